@@ -1,0 +1,63 @@
+# What this project needs is checked, and installed where that is allowed, by scripts/need.sh; see `make help`.
+SHELL := /bin/sh
+CARGO ?= cargo
+NPM ?= npm
+PGDYNO := target/release/pgdyno
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build test lint bench screenshots fuzz clean need-build need-test need-bench
+
+help: ## this list
+	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
+	@echo "make test         all tests, with everything they need"
+	@echo "make lint         formats, lints, types: warnings are errors"
+	@echo "make bench        speed of the load engine beside pgbench, in one run"
+	@echo "make build        the program with its page: $(PGDYNO)"
+	@echo "make screenshots  pictures of the report pgdyno-demo.html into docs/"
+	@echo "make fuzz         a minute of fuzzing per parser of foreign bytes"
+	@echo "make clean        remove what was built"
+
+demo: build ## the whole loop, about eight minutes
+	$(PGDYNO) demo
+
+build: need-build ui/dist/app.js ## the program with its page
+	$(CARGO) build --release --locked
+
+test: need-test ui/dist/app.js ## everything
+	cd ui && $(NPM) test && $(NPM) run test:browser
+	$(CARGO) test --workspace --locked
+
+lint: need-build ui/node_modules/.package-lock.json ## warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	cd ui && $(NPM) run lint
+
+bench: need-bench build ## the load engine beside pgbench
+	benches/pgbench.sh $(PGDYNO)
+
+screenshots: need-test ui/dist/app.js ## pictures for README.md
+	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../docs
+
+fuzz: need-build ## needs cargo-fuzz: cargo install cargo-fuzz
+	for target in $$(ls fuzz/targets | sed 's/\.rs$$//'); do \
+	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target -- -max_total_time=60 || exit 1; done
+
+clean: ## remove what was built
+	$(CARGO) clean
+	rm -rf ui/dist ui/node_modules
+
+need-build:
+	@scripts/need.sh build
+need-test:
+	@scripts/need.sh test
+need-bench:
+	@scripts/need.sh bench
+
+ui/node_modules/.package-lock.json: ui/package.json ui/package-lock.json
+	@scripts/need.sh build
+	cd ui && $(NPM) ci
+	@touch $@
+
+ui/dist/app.js: ui/node_modules/.package-lock.json $(shell find ui/src ui/scripts ui/*.config.ts ui/tsconfig.json -type f 2>/dev/null)
+	cd ui && $(NPM) run build
+	@touch $@

@@ -1,0 +1,205 @@
+//! How a machine's files are reached: the trait, and the local machine (or a fixture tree) as one root.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Why a file of the host could not be read or written. Every case names the path.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The file is not there: another kernel, another device, or not Linux.
+    #[error("{path} does not exist on this host")]
+    Missing {
+        /// Path on the target.
+        path: String,
+    },
+    /// The file is there and may not be used so.
+    #[error("{path} may not be {action}: {source}")]
+    Refused {
+        /// Path on the target.
+        path: String,
+        /// "read" or "written".
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel does not take this value.
+    #[error("{path} does not take the value \"{value}\": {source}")]
+    Rejected {
+        /// Path on the target.
+        path: String,
+        /// What was written.
+        value: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Any other failure.
+    #[error("{path} could not be {action}: {source}")]
+    Io {
+        /// Path on the target.
+        path: String,
+        /// "read" or "written".
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The content is not what the kernel documents.
+    #[error("{path}, line {line}: expected {expected}, found \"{found}\"")]
+    Malformed {
+        /// Path on the target.
+        path: String,
+        /// 1-based.
+        line: usize,
+        /// What should stand there.
+        expected: &'static str,
+        /// What stands there.
+        found: String,
+    },
+}
+
+impl HostError {
+    fn new(path: &str, action: &'static str, source: io::Error) -> HostError {
+        use io::ErrorKind as K;
+        let path = path.to_owned();
+        match source.kind() {
+            K::NotFound => HostError::Missing { path },
+            K::PermissionDenied | K::ReadOnlyFilesystem => HostError::Refused { path, action, source },
+            _ => HostError::Io { path, action, source },
+        }
+    }
+
+    /// Whether more rights would help.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, HostError::Refused { .. })
+    }
+}
+
+/// A machine whose files can be read and, for pgdyno-knobs, written. Paths are absolute paths on the target.
+pub trait HostAccess: Send + Sync {
+    /// The content as text; bytes that are not UTF-8 are replaced.
+    fn read(&self, path: &str) -> Result<String, HostError>;
+    /// Names in a directory, sorted.
+    fn list(&self, path: &str) -> Result<Vec<String>, HostError>;
+    /// What a symbolic link points at.
+    fn read_link(&self, path: &str) -> Result<String, HostError>;
+    /// Device number (major, minor) of the file system that holds `path`.
+    fn device_of(&self, path: &str) -> Result<(u32, u32), HostError>;
+    /// Whether this process may write the file, found without writing.
+    fn writable(&self, path: &str) -> Result<(), HostError>;
+    /// Writes an existing file in one call. For pgdyno-knobs alone.
+    fn write_raw(&self, path: &str, value: &str) -> Result<(), HostError>;
+
+    /// The content without surrounding white space.
+    fn read_trimmed(&self, path: &str) -> Result<String, HostError> {
+        self.read(path).map(|text| text.trim().to_owned())
+    }
+}
+
+/// The machine pgdyno runs on, or a tree of files that looks like one.
+#[derive(Debug, Clone)]
+pub struct LocalHost {
+    root: PathBuf,
+}
+
+impl LocalHost {
+    /// The machine itself.
+    pub fn new() -> LocalHost {
+        LocalHost::at("/")
+    }
+
+    /// A tree of files below `root`, for tests.
+    pub fn at(root: impl AsRef<Path>) -> LocalHost {
+        LocalHost {
+            root: root.as_ref().to_owned(),
+        }
+    }
+
+    fn place(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+}
+
+impl Default for LocalHost {
+    fn default() -> Self {
+        LocalHost::new()
+    }
+}
+
+impl HostAccess for LocalHost {
+    fn read(&self, path: &str) -> Result<String, HostError> {
+        fs::read(self.place(path))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .map_err(|e| HostError::new(path, "read", e))
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<String>, HostError> {
+        let entries = fs::read_dir(self.place(path)).map_err(|e| HostError::new(path, "read", e))?;
+        let mut names: Vec<String> = entries
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn read_link(&self, path: &str) -> Result<String, HostError> {
+        fs::read_link(self.place(path))
+            .map(|target| target.to_string_lossy().into_owned())
+            .map_err(|e| HostError::new(path, "read", e))
+    }
+
+    fn device_of(&self, path: &str) -> Result<(u32, u32), HostError> {
+        let device = fs::metadata(self.place(path))
+            .map_err(|e| HostError::new(path, "read", e))?
+            .dev();
+        Ok((rustix::fs::major(device), rustix::fs::minor(device)))
+    }
+
+    fn writable(&self, path: &str) -> Result<(), HostError> {
+        rustix::fs::access(self.place(path), rustix::fs::Access::WRITE_OK)
+            .map_err(|e| HostError::new(path, "written", e.into()))
+    }
+
+    fn write_raw(&self, path: &str, value: &str) -> Result<(), HostError> {
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(self.place(path))
+            .map_err(|e| HostError::new(path, "written", e))?;
+        file.write_all(value.as_bytes()).map_err(|e| match e.kind() {
+            io::ErrorKind::InvalidInput => HostError::Rejected {
+                path: path.to_owned(),
+                value: value.to_owned(),
+                source: e,
+            },
+            _ => HostError::new(path, "written", e),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixture_root_is_read_and_written_like_a_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("proc/sys/vm")).unwrap();
+        fs::write(dir.path().join("proc/sys/vm/swappiness"), "60\n").unwrap();
+        let host = LocalHost::at(dir.path());
+        assert_eq!(host.read_trimmed("/proc/sys/vm/swappiness").unwrap(), "60");
+        host.write_raw("/proc/sys/vm/swappiness", "1").unwrap();
+        assert_eq!(host.read("/proc/sys/vm/swappiness").unwrap(), "1");
+        assert_eq!(host.list("/proc/sys/vm").unwrap(), ["swappiness"]);
+    }
+
+    #[test]
+    fn a_missing_file_is_named_and_never_created() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = LocalHost::at(dir.path());
+        let error = host.write_raw("/proc/sys/vm/none", "1").unwrap_err();
+        assert!(matches!(&error, HostError::Missing { path } if path == "/proc/sys/vm/none"));
+        assert!(!dir.path().join("proc/sys/vm/none").exists());
+    }
+}

@@ -1,0 +1,17 @@
+//! A Linux machine: facts, samples, raw reads and writes below a root. Knows no PostgreSQL.
+//!
+//! Every reader takes its root from [`HostAccess`], so that a fixture is read exactly as the machine itself.
+//! The one raw write here is for pgdyno-knobs alone, which journals before it calls it.
+
+mod access;
+pub mod block;
+mod cgroup;
+mod facts;
+mod process;
+mod sample;
+
+pub use access::{HostAccess, HostError, LocalHost};
+pub use cgroup::{Cgroup, Limits, Unlimited};
+pub use facts::{Fact, boot_id, host_facts, storage_facts};
+pub use process::{cpu_us_of_tree, is_alive};
+pub use sample::{HostSample, HostSampler};

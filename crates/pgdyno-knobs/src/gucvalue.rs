@@ -1,0 +1,125 @@
+//! Are two ways of writing a server parameter's value the same value?
+
+use pgdyno_server::Guc;
+
+/// Whether `asked` is what the server now shows. Units as PostgreSQL documents them ("Parameter Names and Values").
+pub(crate) fn same(asked: &str, guc: &Guc) -> bool {
+    let asked = asked.trim();
+    if asked.eq_ignore_ascii_case(&guc.shown) || asked.eq_ignore_ascii_case(&guc.setting) {
+        return true;
+    }
+    match guc.vartype.as_str() {
+        "bool" => truth(asked).is_some() && truth(asked) == truth(&guc.setting),
+        "integer" | "real" => match (in_unit(asked, guc.unit.as_deref()), guc.setting.parse::<f64>()) {
+            // An integer parameter rounds what is finer than its unit.
+            (Some(a), Ok(b)) => {
+                (a - b).abs()
+                    <= if guc.vartype == "integer" {
+                        0.5
+                    } else {
+                        1e-9 * b.abs()
+                    }
+            }
+            _ => false,
+        },
+        // An enumeration may take a yes for one of its words: wal_compression = on shows as pglz.
+        "enum" => truth(asked) == Some(true) && truth(&guc.setting) != Some(false),
+        _ => false,
+    }
+}
+
+fn truth(text: &str) -> Option<bool> {
+    let text = text.to_ascii_lowercase();
+    match text.as_str() {
+        "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),
+        "off" | "false" | "no" | "0" | "f" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+/// A number with an optional unit, expressed in `base` ("8kB", "ms"). A bare number is in the base unit already.
+fn in_unit(text: &str, base: Option<&str>) -> Option<f64> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = (text[..at].trim().parse::<f64>().ok()?, text[at..].trim());
+    if unit.is_empty() {
+        return Some(number);
+    }
+    let base = base?;
+    let at = base.find(|c: char| c.is_ascii_alphabetic())?;
+    let multiple = if at == 0 {
+        1.0
+    } else {
+        base[..at].parse::<f64>().ok()?
+    };
+    let ((kind, factor), (base_kind, base_factor)) = (factor(unit)?, factor(&base[at..])?);
+    (kind == base_kind).then(|| number * factor / (base_factor * multiple))
+}
+
+#[derive(PartialEq)]
+enum Quantity {
+    Bytes,
+    Seconds,
+}
+
+/// Case matters in PostgreSQL's units.
+fn factor(unit: &str) -> Option<(Quantity, f64)> {
+    Some(match unit {
+        "B" => (Quantity::Bytes, 1.0),
+        "kB" => (Quantity::Bytes, 1024.0),
+        "MB" => (Quantity::Bytes, 1024.0 * 1024.0),
+        "GB" => (Quantity::Bytes, 1024.0 * 1024.0 * 1024.0),
+        "TB" => (Quantity::Bytes, 1024.0_f64.powi(4)),
+        "us" => (Quantity::Seconds, 1e-6),
+        "ms" => (Quantity::Seconds, 1e-3),
+        "s" => (Quantity::Seconds, 1.0),
+        "min" => (Quantity::Seconds, 60.0),
+        "h" => (Quantity::Seconds, 3600.0),
+        "d" => (Quantity::Seconds, 86_400.0),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn guc(vartype: &str, setting: &str, unit: Option<&str>, shown: &str) -> Guc {
+        Guc {
+            name: "x".into(),
+            shown: shown.into(),
+            setting: setting.into(),
+            unit: unit.map(str::to_owned),
+            context: "sighup".into(),
+            vartype: vartype.into(),
+            source: "default".into(),
+            boot_value: None,
+            pending_restart: false,
+        }
+    }
+
+    #[test]
+    fn units_are_compared_by_value() {
+        let buffers = guc("integer", "32768", Some("8kB"), "256MB");
+        for asked in ["256MB", "262144kB", "32768", "0.25GB"] {
+            assert!(same(asked, &buffers), "{asked}");
+        }
+        for asked in ["128MB", "256", "256mb x", "256s"] {
+            assert!(!same(asked, &buffers), "{asked}");
+        }
+        assert!(same("900s", &guc("integer", "900", Some("s"), "15min")));
+        assert!(same("15min", &guc("integer", "900", Some("s"), "15min")));
+        assert!(same("true", &guc("bool", "on", None, "on")));
+        assert!(same("0.90", &guc("real", "0.9", None, "0.9")));
+        assert!(same("on", &guc("enum", "pglz", None, "pglz")));
+        assert!(!same("on", &guc("enum", "off", None, "off")));
+        assert!(!same("lz4", &guc("enum", "pglz", None, "pglz")));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,30}", unit in ".{0,6}") {
+            let _ = in_unit(&text, Some(&unit));
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The journal: what was there before each change, durable before the change is made.
+//!
+//! One JSON value per line, format 1: `open` once, then `intent` before and `done` after each write, `closed` when
+//! all is put back. A torn last line is a change that was never made, for the write comes after the line is on disk.
+
+use crate::cell::{Captured, Cell, ServerRef};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Written by this version.
+const FORMAT: u32 = 1;
+/// A journal of changes never gets near this; reading stops there.
+const SIZE_MAX_BYTES: u64 = 256 << 20;
+const ENDING: &str = "journal";
+
+/// Why changes are made, and on what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Purpose {
+    /// Format of the journal.
+    pub format: u32,
+    /// Process that made the changes.
+    pub pid: u32,
+    /// When it began.
+    pub started_unix_ms: u64,
+    /// Boot id of the machine then: another one means that the kernel has forgotten what was set.
+    pub boot_id: String,
+    /// What for, for people: "run demo".
+    pub purpose: String,
+    /// The server concerned.
+    pub server: Option<ServerRef>,
+    /// Whether it was running.
+    pub server_was_running: bool,
+}
+
+impl Purpose {
+    /// A purpose of this process, now.
+    pub fn now(
+        boot_id: String,
+        purpose: String,
+        server: Option<ServerRef>,
+        server_was_running: bool,
+    ) -> Purpose {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Purpose {
+            format: FORMAT,
+            pid: std::process::id(),
+            started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            boot_id,
+            purpose,
+            server,
+            server_was_running,
+        }
+    }
+}
+
+/// A line of the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Entry {
+    /// The first line.
+    Open(Purpose),
+    /// A change is about to be made.
+    Intent {
+        /// Knob.
+        knob: String,
+        /// What is saved with it.
+        cell: Cell,
+        /// The state before.
+        before: Captured,
+        /// What is about to be written: a path's new content, or a parameter's new value (`None` removes it).
+        writing: Option<String>,
+    },
+    /// The change was made.
+    Done {
+        /// The state after.
+        after: Captured,
+    },
+    /// Everything was put back.
+    Closed,
+}
+
+/// Trouble with a journal.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Files.
+    #[error("the journal {path} could not be {action}: {source}")]
+    Io {
+        /// The file or its directory.
+        path: PathBuf,
+        /// "written", "read" and so on.
+        action: &'static str,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// A line that is not the last cannot be read.
+    #[error("the journal {path}, line {line}, cannot be read: {reason}")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// 1-based.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Its process is alive.
+    #[error("the changes in {path} belong to process {pid} ({purpose}), which is still running")]
+    Held {
+        /// The file.
+        path: PathBuf,
+        /// Who.
+        pid: u32,
+        /// What it does.
+        purpose: String,
+    },
+}
+
+/// What a journal holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// The first line.
+    pub purpose: Purpose,
+    /// The lines after it.
+    pub entries: Vec<Entry>,
+    /// Length of the readable part in bytes.
+    pub whole_bytes: u64,
+}
+
+/// An open journal, locked as long as it lives.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// Begins a journal in `directory` and makes its existence durable.
+    pub fn begin(directory: &Path, purpose: Purpose) -> Result<Journal, JournalError> {
+        fs::create_dir_all(directory).map_err(io_error(directory, "made"))?;
+        let path = directory.join(format!("{}-{}.{ENDING}", purpose.started_unix_ms, purpose.pid));
+        let file = File::options()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(io_error(&path, "made"))?;
+        file.try_lock().map_err(|e| io_error(&path, "locked")(e.into()))?;
+        let mut journal = Journal { file, path };
+        journal.append(&Entry::Open(purpose))?;
+        sync_directory(directory)?;
+        Ok(journal)
+    }
+
+    /// Opens one that a dead process left, and cuts off a torn last line. `None` where there is nothing in it: its
+    /// process died before it could change anything.
+    pub(crate) fn reopen(path: &Path) -> Result<Option<(Journal, Content)>, JournalError> {
+        let mut file = File::options()
+            .read(true)
+            .append(true)
+            .open(path)
+            .map_err(io_error(path, "opened"))?;
+        let held = match file.try_lock() {
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(e)) => return Err(io_error(path, "locked")(e)),
+        };
+        let mut bytes = Vec::new();
+        (&mut file)
+            .take(SIZE_MAX_BYTES)
+            .read_to_end(&mut bytes)
+            .map_err(io_error(path, "read"))?;
+        let content = parse(&bytes, path)?;
+        if held {
+            let (pid, purpose) = content.map_or((0, String::new()), |c| (c.purpose.pid, c.purpose.purpose));
+            return Err(JournalError::Held {
+                path: path.to_owned(),
+                pid,
+                purpose,
+            });
+        }
+        let Some(content) = content else { return Ok(None) };
+        file.set_len(content.whole_bytes)
+            .map_err(io_error(path, "repaired"))?;
+        file.seek(SeekFrom::End(0)).map_err(io_error(path, "repaired"))?;
+        Ok(Some((
+            Journal {
+                file,
+                path: path.to_owned(),
+            },
+            content,
+        )))
+    }
+
+    /// What it holds so far.
+    pub(crate) fn content(&self) -> Result<Content, JournalError> {
+        let bytes = fs::read(&self.path).map_err(io_error(&self.path, "read"))?;
+        parse(&bytes, &self.path)?.ok_or_else(|| JournalError::Line {
+            path: self.path.clone(),
+            line: 1,
+            reason: "it is empty".into(),
+        })
+    }
+
+    /// Writes a line and waits until it is on disk.
+    pub(crate) fn append(&mut self, entry: &Entry) -> Result<(), JournalError> {
+        let mut line = serde_json::to_vec(entry).map_err(|e| JournalError::Line {
+            path: self.path.clone(),
+            line: 0,
+            reason: e.to_string(),
+        })?;
+        line.push(b'\n');
+        self.file
+            .write_all(&line)
+            .and_then(|()| self.file.sync_data())
+            .map_err(io_error(&self.path, "written"))
+    }
+
+    /// Marks it as done with and moves it out of the way.
+    pub(crate) fn close(mut self) -> Result<(), JournalError> {
+        self.append(&Entry::Closed)?;
+        let done = self.path.with_extension("restored");
+        fs::rename(&self.path, &done).map_err(io_error(&self.path, "closed"))?;
+        self.path.parent().map_or(Ok(()), sync_directory)
+    }
+}
+
+fn sync_directory(directory: &Path) -> Result<(), JournalError> {
+    File::open(directory)
+        .and_then(|d| d.sync_all())
+        .map_err(io_error(directory, "made durable"))
+}
+
+fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> JournalError {
+    let path = path.to_owned();
+    move |source| JournalError::Io { path, action, source }
+}
+
+/// Journals in a directory that are not closed, oldest first.
+pub fn stale_journals(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(io_error(directory, "read")(e)),
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
+        .collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// Reads the content of a journal; `path` is for messages. `None` where not even the first line is whole.
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Option<Content>, JournalError> {
+    let mut content: Option<Content> = None;
+    let mut at = 0;
+    for (number, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        let is_last = at + line.len() == bytes.len();
+        let entry: Entry = match serde_json::from_slice(line) {
+            Ok(entry) => entry,
+            // Blocks of zeros after a power loss end in a line that is none.
+            Err(_) if is_last => break,
+            Err(e) => {
+                return Err(JournalError::Line {
+                    path: path.to_owned(),
+                    line: number + 1,
+                    reason: e.to_string(),
+                });
+            }
+        };
+        at += line.len();
+        let wrong = |reason: &str| JournalError::Line {
+            path: path.to_owned(),
+            line: number + 1,
+            reason: reason.to_owned(),
+        };
+        match (&mut content, entry) {
+            (None, Entry::Open(purpose)) if purpose.format == FORMAT => {
+                content = Some(Content {
+                    purpose,
+                    entries: Vec::new(),
+                    whole_bytes: 0,
+                });
+            }
+            (None, Entry::Open(purpose)) => {
+                return Err(wrong(&format!(
+                    "it has format {}, this pgdyno knows {FORMAT}",
+                    purpose.format
+                )));
+            }
+            (None, _) | (Some(_), Entry::Open(_)) => return Err(wrong("an entry out of its order")),
+            (Some(content), entry) => content.entries.push(entry),
+        }
+        if let Some(content) = &mut content {
+            content.whole_bytes = at as u64;
+        }
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn intent(value: &str) -> Entry {
+        Entry::Intent {
+            knob: "jit".into(),
+            cell: Cell::Parameter { name: "jit".into() },
+            before: Captured::Parameter(None),
+            writing: Some(value.into()),
+        }
+    }
+
+    fn begin(directory: &Path) -> Journal {
+        Journal::begin(directory, Purpose::now("boot".into(), "test".into(), None, true)).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_a_torn_end_at_any_byte_loses_only_the_last_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = begin(dir.path());
+        journal.append(&intent("on")).unwrap();
+        journal.append(&intent("off")).unwrap();
+        let path = journal.path.clone();
+        let bytes = fs::read(&path).unwrap();
+        let ends: Vec<usize> = bytes
+            .iter()
+            .enumerate()
+            .filter(|(_, b)| **b == b'\n')
+            .map(|(i, _)| i + 1)
+            .collect();
+        for cut in 0..=bytes.len() {
+            let whole = ends.iter().filter(|&&end| end <= cut).count();
+            let content = parse(&bytes[..cut], &path).unwrap();
+            assert_eq!(
+                content.map(|c| c.entries.len() + 1),
+                (whole > 0).then_some(whole),
+                "cut at {cut}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_living_process_keeps_its_journal_and_a_dead_ones_is_repaired() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = begin(dir.path());
+        journal.append(&intent("on")).unwrap();
+        let path = journal.path.clone();
+        assert!(matches!(Journal::reopen(&path), Err(JournalError::Held { .. })));
+        drop(journal);
+        File::options()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"{\"intent\":{\"kn")
+            .unwrap();
+        let (journal, content) = Journal::reopen(&path).unwrap().unwrap();
+        assert_eq!(content.entries, [intent("on")]);
+        assert_eq!(stale_journals(dir.path()).unwrap(), std::slice::from_ref(&path));
+        journal.close().unwrap();
+        assert!(stale_journals(dir.path()).unwrap().is_empty());
+        let closed = fs::read(path.with_extension("restored")).unwrap();
+        assert_eq!(
+            parse(&closed, &path).unwrap().unwrap().entries,
+            [intent("on"), Entry::Closed]
+        );
+    }
+
+    #[test]
+    fn a_broken_line_in_the_middle_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = begin(dir.path());
+        let mut bytes = fs::read(&journal.path).unwrap();
+        bytes.extend_from_slice(b"nonsense\n\"closed\"\n");
+        let error = parse(&bytes, &journal.path).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse(&bytes, Path::new("x"));
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Knobs: the catalogue, applying, verifying, restoring, and the journal that makes it reversible.
+//!
+//! Nothing else changes a host or a server's settings. Every change goes through one function of [`Changer`], which
+//! has the old value on disk before it writes.
+
+mod catalogue;
+mod cell;
+mod change;
+mod gucvalue;
+mod journal;
+mod restore;
+
+pub use catalogue::{Catalogue, CatalogueError, Cost, Kind, Knob, Layer, Risk, Setting};
+pub use cell::{Captured, Cell, CellError, ServerRef};
+pub use change::{Applied, ApplyError, Changer, Restart, Target};
+pub use journal::{Journal, JournalError, Purpose, parse as parse_journal, stale_journals};
+pub use restore::{Outcome, PutBack, Restorer};

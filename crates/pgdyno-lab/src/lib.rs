@@ -1,0 +1,13 @@
+//! Experiments: plan, run, resume. Knows what a trial is; turns knobs through pgdyno-knobs alone.
+
+mod collect;
+mod file;
+mod measure;
+mod plan;
+mod runner;
+
+pub use collect::collect_facts;
+pub use file::{Design, ExperimentFile, FileError, RestartPolicy};
+pub use measure::{Measurement, Probe, measure};
+pub use plan::{Consent, Plan, PlanError, Treatment};
+pub use runner::{Event, Lab, LabError, Summary};

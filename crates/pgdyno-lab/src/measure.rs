@@ -1,0 +1,255 @@
+//! One load, watched: host samples beside it, the server's own counters behind it.
+
+use pgdyno_host::{HostAccess, HostSample, HostSampler, cpu_us_of_tree};
+use pgdyno_load::{LoadError, LoadPlan, LoadResult, Second};
+use pgdyno_server::{Conninfo, Counters, Server, ServerError, counters, wait_until_gone};
+use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
+use pgdyno_store::CrossCheck;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// What can be watched of a target.
+pub struct Probe<'a> {
+    /// Its machine, if it is this one.
+    pub host: Option<&'a dyn HostAccess>,
+    /// The disk of its data.
+    pub disk: Option<String>,
+    /// Process id of the postmaster, if it runs on this machine.
+    pub postmaster: Option<u32>,
+}
+
+/// A load with everything that was seen of it.
+#[derive(Debug, Clone)]
+pub struct Measurement {
+    /// The load's own books.
+    pub load: LoadResult,
+    /// Host samples, one for each second of the load.
+    pub samples: Vec<HostSample>,
+    /// The count held against the server's; `None` where the server could not be asked any more.
+    pub cross_check: Option<CrossCheck>,
+    /// Whether throughput was steady in the measured time.
+    pub steadiness: Option<Steadiness>,
+    /// Stability of the throughput.
+    pub stability_cv: Option<f64>,
+    /// Server CPU per committed transaction, warm-up included.
+    pub server_cpu_us_per_tx: Option<f64>,
+    /// WAL per committed transaction, warm-up included.
+    pub wal_bytes_per_tx: Option<f64>,
+    /// What disturbed it, by rules fixed beforehand.
+    pub disturbances: Vec<String>,
+    /// Why it is no measurement at all.
+    pub broken: Option<String>,
+}
+
+/// The name under which the load's sessions are seen.
+const LOAD_NAME: &str = "pgdyno load";
+/// Sessions flush their counts when they end; the server may take this long to show them.
+const COUNTS_LIMIT: Duration = Duration::from_secs(10);
+/// Transactions of a run of autovacuum over one table, at most.
+const PER_AUTOVACUUM_RUN: u64 = 8;
+/// Transactions of background workers per second, at most: the launcher looks at each database once a naptime, and
+/// a worker that finds nothing to do still commits a few.
+const BACKGROUND_PER_S: u64 = 1;
+const BACKGROUND_LEAST: u64 = 10;
+
+/// A session's start and its preparing of statements are transactions of the server too.
+const PER_SESSION: u64 = 2;
+/// So are the questions of the look at the data before the load.
+const DATA_CHECK: u64 = 8;
+
+/// Disturbances are told from these on.
+const STEAL_MAX: f64 = 0.02;
+const OTHERS_MAX: f64 = 0.10;
+
+/// Drives a load and watches it. Errors are those of the load's start and of the server before it; what happens later
+/// is part of the measurement.
+pub fn measure(
+    conninfo: &Conninfo,
+    plan: &LoadPlan,
+    probe: &Probe<'_>,
+    stop: &AtomicBool,
+    on_second: &mut dyn FnMut(&Second),
+) -> Result<Measurement, MeasureError> {
+    let mut server = Server::connect(conninfo)?;
+    let before = counters(&mut server)?;
+    let cpu_before = probe.server_cpu_us();
+    let mut sampler = probe.host.map(|host| HostSampler::new(host, probe.disk.clone()));
+    let mut samples = Vec::new();
+    let begun = Instant::now();
+    let mut last = begun;
+    let mut config = conninfo.config().clone();
+    config.application_name(LOAD_NAME);
+    let load = pgdyno_load::run(&config, plan, stop, &mut |second| {
+        if let (Some(host), Some(sampler)) = (probe.host, &mut sampler) {
+            let now = Instant::now();
+            samples.push(sampler.sample(host, now.duration_since(last).as_secs_f64()));
+            last = now;
+        }
+        on_second(second);
+    })?;
+    let elapsed_s = begun.elapsed().as_secs_f64();
+    let cpu_us = cpu_before
+        .zip(probe.server_cpu_us())
+        .and_then(|(a, b)| b.checked_sub(a));
+    let settled = settle(server, &before, &load, elapsed_s);
+    let measured: Vec<f64> = load
+        .seconds
+        .iter()
+        .filter(|s| s.measured && s.length_s > 0.99)
+        .map(Second::tps)
+        .collect();
+    let mut measurement = Measurement {
+        steadiness: steadiness(&measured),
+        stability_cv: coefficient_of_variation(&measured),
+        server_cpu_us_per_tx: per_transaction(cpu_us, &load),
+        wal_bytes_per_tx: None,
+        cross_check: None,
+        disturbances: Vec::new(),
+        broken: load
+            .lost
+            .as_ref()
+            .map(|(reason, clients)| format!("{clients} of {} clients: {reason}", plan.clients)),
+        load,
+        samples,
+    };
+    match settled {
+        Ok((after, check)) => {
+            measurement.cross_check = Some(check);
+            let wal = after.wal_bytes.checked_sub(before.wal_bytes);
+            measurement.wal_bytes_per_tx = per_transaction(wal, &measurement.load);
+            measurement.disturbances = disturbances(&before, &after, &measurement, cpu_us, elapsed_s);
+            if after.started != before.started {
+                measurement.broken = Some("the server restarted during the load".into());
+            }
+        }
+        Err(error) => {
+            measurement
+                .broken
+                .get_or_insert(format!("the server cannot be asked after the load: {error}"));
+        }
+    }
+    Ok(measurement)
+}
+
+/// Why no load was driven.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The load.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The server.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+}
+
+impl Probe<'_> {
+    fn server_cpu_us(&self) -> Option<u64> {
+        cpu_us_of_tree(self.host?, self.postmaster?).ok()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "totals over counts")]
+fn per_transaction(total: Option<u64>, load: &LoadResult) -> Option<f64> {
+    total
+        .filter(|_| load.whole.committed > 0)
+        .map(|total| total as f64 / load.whole.committed as f64)
+}
+
+/// Waits for the server's counts to be complete and holds them against the clients'.
+fn settle(
+    mut server: Server,
+    before: &Counters,
+    load: &LoadResult,
+    elapsed_s: f64,
+) -> Result<(Counters, CrossCheck), ServerError> {
+    if load.lost.is_some() {
+        // The server may be coming up again; its old connection is of no use.
+        server = Server::connect(&server.conninfo().clone())?;
+    }
+    wait_until_gone(&mut server, LOAD_NAME, COUNTS_LIMIT)?;
+    let deadline = Instant::now() + COUNTS_LIMIT;
+    loop {
+        let after = counters(&mut server)?;
+        let check = cross_check(before, &after, load, elapsed_s);
+        if check.agrees || check.server > check.client || Instant::now() >= deadline {
+            return Ok((after, check));
+        }
+        // Before 15 the counts travel through a collector of their own and arrive a moment later.
+        server.execute("waiting for the server's counts", "SELECT pg_sleep(0.1)")?;
+    }
+}
+
+/// Both sides count whole transactions from the first to the last. The server's side may be larger by what was in
+/// flight when the load ended, by the sessions' own start, by what this connection asked meanwhile, and by autovacuum
+/// and its like; never smaller.
+fn cross_check(before: &Counters, after: &Counters, load: &LoadResult, elapsed_s: f64) -> CrossCheck {
+    let client = load.whole.committed;
+    let server = after.committed.saturating_sub(before.committed);
+    let own = after.own_statements.saturating_sub(before.own_statements);
+    let runs = after.autovacuum_runs.saturating_sub(before.autovacuum_runs);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "seconds of a load"
+    )]
+    let background = BACKGROUND_LEAST + elapsed_s as u64 * BACKGROUND_PER_S + runs * PER_AUTOVACUUM_RUN;
+    let sessions = u64::from(load.sessions) * PER_SESSION + DATA_CHECK;
+    let allowed_difference = load.in_flight_at_end + sessions + own + background;
+    CrossCheck {
+        client,
+        server,
+        allowed_difference,
+        agrees: server >= client && server - client <= allowed_difference,
+    }
+}
+
+fn disturbances(
+    before: &Counters,
+    after: &Counters,
+    measurement: &Measurement,
+    server_cpu_us: Option<u64>,
+    elapsed_s: f64,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let checkpoints = after.checkpoints.saturating_sub(before.checkpoints);
+    if checkpoints > 0 {
+        found.push(format!(
+            "{checkpoints} checkpoint{}",
+            if checkpoints == 1 { "" } else { "s" }
+        ));
+    }
+    let runs = after.autovacuum_runs.saturating_sub(before.autovacuum_runs);
+    if runs > 0 {
+        found.push(format!(
+            "autovacuum or autoanalyze on {runs} table{}",
+            if runs == 1 { "" } else { "s" }
+        ));
+    }
+    let mean = |value: fn(&HostSample) -> Option<f64>| {
+        let values: Vec<f64> = measurement.samples.iter().filter_map(value).collect();
+        #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
+        let n = values.len() as f64;
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)
+    };
+    if let Some(steal) = mean(|s| s.cpu_steal).filter(|steal| *steal > STEAL_MAX) {
+        found.push(format!(
+            "the hypervisor took {:.0} % of the CPU time",
+            steal * 100.0
+        ));
+    }
+    if let (Some(busy), Some(server_cpu_us)) = (mean(|s| s.cpu_busy), server_cpu_us) {
+        #[expect(clippy::cast_precision_loss, reason = "CPU time and a count of CPUs")]
+        let (cpus, server_s) = (
+            std::thread::available_parallelism().map_or(1, usize::from) as f64,
+            server_cpu_us as f64 / 1e6,
+        );
+        let load = &measurement.load;
+        // The load's CPU is known for the measured time only; the warm-up is taken to cost the same per second.
+        let client_s = load.client_cpu_us / 1e6 * (elapsed_s / load.measured_s.max(1.0));
+        let others = busy - (server_s + client_s) / (cpus * elapsed_s);
+        if others > OTHERS_MAX {
+            found.push(format!("other programs used {:.0} % of the CPUs", others * 100.0));
+        }
+    }
+    found
+}

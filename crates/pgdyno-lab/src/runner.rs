@@ -1,0 +1,647 @@
+//! Running an experiment: trial after trial, each stored when it ends, everything put back at the end.
+
+use crate::collect::collect_facts;
+use crate::file::{ExperimentFile, FileError, RestartPolicy};
+use crate::measure::{Measurement, Probe, measure};
+use crate::plan::{Consent, Plan, PlanError, Treatment};
+use pgdyno_host::HostAccess;
+use pgdyno_knobs::{
+    Applied, ApplyError, Catalogue, Changer, JournalError, PutBack, Restart, Restorer, Setting, Target,
+};
+use pgdyno_load::hdrhistogram::Histogram;
+use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use pgdyno_load::{DataError, DataProgress, LoadPlan, Second, create_data, scale_of};
+use pgdyno_server::sandbox::State;
+use pgdyno_server::{Conninfo, Control, Lookup, Server, ServerError};
+use pgdyno_store::{
+    DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus, Percentiles, PutBackRecord,
+    SecondRecord, SettingRecord, Store, StoreError, TreatmentRecord, TrialRecord, TrialStatus,
+    WorkloadRecord,
+};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What happens while an experiment runs, for whoever shows it.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Data is being created.
+    Data(DataProgress),
+    /// A treatment is left out.
+    NotTested {
+        /// Which.
+        treatment: &'a Treatment,
+        /// Why.
+        reason: &'a str,
+    },
+    /// The experiment has its number.
+    Begun {
+        /// Number in the store.
+        id: i64,
+        /// Trials in all.
+        trials: u32,
+        /// Of which are stored already.
+        done: u32,
+        /// Length of a trial's load.
+        trial_s: f64,
+    },
+    /// A trial begins: settings are applied now.
+    TrialBegins {
+        /// Which.
+        treatment: &'a Treatment,
+        /// 1-based.
+        block: u32,
+    },
+    /// A second of the load.
+    Second(&'a Second),
+    /// A trial was stored.
+    TrialEnds(&'a TrialRecord),
+    /// Everything is being put back.
+    PuttingBack,
+}
+
+/// Why an experiment could not be run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The experiment file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The server, before the first trial.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// Turning knobs, before the first trial.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// Putting back.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The server can be read, but not experimented with.
+    #[error("PostgreSQL {0} is too old for an experiment; 14 and later can be used")]
+    TooOld(String),
+    /// Nothing is left to compare.
+    #[error("no step can be tested here: {0}")]
+    NothingToTest(String),
+    /// It is finished already.
+    #[error("experiment {0} is finished; there is nothing to resume")]
+    NothingToResume(i64),
+}
+
+/// How it ended.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Number in the store.
+    pub id: i64,
+    /// Finished or interrupted.
+    pub status: ExperimentStatus,
+    /// What was put back.
+    pub put_back: Vec<PutBack>,
+}
+
+/// Oldest version to experiment with.
+const VERSION_MIN: u32 = 14;
+
+/// Everything an experiment needs.
+pub struct Lab<'a> {
+    /// The machine: knobs are turned and facts read there.
+    pub host: &'a dyn HostAccess,
+    /// The catalogue.
+    pub catalogue: &'a Catalogue,
+    /// Where journals are kept.
+    pub journals: &'a Path,
+    /// The store.
+    pub store: &'a mut Store,
+    /// For passwords.
+    pub environment: Lookup<'a>,
+    /// What the user has agreed to.
+    pub consent: &'a Consent,
+    /// Set to end in order.
+    pub stop: &'a AtomicBool,
+    /// Is told what happens.
+    pub on_event: &'a mut dyn FnMut(Event<'_>),
+}
+
+impl Lab<'_> {
+    /// Runs an experiment from its beginning. `text` is the file as it stands, `repeat` the commands that repeat it.
+    pub fn run(
+        &mut self,
+        file: ExperimentFile,
+        text: &str,
+        target: Target,
+        name_of_target: &str,
+        repeat: Vec<String>,
+    ) -> Result<Summary, LabError> {
+        let seed = file
+            .seed
+            .unwrap_or_else(|| now_unix_ms() ^ u64::from(std::process::id()).rotate_left(32));
+        let mut plan = Plan::new(file, seed, self.catalogue, self.consent)?;
+        let mut server = Server::connect(&target.conninfo)?;
+        if server.version().major < VERSION_MIN {
+            return Err(LabError::TooOld(server.version().to_string()));
+        }
+        let changer = Changer::begin(
+            self.host,
+            self.catalogue,
+            target,
+            self.journals,
+            &format!("run {}", plan.file.name),
+        )?;
+        let prepared = self.prepare(&mut plan, &changer, &mut server, text, name_of_target, repeat);
+        drop(server);
+        match prepared {
+            Ok(id) => self.go_on(id, &plan, changer),
+            Err(error) => {
+                changer.put_back(&self.restorer())?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Goes on with an experiment that was interrupted or killed: what is stored is not run again.
+    pub fn resume(&mut self, id: i64, target: Target) -> Result<Summary, LabError> {
+        let stored = self.store.experiment(id)?;
+        let file = ExperimentFile::parse(
+            &stored.record.file,
+            Path::new("the stored experiment"),
+            self.catalogue,
+        )?;
+        let mut plan = Plan::new(file, stored.record.seed, self.catalogue, self.consent)?;
+        let left_out: Vec<(usize, String)> = stored
+            .record
+            .treatments
+            .iter()
+            .enumerate()
+            .filter_map(|(i, treatment)| Some((i, treatment.why_not.clone()?)))
+            .collect();
+        plan.leave_out(&left_out);
+        if stored.trials.len() >= plan.trials() as usize {
+            return Err(LabError::NothingToResume(id));
+        }
+        self.store.set_status(id, ExperimentStatus::Running)?;
+        let purpose = format!("resume {id}");
+        let changer = Changer::begin(self.host, self.catalogue, target, self.journals, &purpose)?;
+        self.go_on(id, &plan, changer)
+    }
+
+    fn restorer(&self) -> Restorer<'_> {
+        Restorer {
+            host: self.host,
+            environment: self.environment,
+            force: false,
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        plan: &mut Plan,
+        changer: &Changer<'_>,
+        server: &mut Server,
+        text: &str,
+        name_of_target: &str,
+        repeat: Vec<String>,
+    ) -> Result<i64, LabError> {
+        let mut left_out = Vec::new();
+        for (i, treatment) in plan.treatments.iter().enumerate() {
+            let settings = if i == 0 {
+                &treatment.settings
+            } else {
+                &treatment.step
+            };
+            let reasons: Vec<String> = settings
+                .iter()
+                .filter_map(|setting| {
+                    changer
+                        .check(setting)
+                        .err()
+                        .map(|e| format!("{}: {e}", setting.knob))
+                })
+                .collect();
+            if reasons.is_empty() {
+                continue;
+            }
+            let reason = reasons.join("; ");
+            if i == 0 {
+                return Err(LabError::NothingToTest(reason));
+            }
+            (self.on_event)(Event::NotTested {
+                treatment,
+                reason: &reason,
+            });
+            left_out.push((i, reason));
+        }
+        plan.leave_out(&left_out);
+        if plan.treatments.iter().filter(|t| t.why_not.is_none()).count() < 2 {
+            let reasons: Vec<String> = left_out.into_iter().map(|(_, reason)| reason).collect();
+            return Err(LabError::NothingToTest(reasons.join("; ")));
+        }
+        self.ensure_data(plan, &changer.target().conninfo)?;
+        let sandbox = match &changer.target().control {
+            Control::Sandbox(sandbox) => Some(&**sandbox),
+            _ => None,
+        };
+        let host = changer.target().data.is_some().then_some(self.host);
+        let facts = collect_facts(host, server, sandbox)?;
+        let record = ExperimentRecord {
+            name: plan.file.name.clone(),
+            question: plan.file.question.clone(),
+            design: plan.file.design.name().into(),
+            blocks: plan.file.blocks,
+            seed: plan.seed,
+            confidence: plan.file.confidence,
+            smallest_effect: plan.file.smallest_effect,
+            workload: WorkloadRecord {
+                name: plan.file.load.workload.to_string(),
+                scale: plan.file.data.scale,
+                clients: plan.file.load.clients,
+                threads: threads_of(plan),
+                warmup_s: plan.file.load.warmup_s,
+                measure_s: plan.file.load.measure_s,
+            },
+            treatments: self.treatment_records(plan),
+            facts,
+            file: text.to_owned(),
+            repeat,
+            target: name_of_target.to_owned(),
+        };
+        Ok(self.store.begin(&record)?)
+    }
+
+    fn ensure_data(&mut self, plan: &Plan, conninfo: &Conninfo) -> Result<(), LabError> {
+        let wanted = plan.file.data.scale;
+        match scale_of(conninfo.config()) {
+            Ok(scale) if scale == wanted => return Ok(()),
+            Ok(_) | Err(DataError::Missing { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let (stop, on_event) = (self.stop, &mut *self.on_event);
+        create_data(conninfo.config(), wanted, &mut |progress| {
+            on_event(Event::Data(progress));
+            !stop.load(Ordering::Relaxed)
+        })?;
+        Ok(())
+    }
+
+    fn treatment_records(&self, plan: &Plan) -> Vec<TreatmentRecord> {
+        let setting_record = |setting: &Setting, changed: bool| {
+            let knob = self.catalogue.get(&setting.knob).ok();
+            SettingRecord {
+                knob: setting.knob.clone(),
+                value: setting.value.clone(),
+                layer: knob.map_or("postgres", |k| k.layer.name()).to_owned(),
+                risk: knob
+                    .map_or("none", |k| k.risk_of(&setting.value).name())
+                    .to_owned(),
+                changed,
+            }
+        };
+        plan.treatments
+            .iter()
+            .map(|treatment| TreatmentRecord {
+                name: treatment.name.clone(),
+                title: treatment.title.clone(),
+                reason: treatment.reason.clone(),
+                why_not: treatment.why_not.clone(),
+                settings: treatment
+                    .settings
+                    .iter()
+                    .map(|setting| setting_record(setting, treatment.step.contains(setting)))
+                    .collect(),
+            })
+            .collect()
+    }
+
+    fn go_on(&mut self, id: i64, plan: &Plan, mut changer: Changer<'_>) -> Result<Summary, LabError> {
+        let outcome = self.trials(id, plan, &mut changer);
+        (self.on_event)(Event::PuttingBack);
+        let put_back = changer.put_back(&self.restorer())?;
+        let status = match outcome {
+            Ok(true) => ExperimentStatus::Finished,
+            Ok(false) | Err(_) => ExperimentStatus::Interrupted,
+        };
+        let records: Vec<PutBackRecord> = put_back.iter().map(put_back_record).collect();
+        let kept = self
+            .store
+            .set_put_back(id, &records)
+            .and_then(|()| self.store.set_status(id, status));
+        // The first trouble is the one to tell.
+        outcome?;
+        kept?;
+        Ok(Summary { id, status, put_back })
+    }
+
+    /// Runs what is not stored yet. Tells whether all is done, or somebody asked to stop.
+    fn trials(&mut self, id: i64, plan: &Plan, changer: &mut Changer<'_>) -> Result<bool, LabError> {
+        let done = self.store.done(id)?;
+        (self.on_event)(Event::Begun {
+            id,
+            trials: plan.trials(),
+            done: u32::try_from(done.len()).unwrap_or(u32::MAX),
+            trial_s: plan.file.load.warmup_s + plan.file.load.measure_s,
+        });
+        for block in 1..=plan.file.blocks {
+            for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
+                let treatment = &plan.treatments[number];
+                if done
+                    .iter()
+                    .any(|(b, name)| *b == block && *name == treatment.name)
+                {
+                    continue;
+                }
+                if self.stop.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+                (self.on_event)(Event::TrialBegins { treatment, block });
+                let position = u32::try_from(i + 1).unwrap_or(u32::MAX);
+                let Some(record) = self.trial(plan, treatment, block, position, changer) else {
+                    return Ok(false);
+                };
+                self.store.add_trial(id, &record)?;
+                (self.on_event)(Event::TrialEnds(&record));
+            }
+        }
+        Ok(true)
+    }
+
+    /// One trial; `None` when it was stopped, for half a trial is none.
+    fn trial(
+        &mut self,
+        plan: &Plan,
+        treatment: &Treatment,
+        block: u32,
+        position: u32,
+        changer: &mut Changer<'_>,
+    ) -> Option<TrialRecord> {
+        let mut record = empty_record(block, position, &treatment.name, plan);
+        let restart = match plan.file.target.restart {
+            RestartPolicy::Always => Restart::Always,
+            RestartPolicy::WhenNeeded => Restart::WhenNeeded,
+        };
+        let applied = match changer.apply(&treatment.settings, restart) {
+            Ok(applied) => applied,
+            Err(error) => return self.unless_stopped(failed(record, error.to_string())),
+        };
+        record.effective = applied
+            .iter()
+            .map(|a| (a.setting.knob.clone(), a.effective.clone()))
+            .collect();
+        let ignored = did_not_take(&applied);
+        if !ignored.is_empty() {
+            return self.unless_stopped(failed(record, ignored));
+        }
+        let target = changer.target();
+        let probe = Probe {
+            host: target.data.is_some().then_some(self.host),
+            disk: target.disk.clone(),
+            postmaster: postmaster_of(target),
+        };
+        let load = LoadPlan {
+            workload: plan.file.load.workload,
+            clients: plan.file.load.clients,
+            threads: threads_of(plan),
+            warmup: Duration::from_secs_f64(plan.file.load.warmup_s),
+            measure: Duration::from_secs_f64(plan.file.load.measure_s),
+            seed: seed_of_trial(plan.seed, block, position),
+        };
+        let checkpointed = Server::connect(&target.conninfo)
+            .and_then(|mut server| server.execute("a checkpoint before the load", "CHECKPOINT"));
+        if let Err(error) = checkpointed {
+            return self.unless_stopped(failed(record, error.to_string()));
+        }
+        let (stop, on_event) = (self.stop, &mut *self.on_event);
+        let measured = measure(&target.conninfo, &load, &probe, stop, &mut |second| {
+            on_event(Event::Second(second))
+        });
+        match measured {
+            Ok(measurement) if measurement.load.stopped_early => None,
+            Ok(measurement) => Some(filled(record, &measurement)),
+            Err(error) => self.unless_stopped(failed(record, error.to_string())),
+        }
+    }
+
+    /// What goes wrong because somebody asked to stop is no result.
+    fn unless_stopped(&self, record: TrialRecord) -> Option<TrialRecord> {
+        (!self.stop.load(Ordering::Relaxed)).then_some(record)
+    }
+}
+
+/// Every trial draws keys of its own. The same keys for all treatments of a block would look fair and is not: the pages
+/// that one trial has read are then just those that the next one wants, and whichever runs first pays for all.
+fn seed_of_trial(seed: u64, block: u32, position: u32) -> u64 {
+    seed.wrapping_add((u64::from(block) << 32 | u64::from(position)).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+fn postmaster_of(target: &Target) -> Option<u32> {
+    match &target.control {
+        Control::Sandbox(sandbox) => match sandbox.state() {
+            State::Running(pid) => Some(pid),
+            _ => None,
+        },
+        _ => {
+            let file = target.data.as_ref()?.join("postmaster.pid");
+            std::fs::read_to_string(file)
+                .ok()?
+                .lines()
+                .next()?
+                .trim()
+                .parse()
+                .ok()
+        }
+    }
+}
+
+fn threads_of(plan: &Plan) -> u32 {
+    let half = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
+    let half = u32::try_from(half).unwrap_or(1);
+    plan.file.load.threads.unwrap_or(half).min(plan.file.load.clients)
+}
+
+fn did_not_take(applied: &[Applied]) -> String {
+    let ignored: Vec<String> = applied
+        .iter()
+        .filter(|a| !a.took)
+        .map(|a| {
+            format!(
+                "{} = {} did not take effect, it is {}",
+                a.setting.knob, a.setting.value, a.effective
+            )
+        })
+        .collect();
+    ignored.join("; ")
+}
+
+fn empty_record(block: u32, position: u32, treatment: &str, plan: &Plan) -> TrialRecord {
+    TrialRecord {
+        block,
+        position,
+        treatment: treatment.to_owned(),
+        status: TrialStatus::Failed,
+        reason: None,
+        started_unix_ms: now_unix_ms(),
+        effective: Vec::new(),
+        tps: None,
+        committed: 0,
+        failed: 0,
+        errors: Vec::new(),
+        percentiles: None,
+        histogram: None,
+        distribution: Vec::new(),
+        steadiness: None,
+        stability_cv: None,
+        warmup_s: plan.file.load.warmup_s,
+        measured_s: 0.0,
+        client_cpu_us_per_tx: None,
+        server_cpu_us_per_tx: None,
+        wal_bytes_per_tx: None,
+        cross_check: None,
+        disturbances: Vec::new(),
+        seconds: Vec::new(),
+    }
+}
+
+fn failed(record: TrialRecord, reason: String) -> TrialRecord {
+    TrialRecord {
+        status: TrialStatus::Failed,
+        reason: Some(reason),
+        ..record
+    }
+}
+
+/// A checked, complete trial.
+fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRecord {
+    let load = &measurement.load;
+    let books = &load.measured;
+    let disagrees = measurement.cross_check.is_some_and(|check| !check.agrees);
+    let (status, reason) = match &measurement.broken {
+        Some(reason) => (TrialStatus::Failed, Some(reason.clone())),
+        None if disagrees => (
+            TrialStatus::Invalid,
+            Some("the server's own count of commits does not agree with the clients'".to_owned()),
+        ),
+        None if books.committed == 0 => (
+            TrialStatus::Failed,
+            Some("not one transaction was committed".to_owned()),
+        ),
+        None => (TrialStatus::Finished, None),
+    };
+    let percentile = |p| books.percentile_ms(p);
+    TrialRecord {
+        status,
+        reason,
+        tps: (status != TrialStatus::Failed).then(|| load.tps()),
+        committed: books.committed,
+        failed: books.failed,
+        errors: books
+            .errors()
+            .into_iter()
+            .map(|e| ErrorCount {
+                sqlstate: e.sqlstate,
+                count: e.count,
+            })
+            .collect(),
+        percentiles: percentile(50.0)
+            .zip(percentile(95.0))
+            .zip(percentile(99.0).zip(percentile(100.0)))
+            .map(|((p50_ms, p95_ms), (p99_ms, max_ms))| Percentiles {
+                p50_ms,
+                p95_ms,
+                p99_ms,
+                max_ms,
+            }),
+        histogram: encoded(&books.response_ns),
+        distribution: distribution(measurement),
+        steadiness: measurement.steadiness,
+        stability_cv: measurement.stability_cv,
+        measured_s: load.measured_s,
+        client_cpu_us_per_tx: load.client_cpu_us_per_tx(),
+        server_cpu_us_per_tx: measurement.server_cpu_us_per_tx,
+        wal_bytes_per_tx: measurement.wal_bytes_per_tx,
+        cross_check: measurement.cross_check,
+        disturbances: measurement.disturbances.clone(),
+        seconds: seconds(measurement),
+        ..record
+    }
+}
+
+/// Percentiles that a curve needs; what lies beyond the number of samples is left out.
+const CURVE: [f64; 15] = [
+    0.0, 10.0, 25.0, 50.0, 75.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99,
+];
+
+fn distribution(measurement: &Measurement) -> Vec<DistributionPoint> {
+    let books = &measurement.load.measured;
+    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+    let known = |p: f64| (100.0 - p) / 100.0 * books.committed as f64 >= 1.0;
+    CURVE
+        .into_iter()
+        .filter(|&p| known(p))
+        .filter_map(|percentile| {
+            Some(DistributionPoint {
+                percentile,
+                ms: books.percentile_ms(percentile)?,
+            })
+        })
+        .collect()
+}
+
+/// HdrHistogram's own exchange format: V2, deflated, base64.
+fn encoded(histogram: &Histogram<u64>) -> Option<String> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
+    Some(base64(&bytes))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+fn seconds(measurement: &Measurement) -> Vec<SecondRecord> {
+    let mut t_s = 0.0;
+    let mut seconds = Vec::new();
+    for (i, second) in measurement.load.seconds.iter().enumerate() {
+        t_s += second.length_s;
+        let sample = measurement.samples.get(i).copied().unwrap_or_default();
+        seconds.push(SecondRecord {
+            t_s,
+            tps: second.tps(),
+            p95_ms: second.books.percentile_ms(95.0),
+            cpu_busy: sample.cpu_busy,
+            cpu_iowait: sample.cpu_iowait,
+            cpu_steal: sample.cpu_steal,
+            disk_read_bytes_per_s: sample.disk_read_bytes_per_s,
+            disk_write_bytes_per_s: sample.disk_write_bytes_per_s,
+            dirty_bytes: sample.dirty_bytes,
+        });
+    }
+    seconds
+}
+
+fn put_back_record(line: &PutBack) -> PutBackRecord {
+    let outcome = match line.outcome {
+        pgdyno_knobs::Outcome::Restored => "restored",
+        pgdyno_knobs::Outcome::Already => "already",
+        pgdyno_knobs::Outcome::Left => "left",
+        pgdyno_knobs::Outcome::Failed => "failed",
+    };
+    PutBackRecord {
+        knob: line.knob.clone(),
+        place: line.place.clone(),
+        was: line.was.clone(),
+        set_to: line.set_to.clone(),
+        outcome: outcome.to_owned(),
+        detail: line.detail.clone(),
+    }
+}
+
+fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

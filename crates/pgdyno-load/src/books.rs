@@ -1,0 +1,232 @@
+//! The books of a load: what was committed, what failed and why, and how long it took.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The five letters of an error class.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SqlState([u8; 5]);
+
+impl SqlState {
+    /// An error that carried none.
+    pub const UNKNOWN: SqlState = SqlState(*b"?????");
+    /// connection_failure: the server went away.
+    pub const CONNECTION_FAILURE: SqlState = SqlState(*b"08006");
+    /// protocol_violation: the server sent what no server sends.
+    pub const PROTOCOL_VIOLATION: SqlState = SqlState(*b"08P01");
+
+    /// Takes five letters or digits, else it is unknown.
+    pub fn from_bytes(bytes: &[u8]) -> SqlState {
+        match <[u8; 5]>::try_from(bytes) {
+            Ok(code) if code.iter().all(u8::is_ascii_alphanumeric) => SqlState(code),
+            _ => SqlState::UNKNOWN,
+        }
+    }
+
+    /// The code as text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or("?????")
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How often an error came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorTally {
+    /// Five letters.
+    pub sqlstate: String,
+    /// Transactions that failed with it.
+    pub count: u64,
+}
+
+/// Errors of more kinds than this are counted as unknown: a limit on everything.
+const ERROR_KINDS_MAX: usize = 64;
+
+/// Response times are kept from a microsecond to an hour, in nanoseconds.
+const LOWEST_NS: u64 = 1_000;
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// Three digits: a percentile is known to 0.1 %.
+const DIGITS: u8 = 3;
+/// A second's own histogram serves a curve on a screen: 1 %.
+const DIGITS_PER_SECOND: u8 = 2;
+
+/// Counts and times of a stretch of time. all = committed + failed + skipped, always.
+#[derive(Debug, Clone)]
+pub struct Books {
+    /// Transactions begun and ended in the books.
+    pub all: u64,
+    /// Transactions that the server confirmed as committed.
+    pub committed: u64,
+    /// Transactions that ended with an error.
+    pub failed: u64,
+    /// Arrivals that were never begun; a closed loop has none.
+    pub skipped: u64,
+    /// Response times of the committed ones, in nanoseconds.
+    pub response_ns: Histogram<u64>,
+    errors: Vec<(SqlState, u64)>,
+}
+
+impl Books {
+    /// Empty books for a whole run.
+    pub fn new() -> Books {
+        Books::with_digits(DIGITS)
+    }
+
+    pub(crate) fn for_a_second() -> Books {
+        Books::with_digits(DIGITS_PER_SECOND)
+    }
+
+    fn with_digits(digits: u8) -> Books {
+        Books {
+            all: 0,
+            committed: 0,
+            failed: 0,
+            skipped: 0,
+            response_ns: Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, digits)
+                .expect("constant bounds are legal"),
+            errors: Vec::with_capacity(ERROR_KINDS_MAX),
+        }
+    }
+
+    pub(crate) fn commit(&mut self, response_ns: u64) {
+        self.all += 1;
+        self.committed += 1;
+        self.response_ns.saturating_record(response_ns);
+    }
+
+    pub(crate) fn fail(&mut self, code: SqlState) {
+        self.all += 1;
+        self.failed += 1;
+        self.tally(code, 1);
+    }
+
+    fn tally(&mut self, code: SqlState, count: u64) {
+        if let Some(entry) = self.errors.iter_mut().find(|(known, _)| *known == code) {
+            entry.1 += count;
+        } else if self.errors.len() < ERROR_KINDS_MAX - 1 || code == SqlState::UNKNOWN {
+            self.errors.push((code, count));
+        } else {
+            self.tally(SqlState::UNKNOWN, count);
+        }
+    }
+
+    /// Adds other books of the same kind.
+    pub(crate) fn add(&mut self, other: &Books) {
+        self.all += other.all;
+        self.committed += other.committed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.response_ns.add(&other.response_ns).expect("same bounds");
+        for &(code, count) in &other.errors {
+            self.tally(code, count);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        (self.all, self.committed, self.failed, self.skipped) = (0, 0, 0, 0);
+        self.response_ns.reset();
+        self.errors.clear();
+    }
+
+    /// The identity that must hold at any time.
+    pub fn add_up(&self) -> bool {
+        self.all == self.committed + self.failed + self.skipped
+            && self.response_ns.len() == self.committed
+            && self.errors.iter().map(|(_, count)| count).sum::<u64>() == self.failed
+    }
+
+    /// Errors, the most frequent first.
+    pub fn errors(&self) -> Vec<ErrorTally> {
+        let mut errors = self.errors.clone();
+        errors.sort_by_key(|&(code, count)| (std::cmp::Reverse(count), code));
+        errors
+            .into_iter()
+            .map(|(code, count)| ErrorTally {
+                sqlstate: code.as_str().to_owned(),
+                count,
+            })
+            .collect()
+    }
+
+    /// A percentile (0 to 100) of the response time in milliseconds; `None` without a committed transaction.
+    pub fn percentile_ms(&self, percentile: f64) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "nanoseconds within an hour")]
+        let ms = |ns: u64| ns as f64 / 1e6;
+        (!self.response_ns.is_empty()).then(|| ms(self.response_ns.value_at_percentile(percentile)))
+    }
+}
+
+impl Default for Books {
+    fn default() -> Self {
+        Books::new()
+    }
+}
+
+/// What happened in one second of a load, all threads together.
+#[derive(Debug, Clone)]
+pub struct Second {
+    /// 1 for the first second after the start, warm-up included.
+    pub number: u32,
+    /// Length in seconds: shorter than one at the end.
+    pub length_s: f64,
+    /// Whether it lies behind the warm-up.
+    pub measured: bool,
+    /// Counts and times.
+    pub books: Books,
+    /// Clients whose connection is alive.
+    pub clients: u32,
+}
+
+impl Second {
+    /// Committed transactions per second.
+    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+    pub fn tps(&self) -> f64 {
+        self.books.committed as f64 / self.length_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_books_add_up_through_everything() {
+        let mut a = Books::new();
+        a.commit(1_500_000);
+        a.fail(SqlState::from_bytes(b"40001"));
+        a.fail(SqlState::from_bytes(b"bad"));
+        let mut b = Books::new();
+        b.commit(u64::MAX);
+        b.fail(SqlState::from_bytes(b"40001"));
+        a.add(&b);
+        assert!(a.add_up());
+        assert_eq!((a.all, a.committed, a.failed), (5, 2, 3));
+        assert_eq!(
+            a.errors()[0],
+            ErrorTally {
+                sqlstate: "40001".into(),
+                count: 2
+            }
+        );
+        a.clear();
+        assert!(a.add_up());
+        assert_eq!(a.percentile_ms(50.0), None);
+    }
+
+    #[test]
+    fn too_many_kinds_of_errors_are_counted_as_unknown() {
+        let mut books = Books::new();
+        for i in 0..1000_u32 {
+            books.fail(SqlState::from_bytes(format!("{i:05}").as_bytes()));
+        }
+        assert!(books.add_up());
+        assert_eq!(books.errors().len(), ERROR_KINDS_MAX);
+        assert_eq!(books.errors()[0].sqlstate, "?????");
+    }
+}

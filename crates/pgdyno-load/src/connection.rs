@@ -1,0 +1,377 @@
+//! A connection of the load: start-up, authentication and preparing, done blocking before the load begins.
+
+use crate::books::SqlState;
+use crate::message;
+use crate::workload::Statement;
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres::config::{Config, Host, SslMode};
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::backend::{ErrorResponseBody, Message};
+use postgres_protocol::message::frontend;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// Longest wait for any step of the start-up, unless the connection string sets connect_timeout.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Why a client could not be connected and made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nobody there, or the way is barred.
+    #[error("no server answers at {place}: {source}")]
+    Unreachable {
+        /// Host and port, or socket.
+        place: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server said no.
+    #[error("the server at {place} refused: {message} (SQLSTATE {sqlstate})")]
+    Refused {
+        /// Host and port, or socket.
+        place: String,
+        /// Error code.
+        sqlstate: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The server wants something this engine does not speak.
+    #[error("the server at {place} asks for {what}, which this load engine does not speak")]
+    Unsupported {
+        /// Host and port, or socket.
+        place: String,
+        /// What it asks for.
+        what: String,
+    },
+    /// What came is not PostgreSQL's protocol.
+    #[error("what answers at {place} does not speak PostgreSQL's protocol: {detail}")]
+    Protocol {
+        /// Host and port, or socket.
+        place: String,
+        /// What was wrong.
+        detail: String,
+    },
+}
+
+/// A socket, Unix or TCP.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Unix(s) => s.read(buffer),
+            Socket::Tcp(s) => s.read(buffer),
+        }
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Unix(s) => s.write(bytes),
+            Socket::Tcp(s) => s.write(bytes),
+        }
+    }
+
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Socket::Unix(s) => s
+                .set_read_timeout(timeout)
+                .and_then(|()| s.set_write_timeout(timeout)),
+            Socket::Tcp(s) => s
+                .set_read_timeout(timeout)
+                .and_then(|()| s.set_write_timeout(timeout)),
+        }
+    }
+
+    fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Socket::Unix(s) => s.set_nonblocking(true),
+            Socket::Tcp(s) => s.set_nonblocking(true),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Unix(s) => s.as_fd(),
+            Socket::Tcp(s) => s.as_fd(),
+        }
+    }
+}
+
+/// Where a configuration points: "127.0.0.1:5432" or the socket's path. Never holds a password.
+pub fn where_is(config: &Config) -> String {
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => format!("{host}:{port}"),
+        Some(Host::Unix(directory)) => format!("{}/.s.PGSQL.{port}", directory.display()),
+        None => format!("port {port} of no host"),
+    }
+}
+
+/// Connects, authenticates, prepares the statements and makes the socket non-blocking.
+pub(crate) fn connect(config: &Config, statements: &[Statement]) -> Result<Socket, ConnectError> {
+    let place = where_is(config);
+    if config.get_ssl_mode() == SslMode::Require {
+        return Err(ConnectError::Unsupported {
+            place,
+            what: "TLS (sslmode=require)".into(),
+        });
+    }
+    let unreachable = |source| ConnectError::Unreachable {
+        place: place.clone(),
+        source,
+    };
+    let timeout = config.get_connect_timeout().copied().unwrap_or(STARTUP_TIMEOUT);
+    let socket = open(config, timeout).map_err(unreachable)?;
+    socket.set_timeout(Some(timeout)).map_err(unreachable)?;
+    let mut startup = Startup {
+        socket,
+        place: &place,
+        received: BytesMut::with_capacity(8192),
+    };
+    startup.authenticate(config)?;
+    startup.send(&message::prepare(statements))?;
+    startup.until_ready()?;
+    let socket = startup.socket;
+    socket
+        .set_timeout(None)
+        .and_then(|()| socket.set_nonblocking())
+        .map_err(unreachable)?;
+    Ok(socket)
+}
+
+fn open(config: &Config, timeout: Duration) -> io::Result<Socket> {
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    match config.get_hosts().first() {
+        Some(Host::Unix(directory)) => {
+            UnixStream::connect(directory.join(format!(".s.PGSQL.{port}"))).map(Socket::Unix)
+        }
+        Some(Host::Tcp(host)) => {
+            let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+            for address in (host.as_str(), port).to_socket_addrs()? {
+                match TcpStream::connect_timeout(&address, timeout) {
+                    Ok(stream) => return stream.set_nodelay(true).map(|()| Socket::Tcp(stream)),
+                    Err(e) => last = e,
+                }
+            }
+            Err(last)
+        }
+        None => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the connection string names no host",
+        )),
+    }
+}
+
+struct Startup<'a> {
+    socket: Socket,
+    place: &'a str,
+    received: BytesMut,
+}
+
+impl Startup<'_> {
+    fn send(&mut self, mut bytes: &[u8]) -> Result<(), ConnectError> {
+        while !bytes.is_empty() {
+            match self.socket.write(bytes) {
+                Ok(0) => return Err(self.unreachable(io::ErrorKind::WriteZero.into())),
+                Ok(n) => bytes = &bytes[n..],
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.unreachable(e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Message, ConnectError> {
+        loop {
+            if let Some(length) = self.announced_length()?
+                && self.received.len() > length
+            {
+                let parsed = Message::parse(&mut self.received).map_err(|e| self.protocol(&e.to_string()))?;
+                if let Some(message) = parsed {
+                    return Ok(message);
+                }
+            }
+            let mut chunk = [0_u8; 4096];
+            match self.socket.read(&mut chunk) {
+                Ok(0) => return Err(self.unreachable(io::ErrorKind::UnexpectedEof.into())),
+                Ok(n) => self.received.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.unreachable(e)),
+            }
+        }
+    }
+
+    /// Length field of the message at hand, with a limit: nothing in a start-up is near a megabyte.
+    fn announced_length(&self) -> Result<Option<usize>, ConnectError> {
+        const STARTUP_MESSAGE_MAX: u32 = 1 << 20;
+        let Some(field) = self.received.get(1..5) else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes([field[0], field[1], field[2], field[3]]);
+        if !(4..=STARTUP_MESSAGE_MAX).contains(&length) {
+            return Err(self.protocol(&format!("it announces a message of {length} bytes")));
+        }
+        Ok(Some(length as usize))
+    }
+
+    fn authenticate(&mut self, config: &Config) -> Result<(), ConnectError> {
+        let user = config.get_user().unwrap_or("postgres").to_owned();
+        let mut parameters = vec![("user", user.as_str()), ("client_encoding", "UTF8")];
+        if let Some(name) = config.get_dbname() {
+            parameters.push(("database", name));
+        }
+        parameters.push((
+            "application_name",
+            config.get_application_name().unwrap_or("pgdyno load"),
+        ));
+        if let Some(options) = config.get_options() {
+            parameters.push(("options", options));
+        }
+        let mut bytes = BytesMut::new();
+        frontend::startup_message(parameters, &mut bytes).map_err(|e| self.protocol(&e.to_string()))?;
+        self.send(&bytes)?;
+        loop {
+            match self.next()? {
+                Message::AuthenticationOk => return self.until_ready(),
+                Message::AuthenticationCleartextPassword => {
+                    self.password(self.required_password(config)?)?;
+                }
+                Message::AuthenticationMd5Password(body) => {
+                    let hash = md5_hash(user.as_bytes(), self.required_password(config)?, body.salt());
+                    self.password(hash.as_bytes())?;
+                }
+                Message::AuthenticationSasl(body) => {
+                    let offered: Vec<String> = body
+                        .mechanisms()
+                        .map(|m| Ok(m.to_owned()))
+                        .collect()
+                        .map_err(|e| self.protocol(&e.to_string()))?;
+                    self.scram(&offered, self.required_password(config)?)?;
+                }
+                Message::ErrorResponse(body) => return Err(self.refused(&body)),
+                _ => return Err(self.unsupported("another way of authentication")),
+            }
+        }
+    }
+
+    fn required_password<'c>(&self, config: &'c Config) -> Result<&'c [u8], ConnectError> {
+        config.get_password().ok_or_else(|| ConnectError::Refused {
+            place: self.place.to_owned(),
+            sqlstate: "28P01".into(),
+            message: "a password is required and none was given".into(),
+        })
+    }
+
+    fn password(&mut self, password: &[u8]) -> Result<(), ConnectError> {
+        let mut bytes = BytesMut::new();
+        frontend::password_message(password, &mut bytes).map_err(|e| self.protocol(&e.to_string()))?;
+        self.send(&bytes)
+    }
+
+    fn scram(&mut self, offered: &[String], password: &[u8]) -> Result<(), ConnectError> {
+        if !offered.iter().any(|mechanism| mechanism == SCRAM_SHA_256) {
+            return Err(self.unsupported(&offered.join(", ")));
+        }
+        let mut scram = ScramSha256::new(password, ChannelBinding::unsupported());
+        let mut bytes = BytesMut::new();
+        frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut bytes)
+            .map_err(|e| self.protocol(&e.to_string()))?;
+        self.send(&bytes)?;
+        loop {
+            match self.next()? {
+                Message::AuthenticationSaslContinue(body) => {
+                    scram
+                        .update(body.data())
+                        .map_err(|e| self.protocol(&e.to_string()))?;
+                    let mut bytes = BytesMut::new();
+                    frontend::sasl_response(scram.message(), &mut bytes)
+                        .map_err(|e| self.protocol(&e.to_string()))?;
+                    self.send(&bytes)?;
+                }
+                Message::AuthenticationSaslFinal(body) => {
+                    return scram
+                        .finish(body.data())
+                        .map_err(|e| self.protocol(&e.to_string()));
+                }
+                Message::ErrorResponse(body) => return Err(self.refused(&body)),
+                _ => return Err(self.protocol("an unexpected answer during authentication")),
+            }
+        }
+    }
+
+    /// Reads on until the server waits for a request; the first error on the way is the result.
+    fn until_ready(&mut self) -> Result<(), ConnectError> {
+        let mut first_error = None;
+        loop {
+            match self.next()? {
+                Message::ReadyForQuery(_) => return first_error.map_or(Ok(()), Err),
+                Message::ErrorResponse(body) => {
+                    let error = self.refused(&body);
+                    // Before the first ReadyForQuery an error is the server's last word.
+                    if matches!(&error, ConnectError::Refused { sqlstate, .. } if is_fatal(sqlstate)) {
+                        return Err(error);
+                    }
+                    first_error.get_or_insert(error);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn refused(&self, body: &ErrorResponseBody) -> ConnectError {
+        let (mut sqlstate, mut message) = (SqlState::UNKNOWN.as_str().to_owned(), String::new());
+        let mut fields = body.fields();
+        while let Ok(Some(field)) = fields.next() {
+            let value = String::from_utf8_lossy(field.value_bytes());
+            match field.type_() {
+                b'C' => sqlstate = value.into_owned(),
+                b'M' => message = value.into_owned(),
+                _ => {}
+            }
+        }
+        ConnectError::Refused {
+            place: self.place.to_owned(),
+            sqlstate,
+            message,
+        }
+    }
+
+    fn unreachable(&self, source: io::Error) -> ConnectError {
+        ConnectError::Unreachable {
+            place: self.place.to_owned(),
+            source,
+        }
+    }
+
+    fn unsupported(&self, what: &str) -> ConnectError {
+        ConnectError::Unsupported {
+            place: self.place.to_owned(),
+            what: what.to_owned(),
+        }
+    }
+
+    fn protocol(&self, detail: &str) -> ConnectError {
+        ConnectError::Protocol {
+            place: self.place.to_owned(),
+            detail: detail.to_owned(),
+        }
+    }
+}
+
+/// Classes after which the server closes: authorisation, unknown database, too many clients, shutting down.
+fn is_fatal(sqlstate: &str) -> bool {
+    ["28", "3D", "53", "57", "08", "0A"]
+        .iter()
+        .any(|class| sqlstate.starts_with(class))
+}

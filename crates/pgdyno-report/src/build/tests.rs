@@ -1,0 +1,187 @@
+//! Reports of made-up experiments.
+
+use super::*;
+use pgdyno_store::{ExperimentRecord, SettingRecord, WorkloadRecord};
+
+fn treatment(name: &str, why_not: Option<&str>) -> TreatmentRecord {
+    TreatmentRecord {
+        name: name.into(),
+        title: format!("The {name}"),
+        reason: None,
+        why_not: why_not.map(str::to_owned),
+        settings: vec![SettingRecord {
+            knob: "jit".into(),
+            value: "off".into(),
+            layer: "postgres".into(),
+            risk: "none".into(),
+            changed: true,
+        }],
+    }
+}
+
+fn trial(block: u32, treatment: &str, tps: f64, status: TrialStatus) -> TrialRecord {
+    TrialRecord {
+        block,
+        position: 1,
+        treatment: treatment.into(),
+        status,
+        reason: None,
+        started_unix_ms: 0,
+        effective: vec![("jit".into(), "off".into())],
+        tps: Some(tps),
+        committed: 100,
+        failed: 0,
+        errors: Vec::new(),
+        percentiles: Some(Percentiles {
+            p50_ms: 1.0,
+            p95_ms: 1000.0 / tps,
+            p99_ms: 3.0,
+            max_ms: 4.0,
+        }),
+        histogram: None,
+        distribution: vec![DistributionPoint {
+            percentile: 50.0,
+            ms: 1.0,
+        }],
+        steadiness: None,
+        stability_cv: Some(0.1),
+        warmup_s: 1.0,
+        measured_s: 5.0,
+        client_cpu_us_per_tx: Some(10.0),
+        server_cpu_us_per_tx: None,
+        wal_bytes_per_tx: None,
+        cross_check: None,
+        disturbances: Vec::new(),
+        seconds: Vec::new(),
+    }
+}
+
+fn stored(design: &str, blocks: u32) -> StoredExperiment {
+    let treatments = vec![
+        treatment("reference", None),
+        treatment("a", None),
+        treatment("b", Some("not permitted")),
+        treatment("c", None),
+    ];
+    let mut trials = Vec::new();
+    for block in 1..=blocks {
+        let drift = f64::from(block) * 50.0 + 1000.0;
+        for (name, factor) in [("reference", 1.0), ("a", 1.2), ("c", 1.2)] {
+            let wobble = 1.0 + 0.001 * f64::from((block + u32::from(name == "c")) % 3);
+            trials.push((
+                0,
+                trial(block, name, drift * factor * wobble, TrialStatus::Finished),
+            ));
+        }
+    }
+    StoredExperiment {
+        id: 3,
+        record: ExperimentRecord {
+            name: "x".into(),
+            question: "?".into(),
+            design: design.into(),
+            blocks,
+            seed: 1,
+            confidence: 0.95,
+            smallest_effect: 0.02,
+            workload: WorkloadRecord {
+                name: "tpcb".into(),
+                scale: 1,
+                clients: 8,
+                threads: 1,
+                warmup_s: 1.0,
+                measure_s: 5.0,
+            },
+            treatments,
+            facts: Vec::new(),
+            file: String::new(),
+            repeat: Vec::new(),
+            target: "sandbox x".into(),
+        },
+        status: ExperimentStatus::Finished,
+        started_unix_ms: 0,
+        finished_unix_ms: Some(1),
+        put_back: Vec::new(),
+        trials,
+    }
+}
+
+#[test]
+fn cumulative_steps_are_held_against_the_last_tested_one() {
+    let report = build(&stored("cumulative", 3), "test", 0);
+    let [_, a, b, c] = &report.treatments[..] else {
+        panic!("four treatments")
+    };
+    assert_eq!(a.step.unwrap().verdict, Verdict::Better);
+    assert_eq!(a.step_p95.unwrap().verdict, Verdict::Better, "shorter is better");
+    assert!(b.step.is_none() && b.total.is_none() && b.status == "not-tested");
+    assert_eq!(
+        c.step.unwrap().verdict,
+        Verdict::Same,
+        "c is compared with a, for b was not tested"
+    );
+    assert_eq!(c.total.unwrap().verdict, Verdict::Better);
+    let answer = &report.experiment.answer;
+    assert!(answer.contains("with \u{201c}The a\u{201d} (+20"), "{answer}");
+    assert!(
+        answer.contains("The c made no difference that matters"),
+        "{answer}"
+    );
+    assert_eq!(report.experiment.blocks_finished, 3);
+}
+
+#[test]
+fn single_steps_are_held_against_the_reference() {
+    let report = build(&stored("one-at-a-time", 3), "test", 0);
+    assert_eq!(report.treatments[3].step.unwrap().verdict, Verdict::Better);
+}
+
+#[test]
+fn failed_trials_do_not_count_but_are_told() {
+    let mut stored = stored("cumulative", 3);
+    stored.trials[1].1.status = TrialStatus::Invalid;
+    stored.trials[1].1.tps = Some(1e9);
+    let report = build(&stored, "test", 0);
+    let a = &report.treatments[1];
+    assert_eq!((a.trials_finished, a.trials_failed), (2, 1));
+    assert!(a.tps.as_ref().unwrap().mean < 2000.0);
+}
+
+#[test]
+fn nothing_and_little_are_said_to_be_that() {
+    let one = build(&stored("cumulative", 1), "test", 0);
+    assert!(one.treatments[1].step.is_none() && one.treatments[1].tps.is_none());
+    assert!(
+        one.experiment.answer.contains("nothing is decided"),
+        "{}",
+        one.experiment.answer
+    );
+    let mut empty = stored("cumulative", 3);
+    empty.trials.clear();
+    empty.status = ExperimentStatus::Interrupted;
+    let report = build(&empty, "test", 0);
+    assert!(report.experiment.answer.contains("no answer yet"));
+    assert!(report.experiment.answer.contains("not finished"));
+}
+
+#[test]
+fn the_json_has_the_names_that_the_page_expects() {
+    let json = serde_json::to_value(build(&stored("cumulative", 3), "test", 0)).unwrap();
+    for path in [
+        "/format",
+        "/experiment/blocks_planned",
+        "/experiment/workload/measure_s",
+        "/decision/noise_floor",
+        "/treatments/1/step/ratio_low",
+        "/treatments/1/step_p95/verdict",
+        "/treatments/1/settings/0/changed",
+        "/trials/0/cross_check",
+        "/trials/0/series/t_s",
+        "/put_back",
+    ] {
+        assert!(json.pointer(path).is_some(), "{path}");
+    }
+    assert_eq!(json["treatments"][2]["status"], "not-tested");
+    assert_eq!(json["trials"][0]["status"], "finished");
+    assert_eq!(json["experiment"]["status"], "finished");
+}

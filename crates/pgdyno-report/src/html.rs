@@ -1,0 +1,58 @@
+//! One self-contained HTML file: the page of ui/ with the report's data inside.
+
+use crate::model::Report;
+
+/// Why there is no HTML.
+#[derive(Debug, thiserror::Error)]
+pub enum HtmlError {
+    /// Built without the page.
+    #[error("this pgdyno was built without its web page, so it cannot write HTML")]
+    NoPage,
+    /// The data cannot be written as JSON.
+    #[error("the report's data cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl HtmlError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            HtmlError::NoPage => Some(
+                "`make build` builds the page with npm and then pgdyno; --format md and json work without it",
+            ),
+            HtmlError::Json(_) => None,
+        }
+    }
+}
+
+#[cfg(page)]
+const PAGE: Option<(&str, &str)> = Some((
+    include_str!("../../../ui/dist/app.css"),
+    include_str!("../../../ui/dist/app.js"),
+));
+#[cfg(not(page))]
+const PAGE: Option<(&str, &str)> = None;
+
+/// The report as one HTML file that opens from disk without a network.
+pub fn html(report: &Report) -> Result<String, HtmlError> {
+    let (style, script) = PAGE.ok_or(HtmlError::NoPage)?;
+    // With every < escaped, no text of the data can end the element or begin another.
+    let data = serde_json::to_string(report)?.replace('<', "\\u003c");
+    let title = escape(&format!("{} \u{2013} pgdyno", report.experiment.name));
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
+         <style>{style}</style>\n</head>\n<body>\n<div id=\"app\"></div>\n\
+         <noscript>This page draws its charts with JavaScript. The same report without it: pgdyno report {} --format \
+         md</noscript>\n\
+         <script type=\"application/json\" id=\"pgdyno-data\">{data}</script>\n<script>{script}</script>\n</body>\n\
+         </html>\n",
+        report.experiment.id
+    ))
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}

@@ -1,0 +1,78 @@
+//! Numbers and verdicts in words, for Markdown, the terminal and the answer.
+
+use pgdyno_stats::{Effect, Verdict};
+
+/// "+17.2 % (+14.1 … +20.4)".
+pub fn effect(effect: &Effect) -> String {
+    format!(
+        "{} % ({} … {})",
+        percent(effect.ratio),
+        percent(effect.ratio_low),
+        percent(effect.ratio_high)
+    )
+}
+
+/// Change in percent with its sign and one digit: 1.172 is "+17.2".
+pub(crate) fn percent(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let rounded = format!("{change:+.1}");
+    match rounded.as_str() {
+        "-0.0" | "+0.0" => "0.0".to_owned(),
+        _ => rounded.replace('-', "\u{2212}"),
+    }
+}
+
+/// The word of a verdict, with what it is "the same" within.
+pub fn verdict_word(verdict: Verdict, smallest_effect: f64) -> String {
+    match verdict {
+        Verdict::Better => "better".to_owned(),
+        Verdict::Worse => "worse".to_owned(),
+        Verdict::Same => format!("the same within {} %", smallest_effect * 100.0),
+        Verdict::Undecided => "undecided".to_owned(),
+    }
+}
+
+/// 12345.6 is "12,346"; below 100 one digit is kept.
+pub(crate) fn number(value: f64) -> String {
+    if value.abs() < 100.0 {
+        return format!("{value:.1}");
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0.0 {
+        format!("\u{2212}{text}")
+    } else {
+        text
+    }
+}
+
+/// "a, b and c".
+pub(crate) fn listed(items: &[&str]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_and_signed() {
+        assert_eq!(percent(1.1724), "+17.2");
+        assert_eq!(percent(0.98), "\u{2212}2.0");
+        assert_eq!(percent(0.99999), "0.0");
+        assert_eq!(number(1234.6), "1,235");
+        assert_eq!(number(1_234_567.0), "1,234,567");
+        assert_eq!(number(12.34), "12.3");
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+    }
+}

@@ -1,0 +1,276 @@
+//! Where a server is: connection strings with libpq's environment and password file behind them.
+//!
+//! Source: PostgreSQL documentation, "Database Connection Control Functions" (strings, PG* variables, password file).
+
+use crate::server::ServerError;
+use crate::users::User;
+use pgdyno_host::LocalHost;
+use postgres::Config;
+use postgres::config::{Host, SslMode};
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// How the environment is asked: only the program may read it.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Directories in which a local server's socket is looked for when no host is named.
+const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+const DEFAULT_PORT: u16 = 5432;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A resolved connection. Displays as place, database and user; never as password.
+#[derive(Clone)]
+pub struct Conninfo {
+    config: Config,
+}
+
+impl Conninfo {
+    /// Takes "key=value ..." or "postgresql://...", fills what is missing from PG* variables, then from libpq's
+    /// defaults, and the password from PGPASSWORD or the password file.
+    pub fn resolve(text: &str, environment: Lookup<'_>) -> Result<Conninfo, ServerError> {
+        let looks_right = text.is_empty()
+            || text.contains('=')
+            || text.starts_with("postgres://")
+            || text.starts_with("postgresql://");
+        if !looks_right {
+            return Err(ServerError::NotATarget {
+                word: text.to_owned(),
+            });
+        }
+        // The parser's own words may quote a piece of a password, so they are not passed on.
+        let mut config: Config = text.parse().map_err(|_| ServerError::ConnectionString)?;
+        let number = |name: &str| environment(name).and_then(|value| value.parse::<u16>().ok());
+        if config.get_hosts().is_empty() {
+            match environment("PGHOST") {
+                Some(host) => config.host(&host),
+                None => match SOCKET_DIRECTORIES.iter().find(|dir| Path::new(dir).is_dir()) {
+                    Some(directory) => config.host_path(directory),
+                    None => config.host("localhost"),
+                },
+            };
+        }
+        if config.get_ports().is_empty() {
+            config.port(number("PGPORT").unwrap_or(DEFAULT_PORT));
+        }
+        if config.get_user().is_none() {
+            let user = environment("PGUSER")
+                .or_else(|| User::current(&LocalHost::new()).map(|user| user.name))
+                .unwrap_or_else(|| "postgres".to_owned());
+            config.user(&user);
+        }
+        if config.get_dbname().is_none() {
+            let name = environment("PGDATABASE").or_else(|| config.get_user().map(str::to_owned));
+            config.dbname(&name.unwrap_or_default());
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if environment("PGSSLMODE").as_deref() == Some("require") {
+            config.ssl_mode(SslMode::Require);
+        }
+        if config.get_ssl_mode() == SslMode::Prefer {
+            // "prefer" falls back to plain text where there is no TLS, which is what this does at once.
+            config.ssl_mode(SslMode::Disable);
+        }
+        let mut conninfo = Conninfo { config };
+        if conninfo.config.get_password().is_none()
+            && let Some(password) =
+                environment("PGPASSWORD").or_else(|| conninfo.passfile_password(environment))
+        {
+            conninfo.config.password(password);
+        }
+        Ok(conninfo)
+    }
+
+    /// A connection that is known in full, as a sandbox's.
+    pub fn from_config(config: Config) -> Conninfo {
+        Conninfo { config }
+    }
+
+    /// The configuration for a driver; it holds the password.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Host and port, or the socket's directory and port.
+    pub fn place(&self) -> String {
+        let port = self.config.get_ports().first().copied().unwrap_or(DEFAULT_PORT);
+        match self.config.get_hosts().first() {
+            Some(Host::Tcp(host)) => format!("{host}:{port}"),
+            Some(Host::Unix(directory)) => format!("{}:{port}", directory.display()),
+            None => format!("localhost:{port}"),
+        }
+    }
+
+    /// The database.
+    pub fn database(&self) -> &str {
+        self.config.get_dbname().unwrap_or_default()
+    }
+
+    /// The user.
+    pub fn user(&self) -> &str {
+        self.config.get_user().unwrap_or_default()
+    }
+
+    /// A connection string without the password: what may be stored.
+    pub fn without_password(&self) -> String {
+        let quote = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
+        let port = self.config.get_ports().first().copied().unwrap_or(DEFAULT_PORT);
+        let host = match self.config.get_hosts().first() {
+            Some(Host::Tcp(host)) => host.clone(),
+            Some(Host::Unix(directory)) => directory.display().to_string(),
+            None => "localhost".to_owned(),
+        };
+        format!(
+            "host={} port={port} user={} dbname={}",
+            quote(&host),
+            quote(self.user()),
+            quote(self.database())
+        )
+    }
+
+    fn passfile_password(&self, environment: Lookup<'_>) -> Option<String> {
+        let path = environment("PGPASSFILE")
+            .or_else(|| environment("HOME").map(|home| format!("{home}/.pgpass")))?;
+        let open_to_others = std::fs::metadata(&path).is_ok_and(|m| m.mode() & 0o077 != 0);
+        if open_to_others {
+            // As libpq: a password file that others can read is not used.
+            return None;
+        }
+        let text = std::fs::read_to_string(path).ok()?;
+        let host = match self.config.get_hosts().first() {
+            Some(Host::Tcp(host)) => host.clone(),
+            _ => "localhost".to_owned(),
+        };
+        let port = self
+            .config
+            .get_ports()
+            .first()
+            .copied()
+            .unwrap_or(DEFAULT_PORT)
+            .to_string();
+        find_password(&text, &[&host, &port, self.database(), self.user()])
+    }
+}
+
+impl fmt::Display for Conninfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "database {} at {} as {}",
+            self.database(),
+            self.place(),
+            self.user()
+        )
+    }
+}
+
+impl fmt::Debug for Conninfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The first line of a password file that fits: host:port:database:user:password, `*` fits all, `\` escapes.
+fn find_password(text: &str, wanted: &[&str; 4]) -> Option<String> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .find_map(|line| {
+            let fields = split_escaped(line);
+            let [parts @ .., password] = fields.as_slice() else {
+                return None;
+            };
+            let fits = parts.len() == wanted.len()
+                && parts
+                    .iter()
+                    .zip(wanted)
+                    .all(|(part, wanted)| part == "*" || part == wanted);
+            fits.then(|| password.clone())
+        })
+}
+
+fn split_escaped(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(c) = characters.next() {
+        match (c, fields.last_mut()) {
+            ('\\', Some(field)) => field.extend(characters.next()),
+            // The password is the fifth field, and may hold further colons only escaped.
+            (':', _) => fields.push(String::new()),
+            (_, Some(field)) => field.push(c),
+            (_, None) => {}
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+        move |name| {
+            pairs
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, v)| (*v).to_owned())
+        }
+    }
+
+    #[test]
+    fn variables_fill_what_the_string_leaves_out() {
+        let env = environment(&[
+            ("PGHOST", "db.example"),
+            ("PGPORT", "6000"),
+            ("PGUSER", "ann"),
+            ("PGPASSWORD", "pw"),
+        ]);
+        let found = Conninfo::resolve("port=7000", &env).unwrap();
+        assert_eq!(found.to_string(), "database ann at db.example:7000 as ann");
+        assert_eq!(found.config().get_password(), Some(&b"pw"[..]));
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let env = environment(&[]);
+        let found = Conninfo::resolve("postgresql://ann:hunter2@db.example/x", &env).unwrap();
+        let shown = format!(
+            "{found} {found:?} {:?} {}",
+            found.config(),
+            found.without_password()
+        );
+        assert!(!shown.contains("hunter2"), "{shown}");
+        for bad in [
+            "host=a password=hunter2 secret hunter2",
+            "postgresql://ann:hunter2@:::/x?hunter2",
+        ] {
+            if let Err(error) = Conninfo::resolve(bad, &env) {
+                assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_is_not_a_target() {
+        assert!(matches!(
+            Conninfo::resolve("demo", &environment(&[])),
+            Err(ServerError::NotATarget { .. })
+        ));
+    }
+
+    #[test]
+    fn the_password_file_is_libpqs() {
+        let text = "# comment\nother:5432:*:*:no\ndb\\:x:*:shop:ann:p\\:w\\\\d\n*:*:*:*:last\n";
+        assert_eq!(
+            find_password(text, &["db:x", "1", "shop", "ann"]).as_deref(),
+            Some("p:w\\d")
+        );
+        assert_eq!(
+            find_password(text, &["db", "1", "shop", "ann"]).as_deref(),
+            Some("last")
+        );
+        assert_eq!(find_password("a:b\n", &["a", "b", "c", "d"]), None);
+    }
+}

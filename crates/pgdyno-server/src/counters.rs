@@ -1,0 +1,98 @@
+//! The server's own counters, the judge of what a client claims.
+
+use crate::server::{Server, ServerError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Counters of the database and the cluster at one instant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counters {
+    /// pg_stat_database.xact_commit of the connected database.
+    pub committed: u64,
+    /// pg_stat_database.xact_rollback.
+    pub rolled_back: u64,
+    /// Position in the write-ahead log in bytes.
+    pub wal_bytes: u64,
+    /// Checkpoints done, timed and requested.
+    pub checkpoints: u64,
+    /// Runs of autovacuum and autoanalyze over tables of this database.
+    pub autovacuum_runs: u64,
+    /// When the server started: another instant means that it restarted in between.
+    pub started: String,
+    /// Statements that this connection had sent before it asked.
+    pub own_statements: u64,
+}
+
+/// Reads them in one statement.
+pub fn counters(server: &mut Server) -> Result<Counters, ServerError> {
+    let what = "reading the server's counters";
+    // pg_stat_bgwriter's checkpoint columns moved to pg_stat_checkpointer in 17.
+    let checkpoints = if server.version().major >= 17 {
+        "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)"
+    } else {
+        "(SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter)"
+    };
+    let wal = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END \
+               - '0/0'::pg_lsn";
+    let sql = format!(
+        "SELECT xact_commit, xact_rollback, {wal}, {checkpoints}, \
+         (SELECT coalesce(sum(autovacuum_count + autoanalyze_count), 0) FROM pg_stat_all_tables), \
+         pg_postmaster_start_time() \
+         FROM pg_stat_database WHERE datname = current_database()"
+    );
+    let own_statements = server.statements();
+    let row = server.rows(what, &sql)?.into_iter().next().unwrap_or_default();
+    let number = |column: usize| -> Result<u64, ServerError> {
+        let text = row.get(column).cloned().flatten().unwrap_or_default();
+        text.parse().map_err(|_| ServerError::Answer {
+            what: what.into(),
+            expected: "a counter",
+            found: text.clone(),
+        })
+    };
+    Ok(Counters {
+        committed: number(0)?,
+        rolled_back: number(1)?,
+        wal_bytes: number(2)?,
+        checkpoints: number(3)?,
+        autovacuum_runs: number(4)?,
+        started: row.get(5).cloned().flatten().unwrap_or_default(),
+        own_statements,
+    })
+}
+
+/// Waits until no session with this application name is left in the connected database (its counts are then
+/// complete), or the limit is over. Tells whether they are gone.
+pub fn wait_until_gone(
+    server: &mut Server,
+    application_name: &str,
+    limit: Duration,
+) -> Result<bool, ServerError> {
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = '{}'",
+        application_name.replace('\'', "''")
+    );
+    let deadline = Instant::now() + limit;
+    loop {
+        if server
+            .value("waiting for the load's sessions to end", &sql)?
+            .as_deref()
+            == Some("0")
+        {
+            return Ok(true);
+        }
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        pause(Duration::from_millis(50));
+    }
+}
+
+/// Between two looks at something that changes by itself.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "polling with a limit; the server has no way to tell"
+)]
+pub fn pause(duration: Duration) {
+    thread::sleep(duration);
+}

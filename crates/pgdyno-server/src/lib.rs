@@ -1,0 +1,22 @@
+//! A PostgreSQL server: connection, facts, counters, settings, life cycle, and the private server called sandbox.
+//!
+//! The raw changes of settings here are for pgdyno-knobs alone, which journals before it calls them.
+
+pub mod autoconf;
+mod conninfo;
+mod control;
+mod counters;
+mod facts;
+pub mod sandbox;
+mod server;
+mod settings;
+mod users;
+
+pub use conninfo::{Conninfo, Lookup};
+pub use control::{Control, ControlError};
+pub use counters::{Counters, counters, pause, wait_until_gone};
+pub use facts::{ServerFacts, server_facts};
+pub use postgres;
+pub use server::{Server, ServerError, Version};
+pub use settings::{Guc, alter_system_reset, alter_system_set, reload, show};
+pub use users::User;

@@ -1,0 +1,234 @@
+//! Making a sandbox.
+
+use super::binaries::Binaries;
+use super::record::{self, FORMAT, Record};
+use super::{Sandbox, SandboxError, owner_of, process};
+use pgdyno_host::{Limits, LocalHost};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What to make.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Its name.
+    pub name: String,
+    /// What it runs.
+    pub binaries: Binaries,
+    /// Data directory, if not below the sandbox's own: absent or empty.
+    pub data: Option<PathBuf>,
+    /// WAL directory, if not in the data directory: absent or empty.
+    pub wal: Option<PathBuf>,
+    /// Port; a free one if not given.
+    pub port: Option<u16>,
+    /// Limits to wear.
+    pub limits: Limits,
+    /// Lines for postgresql.conf, as ("max_connections", "300").
+    pub settings: Vec<(String, String)>,
+}
+
+/// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// The file beside a data or WAL directory that marks it as a sandbox's. Beside, because initdb wants it empty.
+pub(super) fn mark_of(place: &Path) -> PathBuf {
+    let mut name = place.file_name().unwrap_or_default().to_owned();
+    name.push(".pgdyno-sandbox");
+    place.with_file_name(name)
+}
+
+/// Makes the sandbox below `root` and starts it. What is made before an error stays, marked as half-made.
+pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
+    record::check_name(&plan.name)?;
+    let directory = root.join(&plan.name);
+    if directory.exists() {
+        return Err(match Record::read(&directory) {
+            Ok(Some(record)) if record.ready => SandboxError::Exists(plan.name.clone()),
+            _ => SandboxError::HalfMade(plan.name.clone()),
+        });
+    }
+    check_before(plan, &directory)?;
+    let user = owner_of(&LocalHost::new())?;
+    let port = match plan.port {
+        Some(port) => port,
+        None => process::free_port().map_err(SandboxError::io(&directory, "given a port"))?,
+    };
+    process::check_port(port)?;
+    fs::create_dir_all(&directory).map_err(SandboxError::io(&directory, "made"))?;
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let mut record = Record {
+        format: FORMAT,
+        name: plan.name.clone(),
+        ready: false,
+        version: plan.binaries.version.clone(),
+        bin: plan.binaries.directory.clone(),
+        data: plan
+            .data
+            .as_ref()
+            .map_or_else(|| directory.join("data"), absolute),
+        wal: plan.wal.as_ref().map(absolute),
+        port,
+        user,
+        limits: plan.limits,
+        unlimited: Vec::new(),
+        created_unix_ms: now_unix_ms(),
+    };
+    record.write(&directory)?;
+    let socket = directory.join("socket");
+    let places = [
+        Some(record.data.as_path()),
+        record.wal.as_deref(),
+        Some(socket.as_path()),
+    ];
+    for place in places.into_iter().flatten() {
+        make_private(place, &record)?;
+    }
+    for place in [Some(&record.data), record.wal.as_ref()].into_iter().flatten() {
+        if !place.starts_with(&directory) {
+            let mark = mark_of(place);
+            fs::write(&mark, &record.name).map_err(SandboxError::io(&mark, "written"))?;
+        }
+    }
+    let log = directory.join("log");
+    fs::File::create(&log).map_err(SandboxError::io(&log, "made"))?;
+    give(&log, &record)?;
+    // The postmaster's working directory is its data directory as the kernel resolves it.
+    record.data = fs::canonicalize(&record.data).map_err(SandboxError::io(&record.data, "read"))?;
+    initdb(&directory, &record)?;
+    configure(&directory, &record, &plan.settings)?;
+    record.ready = true;
+    let mut sandbox = Sandbox { directory, record };
+    sandbox.record.unlimited = match sandbox.make_cgroup()? {
+        Some(group) => group.unlimited,
+        None => Vec::new(),
+    };
+    sandbox.start()?;
+    sandbox.record.write(&sandbox.directory)?;
+    Ok(sandbox)
+}
+
+fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
+    for place in [&plan.data, &plan.wal].into_iter().flatten() {
+        let in_use = fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_some());
+        if in_use {
+            let reason = "it is not empty; a sandbox wants a new or an empty directory".to_owned();
+            return Err(SandboxError::Place {
+                path: place.clone(),
+                reason,
+            });
+        }
+    }
+    let socket = directory.join("socket/.s.PGSQL.65535");
+    if socket.as_os_str().len() > SOCKET_PATH_MAX {
+        let reason =
+            format!("a socket's path must be at most {SOCKET_PATH_MAX} bytes; use a shorter directory");
+        return Err(SandboxError::Place { path: socket, reason });
+    }
+    Ok(())
+}
+
+fn give(path: &Path, record: &Record) -> Result<(), SandboxError> {
+    match &record.user {
+        Some(user) => {
+            chown(path, Some(user.uid), Some(user.gid)).map_err(SandboxError::io(path, "handed over"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A directory for the server's user alone.
+fn make_private(path: &Path, record: &Record) -> Result<(), SandboxError> {
+    fs::create_dir_all(path).map_err(SandboxError::io(path, "made"))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(SandboxError::io(path, "closed"))?;
+    give(path, record)
+}
+
+fn initdb(directory: &Path, record: &Record) -> Result<(), SandboxError> {
+    let password = write_password(directory, record)?;
+    let mut command = process::command(&record.bin.join("initdb"), record.user.as_ref(), &[])
+        .map_err(SandboxError::io(&record.bin, "run"))?;
+    command
+        .arg("--pgdata")
+        .arg(&record.data)
+        .args([
+            "--username=postgres",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        ])
+        // The socket's directory admits the server's user and root alone; TCP asks for the password.
+        .args(["--auth-local=trust", "--auth-host=scram-sha-256"])
+        .arg("--pwfile")
+        .arg(&password);
+    if let Some(wal) = &record.wal {
+        command.arg("--waldir").arg(wal);
+    }
+    match process::run("initdb", command) {
+        Err(SandboxError::Program { reason, .. }) if reason.contains("ermission denied") => {
+            Err(SandboxError::Place {
+                path: record.data.clone(),
+                reason: format!(
+                    "the user {} may not enter it or a directory above it ({reason})",
+                    record
+                        .user
+                        .as_ref()
+                        .map_or("running this", |user| user.name.as_str())
+                ),
+            })
+        }
+        other => other.map(|_| ()),
+    }
+}
+
+/// A random password for connections over TCP, kept in a file for the server's user alone (and root).
+fn write_password(directory: &Path, record: &Record) -> Result<PathBuf, SandboxError> {
+    let path = directory.join("password");
+    let failed = |action| SandboxError::io(&path, action);
+    let mut bytes = [0_u8; 24];
+    fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(SandboxError::io(Path::new("/dev/urandom"), "read"))?;
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed("written"))?;
+    writeln!(file, "{text}").map_err(failed("written"))?;
+    give(&path, record)?;
+    Ok(path)
+}
+
+/// The few lines that make a stock server private: everything else stays as initdb left it.
+fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -> Result<(), SandboxError> {
+    let path = record.data.join("postgresql.conf");
+    let quote = |value: &str| format!("'{}'", value.replace('\'', "''"));
+    let mut lines = vec![
+        "\n# A sandbox of pgdyno: private, on this machine only.".to_owned(),
+        "listen_addresses = '127.0.0.1'".to_owned(),
+        format!("port = {}", record.port),
+        format!(
+            "unix_socket_directories = {}",
+            quote(&directory.join("socket").to_string_lossy())
+        ),
+    ];
+    lines.extend(
+        settings
+            .iter()
+            .map(|(name, value)| format!("{name} = {}", quote(value))),
+    );
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .map_err(SandboxError::io(&path, "opened"))?;
+    writeln!(file, "{}", lines.join("\n")).map_err(SandboxError::io(&path, "written"))
+}
+
+fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

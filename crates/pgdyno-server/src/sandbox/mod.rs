@@ -1,0 +1,320 @@
+//! The sandbox: a private server that pgdyno fetches, starts and throws away.
+//!
+//! It lives below one directory: its record, lock, log, password, socket, and, unless placed elsewhere, data and WAL.
+
+mod binaries;
+mod create;
+mod lock;
+mod process;
+mod record;
+
+pub use binaries::{Binaries, MAJORS};
+pub use create::{Plan, create};
+pub use lock::{Guard, lock};
+pub use record::{Record, list_names};
+
+use crate::Conninfo;
+use pgdyno_host::{Cgroup, HostAccess, HostError, LocalHost, block};
+use postgres::Config;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something could not be done with a sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// A name that is no file name.
+    #[error("\"{0}\" cannot be the name of a sandbox; use letters, digits, - and _, at most 40")]
+    BadName(String),
+    /// No such sandbox.
+    #[error("there is no sandbox \"{0}\"")]
+    Unknown(String),
+    /// The name is taken.
+    #[error("a sandbox \"{0}\" exists already")]
+    Exists(String),
+    /// Its record cannot be read.
+    #[error("the record of the sandbox at {path} cannot be read: {reason}")]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Its creation was interrupted.
+    #[error("the sandbox \"{0}\" is half-made: its creation was interrupted")]
+    HalfMade(String),
+    /// Another command has it.
+    #[error("the sandbox \"{name}\" is in use by {holder}")]
+    Held {
+        /// Which.
+        name: String,
+        /// Process and command.
+        holder: String,
+    },
+    /// A directory is not empty, not reachable and so on.
+    #[error("{path}: {reason}")]
+    Place {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The port is taken.
+    #[error("port {0} on 127.0.0.1 is taken by another program")]
+    PortTaken(u16),
+    /// The binaries are not to be had.
+    #[error("PostgreSQL {version} could not be fetched: {reason}")]
+    Binaries {
+        /// Major version.
+        version: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A program of PostgreSQL failed.
+    #[error("{program} failed: {reason}")]
+    Program {
+        /// initdb, pg_ctl or postgres.
+        program: &'static str,
+        /// Its last words.
+        reason: String,
+    },
+    /// Files.
+    #[error("{path} could not be {action}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// "read", "written" and so on.
+        action: &'static str,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// Limits or host files.
+    #[error("the limits of the sandbox could not be set: {0}")]
+    Limits(HostError),
+    /// Root without anybody to become.
+    #[error("PostgreSQL refuses to run as root, and this machine has neither a user postgres nor nobody")]
+    NoUser,
+}
+
+impl SandboxError {
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> SandboxError {
+        let path = path.to_owned();
+        move |source| SandboxError::Io { path, action, source }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            SandboxError::Unknown(_) => "`pgdyno sandbox list` shows them; `pgdyno sandbox create` makes one",
+            SandboxError::Exists(_) => "choose another with --name, or `pgdyno sandbox destroy` it first",
+            SandboxError::HalfMade(_) | SandboxError::Record { .. } => {
+                "`pgdyno sandbox destroy NAME` removes what there is of it"
+            }
+            SandboxError::Held { .. } => "wait until that command has ended, or end it",
+            SandboxError::PortTaken(_) => "name another with --port, or leave --port out to get a free one",
+            SandboxError::Binaries { .. } => {
+                "without a network, point --pg-bin at a directory with initdb, pg_ctl and postgres"
+            }
+            SandboxError::Limits(e) if e.is_refused() => {
+                "limits need root (or a delegated cgroup); leave them out"
+            }
+            SandboxError::NoUser => "create one: useradd --system postgres",
+            _ => return None,
+        })
+    }
+}
+
+/// What a sandbox is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Its server runs with this process id.
+    Running(u32),
+    /// It was stopped in order.
+    Stopped,
+    /// Its server is gone without having stopped in order.
+    Crashed,
+    /// Its creation was interrupted.
+    HalfMade,
+}
+
+/// An opened sandbox.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    directory: PathBuf,
+    record: Record,
+}
+
+impl Sandbox {
+    /// Opens the sandbox `name` below `root`.
+    pub fn open(root: &Path, name: &str) -> Result<Sandbox, SandboxError> {
+        record::check_name(name)?;
+        let directory = root.join(name);
+        let record = Record::read(&directory)?.ok_or_else(|| SandboxError::Unknown(name.to_owned()))?;
+        Ok(Sandbox { directory, record })
+    }
+
+    /// What is written down about it.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The server's log file.
+    pub fn log_file(&self) -> PathBuf {
+        self.directory.join("log")
+    }
+
+    /// What it is doing now.
+    pub fn state(&self) -> State {
+        if !self.record.ready {
+            return State::HalfMade;
+        }
+        let Ok(text) = fs::read_to_string(self.record.data.join("postmaster.pid")) else {
+            return State::Stopped;
+        };
+        match text
+            .lines()
+            .next()
+            .and_then(|line| line.trim().parse::<u32>().ok())
+        {
+            Some(pid) if self.is_postmaster(pid) => State::Running(pid),
+            _ => State::Crashed,
+        }
+    }
+
+    /// A process id can have been given to somebody else since: the working directory tells.
+    fn is_postmaster(&self, pid: u32) -> bool {
+        pgdyno_host::is_alive(&LocalHost::new(), pid)
+            && fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.record.data)
+    }
+
+    /// How to connect: over its socket, as its superuser, to the database postgres.
+    pub fn conninfo(&self) -> Conninfo {
+        let mut config = Config::new();
+        config
+            .host_path(self.socket_directory())
+            .port(self.record.port)
+            .user("postgres")
+            .dbname("postgres")
+            .ssl_mode(postgres::config::SslMode::Disable);
+        Conninfo::from_config(config)
+    }
+
+    /// Where its socket is.
+    pub fn socket_directory(&self) -> PathBuf {
+        self.directory.join("socket")
+    }
+
+    /// Starts the server inside its limits and waits until it answers. Already running is fine.
+    pub fn start(&self) -> Result<(), SandboxError> {
+        if !self.record.ready {
+            return Err(SandboxError::HalfMade(self.record.name.clone()));
+        }
+        if let State::Running(_) = self.state() {
+            // Perhaps still starting: pg_ctl's wait is satisfied at once by a server that is up.
+            return process::wait_until_ready(self);
+        }
+        process::check_port(self.record.port)?;
+        let entrances = match self.make_cgroup()? {
+            Some(group) => group.open_entrances().map_err(SandboxError::Limits)?,
+            None => Vec::new(),
+        };
+        process::start(self, &entrances)
+    }
+
+    /// Stops it with a checkpoint, ending its sessions. Not running is fine.
+    pub fn stop(&self) -> Result<(), SandboxError> {
+        match self.state() {
+            State::Running(_) => process::stop(self, "fast"),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a parameter would be if the server were started now; for parameters that are computed at start only.
+    pub fn computed_parameter(&self, name: &str) -> Result<String, SandboxError> {
+        process::computed_parameter(self, name)
+    }
+
+    /// Bytes of data and WAL.
+    pub fn size_bytes(&self) -> u64 {
+        size_of_tree(&self.record.data) + self.record.wal.as_deref().map_or(0, size_of_tree)
+    }
+
+    /// Limits as they stand in the kernel, with what it does not enforce; `None` without limits.
+    fn make_cgroup(&self) -> Result<Option<Cgroup>, SandboxError> {
+        if self.record.limits.is_none() {
+            return Ok(None);
+        }
+        let host = LocalHost::new();
+        let disk = block::disk_of(&host, &self.record.data.to_string_lossy())
+            .and_then(|disk| block::number_of(&host, &disk))
+            .ok();
+        Cgroup::create(&host, &self.record.name, &self.record.limits, disk.as_deref())
+            .map(Some)
+            .map_err(SandboxError::Limits)
+    }
+
+    /// Stops it and removes everything it consists of.
+    pub fn destroy(self) -> Result<(), SandboxError> {
+        if let State::Running(_) = self.state() {
+            process::stop(&self, "immediate")?;
+        }
+        if !self.record.limits.is_none() {
+            Cgroup::remove(&LocalHost::new(), &self.record.name).map_err(SandboxError::Limits)?;
+        }
+        for place in [Some(&self.record.data), self.record.wal.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            // Only what bears the sandbox's own mark is removed: a record can be wrong.
+            let marked =
+                fs::read_to_string(create::mark_of(place)).is_ok_and(|name| name == self.record.name);
+            if marked || place.starts_with(&self.directory) {
+                remove_tree(place)?;
+                let _ = fs::remove_file(create::mark_of(place));
+            }
+        }
+        remove_tree(&self.directory)
+    }
+}
+
+/// Removes what an interrupted creation left, whose record may be missing or broken.
+pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
+    record::check_name(name)?;
+    remove_tree(&root.join(name))
+}
+
+fn remove_tree(path: &Path) -> Result<(), SandboxError> {
+    match fs::remove_dir_all(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(SandboxError::io(path, "removed")(e)),
+        _ => Ok(()),
+    }
+}
+
+fn size_of_tree(path: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(meta) if meta.is_dir() => size_of_tree(&entry.path()),
+            Ok(meta) => meta.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// The kernel's number of the user a sandbox runs as, for reading what only it may read.
+pub(crate) fn owner_of(host: &dyn HostAccess) -> Result<Option<crate::User>, SandboxError> {
+    if !crate::User::is_root() {
+        return Ok(None);
+    }
+    ["postgres", "nobody"]
+        .into_iter()
+        .find_map(|name| crate::User::named(host, name))
+        .map(Some)
+        .ok_or(SandboxError::NoUser)
+}

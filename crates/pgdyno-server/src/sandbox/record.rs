@@ -1,0 +1,160 @@
+//! What is written down about a sandbox: sandbox.json, format 1.
+
+use super::SandboxError;
+use crate::User;
+use pgdyno_host::{Limits, Unlimited};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Written by this version; a newer one is refused, not guessed at.
+pub(crate) const FORMAT: u32 = 1;
+const NAME_LENGTH_MAX: usize = 40;
+
+/// The record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Format of this record.
+    pub format: u32,
+    /// Name of the sandbox.
+    pub name: String,
+    /// False until it has been made in full.
+    pub ready: bool,
+    /// Version of the server, as "18.6".
+    pub version: String,
+    /// Directory of initdb, pg_ctl and postgres.
+    pub bin: PathBuf,
+    /// Data directory.
+    pub data: PathBuf,
+    /// WAL directory, where it is not inside the data directory.
+    pub wal: Option<PathBuf>,
+    /// Port on 127.0.0.1, and of the socket.
+    pub port: u16,
+    /// Whom it runs as; `None` is whoever started it.
+    pub user: Option<User>,
+    /// Limits it wears.
+    pub limits: Limits,
+    /// What the kernel does not enforce of them.
+    pub unlimited: Vec<Unlimited>,
+    /// When it was made.
+    pub created_unix_ms: u64,
+}
+
+impl Record {
+    fn file(directory: &Path) -> PathBuf {
+        directory.join("sandbox.json")
+    }
+
+    /// Reads it; `None` where there is no sandbox.
+    pub(crate) fn read(directory: &Path) -> Result<Option<Record>, SandboxError> {
+        let path = Record::file(directory);
+        let broken = |reason: String| SandboxError::Record {
+            path: path.clone(),
+            reason,
+        };
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return if directory.is_dir() {
+                    Err(broken("it is missing".into()))
+                } else {
+                    Ok(None)
+                };
+            }
+            Err(e) => return Err(broken(e.to_string())),
+        };
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| broken(e.to_string()))?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {}
+            Some(format) => {
+                return Err(broken(format!(
+                    "it has format {format}, this pgdyno knows {FORMAT}"
+                )));
+            }
+            None => return Err(broken("it names no format".into())),
+        }
+        serde_json::from_value(value)
+            .map(Some)
+            .map_err(|e| broken(e.to_string()))
+    }
+
+    /// Writes it in one step.
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), SandboxError> {
+        let path = Record::file(directory);
+        let temporary = directory.join("sandbox.json.new");
+        let text = serde_json::to_string_pretty(self).map_err(|e| SandboxError::Record {
+            path: path.clone(),
+            reason: e.to_string(),
+        })?;
+        let mut file = fs::File::create(&temporary).map_err(SandboxError::io(&temporary, "written"))?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::rename(&temporary, &path))
+            .map_err(SandboxError::io(&path, "written"))
+    }
+}
+
+/// Names below `root`, sorted; half-made ones among them.
+pub fn list_names(root: &Path) -> Result<Vec<String>, SandboxError> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(SandboxError::io(root, "read")(e)),
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| check_name(name).is_ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// A name becomes a file name and a cgroup's name.
+pub(crate) fn check_name(name: &str) -> Result<(), SandboxError> {
+    let fine = !name.is_empty()
+        && name.len() <= NAME_LENGTH_MAX
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    if fine {
+        Ok(())
+    } else {
+        Err(SandboxError::BadName(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_other_formats_and_broken_ones_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let check = |text: &str, expected: &str| {
+            fs::write(dir.path().join("sandbox.json"), text).unwrap();
+            let error = Record::read(dir.path()).unwrap_err().to_string();
+            assert!(
+                error.contains(expected) && error.contains("sandbox.json"),
+                "{error}"
+            );
+        };
+        check("{\"format\": 2}", "format 2");
+        check("{\"format\": 1, \"name\": \"x\", \"colour\": 1}", "colour");
+        check("{\"format\": 1, \"nam", "EOF");
+        assert!(Record::read(&dir.path().join("none")).unwrap().is_none());
+    }
+
+    #[test]
+    fn names_are_file_names() {
+        for good in ["demo", "pg-18_a"] {
+            assert!(check_name(good).is_ok());
+        }
+        for bad in ["", "..", "a/b", "a b", &"x".repeat(41)] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! A connection for questions and settings, apart from the load.
+
+use crate::conninfo::Conninfo;
+use postgres::error::SqlState;
+use postgres::{Client, NoTls, SimpleQueryMessage};
+use std::fmt;
+
+/// Oldest version that can be read at all.
+pub(crate) const VERSION_MIN: u32 = 13;
+/// No statement of pgdyno's own runs longer than this on somebody's server.
+const STATEMENT_TIMEOUT_MS: u32 = 60_000;
+
+/// Why a server could not be reached or asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Not a connection string.
+    #[error("\"{word}\" is neither a sandbox nor a connection string")]
+    NotATarget {
+        /// What was given.
+        word: String,
+    },
+    /// A connection string that cannot be read. It is not quoted, for it may hold a password.
+    #[error(
+        "the connection string cannot be read; expected key=value pairs or postgresql://user@host:port/database"
+    )]
+    ConnectionString,
+    /// Nobody there.
+    #[error("no server answers for {target}: {reason}")]
+    Unreachable {
+        /// Database, place, user.
+        target: String,
+        /// The system's words.
+        reason: String,
+    },
+    /// Wrong user or password.
+    #[error("the server refused the login for {target}: {reason}")]
+    Login {
+        /// Database, place, user.
+        target: String,
+        /// The server's words.
+        reason: String,
+    },
+    /// No such database.
+    #[error("there is no such database: {target}")]
+    NoDatabase {
+        /// Database, place, user.
+        target: String,
+    },
+    /// Too old to be read.
+    #[error("PostgreSQL {version} at {place} is too old; pgdyno reads {VERSION_MIN} and later")]
+    TooOld {
+        /// Host and port.
+        place: String,
+        /// Its version.
+        version: u32,
+    },
+    /// A statement failed.
+    #[error("{what}: {reason} (SQLSTATE {sqlstate})")]
+    Statement {
+        /// What was being done.
+        what: String,
+        /// The server's words.
+        reason: String,
+        /// Error code.
+        sqlstate: String,
+    },
+    /// The connection broke.
+    #[error("{what}: the connection to the server broke: {reason}")]
+    Broken {
+        /// What was being done.
+        what: String,
+        /// The system's words.
+        reason: String,
+    },
+    /// An answer that does not look as documented.
+    #[error("{what}: expected {expected}, the server said \"{found}\"")]
+    Answer {
+        /// What was being done.
+        what: String,
+        /// What should have come.
+        expected: &'static str,
+        /// What came.
+        found: String,
+    },
+}
+
+impl ServerError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            ServerError::NotATarget { .. } => {
+                "name a sandbox as sandbox:NAME, or give a connection string such as \"host=db user=postgres\""
+            }
+            ServerError::Unreachable { .. } => {
+                "is it running, and is this the right host and port? `pgdyno sandbox create` makes a private server"
+            }
+            ServerError::Login { .. } => {
+                "set PGPASSWORD or a line in ~/.pgpass (readable by you alone), or name another user"
+            }
+            ServerError::NoDatabase { .. } => "name another with dbname=..., or create it",
+            ServerError::TooOld { .. } => "upgrade the server; experiments need 14 or later",
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn from_postgres(what: &str, error: &postgres::Error) -> ServerError {
+        let what = what.to_owned();
+        match error.as_db_error() {
+            Some(db) => ServerError::Statement {
+                what,
+                reason: db.message().to_owned(),
+                sqlstate: db.code().code().to_owned(),
+            },
+            None => ServerError::Broken {
+                what,
+                reason: innermost(error),
+            },
+        }
+    }
+}
+
+/// The last cause of an error: the system's own words.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// Major and minor version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// 18 of 18.6.
+    pub major: u32,
+    /// 6 of 18.6.
+    pub minor: u32,
+}
+
+impl Version {
+    /// From server_version_num: 180006 is 18.6.
+    pub fn from_number(number: u32) -> Version {
+        Version {
+            major: number / 10_000,
+            minor: number % 10_000,
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A row of text values, NULL as `None`.
+type Row = Vec<Option<String>>;
+
+/// A connected server.
+pub struct Server {
+    client: Client,
+    conninfo: Conninfo,
+    version: Version,
+    statements: u64,
+}
+
+impl Server {
+    /// Connects and finds out the version.
+    pub fn connect(conninfo: &Conninfo) -> Result<Server, ServerError> {
+        let target = conninfo.to_string();
+        let mut config = conninfo.config().clone();
+        config.application_name("pgdyno");
+        let client = config.connect(NoTls).map_err(|error| match error.as_db_error() {
+            Some(db) if *db.code() == SqlState::INVALID_CATALOG_NAME => ServerError::NoDatabase {
+                target: target.clone(),
+            },
+            Some(db) if db.code().code().starts_with("28") => ServerError::Login {
+                target: target.clone(),
+                reason: db.message().to_owned(),
+            },
+            Some(db) => ServerError::Unreachable {
+                target: target.clone(),
+                reason: db.message().to_owned(),
+            },
+            None if conninfo.config().get_password().is_none() && error.to_string().contains("password") => {
+                ServerError::Login {
+                    target: target.clone(),
+                    reason: "a password is required and none was given".into(),
+                }
+            }
+            None => ServerError::Unreachable {
+                target: target.clone(),
+                reason: innermost(&error),
+            },
+        })?;
+        let mut server = Server {
+            client,
+            conninfo: conninfo.clone(),
+            version: Version::from_number(0),
+            statements: 0,
+        };
+        let what = "asking for the version";
+        let number = server.value(what, "SHOW server_version_num")?.unwrap_or_default();
+        let number: u32 = number.parse().map_err(|_| ServerError::Answer {
+            what: what.into(),
+            expected: "a number",
+            found: number.clone(),
+        })?;
+        server.version = Version::from_number(number);
+        if server.version.major < VERSION_MIN {
+            return Err(ServerError::TooOld {
+                place: conninfo.place(),
+                version: server.version.major,
+            });
+        }
+        server.execute(
+            "limiting the statement time",
+            &format!("SET statement_timeout = {STATEMENT_TIMEOUT_MS}"),
+        )?;
+        Ok(server)
+    }
+
+    /// The server's version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// How it was reached.
+    pub fn conninfo(&self) -> &Conninfo {
+        &self.conninfo
+    }
+
+    /// Statements sent so far: each is a transaction that the server counts.
+    pub fn statements(&self) -> u64 {
+        self.statements
+    }
+
+    /// All rows of one statement, as text. `what` says what is being done, for an error.
+    pub fn rows(&mut self, what: &str, sql: &str) -> Result<Vec<Row>, ServerError> {
+        self.statements += 1;
+        let messages = self
+            .client
+            .simple_query(sql)
+            .map_err(|e| ServerError::from_postgres(what, &e))?;
+        Ok(messages
+            .iter()
+            .filter_map(|message| match message {
+                SimpleQueryMessage::Row(row) => {
+                    Some((0..row.len()).map(|i| row.get(i).map(str::to_owned)).collect())
+                }
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// The first value of the first row.
+    pub fn value(&mut self, what: &str, sql: &str) -> Result<Option<String>, ServerError> {
+        Ok(self
+            .rows(what, sql)?
+            .into_iter()
+            .next()
+            .and_then(|row| row.into_iter().next().flatten()))
+    }
+
+    /// A statement without a result.
+    pub fn execute(&mut self, what: &str, sql: &str) -> Result<(), ServerError> {
+        self.rows(what, sql).map(|_| ())
+    }
+}

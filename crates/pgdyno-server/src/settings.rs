@@ -1,0 +1,94 @@
+//! Settings of a server: reading them, and the raw changes that pgdyno-knobs alone may make.
+
+use crate::server::{Server, ServerError};
+use serde::{Deserialize, Serialize};
+
+/// A row of pg_settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guc {
+    /// Its name.
+    pub name: String,
+    /// The value as the server shows it, with a unit ("128MB").
+    pub shown: String,
+    /// The value in the base unit, as pg_settings holds it ("16384").
+    pub setting: String,
+    /// The base unit ("8kB", "ms"), if it has one.
+    pub unit: Option<String>,
+    /// When a change takes effect: "postmaster" means restart, "sighup" reload, and so on.
+    pub context: String,
+    /// "bool", "enum", "integer", "real" or "string".
+    pub vartype: String,
+    /// Where the value comes from.
+    pub source: String,
+    /// The value the server starts with when nothing is set.
+    pub boot_value: Option<String>,
+    /// Whether a new value waits for a restart.
+    pub pending_restart: bool,
+}
+
+/// One setting, or `None` where this version does not know it.
+pub fn show(server: &mut Server, name: &str) -> Result<Option<Guc>, ServerError> {
+    let sql = format!(
+        "SELECT name, current_setting(name), setting, unit, context, vartype, source, boot_val, pending_restart \
+         FROM pg_settings WHERE name = {}",
+        literal(name)
+    );
+    let rows = server.rows(&format!("reading the setting {name}"), &sql)?;
+    Ok(rows.into_iter().next().map(guc_of_row))
+}
+
+/// All settings that differ from what the server starts with, or wait for a restart.
+pub(crate) fn changed(server: &mut Server) -> Result<Vec<Guc>, ServerError> {
+    let sql = "SELECT name, current_setting(name), setting, unit, context, vartype, source, boot_val, \
+               pending_restart FROM pg_settings \
+               WHERE (source NOT IN ('default', 'override') AND setting IS DISTINCT FROM boot_val) \
+               OR pending_restart ORDER BY name";
+    Ok(server
+        .rows("reading the settings", sql)?
+        .into_iter()
+        .map(guc_of_row)
+        .collect())
+}
+
+fn guc_of_row(row: Vec<Option<String>>) -> Guc {
+    let mut fields = row.into_iter();
+    let mut next = || fields.next().flatten();
+    Guc {
+        name: next().unwrap_or_default(),
+        shown: next().unwrap_or_default(),
+        setting: next().unwrap_or_default(),
+        unit: next(),
+        context: next().unwrap_or_default(),
+        vartype: next().unwrap_or_default(),
+        source: next().unwrap_or_default(),
+        boot_value: next(),
+        pending_restart: next().as_deref() == Some("t"),
+    }
+}
+
+/// Sets a value in postgresql.auto.conf. For pgdyno-knobs alone.
+pub fn alter_system_set(server: &mut Server, name: &str, value: &str) -> Result<(), ServerError> {
+    let sql = format!("ALTER SYSTEM SET {} = {}", identifier(name), literal(value));
+    server.execute(&format!("setting {name} to {value}"), &sql)
+}
+
+/// Removes a value from postgresql.auto.conf. For pgdyno-knobs alone.
+pub fn alter_system_reset(server: &mut Server, name: &str) -> Result<(), ServerError> {
+    server.execute(
+        &format!("resetting {name}"),
+        &format!("ALTER SYSTEM RESET {}", identifier(name)),
+    )
+}
+
+/// Makes the server read its files again. The postmaster does so a moment later.
+pub fn reload(server: &mut Server) -> Result<(), ServerError> {
+    server.execute("reloading the configuration", "SELECT pg_reload_conf()")
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn identifier(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}

@@ -1,0 +1,106 @@
+//! Is a throughput series steady? A trend test that allows for autocorrelation.
+
+use serde::{Deserialize, Serialize};
+
+/// What the test found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Steadiness {
+    /// No trend that is both sure and large.
+    pub settled: bool,
+    /// Change from the first to the last value along the fitted line, relative to the mean: 0.10 = 10 % up.
+    pub drift_ratio: f64,
+    /// Standard error of it, widened for autocorrelation.
+    pub drift_standard_error: f64,
+}
+
+/// A drift over the window below this does not unsettle a trial: it is of the order of the noise between trials.
+const DRIFT_THAT_MATTERS: f64 = 0.10;
+/// How many standard errors away from zero a drift must be. Two would cry wolf in one trial of twenty.
+const SURE: f64 = 3.0;
+/// Fewer values than this cannot be judged.
+const FEWEST_VALUES: usize = 6;
+
+/// Fits a line to equally spaced values. The standard error of the slope is widened by (1 + r) / (1 - r), r the
+/// lag-1 autocorrelation of the residuals (source: the effective sample size of an AR(1) process).
+/// `None` for fewer than six values or a mean that is not positive.
+pub fn steadiness(values: &[f64]) -> Option<Steadiness> {
+    let n = values.len();
+    if n < FEWEST_VALUES {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
+    let count = n as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    if !(mean.is_finite() && mean > 0.0) {
+        return None;
+    }
+    let middle = (count - 1.0) / 2.0;
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
+    let at = |i: usize| i as f64 - middle;
+    let spread: f64 = (0..n).map(|i| at(i).powi(2)).sum();
+    let slope = (0..n).map(|i| at(i) * (values[i] - mean)).sum::<f64>() / spread;
+    let residuals: Vec<f64> = (0..n).map(|i| values[i] - mean - slope * at(i)).collect();
+    let square_sum: f64 = residuals.iter().map(|r| r * r).sum();
+    let lagged: f64 = residuals.windows(2).map(|w| w[0] * w[1]).sum();
+    let r = if square_sum > 0.0 {
+        (lagged / square_sum).clamp(0.0, 0.9)
+    } else {
+        0.0
+    };
+    let variance = square_sum / (count - 2.0) / spread * (1.0 + r) / (1.0 - r);
+    let drift_ratio = slope * (count - 1.0) / mean;
+    let drift_standard_error = variance.sqrt() * (count - 1.0) / mean;
+    let trend = drift_ratio.abs() > DRIFT_THAT_MATTERS && drift_ratio.abs() > SURE * drift_standard_error;
+    Some(Steadiness {
+        settled: !trend,
+        drift_ratio,
+        drift_standard_error,
+    })
+}
+
+/// Standard deviation over mean: the stability of a curve as a number. `None` below two values or without a mean.
+pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a number of samples")]
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean > 0.0).then(|| variance.sqrt() / mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flat_shaky_curve_is_settled_and_a_ramp_is_not() {
+        let flat: Vec<f64> = (0..12).map(|i| 1000.0 + 40.0 * f64::from(i % 3)).collect();
+        assert!(steadiness(&flat).unwrap().settled);
+        let ramp: Vec<f64> = (0..12).map(|i| 1000.0 + 60.0 * f64::from(i)).collect();
+        let found = steadiness(&ramp).unwrap();
+        assert!(!found.settled);
+        assert!((found.drift_ratio - 660.0 / 1330.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_small_sure_drift_does_not_matter() {
+        let values: Vec<f64> = (0..12).map(|i| 1000.0 + 3.0 * f64::from(i)).collect();
+        assert!(steadiness(&values).unwrap().settled);
+    }
+
+    #[test]
+    fn too_few_or_empty_seconds_are_not_judged() {
+        assert!(steadiness(&[1.0; 5]).is_none());
+        assert!(steadiness(&[0.0; 10]).is_none());
+    }
+
+    #[test]
+    fn variation_is_relative() {
+        let found = coefficient_of_variation(&[9.0, 10.0, 11.0]).unwrap();
+        assert!((found - 0.1).abs() < 1e-12);
+        assert_eq!(coefficient_of_variation(&[1.0]), None);
+        assert_eq!(coefficient_of_variation(&[0.0, 0.0]), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! From observations to verdicts: better, worse, the same, or undecided.
+
+use crate::blocks::{BlockFit, Observation};
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// What may be said of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The whole interval lies on the good side of 1.
+    Better,
+    /// The whole interval lies on the bad side of 1.
+    Worse,
+    /// The whole interval lies within the smallest effect that matters.
+    Same,
+    /// The interval is too wide to say any of these.
+    Undecided,
+}
+
+/// The rules, fixed before the first trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// Confidence of all intervals together, for example 0.95.
+    pub confidence: f64,
+    /// Differences below it do not matter: 0.02 = 2 %.
+    pub smallest_effect: f64,
+    /// Whether a larger value is the better one (throughput) or the worse one (response time).
+    pub larger_is_better: bool,
+}
+
+/// Which treatment is held against which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comparison {
+    /// Number of the treatment.
+    pub treatment: usize,
+    /// Number of what it is compared with.
+    pub reference: usize,
+}
+
+/// A ratio with its interval and what follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// treatment / reference: 1.10 is ten percent more.
+    pub ratio: f64,
+    /// Lower bound of the simultaneous interval.
+    pub ratio_low: f64,
+    /// Upper bound.
+    pub ratio_high: f64,
+    /// What may be said.
+    pub verdict: Verdict,
+    /// Blocks in which both sides finished.
+    pub blocks: usize,
+}
+
+/// The effects of `comparisons`, in their order; `None` where a side has no trial or there is nothing to judge the
+/// error by (a single block). The intervals hold together: each is made at 1 - (1 - confidence) / number of
+/// distinct comparisons (Bonferroni), so the family-wise error is at most 1 - confidence.
+pub fn decide(observations: &[Observation], comparisons: &[Comparison], rules: Rules) -> Vec<Option<Effect>> {
+    let Some(fit) = BlockFit::new(observations) else {
+        return vec![None; comparisons.len()];
+    };
+    let distinct = comparisons
+        .iter()
+        .enumerate()
+        .filter(|(i, c)| !comparisons[..*i].contains(c))
+        .count();
+    let critical = critical_value(rules.confidence, distinct, fit.degrees_of_freedom());
+    comparisons
+        .iter()
+        .map(|c| {
+            let contrast = fit.contrast(c.treatment, c.reference)?;
+            let margin = critical? * contrast.standard_error?;
+            let (low, high) = (
+                (contrast.log_ratio - margin).exp(),
+                (contrast.log_ratio + margin).exp(),
+            );
+            Some(Effect {
+                ratio: contrast.log_ratio.exp(),
+                ratio_low: low,
+                ratio_high: high,
+                verdict: verdict(low, high, rules),
+                blocks: contrast.blocks,
+            })
+        })
+        .collect()
+}
+
+/// The two-sided quantile of Student's t for `comparisons` intervals that hold together.
+fn critical_value(confidence: f64, comparisons: usize, degrees_of_freedom: usize) -> Option<f64> {
+    if degrees_of_freedom == 0 || comparisons == 0 {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials and comparisons")]
+    let (n, df) = (comparisons as f64, degrees_of_freedom as f64);
+    let student = StudentsT::new(0.0, 1.0, df).ok()?;
+    Some(student.inverse_cdf(1.0 - (1.0 - confidence) / n / 2.0))
+}
+
+fn verdict(low: f64, high: f64, rules: Rules) -> Verdict {
+    let band = 1.0 + rules.smallest_effect;
+    if low >= 1.0 / band && high <= band {
+        Verdict::Same
+    } else if low > 1.0 {
+        if rules.larger_is_better {
+            Verdict::Better
+        } else {
+            Verdict::Worse
+        }
+    } else if high < 1.0 {
+        if rules.larger_is_better {
+            Verdict::Worse
+        } else {
+            Verdict::Better
+        }
+    } else {
+        Verdict::Undecided
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_core::{RngCore, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    const RULES: Rules = Rules {
+        confidence: 0.95,
+        smallest_effect: 0.02,
+        larger_is_better: true,
+    };
+
+    #[test]
+    fn verdicts_follow_the_interval() {
+        let check = |low, high, larger_is_better, expected| {
+            let rules = Rules {
+                larger_is_better,
+                ..RULES
+            };
+            assert_eq!(verdict(low, high, rules), expected, "{low}..{high}");
+        };
+        check(1.03, 1.09, true, Verdict::Better);
+        check(1.03, 1.09, false, Verdict::Worse);
+        check(0.90, 0.97, true, Verdict::Worse);
+        check(0.90, 0.97, false, Verdict::Better);
+        check(0.99, 1.01, true, Verdict::Same);
+        check(1.001, 1.019, true, Verdict::Same);
+        check(0.97, 1.08, true, Verdict::Undecided);
+    }
+
+    /// Student's t, two-sided 95 %, from the usual printed table.
+    #[test]
+    fn critical_values_are_the_tables() {
+        for (df, expected) in [(1, 12.706), (2, 4.303), (12, 2.179), (30, 2.042)] {
+            let found = critical_value(0.95, 1, df).unwrap();
+            assert!((found - expected).abs() < 5e-4, "{df}: {found}");
+        }
+        assert_eq!(critical_value(0.95, 1, 0), None);
+    }
+
+    /// Sum of twelve uniforms: normal enough for a tally of false alarms.
+    fn noise(random: &mut Xoshiro256PlusPlus) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a random fraction")]
+        let uniform = |r: u64| (r >> 11) as f64 / (1_u64 << 53) as f64;
+        (0..12).map(|_| uniform(random.next_u64())).sum::<f64>() - 6.0
+    }
+
+    /// 3 blocks, 7 treatments that are all the same, 2 % noise and a drift between blocks: the share of experiments
+    /// with any better or worse among the 11 comparisons of a cumulative design stays within the promised 5 %.
+    #[test]
+    fn false_alarms_stay_within_the_family_wise_error() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+        let mut comparisons: Vec<Comparison> = (1..7)
+            .map(|t| Comparison {
+                treatment: t,
+                reference: t - 1,
+            })
+            .collect();
+        comparisons.extend((1..7).map(|t| Comparison {
+            treatment: t,
+            reference: 0,
+        }));
+        let experiments = 4_000;
+        let mut alarms = 0;
+        for _ in 0..experiments {
+            let mut all = Vec::new();
+            for block in 0..3 {
+                let drift = 0.1 * noise(&mut random);
+                for treatment in 0..7 {
+                    let value = 1000.0 * (drift + 0.02 * noise(&mut random)).exp();
+                    all.push(Observation {
+                        block,
+                        treatment,
+                        value,
+                    });
+                }
+            }
+            let alarm = decide(&all, &comparisons, RULES)
+                .iter()
+                .flatten()
+                .any(|e| matches!(e.verdict, Verdict::Better | Verdict::Worse));
+            alarms += usize::from(alarm);
+        }
+        assert!(alarms * 100 <= experiments * 5, "{alarms} of {experiments}");
+        assert!(alarms > 0, "a rule that never alarms decides nothing");
+    }
+
+    #[test]
+    fn a_clear_effect_is_found() {
+        let mut all = Vec::new();
+        for (block, base) in [1000.0, 1100.0, 950.0].into_iter().enumerate() {
+            for (treatment, factor) in [1.0, 1.002, 1.25].into_iter().enumerate() {
+                let wobble = 1.0 + 0.002 * ((block + 2 * treatment) % 3) as f64;
+                all.push(Observation {
+                    block,
+                    treatment,
+                    value: base * factor * wobble,
+                });
+            }
+        }
+        let effects = decide(
+            &all,
+            &[
+                Comparison {
+                    treatment: 1,
+                    reference: 0,
+                },
+                Comparison {
+                    treatment: 2,
+                    reference: 0,
+                },
+                Comparison {
+                    treatment: 9,
+                    reference: 0,
+                },
+            ],
+            RULES,
+        );
+        assert_eq!(effects[0].unwrap().verdict, Verdict::Same);
+        assert_eq!(effects[1].unwrap().verdict, Verdict::Better);
+        assert_eq!(effects[1].unwrap().blocks, 3);
+        assert!(effects[2].is_none());
+    }
+}

@@ -1,0 +1,280 @@
+//! Records: versioned types of their own, for what is stored and what a report is made of. Format 1.
+//!
+//! A field that a later version adds gets `#[serde(default)]`, so that a newer pgdyno reads what an older one wrote.
+
+use pgdyno_stats::Steadiness;
+use serde::{Deserialize, Serialize};
+
+/// How far an experiment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExperimentStatus {
+    /// Being run, or its process died.
+    Running,
+    /// All its trials are done.
+    Finished,
+    /// Stopped in order before that.
+    Interrupted,
+}
+
+/// The load of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadRecord {
+    /// Name of the workload.
+    pub name: String,
+    /// Scale of its data.
+    pub scale: u32,
+    /// Clients.
+    pub clients: u32,
+    /// Threads of the load.
+    pub threads: u32,
+    /// Warm-up in seconds.
+    pub warmup_s: f64,
+    /// Measured time in seconds.
+    pub measure_s: f64,
+}
+
+/// A setting of a treatment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingRecord {
+    /// Id of the knob.
+    pub knob: String,
+    /// What is asked for.
+    pub value: String,
+    /// Layer by name.
+    pub layer: String,
+    /// Risk by name.
+    pub risk: String,
+    /// Whether this treatment adds or changes it against what it is compared with.
+    pub changed: bool,
+}
+
+/// A treatment of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreatmentRecord {
+    /// Unique name.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// Why it is tried.
+    pub reason: Option<String>,
+    /// Why it was not tested, if it was not.
+    pub why_not: Option<String>,
+    /// All its settings.
+    pub settings: Vec<SettingRecord>,
+}
+
+/// A fact, as pgdyno-host and pgdyno-server find them, with its group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactRecord {
+    /// "host", "server", "load" or "sandbox".
+    pub group: String,
+    /// Name with the unit last.
+    pub name: String,
+    /// Value, if it is known.
+    pub value: Option<String>,
+    /// Why not, if it is not.
+    pub missing: Option<String>,
+    /// Where it was read.
+    pub source: String,
+}
+
+/// A knob that was put back at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PutBackRecord {
+    /// Id of the knob.
+    pub knob: String,
+    /// Its file.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// Value before.
+    pub was: String,
+    /// Last value set.
+    pub set_to: String,
+    /// "restored", "already", "left" or "failed".
+    pub outcome: String,
+    /// More to say.
+    pub detail: Option<String>,
+}
+
+/// An experiment as it is begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentRecord {
+    /// Its name.
+    pub name: String,
+    /// The question.
+    pub question: String,
+    /// "cumulative" or "one-at-a-time".
+    pub design: String,
+    /// Blocks planned.
+    pub blocks: u32,
+    /// Seed of order and load.
+    pub seed: u64,
+    /// Confidence of all intervals together.
+    pub confidence: f64,
+    /// Smallest effect that matters.
+    pub smallest_effect: f64,
+    /// The load.
+    pub workload: WorkloadRecord,
+    /// Treatments in the order of the plan, the reference first.
+    pub treatments: Vec<TreatmentRecord>,
+    /// Facts before the first trial.
+    pub facts: Vec<FactRecord>,
+    /// The experiment file, whole.
+    pub file: String,
+    /// Commands that repeat it.
+    pub repeat: Vec<String>,
+    /// Name of the target, without secrets.
+    pub target: String,
+}
+
+/// What became of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialStatus {
+    /// It counts.
+    Finished,
+    /// It could not be done or broke off.
+    Failed,
+    /// It was done, but its figures do not hold.
+    Invalid,
+}
+
+/// Response times in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    pub p50_ms: f64,
+    /// 95th percentile.
+    pub p95_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// Longest.
+    pub max_ms: f64,
+}
+
+/// A point of a response-time distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DistributionPoint {
+    /// 0 to 100.
+    pub percentile: f64,
+    /// Milliseconds.
+    pub ms: f64,
+}
+
+/// The clients' count held against the server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossCheck {
+    /// Transactions that the clients saw committed, warm-up included.
+    pub client: u64,
+    /// What the server counted in the same time, less what pgdyno itself asked.
+    pub server: u64,
+    /// How far the two may be apart: in flight at the end, and background work.
+    pub allowed_difference: u64,
+    /// Whether they agree within that.
+    pub agrees: bool,
+}
+
+/// How often an error came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// Five letters.
+    pub sqlstate: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// One second of a trial: load and host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SecondRecord {
+    /// End of the second, from the start of the load.
+    pub t_s: f64,
+    /// Committed per second.
+    pub tps: f64,
+    /// 95th percentile of its response times.
+    pub p95_ms: Option<f64>,
+    /// Share of all CPUs that was busy.
+    pub cpu_busy: Option<f64>,
+    /// Share that waited for I/O.
+    pub cpu_iowait: Option<f64>,
+    /// Share taken by the hypervisor.
+    pub cpu_steal: Option<f64>,
+    /// Bytes per second read from the data's disk.
+    pub disk_read_bytes_per_s: Option<f64>,
+    /// Bytes per second written to it.
+    pub disk_write_bytes_per_s: Option<f64>,
+    /// Dirty page cache.
+    pub dirty_bytes: Option<f64>,
+}
+
+/// A trial as it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// 1-based.
+    pub block: u32,
+    /// 1-based position in the block.
+    pub position: u32,
+    /// Name of the treatment.
+    pub treatment: String,
+    /// What became of it.
+    pub status: TrialStatus,
+    /// Why it failed or does not hold.
+    pub reason: Option<String>,
+    /// When it began.
+    pub started_unix_ms: u64,
+    /// Knob and what the target reported after it was set.
+    pub effective: Vec<(String, String)>,
+    /// Committed per second in the measured time.
+    pub tps: Option<f64>,
+    /// Committed in the measured time.
+    pub committed: u64,
+    /// Failed in it.
+    pub failed: u64,
+    /// Errors in it.
+    pub errors: Vec<ErrorCount>,
+    /// Response times.
+    pub percentiles: Option<Percentiles>,
+    /// Histogram of response times in nanoseconds (HdrHistogram V2 deflate, base64).
+    pub histogram: Option<String>,
+    /// Points of the distribution.
+    pub distribution: Vec<DistributionPoint>,
+    /// Whether throughput was steady.
+    pub steadiness: Option<Steadiness>,
+    /// Stability of the per-second throughput.
+    pub stability_cv: Option<f64>,
+    /// Warm-up in seconds.
+    pub warmup_s: f64,
+    /// Measured seconds.
+    pub measured_s: f64,
+    /// Client CPU per committed transaction.
+    pub client_cpu_us_per_tx: Option<f64>,
+    /// Server CPU per committed transaction, warm-up included.
+    pub server_cpu_us_per_tx: Option<f64>,
+    /// WAL per committed transaction, warm-up included.
+    pub wal_bytes_per_tx: Option<f64>,
+    /// The server's count.
+    pub cross_check: Option<CrossCheck>,
+    /// What disturbed it.
+    pub disturbances: Vec<String>,
+    /// Second by second.
+    pub seconds: Vec<SecondRecord>,
+}
+
+/// An experiment as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredExperiment {
+    /// Number in this store.
+    pub id: i64,
+    /// As it was begun.
+    pub record: ExperimentRecord,
+    /// How far it is.
+    pub status: ExperimentStatus,
+    /// When it began.
+    pub started_unix_ms: u64,
+    /// When it ended.
+    pub finished_unix_ms: Option<u64>,
+    /// What was put back at the end.
+    pub put_back: Vec<PutBackRecord>,
+    /// Trials in the order they ran, with their numbers.
+    pub trials: Vec<(i64, TrialRecord)>,
+}

@@ -1,0 +1,41 @@
+//! The schema, and how a store is brought up to it. docs/store.md describes it.
+
+use rusqlite::Connection;
+
+/// Version of the schema this pgdyno writes, in SQLite's user_version.
+pub(crate) const VERSION: i64 = 1;
+
+/// Marks the file as pgdyno's: SQLite's application_id, "pgdy".
+pub(crate) const APPLICATION_ID: i64 = 0x7067_6479;
+
+/// Step n brings a store from version n to n + 1.
+pub(crate) const STEPS: [&str; VERSION as usize] = ["
+CREATE TABLE experiment (
+    id               INTEGER PRIMARY KEY,
+    name             TEXT    NOT NULL,
+    status           TEXT    NOT NULL,
+    started_unix_ms  INTEGER NOT NULL,
+    finished_unix_ms INTEGER,
+    record           TEXT    NOT NULL,
+    put_back         TEXT    NOT NULL DEFAULT '[]'
+) STRICT;
+CREATE TABLE trial (
+    id            INTEGER PRIMARY KEY,
+    experiment_id INTEGER NOT NULL REFERENCES experiment (id) ON DELETE CASCADE,
+    block         INTEGER NOT NULL,
+    treatment     TEXT    NOT NULL,
+    status        TEXT    NOT NULL,
+    record        TEXT    NOT NULL,
+    UNIQUE (experiment_id, block, treatment)
+) STRICT;
+"];
+
+pub(crate) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    for step in STEPS.iter().skip(usize::try_from(from).unwrap_or(0)) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.commit()
+}

@@ -1,0 +1,163 @@
+//! A store in a file of its own each.
+
+use super::*;
+use crate::record::{TreatmentRecord, WorkloadRecord};
+
+fn experiment() -> ExperimentRecord {
+    ExperimentRecord {
+        name: "demo".into(),
+        question: "what?".into(),
+        design: "cumulative".into(),
+        blocks: 3,
+        seed: u64::MAX,
+        confidence: 0.95,
+        smallest_effect: 0.02,
+        workload: WorkloadRecord {
+            name: "tpcb".into(),
+            scale: 1,
+            clients: 2,
+            threads: 1,
+            warmup_s: 1.0,
+            measure_s: 2.0,
+        },
+        treatments: vec![TreatmentRecord {
+            name: "reference".into(),
+            title: "As it is".into(),
+            reason: None,
+            why_not: None,
+            settings: Vec::new(),
+        }],
+        facts: Vec::new(),
+        file: "name = 'demo'".into(),
+        repeat: Vec::new(),
+        target: "sandbox demo".into(),
+    }
+}
+
+fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
+    TrialRecord {
+        block,
+        position: 1,
+        treatment: treatment.into(),
+        status,
+        reason: None,
+        started_unix_ms: 5,
+        effective: vec![("jit".into(), "off".into())],
+        tps: Some(10.5),
+        committed: 21,
+        failed: 0,
+        errors: Vec::new(),
+        percentiles: None,
+        histogram: None,
+        distribution: Vec::new(),
+        steadiness: None,
+        stability_cv: None,
+        warmup_s: 1.0,
+        measured_s: 2.0,
+        client_cpu_us_per_tx: None,
+        server_cpu_us_per_tx: None,
+        wal_bytes_per_tx: None,
+        cross_check: None,
+        disturbances: Vec::new(),
+        seconds: Vec::new(),
+    }
+}
+
+#[test]
+fn what_is_stored_is_read_by_another_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("deep/results.sqlite");
+    let mut store = Store::open(&path).unwrap();
+    let id = store.begin(&experiment()).unwrap();
+    store
+        .add_trial(id, &trial(1, "reference", TrialStatus::Finished))
+        .unwrap();
+    store
+        .add_trial(id, &trial(1, "other", TrialStatus::Failed))
+        .unwrap();
+    let other = Store::open(&path).unwrap();
+    let found = other.experiment(id).unwrap();
+    assert_eq!(found.record, experiment());
+    assert_eq!(found.status, ExperimentStatus::Running);
+    assert_eq!(found.trials[0].1, trial(1, "reference", TrialStatus::Finished));
+    assert_eq!(
+        other.done(id).unwrap(),
+        [(1, "reference".to_owned()), (1, "other".to_owned())]
+    );
+    store.set_status(id, ExperimentStatus::Finished).unwrap();
+    let list = other.list().unwrap();
+    assert_eq!((list[0].0.status, list[0].1), (ExperimentStatus::Finished, 1));
+    assert!(list[0].0.finished_unix_ms.is_some());
+}
+
+#[test]
+fn a_trial_is_stored_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&dir.path().join("x")).unwrap();
+    let id = store.begin(&experiment()).unwrap();
+    store
+        .add_trial(id, &trial(1, "reference", TrialStatus::Finished))
+        .unwrap();
+    assert!(
+        store
+            .add_trial(id, &trial(1, "reference", TrialStatus::Finished))
+            .is_err()
+    );
+    assert!(
+        store
+            .add_trial(id + 1, &trial(1, "reference", TrialStatus::Finished))
+            .is_err()
+    );
+    assert!(matches!(
+        store.experiment(99),
+        Err(StoreError::Unknown { id: 99, .. })
+    ));
+}
+
+#[test]
+fn newer_foreign_and_broken_files_are_refused_and_left_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let newer = dir.path().join("newer");
+    drop(Store::open(&newer).unwrap());
+    let connection = Connection::open(&newer).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    assert!(matches!(
+        Store::open(&newer),
+        Err(StoreError::Newer { found: 99, .. })
+    ));
+
+    let foreign = dir.path().join("foreign");
+    Connection::open(&foreign)
+        .unwrap()
+        .execute_batch("CREATE TABLE mine (a)")
+        .unwrap();
+    let before = std::fs::read(&foreign).unwrap();
+    assert!(matches!(Store::open(&foreign), Err(StoreError::Foreign { .. })));
+    assert_eq!(std::fs::read(&foreign).unwrap(), before);
+
+    let broken = dir.path().join("broken");
+    std::fs::write(
+        &broken,
+        "this is no database, whatever its length may be....................",
+    )
+    .unwrap();
+    assert!(matches!(Store::open(&broken), Err(StoreError::Sqlite { .. })));
+}
+
+/// What an earlier version wrote must stay readable: a record of format 1, word for word.
+#[test]
+fn a_stored_record_of_format_1_is_read() {
+    let text = r#"{"block":1,"position":2,"treatment":"memory","status":"finished","reason":null,
+        "started_unix_ms":1,"effective":[["jit","off"]],"tps":1.5,"committed":3,"failed":0,
+        "errors":[{"sqlstate":"40001","count":2}],
+        "percentiles":{"p50_ms":1.0,"p95_ms":2.0,"p99_ms":3.0,"max_ms":4.0},"histogram":null,
+        "distribution":[{"percentile":50.0,"ms":1.0}],
+        "steadiness":{"settled":true,"drift_ratio":0.0,"drift_standard_error":0.1},"stability_cv":0.1,
+        "warmup_s":1.0,"measured_s":2.0,"client_cpu_us_per_tx":1.0,"server_cpu_us_per_tx":2.0,
+        "wal_bytes_per_tx":3.0,"cross_check":{"client":3,"server":3,"allowed_difference":1,"agrees":true},
+        "disturbances":["x"],"seconds":[{"t_s":1.0,"tps":1.5,"p95_ms":2.0,"cpu_busy":0.5,"cpu_iowait":null,
+        "cpu_steal":null,"disk_read_bytes_per_s":null,"disk_write_bytes_per_s":null,"dirty_bytes":null}]}"#;
+    let found: TrialRecord = serde_json::from_str(text).unwrap();
+    assert_eq!(found.treatment, "memory");
+}

@@ -1,0 +1,351 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pgdyno_load::Workload;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A dynamometer for PostgreSQL: measures what each setting of a server and its host is worth, and puts everything
+/// back.
+///
+/// Exit codes: 0 fine, 1 failed, 2 usage, 3 a check or gate did not hold, 4 refused for safety.
+#[derive(Debug, Parser)]
+#[command(name = "pgdyno", version, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The whole loop on a private server: measure, turn six knobs, decide, report, put back (about eight minutes).
+    Demo(DemoArgs),
+    /// What a server and its host are: read only.
+    Facts(FactsArgs),
+    /// One load with live figures, cross-checked with the server's own counters.
+    Bench(BenchArgs),
+    /// Data of the workloads.
+    #[command(subcommand)]
+    Data(DataCommand),
+    /// Run an experiment file, unattended.
+    Run(RunArgs),
+    /// Go on with an experiment that was interrupted or killed.
+    Resume(ResumeArgs),
+    /// Experiments in the store.
+    List(StoreArgs),
+    /// Write the report of an experiment.
+    Report(ReportArgs),
+    /// Put back what an interrupted or killed command has changed.
+    Restore(RestoreArgs),
+    /// Private servers.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// File of the store of results.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Where the report is written.
+    #[arg(long, value_name = "FILE", default_value = "pgdyno-demo.html")]
+    pub(crate) report: PathBuf,
+    /// Keep the private server afterwards.
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Directory of initdb, pg_ctl and postgres, instead of fetching the latest PostgreSQL.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pg_bin: Option<PathBuf>,
+    /// File of the store of results.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FactsArgs {
+    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
+    pub(crate) target: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
+    pub(crate) target: String,
+    /// What a transaction does: point-select, simple-update or tpcb.
+    #[arg(long, short, default_value = "tpcb")]
+    pub(crate) workload: Workload,
+    /// Simulated sessions, each with a connection of its own.
+    #[arg(long, short, default_value_t = 8)]
+    pub(crate) clients: u32,
+    /// Threads of the load; half of the CPUs if not given.
+    #[arg(long, short = 'j')]
+    pub(crate) threads: Option<u32>,
+    /// Measured time, as 30s or 5m.
+    #[arg(long, short, default_value = "10s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Full load before measuring.
+    #[arg(long, default_value = "2s", value_parser = duration)]
+    pub(crate) warmup: Duration,
+    /// Seed of the random keys.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No line per second.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataCommand {
+    /// Create pgbench's tables afresh and fill them by COPY.
+    Create {
+        /// sandbox:NAME or a connection string.
+        target: String,
+        /// Units of 100,000 accounts and 15 MB.
+        #[arg(long, short)]
+        scale: u32,
+        /// Replace tables that are there.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Drop pgbench's tables.
+    Drop {
+        /// sandbox:NAME or a connection string.
+        target: String,
+    },
+}
+
+/// Consent that is asked for anew each time.
+#[derive(Debug, Args)]
+pub(crate) struct ConsentArgs {
+    /// Agree that KNOB may lose committed data in a crash (may be given several times).
+    #[arg(long, value_name = "KNOB")]
+    pub(crate) accept_durability_risk: Vec<String>,
+    /// Agree that a server which pgdyno did not create is restarted, by the file's restart_command.
+    #[arg(long)]
+    pub(crate) allow_restart: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The experiment file.
+    pub(crate) file: PathBuf,
+    /// sandbox:NAME or a connection string, instead of the file's target.
+    #[arg(long)]
+    pub(crate) target: Option<String>,
+    /// Write the report here at the end.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// Number of the experiment; the last one that is not finished if not given.
+    pub(crate) id: Option<i64>,
+    /// sandbox:NAME or a connection string, instead of the file's target.
+    #[arg(long)]
+    pub(crate) target: Option<String>,
+    /// Write the report here at the end.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Formats of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Html,
+    Md,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Number of the experiment; the newest if not given.
+    pub(crate) id: Option<i64>,
+    /// Format of the report.
+    #[arg(long, short, value_enum, default_value_t = Format::Html)]
+    pub(crate) format: Format,
+    /// File to write, - for standard output. Default: pgdyno-report-ID.html, or standard output for md and json.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// File of the store of results.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// Also overwrite what someone else has changed since.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Make a private server and start it.
+    Create(Box<CreateArgs>),
+    /// Start one that is stopped or crashed.
+    Start {
+        /// Its name.
+        name: String,
+    },
+    /// Stop one.
+    Stop {
+        /// Its name.
+        name: String,
+    },
+    /// Stop and start one.
+    Restart {
+        /// Its name.
+        name: String,
+    },
+    /// All of them: state, version, port, size.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop one and remove it with its data.
+    Destroy {
+        /// Its name; there is no default.
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// Its name.
+    #[arg(default_value = "main")]
+    pub(crate) name: String,
+    /// Major version, 14 to 18.
+    #[arg(long, short = 'V', default_value_t = 18, conflicts_with = "pg_bin")]
+    pub(crate) version: u32,
+    /// Directory of initdb, pg_ctl and postgres, instead of fetching them.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pg_bin: Option<PathBuf>,
+    /// Data directory: new or empty.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// WAL directory, elsewhere: new or empty.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) wal: Option<PathBuf>,
+    /// Port on 127.0.0.1; a free one if not given.
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    /// CPUs' worth of time, as 1.5.
+    #[arg(long, value_parser = cpus)]
+    pub(crate) cpus: Option<f64>,
+    /// Memory with its page cache, as 1G.
+    #[arg(long, value_parser = bytes)]
+    pub(crate) memory: Option<u64>,
+    /// Reads per second, and as many writes.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) iops: Option<u64>,
+    /// Bytes per second read, and as many written, as 125M.
+    #[arg(long, value_parser = bytes)]
+    pub(crate) bandwidth: Option<u64>,
+    /// A line for postgresql.conf, as max_connections=300 (may be given several times).
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+fn cpus(text: &str) -> Result<f64, String> {
+    // Below a hundredth the kernel's least quota is reached.
+    text.parse::<f64>()
+        .ok()
+        .filter(|n| (0.01..=10_000.0).contains(n))
+        .ok_or_else(|| "expected a number of CPUs from 0.01, as 1.5".to_owned())
+}
+
+/// 125M, 1G, 4096: powers of 1024, as everywhere in PostgreSQL and the kernel.
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a number of bytes above zero, with K, M, G or T, as 125M".to_owned();
+    let (number, factor) = match text.trim().char_indices().last().ok_or_else(wrong)? {
+        (at, 'k' | 'K') => (&text[..at], 1_u64 << 10),
+        (at, 'm' | 'M') => (&text[..at], 1 << 20),
+        (at, 'g' | 'G') => (&text[..at], 1 << 30),
+        (at, 't' | 'T') => (&text[..at], 1 << 40),
+        _ => (text, 1),
+    };
+    let number: u64 = number.trim().parse().map_err(|_| wrong())?;
+    number.checked_mul(factor).filter(|&n| n > 0).ok_or_else(wrong)
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    const LONGEST_S: f64 = 86_400.0 * 7.0;
+    let text = text.trim();
+    let (number, factor_s) = if let Some(number) = text.strip_suffix("ms") {
+        (number, 0.001)
+    } else if let Some(number) = text.strip_suffix('m') {
+        (number, 60.0)
+    } else if let Some(number) = text.strip_suffix('h') {
+        (number, 3600.0)
+    } else {
+        (text.strip_suffix('s').unwrap_or(text), 1.0)
+    };
+    let seconds = number
+        .trim()
+        .parse::<f64>()
+        .map(|n| n * factor_s)
+        .unwrap_or(f64::NAN);
+    if (0.0..=LONGEST_S).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err("expected a time up to a week, as 30s, 5m or 1h".to_owned())
+    }
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    text.split_once('=')
+        .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| "expected NAME=VALUE, as max_connections=300".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn quantities_are_read_with_their_units() {
+        assert_eq!(bytes("125M"), Ok(125 << 20));
+        assert_eq!(bytes("4096"), Ok(4096));
+        assert!(bytes("0").is_err() && bytes("1X").is_err() && bytes("").is_err() && bytes("é").is_err());
+        assert!(bytes("99999999999T").is_err());
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert!(duration("-1").is_err() && duration("inf").is_err() && duration("x").is_err());
+        assert!(cpus("0").is_err() && cpus("nan").is_err());
+        assert_eq!(assignment("a = b=c"), Ok(("a".into(), "b=c".into())));
+    }
+}

@@ -1,0 +1,96 @@
+//! `pgdyno demo`: the whole loop on a private server.
+
+use crate::cli::{CreateArgs, DemoArgs};
+use crate::commands::experiment::{self, Begin};
+use crate::commands::sandbox;
+use crate::context::Context;
+use crate::{exit, target};
+use pgdyno_lab::{Consent, ExperimentFile};
+use pgdyno_server::User;
+use pgdyno_server::sandbox::MAJORS;
+use pgdyno_store::Store;
+use std::path::Path;
+
+/// The experiment as it is shipped.
+const FILE: &str = include_str!("../../../../catalog/experiments/demo.toml");
+const NAME: &str = "pgdyno-demo";
+/// The line of the file that says how much data there is: three times the memory of the small machine.
+const SCALE: &str = "scale = 200";
+/// Without root there are no limits, so a small amount of data does.
+const SCALE_WITHOUT_ROOT: &str = "scale = 20";
+
+/// A small cloud machine: 1 GB of memory, a volume of 3,000 requests and 125 MB per second.
+const MEMORY_BYTES: u64 = 1 << 30;
+const IOPS: u64 = 3000;
+const BANDWIDTH_BYTES_PER_S: u64 = 125_000_000;
+
+pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
+    let root = User::is_root();
+    let text = if root {
+        FILE.to_owned()
+    } else {
+        FILE.replace(SCALE, SCALE_WITHOUT_ROOT)
+    };
+    let file = ExperimentFile::parse(
+        &text,
+        Path::new("catalog/experiments/demo.toml"),
+        &context.catalogue,
+    )?;
+    let mut store = Store::open(&context.store_path(args.store.as_deref()))?;
+    experiment::restore_before(context)?;
+    if context.sandboxes().join(NAME).exists() {
+        eprintln!("removing the private server of an earlier demo");
+        sandbox::destroy(context, NAME)?;
+    }
+    if root {
+        eprintln!(
+            "making a private PostgreSQL with the limits of a small cloud machine: 1 GB, 3,000 IOPS, 125 MB/s"
+        );
+    } else {
+        eprintln!(
+            "making a private PostgreSQL; without root it wears no limits, and the kernel's knobs are left out"
+        );
+    }
+    let sandbox = sandbox::create(context, &create_args(args, root))?;
+    eprintln!("PostgreSQL {} runs; creating data", sandbox.record().version);
+    let held = target::of_sandbox(context, NAME, "demo")?;
+    let repeat = vec!["pgdyno demo".to_owned()];
+    let summary = experiment::start(
+        context,
+        &mut store,
+        &Consent::default(),
+        Begin {
+            file,
+            text: &text,
+            held,
+            repeat,
+        },
+    );
+    let ended =
+        summary.and_then(|summary| experiment::finish(context, &store, &summary, Some(&args.report), false));
+    // What went wrong is best looked at while the server is still there; a finished demo needs it no more.
+    let finished = matches!(ended, Ok(exit::FINE));
+    if finished && !args.keep {
+        sandbox::destroy(context, NAME)?;
+        eprintln!("the private server is removed; --keep would have kept it");
+    } else {
+        eprintln!("the private server is kept: sandbox:{NAME}; `pgdyno sandbox destroy {NAME}` removes it");
+    }
+    ended
+}
+
+fn create_args(args: &DemoArgs, root: bool) -> CreateArgs {
+    CreateArgs {
+        name: NAME.to_owned(),
+        version: *MAJORS.end(),
+        pg_bin: args.pg_bin.clone(),
+        data: None,
+        wal: None,
+        port: None,
+        cpus: None,
+        memory: root.then_some(MEMORY_BYTES),
+        iops: root.then_some(IOPS),
+        bandwidth: root.then_some(BANDWIDTH_BYTES_PER_S),
+        settings: Vec::new(),
+    }
+}

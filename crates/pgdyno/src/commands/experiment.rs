@@ -1,0 +1,236 @@
+//! `pgdyno run` and `pgdyno resume`: experiments.
+
+use crate::cli::{ConsentArgs, ResumeArgs, RunArgs};
+use crate::context::{Context, stop_flag, variable};
+use crate::exit::{self, Usage};
+use crate::target::{self, Held};
+use crate::{commands, progress, show};
+use pgdyno_knobs::{JournalError, Restorer, stale_journals};
+use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Summary};
+use pgdyno_report::Report;
+use pgdyno_store::{ExperimentStatus, Store};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
+    let (file, text) = ExperimentFile::read(&args.file, &context.catalogue)?;
+    let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
+    let consent = consent_of(&args.consent);
+    let command = format!("run {}", args.file.display());
+    restore_before(context)?;
+    let held = target::of_experiment(context, &file, args.target.as_deref(), consent.restart, &command)?;
+    let repeat = vec![repeat_command(&args.file, args.target.as_deref(), &consent)];
+    let summary = start(
+        context,
+        &mut store,
+        &consent,
+        Begin {
+            file,
+            text: &text,
+            held,
+            repeat,
+        },
+    )?;
+    finish(context, &store, &summary, args.report.as_deref(), args.store.json)
+}
+
+pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8> {
+    let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
+    let id = match args.id {
+        Some(id) => id,
+        None => store
+            .list()?
+            .into_iter()
+            .find(|(stored, _)| stored.status != ExperimentStatus::Finished)
+            .map(|(stored, _)| stored.id)
+            .ok_or_else(|| Usage("every experiment in the store is finished; name one to resume".into()))?,
+    };
+    let stored = store.experiment(id)?;
+    let file = ExperimentFile::parse(
+        &stored.record.file,
+        Path::new("the stored experiment"),
+        &context.catalogue,
+    )?;
+    let consent = consent_of(&args.consent);
+    let named = args
+        .target
+        .clone()
+        .or_else(|| named_target(&stored.record.repeat));
+    let command = format!("resume {id}");
+    restore_before(context)?;
+    let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
+    restore_before(context)?;
+    let summary = with_lab(context, &mut store, &consent, |lab| lab.resume(id, held.target))?;
+    finish(context, &store, &summary, args.report.as_deref(), args.store.json)
+}
+
+/// What an experiment is begun with.
+pub(crate) struct Begin<'a> {
+    pub(crate) file: ExperimentFile,
+    pub(crate) text: &'a str,
+    pub(crate) held: Held,
+    pub(crate) repeat: Vec<String>,
+}
+
+/// Runs an experiment from its beginning.
+pub(crate) fn start(
+    context: &Context,
+    store: &mut Store,
+    consent: &Consent,
+    begin: Begin<'_>,
+) -> anyhow::Result<Summary> {
+    with_lab(context, store, consent, |lab| {
+        lab.run(
+            begin.file,
+            begin.text,
+            begin.held.target,
+            &begin.held.name,
+            begin.repeat,
+        )
+    })
+}
+
+fn with_lab(
+    context: &Context,
+    store: &mut Store,
+    consent: &Consent,
+    act: impl FnOnce(&mut Lab<'_>) -> Result<Summary, LabError>,
+) -> anyhow::Result<Summary> {
+    let stop = stop_flag()?;
+    let mut shown = progress::Experiment::new();
+    let journals = context.journals();
+    let mut on_event = |event: pgdyno_lab::Event<'_>| shown.event(&event);
+    let mut lab = Lab {
+        host: &context.host,
+        catalogue: &context.catalogue,
+        journals: &journals,
+        store,
+        environment: &variable,
+        consent,
+        stop: &stop,
+        on_event: &mut on_event,
+    };
+    let outcome = act(&mut lab);
+    match (outcome, shown.id) {
+        (Err(error), Some(id)) => Err(anyhow::Error::new(error)
+            .context(format!("experiment {id} (`pgdyno resume {id}` goes on with it)"))),
+        (outcome, _) => Ok(outcome?),
+    }
+}
+
+/// A reference measured over what a killed run has left would be no reference, and a server may not even start with it.
+pub(crate) fn restore_before(context: &Context) -> anyhow::Result<()> {
+    let restorer = Restorer {
+        host: &context.host,
+        environment: &variable,
+        force: false,
+    };
+    for journal in stale_journals(&context.journals())? {
+        match restorer.restore_file(&journal) {
+            Ok(lines) if lines.is_empty() => {}
+            Ok(lines) => {
+                eprintln!("an earlier command was killed; first what it had changed is put back:");
+                eprintln!("{}", show::put_back(&lines));
+                commands::restore::check(&lines)?;
+            }
+            // Another experiment on another target.
+            Err(JournalError::Held { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Tells what came out: the table on standard output, or the report as JSON.
+pub(crate) fn finish(
+    context: &Context,
+    store: &Store,
+    summary: &Summary,
+    report_file: Option<&Path>,
+    as_json: bool,
+) -> anyhow::Result<u8> {
+    let report = commands::report::build(store, summary.id)?;
+    if as_json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print(&report);
+    }
+    if let Some(path) = report_file {
+        commands::report::write_html(&report, path)?;
+        eprintln!("report: {}", absolute(path).display());
+    }
+    if !summary.put_back.is_empty() {
+        eprintln!("\nput back:\n{}", show::put_back(&summary.put_back));
+    }
+    commands::restore::check(&summary.put_back)?;
+    if summary.status != ExperimentStatus::Finished {
+        let id = summary.id;
+        let store = context.store_path(None) == store.path();
+        let named = if store {
+            String::new()
+        } else {
+            " --store ...".to_owned()
+        };
+        eprintln!("stopped; what is finished is kept. `pgdyno resume {id}{named}` goes on");
+        return Ok(exit::FAILED);
+    }
+    Ok(exit::FINE)
+}
+
+fn print(report: &Report) {
+    println!("{}\n", report.experiment.question);
+    println!("{}\n", show::verdicts(report));
+    for treatment in report.treatments.iter().filter(|t| t.why_not.is_some()) {
+        println!(
+            "not tested: {}: {}",
+            treatment.title,
+            treatment.why_not.as_deref().unwrap_or_default()
+        );
+    }
+    if let Some(floor) = report.decision.noise_floor {
+        println!(
+            "noise floor {:.1} % between trials of one treatment; intervals hold together at {:.0} %",
+            floor * 100.0,
+            report.decision.confidence * 100.0
+        );
+    }
+    println!("{}", report.experiment.answer);
+}
+
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn consent_of(args: &ConsentArgs) -> Consent {
+    Consent {
+        durability: args.accept_durability_risk.clone(),
+        restart: args.allow_restart,
+    }
+}
+
+/// The command that repeats a run. A connection string may hold a password, so only a sandbox is named in it.
+fn repeat_command(file: &Path, target: Option<&str>, consent: &Consent) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let mut command = format!("pgdyno run {name}");
+    if let Some(target) = target {
+        let shown = if target.starts_with("sandbox:") {
+            target
+        } else {
+            "\"...\""
+        };
+        command += &format!(" --target {shown}");
+    }
+    for knob in &consent.durability {
+        command += &format!(" --accept-durability-risk {knob}");
+    }
+    if consent.restart {
+        command += " --allow-restart";
+    }
+    command
+}
+
+/// The sandbox that a run was given on its command line.
+fn named_target(repeat: &[String]) -> Option<String> {
+    let command = repeat.first()?;
+    let target = command.split(" --target ").nth(1)?.split(' ').next()?;
+    target.starts_with("sandbox:").then(|| target.to_owned())
+}

@@ -1,0 +1,29 @@
+//! The commands. Each prints its data to standard output and everything else to standard error.
+
+mod bench;
+mod data;
+mod demo;
+mod experiment;
+mod facts;
+mod report;
+mod restore;
+mod sandbox;
+
+use crate::cli::Command;
+use crate::context::Context;
+
+/// Runs a command; the result is its exit code.
+pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
+    match command {
+        Command::Demo(args) => demo::run(context, &args),
+        Command::Facts(args) => facts::run(context, &args),
+        Command::Bench(args) => bench::run(context, &args),
+        Command::Data(command) => data::run(context, command),
+        Command::Run(args) => experiment::run(context, &args),
+        Command::Resume(args) => experiment::resume(context, &args),
+        Command::List(args) => report::list(context, &args),
+        Command::Report(args) => report::run(context, &args),
+        Command::Restore(args) => restore::run(context, &args),
+        Command::Sandbox(command) => sandbox::run(context, command),
+    }
+}

@@ -1,0 +1,157 @@
+//! `pgdyno sandbox`: private servers.
+
+use crate::cli::{CreateArgs, SandboxCommand};
+use crate::context::Context;
+use crate::target::lock_sandbox;
+use crate::{exit, progress, show};
+use pgdyno_host::Limits;
+use pgdyno_server::sandbox::{self, Binaries, Plan, Sandbox, SandboxError, State};
+use serde_json::json;
+use std::path::Path;
+
+pub(crate) fn run(context: &Context, command: SandboxCommand) -> anyhow::Result<u8> {
+    let root = context.sandboxes();
+    match command {
+        SandboxCommand::Create(args) => {
+            let sandbox = create(context, &args)?;
+            println!("{}", how_to_connect(&sandbox));
+        }
+        SandboxCommand::Start { name } => {
+            let _guard = lock_sandbox(context, &name, "sandbox start")?;
+            let sandbox = Sandbox::open(&root, &name)?;
+            if sandbox.state() == State::Crashed {
+                eprintln!("the sandbox \"{name}\" had crashed; it recovers now");
+            }
+            sandbox.start()?;
+            println!("{}", how_to_connect(&sandbox));
+        }
+        SandboxCommand::Stop { name } => {
+            let _guard = lock_sandbox(context, &name, "sandbox stop")?;
+            Sandbox::open(&root, &name)?.stop()?;
+        }
+        SandboxCommand::Restart { name } => {
+            let _guard = lock_sandbox(context, &name, "sandbox restart")?;
+            let sandbox = Sandbox::open(&root, &name)?;
+            sandbox.stop()?;
+            sandbox.start()?;
+        }
+        SandboxCommand::List { json } => list(&root, json)?,
+        SandboxCommand::Destroy { name } => destroy(context, &name)?,
+    }
+    Ok(exit::FINE)
+}
+
+/// Fetches binaries if needed, makes the sandbox and starts it.
+pub(crate) fn create(context: &Context, args: &CreateArgs) -> anyhow::Result<Sandbox> {
+    let _guard = lock_sandbox(context, &args.name, "sandbox create")?;
+    let plan = Plan {
+        name: args.name.clone(),
+        binaries: binaries(context, args.version, args.pg_bin.as_deref())?,
+        data: args.data.clone(),
+        wal: args.wal.clone(),
+        port: args.port,
+        limits: Limits {
+            cpus: args.cpus,
+            memory_bytes: args.memory,
+            iops: args.iops,
+            bandwidth_bytes_per_s: args.bandwidth,
+        },
+        settings: args.settings.clone(),
+    };
+    let sandbox = sandbox::create(&context.sandboxes(), &plan)?;
+    for gap in &sandbox.record().unlimited {
+        eprintln!("not limited: {}: {}", gap.limit, gap.why);
+    }
+    Ok(sandbox)
+}
+
+fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result<Binaries, SandboxError> {
+    if let Some(directory) = directory {
+        return Binaries::in_directory(directory);
+    }
+    progress::show_downloads();
+    let cache = context.directories.cache.join("postgresql");
+    Binaries::of_major(version, &cache, &context.directories.state.join("postgresql"))
+}
+
+/// Removes a sandbox, half-made or with a broken record too.
+pub(crate) fn destroy(context: &Context, name: &str) -> anyhow::Result<()> {
+    let root = context.sandboxes();
+    let _guard = lock_sandbox(context, name, "sandbox destroy")?;
+    match Sandbox::open(&root, name) {
+        Ok(sandbox) => sandbox.destroy()?,
+        Err(SandboxError::Record { .. }) => sandbox::remove_remains(&root, name)?,
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+fn how_to_connect(sandbox: &Sandbox) -> String {
+    let record = sandbox.record();
+    format!(
+        "sandbox {}: PostgreSQL {} runs on port {} of 127.0.0.1\n  for pgdyno:   sandbox:{}\n  for psql:     psql -h {} \
+         -p {} -U postgres\n  over TCP:     user postgres, password in {}",
+        record.name,
+        record.version,
+        record.port,
+        record.name,
+        sandbox.socket_directory().display(),
+        record.port,
+        sandbox.directory().join("password").display()
+    )
+}
+
+fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
+    let mut found = Vec::new();
+    for name in sandbox::list_names(root)? {
+        found.push(match Sandbox::open(root, &name) {
+            Ok(sandbox) => {
+                let record = sandbox.record();
+                let state = match sandbox.state() {
+                    State::Running(_) => "running",
+                    State::Stopped => "stopped",
+                    State::Crashed => "crashed",
+                    State::HalfMade => "half-made",
+                };
+                json!({
+                    "name": name, "state": state, "version": record.version, "port": record.port,
+                    "size_bytes": sandbox.size_bytes(), "data": record.data, "limits": record.limits,
+                })
+            }
+            Err(error) => json!({ "name": name, "state": "half-made", "reason": error.to_string() }),
+        });
+    }
+    if as_json {
+        println!("{}", serde_json::to_string_pretty(&found)?);
+        return Ok(());
+    }
+    if found.is_empty() {
+        eprintln!("no sandboxes; `pgdyno sandbox create` makes one");
+        return Ok(());
+    }
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Null => "\u{2013}".to_owned(),
+        other => other.to_string(),
+    };
+    let rows = found
+        .iter()
+        .map(|entry| {
+            let size = entry["size_bytes"]
+                .as_u64()
+                .map_or_else(|| "\u{2013}".to_owned(), show::bytes);
+            vec![
+                text(&entry["name"]),
+                text(&entry["state"]),
+                text(&entry["version"]),
+                text(&entry["port"]),
+                size,
+            ]
+        })
+        .collect();
+    println!(
+        "{}",
+        show::table(&["name", "state", "version", "port", "size"], &[3, 4], rows)
+    );
+    Ok(())
+}

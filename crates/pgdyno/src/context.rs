@@ -1,0 +1,134 @@
+//! What every command needs: the environment, directories, and the request to stop.
+
+use anyhow::{Context as _, anyhow};
+use pgdyno_host::LocalHost;
+use pgdyno_knobs::Catalogue;
+use pgdyno_server::User;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Where pgdyno keeps things. docs/files.md tells what is where.
+#[derive(Debug, Clone)]
+pub(crate) struct Directories {
+    /// Downloads.
+    pub(crate) cache: PathBuf,
+    /// Sandboxes, journals, unpacked servers.
+    pub(crate) state: PathBuf,
+    /// The store of results.
+    pub(crate) data: PathBuf,
+}
+
+/// The context of a command.
+pub(crate) struct Context {
+    pub(crate) host: LocalHost,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) directories: Directories,
+}
+
+impl Context {
+    pub(crate) fn new() -> anyhow::Result<Context> {
+        Ok(Context {
+            host: LocalHost::new(),
+            catalogue: Catalogue::shipped()?,
+            directories: Directories::find(&variable)?,
+        })
+    }
+
+    pub(crate) fn sandboxes(&self) -> PathBuf {
+        self.directories.state.join("sandboxes")
+    }
+
+    pub(crate) fn journals(&self) -> PathBuf {
+        self.directories.state.join("journal")
+    }
+
+    /// The store that a command names, or the usual one.
+    pub(crate) fn store_path(&self, named: Option<&Path>) -> PathBuf {
+        named.map_or_else(|| self.directories.data.join("results.sqlite"), Path::to_owned)
+    }
+}
+
+impl Directories {
+    /// By the XDG base directory specification. Root's home is closed to the user that a sandbox runs as, so without
+    /// a variable root's state and data are below /var/lib. PGDYNO_HOME puts all three below one directory.
+    fn find(variable: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Directories> {
+        if let Some(home) = variable("PGDYNO_HOME") {
+            let home = std::path::absolute(&home).with_context(|| format!("PGDYNO_HOME={home}"))?;
+            return Ok(Directories {
+                cache: home.join("cache"),
+                state: home.join("state"),
+                data: home.join("data"),
+            });
+        }
+        let home = variable("HOME").map(PathBuf::from);
+        let place = |name: &str, below_home: &str, of_root: Option<&str>| -> anyhow::Result<PathBuf> {
+            let set = variable(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute());
+            if let Some(path) = set {
+                return Ok(path.join("pgdyno"));
+            }
+            match (of_root, &home) {
+                (Some(path), _) if User::is_root() => Ok(PathBuf::from(path)),
+                (_, Some(home)) => Ok(home.join(below_home).join("pgdyno")),
+                (_, None) => Err(anyhow!(
+                    "neither HOME nor {name} nor PGDYNO_HOME is set, so there is no place for files"
+                )),
+            }
+        };
+        Ok(Directories {
+            cache: place("XDG_CACHE_HOME", ".cache", None)?,
+            state: place("XDG_STATE_HOME", ".local/state", Some("/var/lib/pgdyno"))?,
+            data: place("XDG_DATA_HOME", ".local/share", Some("/var/lib/pgdyno"))?,
+        })
+    }
+}
+
+/// The one place where the environment is read. docs/files.md lists what is read.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the program reads the environment, here and nowhere else"
+)]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A flag that Ctrl-C and SIGTERM set, so that a command ends in order.
+pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("signals cannot be caught")?;
+    }
+    Ok(stop)
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_unix_ms() -> u64 {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_follow_the_variables() {
+        let found = Directories::find(&|name| match name {
+            "XDG_CACHE_HOME" => Some("/c".into()),
+            "XDG_STATE_HOME" => Some("/s".into()),
+            "XDG_DATA_HOME" => Some("/d".into()),
+            _ => None,
+        })
+        .unwrap();
+        assert_eq!(found.cache, Path::new("/c/pgdyno"));
+        assert_eq!(found.state, Path::new("/s/pgdyno"));
+        let found = Directories::find(&|name| (name == "PGDYNO_HOME").then(|| "/x".into())).unwrap();
+        assert_eq!(found.data, Path::new("/x/data"));
+        assert!(Directories::find(&|_| None).is_err() || User::is_root());
+    }
+}

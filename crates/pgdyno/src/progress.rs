@@ -1,0 +1,186 @@
+//! What is shown while something long goes on: a bar on a terminal, lines elsewhere.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pgdyno_lab::Event;
+use pgdyno_load::DataProgress;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+use tracing_indicatif::IndicatifLayer;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Shows a bar while PostgreSQL is downloaded: the archive library reports its bytes to a span of that name.
+pub(crate) fn show_downloads() {
+    let style = ProgressStyle::with_template(
+        "fetching PostgreSQL {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} left",
+    );
+    let Ok(style) = style else { return };
+    let layer = IndicatifLayer::new()
+        .with_progress_style(style)
+        .with_filter(filter_fn(|meta| {
+            meta.is_span() && meta.name() == "get_archive" && meta.target().contains("maven")
+        }));
+    // A second call in one process finds the first one's in place, which is as good.
+    let _ = tracing_subscriber::registry().with(layer).try_init();
+}
+
+/// A bar for the creation of data.
+pub(crate) struct DataBar(ProgressBar);
+
+impl DataBar {
+    pub(crate) fn new() -> DataBar {
+        let bar = ProgressBar::no_length();
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {per_sec} {eta} left") {
+            bar.set_style(style);
+        }
+        DataBar(bar)
+    }
+
+    pub(crate) fn update(&self, progress: DataProgress) {
+        self.0.set_length(progress.rows_total);
+        self.0.set_position(progress.rows);
+        self.0.set_message(format!("creating data: {}", progress.step));
+    }
+
+    pub(crate) fn done(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// The progress of an experiment.
+pub(crate) struct Experiment {
+    bar: ProgressBar,
+    data: Option<DataBar>,
+    terminal: bool,
+    trials: u32,
+    done: u32,
+    done_before: u32,
+    trial_s: f64,
+    begun: Instant,
+    now: String,
+    pub(crate) id: Option<i64>,
+}
+
+/// Restart, checkpoint and cross-check of a trial take about this long, until it is measured.
+const OVERHEAD_S: f64 = 4.0;
+
+impl Experiment {
+    pub(crate) fn new() -> Experiment {
+        let bar = ProgressBar::hidden();
+        if let Ok(style) = ProgressStyle::with_template("[{bar:30}] {msg}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Experiment {
+            bar,
+            data: None,
+            terminal: std::io::stderr().is_terminal(),
+            trials: 0,
+            done: 0,
+            done_before: 0,
+            trial_s: 0.0,
+            begun: Instant::now(),
+            now: String::new(),
+            id: None,
+        }
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Data(progress) => self.data.get_or_insert_with(DataBar::new).update(*progress),
+            Event::NotTested { treatment, reason } => {
+                self.line(&format!("not tested: {} ({reason})", treatment.title));
+            }
+            Event::Begun {
+                id,
+                trials,
+                done,
+                trial_s,
+            } => {
+                if let Some(data) = self.data.take() {
+                    data.done();
+                }
+                self.id = Some(*id);
+                (self.trials, self.done, self.done_before) = (*trials, *done, *done);
+                self.trial_s = *trial_s;
+                self.begun = Instant::now();
+                let left = words(self.left());
+                self.line(&format!(
+                    "experiment {id}: {trials} trials, {done} done, about {left} left"
+                ));
+                if self.terminal {
+                    self.bar.set_draw_target(ProgressDrawTarget::stderr());
+                    self.bar.set_length(u64::from(*trials));
+                    self.bar.enable_steady_tick(Duration::from_millis(500));
+                }
+            }
+            Event::TrialBegins { treatment, block } => {
+                self.now = format!("block {block}, {}", treatment.title);
+                self.draw("applying settings");
+            }
+            Event::Second(second) => {
+                self.draw(&format!(
+                    "{:.0} TPS{}",
+                    second.tps(),
+                    if second.measured { "" } else { " (warm-up)" }
+                ));
+            }
+            Event::TrialEnds(trial) => {
+                self.done += 1;
+                let result = match (&trial.reason, trial.tps) {
+                    (Some(reason), _) => format!("failed: {reason}"),
+                    (None, Some(tps)) => format!("{tps:.0} TPS"),
+                    (None, None) => "no result".to_owned(),
+                };
+                if !self.terminal || trial.reason.is_some() {
+                    self.line(&format!(
+                        "trial {}/{}: {}: {result}",
+                        self.done, self.trials, self.now
+                    ));
+                }
+                self.draw(&result);
+            }
+            Event::PuttingBack => {
+                self.bar.finish_and_clear();
+                self.line("putting everything back");
+            }
+        }
+    }
+
+    fn line(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+
+    fn draw(&self, what: &str) {
+        self.bar.set_position(u64::from(self.done));
+        let number = (self.done + 1).min(self.trials);
+        let left = words(self.left());
+        self.bar.set_message(format!(
+            "trial {number}/{}, {}: {what}, {left} left",
+            self.trials, self.now
+        ));
+    }
+
+    /// From the mean length of the trials so far.
+    fn left(&self) -> Duration {
+        let here = self.done - self.done_before;
+        let each_s = if here == 0 {
+            self.trial_s + OVERHEAD_S
+        } else {
+            self.begun.elapsed().as_secs_f64() / f64::from(here)
+        };
+        let all_s = each_s * f64::from(self.trials - self.done_before);
+        Duration::from_secs_f64((all_s - self.begun.elapsed().as_secs_f64()).max(0.0))
+    }
+}
+
+fn words(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s:02} s"),
+        (h, m, _) => format!("{h} h {m:02} min"),
+    }
+}

@@ -1,0 +1,110 @@
+//! Tables for the terminal.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
+use pgdyno_report::{Report, effect, verdict_word};
+
+/// A table with headings; columns named in `right` hold numbers.
+pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table
+        .load_preset(NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    for part in [
+        TableComponent::HeaderLines,
+        TableComponent::MiddleHeaderIntersections,
+    ] {
+        table.set_style(part, '\u{2500}');
+    }
+    table.set_header(headings.to_vec());
+    for row in rows {
+        table.add_row(row);
+    }
+    for &column in right {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    // Lines that end in blanks are a nuisance to copy.
+    table
+        .to_string()
+        .lines()
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The verdicts of an experiment.
+pub(crate) fn verdicts(report: &Report) -> String {
+    let dash = || "\u{2013}".to_owned();
+    let rows = report
+        .treatments
+        .iter()
+        .map(|t| {
+            if t.why_not.is_some() {
+                return vec![
+                    t.title.clone(),
+                    dash(),
+                    dash(),
+                    "not tested".into(),
+                    dash(),
+                    dash(),
+                ];
+            }
+            vec![
+                t.title.clone(),
+                t.tps.as_ref().map_or_else(dash, |i| format!("{:.0}", i.mean)),
+                t.step.as_ref().map_or_else(dash, effect),
+                t.step
+                    .map_or_else(dash, |s| verdict_word(s.verdict, report.decision.smallest_effect)),
+                t.total.as_ref().map_or_else(dash, effect),
+                t.percentiles.map_or_else(dash, |p| format!("{:.1}", p.p95_ms)),
+            ]
+        })
+        .collect();
+    table(
+        &["step", "TPS", "effect of the step", "verdict", "in all", "p95 ms"],
+        &[1, 2, 4, 5],
+        rows,
+    )
+}
+
+/// What was put back, each knob once.
+pub(crate) fn put_back(lines: &[pgdyno_knobs::PutBack]) -> String {
+    let rows = lines
+        .iter()
+        .map(|line| {
+            let outcome = match line.outcome {
+                pgdyno_knobs::Outcome::Restored => "restored",
+                pgdyno_knobs::Outcome::Already => "as before already",
+                pgdyno_knobs::Outcome::Left => "left alone",
+                pgdyno_knobs::Outcome::Failed => "FAILED",
+            };
+            let detail = line.detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
+            vec![
+                line.knob.clone(),
+                line.set_to.clone(),
+                line.was.clone(),
+                format!("{outcome}{detail}"),
+            ]
+        })
+        .collect();
+    table(&["knob", "was set to", "before", "now"], &[], rows)
+}
+
+/// 1.5 GB and the like.
+pub(crate) fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let mut value = n as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{n} B")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}

@@ -1,0 +1,163 @@
+//! From what the user names to a target: a sandbox, or a server by its connection string.
+
+use crate::context::{Context, variable};
+use crate::exit::{Refused, Usage};
+use anyhow::Context as _;
+use pgdyno_host::{HostAccess, block};
+use pgdyno_knobs::{ServerRef, Target};
+use pgdyno_lab::ExperimentFile;
+use pgdyno_server::sandbox::{self, Guard, Sandbox, State};
+use pgdyno_server::{Conninfo, Control, Server};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a command waits for another one that has the sandbox.
+const PATIENCE: Duration = Duration::from_secs(30);
+const SANDBOX_PREFIX: &str = "sandbox:";
+
+/// A target that a command holds.
+pub(crate) struct Held {
+    pub(crate) target: Target,
+    /// For people and the store; no secret in it.
+    pub(crate) name: String,
+    /// Keeps other commands away from a sandbox.
+    _guard: Option<Guard>,
+}
+
+/// Locks a sandbox for `command`; says so if it has to wait.
+pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Guard> {
+    Ok(sandbox::lock(
+        &context.sandboxes(),
+        name,
+        command,
+        PATIENCE,
+        &mut |holder| {
+            eprintln!("waiting for the sandbox \"{name}\", which is in use by {holder}");
+        },
+    )?)
+}
+
+/// A target that is only read, or loaded: nothing is locked, a sandbox must be running.
+pub(crate) fn conninfo(context: &Context, text: &str) -> anyhow::Result<(Conninfo, Option<Sandbox>)> {
+    match text.strip_prefix(SANDBOX_PREFIX) {
+        Some(name) => {
+            let sandbox = Sandbox::open(&context.sandboxes(), name)?;
+            match sandbox.state() {
+                State::Running(_) => Ok((sandbox.conninfo(), Some(sandbox))),
+                State::HalfMade => Err(sandbox::SandboxError::HalfMade(name.to_owned()).into()),
+                State::Stopped | State::Crashed => Err(Usage(format!(
+                    "the sandbox \"{name}\" is not running; `pgdyno sandbox start {name}` starts it"
+                ))
+                .into()),
+            }
+        }
+        None => Ok((Conninfo::resolve(text, &variable)?, None)),
+    }
+}
+
+/// The target of an experiment: `named` on the command line, else the file's.
+pub(crate) fn of_experiment(
+    context: &Context,
+    file: &ExperimentFile,
+    named: Option<&str>,
+    allow_restart: bool,
+    command: &str,
+) -> anyhow::Result<Held> {
+    let text = match (named, &file.target.sandbox, &file.target.connection) {
+        (Some(text), _, _) => text.to_owned(),
+        (None, Some(name), _) => format!("{SANDBOX_PREFIX}{name}"),
+        (None, None, Some(connection)) => connection.clone(),
+        (None, None, None) => {
+            return Err(Usage("neither the file's [target] nor --target names a server".into()).into());
+        }
+    };
+    if let Some(name) = text.strip_prefix(SANDBOX_PREFIX) {
+        return of_sandbox(context, name, command);
+    }
+    let restart = file.target.restart_command.clone();
+    if allow_restart && restart.is_none() {
+        return Err(Refused(
+            "--allow-restart needs restart_command in the file's [target]: pgdyno cannot know how this server is \
+             restarted"
+                .into(),
+        )
+        .into());
+    }
+    of_server(context, &text, restart.filter(|_| allow_restart))
+}
+
+/// A sandbox, locked, and started if it is not running.
+pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Held> {
+    let guard = lock_sandbox(context, name, command)?;
+    let sandbox = Sandbox::open(&context.sandboxes(), name)?;
+    if !matches!(sandbox.state(), State::Running(_)) {
+        sandbox.start().context("starting the sandbox")?;
+    }
+    let data = sandbox.record().data.clone();
+    Ok(Held {
+        target: Target {
+            conninfo: sandbox.conninfo(),
+            reference: ServerRef::Sandbox {
+                root: context.sandboxes(),
+                name: name.to_owned(),
+            },
+            disk: block::disk_of(&context.host, &data.to_string_lossy()).ok(),
+            data: Some(data),
+            control: Control::Sandbox(Box::new(sandbox)),
+        },
+        name: format!("sandbox {name}"),
+        _guard: Some(guard),
+    })
+}
+
+fn of_server(context: &Context, text: &str, restart: Option<String>) -> anyhow::Result<Held> {
+    let conninfo = Conninfo::resolve(text, &variable)?;
+    let mut server = Server::connect(&conninfo)?;
+    let data = server
+        .value("asking for the data directory", "SHOW data_directory")
+        .ok()
+        .flatten();
+    let port = server
+        .value("asking for the port", "SHOW port")?
+        .unwrap_or_default();
+    let data = data
+        .map(PathBuf::from)
+        .filter(|data| is_here(&context.host, data, &port));
+    Ok(Held {
+        name: conninfo.to_string(),
+        target: Target {
+            reference: ServerRef::Address {
+                conninfo: conninfo.without_password(),
+                restart: restart.clone(),
+            },
+            disk: data
+                .as_ref()
+                .and_then(|data| block::disk_of(&context.host, &data.to_string_lossy()).ok()),
+            data,
+            control: match restart {
+                Some(restart) => Control::Command {
+                    restart,
+                    conninfo: Box::new(conninfo.clone()),
+                },
+                None => Control::None,
+            },
+            conninfo,
+        },
+        _guard: None,
+    })
+}
+
+/// Whether the server with this data directory runs on this machine and its files can be written: its postmaster.pid
+/// is here, alive, and names the same port (line 4 of the file).
+fn is_here(host: &dyn HostAccess, data: &Path, port: &str) -> bool {
+    let file = |name: &str| data.join(name).to_string_lossy().into_owned();
+    let Ok(text) = host.read(&file("postmaster.pid")) else {
+        return false;
+    };
+    let mut lines = text.lines();
+    let alive = lines
+        .next()
+        .and_then(|pid| pid.trim().parse().ok())
+        .is_some_and(|pid| pgdyno_host::is_alive(host, pid));
+    alive && lines.nth(2) == Some(port) && host.writable(&file("postgresql.auto.conf")).is_ok()
+}

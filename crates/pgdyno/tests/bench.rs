@@ -1,0 +1,221 @@
+//! Loads on a real server: books, cross-check, compatibility with pgbench, and errors that say what to do.
+
+mod common;
+
+use common::{Home, said};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn pgbench() -> PathBuf {
+    fs::read_dir("/usr/lib/postgresql")
+        .expect("Debian's postgresql (make test installs it)")
+        .flatten()
+        .map(|entry| entry.path().join("bin/pgbench"))
+        .find(|path| path.exists())
+        .expect("pgbench")
+}
+
+#[test]
+fn every_workload_adds_up_and_agrees_with_the_server() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    for workload in ["point-select", "simple-update", "tpcb"] {
+        let arguments = [
+            "bench",
+            "sandbox:x",
+            "-w",
+            workload,
+            "-c",
+            "4",
+            "-d",
+            "2s",
+            "--warmup",
+            "1s",
+            "--json",
+        ];
+        let result = home.run(&arguments).fine();
+        assert_eq!(
+            result.err.lines().count(),
+            3,
+            "a line per second:\n{}",
+            result.err
+        );
+        let result = result.json();
+        let number = |key: &str| {
+            result[key]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{key} in {result}"))
+        };
+        assert_eq!(
+            number("all"),
+            number("committed") + number("failed") + number("skipped")
+        );
+        assert!(number("committed") > 100, "{result}");
+        assert_eq!(number("failed"), 0, "{result}");
+        assert_eq!(result["cross_check"]["agrees"], true, "{result}");
+        assert!(
+            result["cross_check"]["client"].as_u64() > Some(number("committed")),
+            "warm-up counts there"
+        );
+        assert!(result["client_cpu_us_per_tx"].as_f64() > Some(0.0));
+        assert!(result["server_cpu_us_per_tx"].as_f64() > Some(0.0));
+        assert!(result["response_ms"]["p50"].as_f64() <= result["response_ms"]["p99"].as_f64());
+    }
+    // What the transactions promise: every update is booked in three places alike.
+    let sums =
+        "SELECT (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(delta) FROM pgbench_history)";
+    let accounts = home.ask("x", sums);
+    let history = home.ask("x", "SELECT sum(delta) FROM pgbench_history");
+    assert_eq!(accounts, history);
+}
+
+#[test]
+fn pgbench_runs_on_the_same_data() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let socket = home.file("state/sandboxes/x/socket");
+    let output = Command::new(pgbench())
+        .args(["-M", "prepared", "-c", "2", "-t", "50", "-U", "postgres", "-h"])
+        .arg(&socket)
+        .args(["-p", &home.record("x")["port"].to_string(), "postgres"])
+        .output()
+        .expect("pgbench runs");
+    let output = said(output).fine();
+    assert!(output.out.contains("scaling factor: 1"), "{}", output.out);
+    assert!(output.out.contains("100/100"), "{}", output.out);
+    for (table, rows) in [
+        ("accounts", "100000"),
+        ("tellers", "10"),
+        ("branches", "1"),
+        ("history", "100"),
+    ] {
+        assert_eq!(
+            home.ask("x", &format!("SELECT count(*) FROM pgbench_{table}")),
+            rows
+        );
+    }
+}
+
+#[test]
+fn errors_are_counted_by_sqlstate_and_the_books_still_add_up() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    home.ask(
+        "x",
+        "ALTER TABLE pgbench_accounts ADD CHECK (abalance % 2 = 0) NOT VALID",
+    );
+    let result = home.run(&[
+        "bench",
+        "sandbox:x",
+        "-w",
+        "tpcb",
+        "-c",
+        "2",
+        "-d",
+        "2s",
+        "--warmup",
+        "0s",
+        "-q",
+        "--json",
+    ]);
+    let result = result.fine().json();
+    assert_eq!(result["errors"][0]["sqlstate"], "23514", "{result}");
+    assert!(
+        result["failed"].as_u64() > Some(10) && result["committed"].as_u64() > Some(10),
+        "{result}"
+    );
+    assert_eq!(result["errors"][0]["count"], result["failed"]);
+    assert_eq!(result["cross_check"]["agrees"], true, "{result}");
+}
+
+#[test]
+fn mistakes_are_told_with_what_to_do() {
+    let home = Home::new();
+    home.run(&["bench", "nonsense"])
+        .fails(2, &["neither a sandbox nor a connection string", "hint:"]);
+    home.run(&["bench", "sandbox:none"])
+        .fails(1, &["no sandbox \"none\"", "sandbox create"]);
+    home.run(&["bench", "host=127.0.0.1 port=1 user=x"])
+        .fails(1, &["no server answers", "127.0.0.1:1", "hint:"]);
+    home.run(&["bench", "host=127.0.0.1 port=1 colour=x"])
+        .fails(2, &["connection string cannot be read"]);
+    home.run(&["sandbox", "create", "x"]).fine();
+    home.run(&["bench", "sandbox:x"])
+        .fails(1, &["no data", "data create"]);
+    home.run(&["data", "create", "sandbox:x", "--scale", "0"])
+        .fails(1, &["1 to 21474"]);
+    home.run(&["data", "create", "sandbox:x", "--scale", "1"]).fine();
+    home.run(&["data", "create", "sandbox:x", "--scale", "2"])
+        .fails(4, &["--replace"]);
+    home.run(&["bench", "sandbox:x", "-w", "tpcc"])
+        .fails(2, &["unknown workload"]);
+    home.run(&["bench", "sandbox:x", "-c", "0"])
+        .fails(2, &["clients must be"]);
+    home.run(&["bench", "sandbox:x", "-c", "2", "-j", "3"])
+        .fails(2, &["threads must be"]);
+    home.run(&["bench", "sandbox:x", "-c", "500"])
+        .fails(1, &["client 9", "of 500", "could not connect"]);
+    let place = format!(
+        "host={} port={}",
+        home.file("state/sandboxes/x/socket").display(),
+        home.record("x")["port"]
+    );
+    home.run(&["bench", &format!("{place} user=postgres dbname=nope")])
+        .fails(1, &["no such database"]);
+}
+
+/// A wrong and a right password: the right one works over TCP by SCRAM, neither is ever shown.
+#[test]
+fn passwords_are_used_and_never_shown() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let password = fs::read_to_string(home.file("state/sandboxes/x/password")).expect("a password");
+    let password = password.trim();
+    let target = format!(
+        "host=127.0.0.1 port={} user=postgres dbname=postgres",
+        home.record("x")["port"]
+    );
+    home.run(&["bench", &target])
+        .fails(1, &["refused the login", "PGPASSWORD"]);
+    let wrong = home
+        .run(&["bench", &format!("{target} password=hunter2")])
+        .fails(1, &["refused the login"]);
+    assert!(!wrong.err.contains("hunter2"));
+    let url = home.run(&[
+        "bench",
+        &format!(
+            "postgresql://postgres:hunter2@127.0.0.1:{}/x?nonsense=1",
+            home.record("x")["port"]
+        ),
+    ]);
+    assert!(url.code != 0 && !url.err.contains("hunter2"), "{}", url.err);
+    let arguments = [
+        "bench",
+        &target,
+        "-w",
+        "point-select",
+        "-d",
+        "1s",
+        "--warmup",
+        "0s",
+        "--json",
+    ];
+    let right = home
+        .command(&arguments)
+        .env("PGPASSWORD", password)
+        .output()
+        .expect("pgdyno runs");
+    let right = said(right).fine();
+    assert_eq!(right.json()["cross_check"]["agrees"], true);
+    assert!(!right.out.contains(password) && !right.err.contains(password));
+    let passfile = home.write("pgpass", &format!("127.0.0.1:*:*:postgres:{password}\n"));
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(&passfile, fs::Permissions::from_mode(0o600)).expect("closed");
+    let by_file = home
+        .command(&arguments)
+        .env("PGPASSFILE", &passfile)
+        .output()
+        .expect("pgdyno runs");
+    said(by_file).fine();
+}

@@ -1,0 +1,205 @@
+//! A home of its own for each test: sandboxes, journals and results below one directory in /tmp, gone afterwards.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What was fetched and unpacked once serves all tests. It is not below the target folder, which may be in a home that
+/// the server's user cannot enter.
+fn shared() -> PathBuf {
+    // The user's number, from the owner of this process's directory.
+    let uid = fs::metadata("/proc/self").map_or(0, |meta| meta.uid());
+    PathBuf::from(format!("/tmp/pgdyno-test-cache-{uid}"))
+}
+
+/// Tests that turn knobs of this machine must not meet.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+pub fn whole_machine() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub struct Home {
+    pub path: tempfile::TempDir,
+}
+
+/// What a command printed.
+pub struct Said {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    #[track_caller]
+    pub fn fine(self) -> Said {
+        assert_eq!(self.code, 0, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+
+    #[track_caller]
+    pub fn fails(self, code: i32, words: &[&str]) -> Said {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        for word in words {
+            assert!(self.err.contains(word), "\"{word}\" is not in:\n{}", self.err);
+        }
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}:\n{}\n{}", self.out, self.err))
+    }
+}
+
+impl Home {
+    pub fn new() -> Home {
+        let path = tempfile::Builder::new()
+            .prefix("pgdyno-test-")
+            .tempdir_in("/tmp")
+            .expect("a directory");
+        fs::set_permissions(path.path(), fs::Permissions::from_mode(0o755))
+            .expect("open to the server's user");
+        for part in ["cache", "installed"] {
+            fs::create_dir_all(shared().join(part)).expect("a shared directory");
+        }
+        fs::create_dir_all(path.path().join("state")).expect("a directory");
+        symlink(shared().join("cache"), path.path().join("cache")).expect("a link");
+        symlink(shared().join("installed"), path.path().join("state/postgresql")).expect("a link");
+        Home { path }
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.file(name);
+        fs::write(&path, text).expect("written");
+        path
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+        command
+            .args(arguments)
+            .env("PGDYNO_HOME", self.path.path())
+            .stdin(Stdio::null());
+        for name in [
+            "PGHOST",
+            "PGPORT",
+            "PGUSER",
+            "PGPASSWORD",
+            "PGDATABASE",
+            "PGSERVICE",
+        ] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Said {
+        said(self.command(arguments).output().expect("pgdyno runs"))
+    }
+
+    pub fn spawn(&self, arguments: &[&str]) -> Child {
+        self.command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("pgdyno runs")
+    }
+
+    /// A running sandbox with data of scale 1.
+    pub fn sandbox(&self, name: &str, more: &[&str]) {
+        let mut arguments = vec!["sandbox", "create", name];
+        arguments.extend(more);
+        self.run(&arguments).fine();
+        self.run(&["data", "create", &format!("sandbox:{name}"), "--scale", "1"])
+            .fine();
+    }
+
+    pub fn record(&self, name: &str) -> Value {
+        let text =
+            fs::read_to_string(self.file(&format!("state/sandboxes/{name}/sandbox.json"))).expect("a record");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    pub fn data(&self, name: &str) -> PathBuf {
+        PathBuf::from(self.record(name)["data"].as_str().expect("a path"))
+    }
+
+    pub fn postmaster(&self, name: &str) -> Option<u32> {
+        let text = fs::read_to_string(self.data(name).join("postmaster.pid")).ok()?;
+        text.lines().next()?.trim().parse().ok()
+    }
+
+    /// One value from the sandbox's server.
+    pub fn ask(&self, name: &str, sql: &str) -> String {
+        let socket = self.file(&format!("state/sandboxes/{name}/socket"));
+        let port = self.record(name)["port"].as_u64().expect("a port");
+        let config = format!("host={} port={port} user=postgres", socket.display());
+        let mut client = postgres::Client::connect(&config, postgres::NoTls).expect("the sandbox answers");
+        for message in client.simple_query(sql).expect("an answer") {
+            if let postgres::SimpleQueryMessage::Row(row) = message {
+                return row.get(0).unwrap_or_default().to_owned();
+            }
+        }
+        String::new()
+    }
+
+    pub fn stored_trials(&self, id: i64) -> Vec<(u64, String)> {
+        let report = self
+            .run(&["report", &id.to_string(), "--format", "json"])
+            .fine()
+            .json();
+        let trials = report["trials"].as_array().expect("trials").clone();
+        trials
+            .iter()
+            .map(|t| {
+                (
+                    t["block"].as_u64().unwrap_or(0),
+                    t["treatment"].as_str().unwrap_or_default().to_owned(),
+                )
+            })
+            .collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let root = self.file("state/sandboxes");
+        for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !name.starts_with('.') {
+                let _ = self.run(&["sandbox", "destroy", &name]);
+            }
+        }
+    }
+}
+
+pub fn said(output: Output) -> Said {
+    Said {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// The present value of a kernel file.
+pub fn kernel(path: &str) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_else(|e| panic!("{path}: {e}"))
+        .trim()
+        .to_owned()
+}
+
+/// The disk that holds a path, as a name in /sys/block.
+pub fn disk_of(path: &Path) -> String {
+    use pgdyno_host::{LocalHost, block};
+    block::disk_of(&LocalHost::new(), &path.to_string_lossy()).expect("a disk")
+}

@@ -1,0 +1,355 @@
+//! Experiments on a real server and real kernel knobs: run, interrupted, resumed, refused, put back. Needs root.
+
+mod common;
+
+use common::{Home, kernel, said, whole_machine};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+
+/// An experiment file on the sandbox x; `rest` is its steps.
+fn file(home: &Home, blocks: u32, measure_s: f64, rest: &str) -> String {
+    let text = format!(
+        "name = \"test\"\nquestion = \"Does it <b>work</b>?\"\ndesign = \"one-at-a-time\"\nblocks = {blocks}\nseed = 5\n\
+         [target]\nsandbox = \"x\"\n[data]\nscale = 1\n\
+         [load]\nworkload = \"tpcb\"\nclients = 2\nthreads = 1\nwarmup_s = 0.2\nmeasure_s = {measure_s}\n{rest}"
+    );
+    home.write("experiment.toml", &text)
+        .to_string_lossy()
+        .into_owned()
+}
+
+const TWO_STEPS: &str = "[[step]]\nname = \"memory\"\nsettings.shared_buffers = \"64MB\"\n\
+    [[step]]\nname = \"swap\"\nsettings.vm.swappiness = 17\n";
+
+/// Waits until the load of a trial is on the server.
+fn until_loaded(home: &Home, child: &mut Child) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
+    loop {
+        assert!(Instant::now() < deadline, "no load arrives");
+        assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+        if home.postmaster("x").is_some() && count(home, sql) >= Some(2) {
+            return;
+        }
+    }
+}
+
+/// The server may be restarting right now.
+fn count(home: &Home, sql: &str) -> Option<u64> {
+    let socket = home.file("state/sandboxes/x/socket");
+    let config = format!(
+        "host={} port={} user=postgres",
+        socket.display(),
+        home.record("x")["port"]
+    );
+    let mut client = postgres::Client::connect(&config, postgres::NoTls).ok()?;
+    let row = client.query_one(sql, &[]).ok()?;
+    u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill")
+        .args([name, &child.id().to_string()])
+        .status()
+        .expect("kill runs");
+    assert!(status.success());
+}
+
+#[test]
+fn an_experiment_runs_decides_reports_and_puts_everything_back() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    home.ask("x", "ALTER SYSTEM SET work_mem = '5MB'");
+    let auto_conf = home.data("x").join("postgresql.auto.conf");
+    let (swappiness, conf) = (kernel(SWAPPINESS), fs::read(&auto_conf).expect("a file"));
+    let html = home.file("report.html");
+    let path = file(&home, 2, 1.0, TWO_STEPS);
+    let run = home
+        .run(&["run", &path, "--report", &html.to_string_lossy()])
+        .fine();
+    for word in ["memory", "swap", "noise floor", "tpcb with 2 clients"] {
+        assert!(run.out.contains(word), "{word} is not in:\n{}", run.out);
+    }
+    assert!(
+        run.err.contains("vm.swappiness") && run.err.contains("restored"),
+        "{}",
+        run.err
+    );
+    assert_eq!(kernel(SWAPPINESS), swappiness);
+    assert_eq!(fs::read(&auto_conf).expect("a file"), conf, "to the byte");
+    assert_eq!(home.ask("x", "SHOW shared_buffers"), "128MB");
+
+    let json = home.run(&["report", "1", "--format", "json"]).fine().json();
+    let trials = json["trials"].as_array().expect("trials");
+    assert_eq!(trials.len(), 6);
+    for trial in trials {
+        assert_eq!(trial["status"], "finished", "{trial}");
+        assert_eq!(trial["cross_check"]["agrees"], true, "{trial}");
+    }
+    let memory = &json["treatments"][1];
+    assert_eq!(memory["settings"][0]["effective"], "64MB");
+    assert!(
+        memory["step"]["ratio_low"].as_f64() < memory["step"]["ratio_high"].as_f64(),
+        "{memory}"
+    );
+    assert_eq!(json["put_back"].as_array().expect("lines").len(), 2);
+
+    let md = home.run(&["report", "--format", "md"]).fine().out;
+    assert!(
+        md.contains("| memory |") && md.contains("Does it &lt;b>work&lt;/b>?"),
+        "{md}"
+    );
+    let page = fs::read_to_string(&html).expect("a report");
+    assert!(page.starts_with("<!doctype html>") && page.len() > 100_000);
+    assert!(!page.contains("<b>work</b>"), "a name must not become markup");
+    home.run(&["resume", "1"]).fails(1, &["nothing to resume"]);
+    let list = home.run(&["list", "--json"]).fine().json();
+    assert_eq!(
+        (&list[0]["status"], &list[0]["trials_finished"]),
+        (&"finished".into(), &6.into())
+    );
+    home.run(&["restore"]).fine();
+}
+
+#[test]
+fn ctrl_c_keeps_what_is_finished_and_puts_back_and_resume_goes_on() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let auto_conf = home.data("x").join("postgresql.auto.conf");
+    let (swappiness, conf) = (kernel(SWAPPINESS), fs::read(&auto_conf).expect("a file"));
+    let path = file(&home, 2, 2.0, TWO_STEPS);
+    for name in ["-INT", "-TERM"] {
+        let mut child = if name == "-INT" {
+            home.spawn(&["run", &path])
+        } else {
+            home.spawn(&["resume"])
+        };
+        until_loaded(&home, &mut child);
+        signal(&child, name);
+        let ended = said(child.wait_with_output().expect("ends")).fails(1, &["stopped", "pgdyno resume 1"]);
+        assert!(ended.err.contains("putting everything back"), "{}", ended.err);
+        assert_eq!(kernel(SWAPPINESS), swappiness);
+        assert_eq!(fs::read(&auto_conf).expect("a file"), conf);
+    }
+    home.run(&["restore"]).fine();
+    home.run(&["resume"]).fine();
+    let mut trials = home.stored_trials(1);
+    trials.sort();
+    trials.dedup();
+    assert_eq!(trials.len(), 6, "{trials:?}");
+}
+
+#[test]
+fn a_server_that_dies_costs_its_trial_and_not_the_experiment() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let path = file(&home, 1, 3.0, TWO_STEPS);
+    let mut child = home.spawn(&["run", &path]);
+    until_loaded(&home, &mut child);
+    let postmaster = home.postmaster("x").expect("running").to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-9", &postmaster])
+            .status()
+            .expect("kill runs")
+            .success()
+    );
+    said(child.wait_with_output().expect("ends")).fine();
+    let json = home.run(&["report", "1", "--format", "json"]).fine().json();
+    let trials = json["trials"].as_array().expect("trials");
+    let failed: Vec<_> = trials.iter().filter(|t| t["status"] == "failed").collect();
+    assert_eq!((trials.len(), failed.len()), (3, 1), "{json}");
+    let reason = failed[0]["reason"].as_str().expect("a reason");
+    assert!(
+        reason.contains("connection") || reason.contains("server"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn what_cannot_start_or_is_no_choice_here_is_told_and_the_rest_goes_on() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let steps = format!(
+        "{TWO_STEPS}[[step]]\nname = \"far too much\"\nsettings.shared_buffers = \"90TB\"\n\
+         [[step]]\nname = \"no such scheduler\"\nsettings.block.scheduler = \"cfq\"\n"
+    );
+    let path = file(&home, 1, 1.0, &steps);
+    let run = home.run(&["run", &path]).fine();
+    assert!(run.err.contains("not tested: no such scheduler"), "{}", run.err);
+    let json = home.run(&["report", "1", "--format", "json"]).fine().json();
+    let by_name = |name: &str| {
+        let found = json["trials"]
+            .as_array()
+            .expect("trials")
+            .iter()
+            .find(|t| t["treatment"] == name);
+        found.cloned().unwrap_or_default()
+    };
+    let reason = by_name("far too much")["reason"]
+        .as_str()
+        .expect("a reason")
+        .to_owned();
+    assert!(
+        reason.contains("does not start with these settings") || reason.contains("outside the valid range"),
+        "{reason}"
+    );
+    assert_eq!(by_name("memory")["status"], "finished");
+    let why = json["treatments"][4]["why_not"]
+        .as_str()
+        .expect("a reason")
+        .to_owned();
+    assert!(why.contains("block.scheduler") && why.contains("one of"), "{why}");
+}
+
+#[test]
+fn durability_is_traded_with_consent_only_and_marked() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let path = file(
+        &home,
+        1,
+        1.0,
+        "[[step]]\nname = \"risky\"\nsettings.synchronous_commit = \"off\"\n",
+    );
+    home.run(&["run", &path])
+        .fails(4, &["synchronous_commit", "--accept-durability-risk"]);
+    home.run(&["run", &path, "--accept-durability-risk", "fsync"])
+        .fails(4, &["synchronous_commit"]);
+    home.run(&["run", &path, "--accept-durability-risk", "synchronous_commit"])
+        .fine();
+    let md = home.run(&["report", "--format", "md"]).fine().out;
+    assert!(md.contains("risky (trades durability)"), "{md}");
+}
+
+#[test]
+fn mistakes_in_a_file_are_told_by_line() {
+    let home = Home::new();
+    home.run(&["run", "/nowhere.toml"])
+        .fails(2, &["/nowhere.toml could not be read"]);
+    let path = file(
+        &home,
+        1,
+        1.0,
+        "[[step]]\nname = \"a\"\nsettings.vm.swapiness = 1\n",
+    );
+    home.run(&["run", &path]).fails(
+        2,
+        &["experiment.toml, line 18", "did you mean \"vm.swappiness\"?"],
+    );
+    let path = file(&home, 1, 1.0, TWO_STEPS);
+    home.run(&["run", &path]).fails(1, &["no sandbox \"x\""]);
+    home.run(&["report"]).fails(2, &["no experiment in"]);
+    home.run(&["report", "7"]).fails(1, &["no experiment 7"]);
+}
+
+/// Killed in the middle, and then somebody else turns the same knob: it is theirs now.
+#[test]
+fn a_foreign_change_is_left_alone_unless_forced() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let swappiness = kernel(SWAPPINESS);
+    let path = file(
+        &home,
+        20,
+        3.0,
+        "[[step]]\nname = \"swap\"\nsettings.vm.swappiness = 17\n",
+    );
+    let mut child = home.spawn(&["run", &path]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while kernel(SWAPPINESS) != "17" {
+        assert!(Instant::now() < deadline && child.try_wait().expect("a child").is_none());
+    }
+    home.run(&["restore"]).fails(1, &["still running"]);
+    child.kill().expect("killed");
+    child.wait().expect("dead");
+    fs::write(SWAPPINESS, "33").expect("written");
+    let left = home.run(&["restore", "--json"]).fine();
+    assert_eq!(left.json()[0]["outcome"], "left", "{}", left.out);
+    assert_eq!(kernel(SWAPPINESS), "33");
+    fs::write(SWAPPINESS, &swappiness).expect("written");
+}
+
+#[test]
+fn forced_it_is_put_back_all_the_same() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let swappiness = kernel(SWAPPINESS);
+    let path = file(
+        &home,
+        20,
+        3.0,
+        "[[step]]\nname = \"swap\"\nsettings.vm.swappiness = 17\n",
+    );
+    let mut child = home.spawn(&["run", &path]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while kernel(SWAPPINESS) != "17" {
+        assert!(Instant::now() < deadline && child.try_wait().expect("a child").is_none());
+    }
+    child.kill().expect("killed");
+    child.wait().expect("dead");
+    fs::write(SWAPPINESS, "33").expect("written");
+    home.run(&["restore", "--force"]).fine();
+    assert_eq!(kernel(SWAPPINESS), swappiness);
+}
+
+/// As nobody: the kernel's knobs are left out by name, the server's are tried, nothing fails.
+#[test]
+fn without_root_the_kernels_knobs_are_left_out_by_name() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let own = home.file("nobody");
+    for directory in ["cache", "state", "data"] {
+        fs::create_dir_all(own.join(directory)).expect("made");
+    }
+    let shared = fs::canonicalize(home.file("state/postgresql")).expect("shared binaries");
+    // Unpacked by root before, so that nobody needs no network.
+    home.run(&["sandbox", "create", "x"]).fine();
+    std::os::unix::fs::symlink(shared, own.join("state/postgresql")).expect("a link");
+    let path = file(&home, 1, 1.0, TWO_STEPS);
+    assert!(
+        Command::new("chown")
+            .args(["-R", "nobody"])
+            .arg(&own)
+            .status()
+            .expect("chown runs")
+            .success()
+    );
+    let program = home.file("pgdyno");
+    fs::copy(env!("CARGO_BIN_EXE_pgdyno"), &program).expect("a copy that nobody can reach");
+    let as_nobody = |arguments: &[&str]| {
+        let output = Command::new("setpriv")
+            .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"])
+            .arg(&program)
+            .args(arguments)
+            .env("PGDYNO_HOME", &own)
+            .current_dir("/")
+            .output()
+            .expect("setpriv runs");
+        said(output)
+    };
+    as_nobody(&["sandbox", "create", "y", "--memory", "1G"]).fails(1, &["limits", "hint:"]);
+    as_nobody(&["sandbox", "destroy", "y"]).fine();
+    as_nobody(&["sandbox", "create", "x"]).fine();
+    let run = as_nobody(&["run", &path]).fine();
+    assert!(
+        run.err
+            .contains("not tested: swap (vm.swappiness: /proc/sys/vm/swappiness may not be written"),
+        "{}",
+        run.err
+    );
+    assert!(run.out.contains("memory"), "{}", run.out);
+    as_nobody(&["sandbox", "destroy", "x"]).fine();
+    assert!(Path::new(&own).exists());
+}

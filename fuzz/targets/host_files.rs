@@ -1,0 +1,37 @@
+//! /proc and /etc of any content give facts or reasons.
+#![no_main]
+use libfuzzer_sys::fuzz_target;
+use pgdyno_host::{HostAccess, HostError, HostSampler, host_facts};
+
+struct Anything(String);
+
+impl HostAccess for Anything {
+    fn read(&self, _: &str) -> Result<String, HostError> {
+        Ok(self.0.clone())
+    }
+    fn list(&self, _: &str) -> Result<Vec<String>, HostError> {
+        Ok(self.0.lines().map(str::to_owned).collect())
+    }
+    fn read_link(&self, _: &str) -> Result<String, HostError> {
+        Ok(self.0.clone())
+    }
+    fn device_of(&self, _: &str) -> Result<(u32, u32), HostError> {
+        Ok((8, 1))
+    }
+    fn writable(&self, _: &str) -> Result<(), HostError> {
+        Ok(())
+    }
+    fn write_raw(&self, path: &str, _: &str) -> Result<(), HostError> {
+        Err(HostError::Missing { path: path.to_owned() })
+    }
+}
+
+fuzz_target!(|text: String| {
+    let host = Anything(text);
+    for fact in host_facts(&host) {
+        assert!(fact.value.is_some() != fact.missing.is_some());
+    }
+    let mut sampler = HostSampler::new(&host, Some("vda".to_owned()));
+    let _ = sampler.sample(&host, 1.0);
+    let _ = pgdyno_host::cpu_us_of_tree(&host, 1);
+});

@@ -1,0 +1,63 @@
+#!/bin/sh
+# What a task (build, test, bench) needs: what is missing is installed where that is allowed, else named.
+set -eu
+task=$1
+packages=""
+manual=""
+
+have() { command -v "$1" >/dev/null 2>&1; }
+want() { packages="$packages $1"; }
+
+have cargo || manual="$manual
+  cargo (Rust 1.94 or later): see rustup.rs, or the package of your distribution"
+if have node; then
+  major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
+  [ "$major" -ge 20 ] || manual="$manual
+  node 20 or later (this is $(node --version)): see nodejs.org, or the package of your distribution"
+else
+  manual="$manual
+  node 20 or later with npm: see nodejs.org, or the package of your distribution"
+fi
+have cc || want gcc
+have make || want make
+have pkg-config || want pkg-config
+{ have pkg-config && pkg-config --exists openssl; } || want libssl-dev
+
+case $task in
+test|bench)
+  # PostgreSQL's own binaries: --pg-bin is tested with them, and pgbench is what the load engine is measured against.
+  ls /usr/lib/postgresql/*/bin/pgbench >/dev/null 2>&1 || want postgresql
+  ;;
+esac
+case $task in
+test)
+  [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || want chromium
+  ;;
+esac
+
+if [ -n "$packages" ]; then
+  sudo=""
+  if [ "$(id -u)" -ne 0 ]; then
+    if have sudo && sudo -n true 2>/dev/null; then sudo=sudo; else sudo=none; fi
+  fi
+  if have apt-get && [ "$sudo" != none ]; then
+    echo "installing:$packages"
+    # A package of PostgreSQL makes and starts a server of its own, which nobody here asked for.
+    if [ ! -e /etc/postgresql-common ]; then
+      $sudo mkdir -p /etc/postgresql-common/createcluster.d
+      echo "create_main_cluster = false" | $sudo tee /etc/postgresql-common/createcluster.d/pgdyno.conf >/dev/null
+    fi
+    $sudo apt-get update -qq
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $packages >/dev/null
+  else
+    manual="$manual
+  these packages (Debian's names):$packages
+    as root: apt-get install$packages"
+  fi
+fi
+
+if [ -n "$manual" ]; then
+  echo "missing for \"make $task\":$manual" >&2
+  exit 1
+fi

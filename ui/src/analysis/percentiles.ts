@@ -1,0 +1,53 @@
+import { isKnown } from "../format/number.ts";
+import type { Treatment } from "../model.ts";
+
+export const NAMED_PERCENTILES = [50, 90, 95, 99, 99.9, 99.99] as const;
+
+export interface PercentilePoint {
+  percentile: number;
+  /** Place on an axis where each further nine takes the same room: 90 is 1, 99 is 2, 99.9 is 3. */
+  nines: number;
+  ms: number;
+}
+
+export function nines(percentile: number): number {
+  return -Math.log10(1 - percentile / 100);
+}
+
+/** The curve from the median on; the largest value of all has no place on this axis, and zero none on a log one. */
+export function percentileCurve(treatment: Treatment): PercentilePoint[] {
+  const first = NAMED_PERCENTILES[0];
+  const last = NAMED_PERCENTILES[NAMED_PERCENTILES.length - 1] ?? 99.99;
+  return treatment.distribution
+    .filter(({ percentile, ms }) => isKnown(percentile) && isKnown(ms) && ms > 0)
+    .filter(({ percentile }) => percentile >= first && percentile <= last)
+    .map(({ percentile, ms }) => ({ percentile, nines: nines(percentile), ms }));
+}
+
+/** A percentile read off the curve, null outside of what was recorded. Straight between neighbours on the axis drawn. */
+export function msAt(curve: readonly PercentilePoint[], percentile: number): number | null {
+  const at = nines(percentile);
+  const exact = curve.find((point) => Math.abs(point.percentile - percentile) < 1e-9);
+  if (exact !== undefined) return exact.ms;
+  const above = curve.findIndex((point) => point.nines > at);
+  const right = curve[above];
+  const left = curve[above - 1];
+  if (left === undefined || right === undefined) return null;
+  const part = (at - left.nines) / (right.nines - left.nines);
+  return Math.exp(Math.log(left.ms) * (1 - part) + Math.log(right.ms) * part);
+}
+
+/** 1, 2, 5, 10, 20 and so on inside a range: the steps of a log axis that can be read without thinking. */
+export function logTicks([low, high]: readonly [number, number]): number[] {
+  if (!(low > 0) || !Number.isFinite(high)) return [];
+  const decades = Array.from({ length: Math.ceil(Math.log10(high / low)) + 2 }, (_, step) => 10 ** (Math.floor(Math.log10(low)) + step));
+  return decades.flatMap((decade) => [decade, 2 * decade, 5 * decade]).filter((value) => value >= low && value <= high);
+}
+
+/** The points that get a marker and a tick. */
+export function namedPoints(curve: readonly PercentilePoint[]): PercentilePoint[] {
+  return NAMED_PERCENTILES.flatMap((percentile) => {
+    const ms = msAt(curve, percentile);
+    return ms === null ? [] : [{ percentile, nines: nines(percentile), ms }];
+  });
+}

@@ -1,0 +1,63 @@
+import * as Plot from "@observablehq/plot";
+import { useCallback } from "preact/hooks";
+import { effectDomain, percentOf, type EffectRow } from "../analysis/effects.ts";
+import { effectWithInterval } from "../analysis/verdicts.ts";
+import { change, changeBounds, tick, withUnit } from "../format/number.ts";
+import { barMarks, type Bar } from "./bars.ts";
+import { PlotFigure } from "./plot-figure.tsx";
+import { rowLabelMarks, rowLayout, type RowLabel } from "./row-labels.ts";
+
+const AXIS_HEIGHT = 44;
+
+function labelOf({ index, treatment, effect }: EffectRow): RowLabel {
+  if (effect === null) {
+    const figure = treatment.status === "not-tested" ? "not tested" : "no effect known";
+    return { index, title: treatment.title, figure, interval: "", verdict: null };
+  }
+  const interval = `(${changeBounds(effect.ratio_low, effect.ratio_high)})`;
+  return { index, title: treatment.title, figure: change(effect.ratio), interval, verdict: effect.verdict };
+}
+
+function barOf({ index, effect }: EffectRow): Bar[] {
+  if (effect === null) return [];
+  const { ratio, ratio_low, ratio_high, verdict } = effect;
+  return [{ index, from: 0, to: percentOf(ratio), low: percentOf(ratio_low), high: percentOf(ratio_high), verdict }];
+}
+
+export function effectsSummary(rows: readonly EffectRow[]): string {
+  const parts = rows.map(({ treatment, effect }) =>
+    effect === null ? `${treatment.title}: not known` : `${treatment.title}: ${effectWithInterval(effect)}, ${effect.verdict}`,
+  );
+  return `Effect of each treatment on throughput against the reference. ${parts.join("; ")}.`;
+}
+
+/** Each treatment alone against the reference, in percent; the shaded band is where differences do not matter. */
+export function EffectsChart({ rows, smallestEffect }: { rows: readonly EffectRow[]; smallestEffect: number }) {
+  const draw = useCallback(
+    (width: number) => {
+      const layout = rowLayout(width, rows.length, AXIS_HEIGHT);
+      const ticks = layout.narrow ? 4 : 7;
+      return Plot.plot({
+        width,
+        height: layout.height,
+        marginTop: 4,
+        marginBottom: AXIS_HEIGHT - 6,
+        marginLeft: layout.marginLeft,
+        marginRight: layout.marginRight,
+        className: "plot",
+        x: { domain: effectDomain(rows, smallestEffect), nice: true, label: null },
+        y: { domain: [-0.5, rows.length - 0.5], range: [4, layout.height - AXIS_HEIGHT + 6], axis: null },
+        marks: [
+          Plot.rectX([smallestEffect * 100], { x1: (band: number) => -band, x2: (band: number) => band, fill: "var(--shade)" }),
+          Plot.gridX({ stroke: "var(--line)", strokeOpacity: 1, ticks }),
+          Plot.axisX({ ticks, tickSize: 0, tickFormat: (value: number) => withUnit(`${value > 0 ? "+" : ""}${tick(value)}`, "%"), label: "change of throughput against the reference", labelAnchor: "center", labelArrow: "none", labelOffset: 34 }),
+          Plot.ruleX([0], { stroke: "var(--ink-3)" }),
+          ...barMarks(rows.flatMap(barOf), layout.bar),
+          ...rowLabelMarks(rows.map(labelOf), layout),
+        ],
+      });
+    },
+    [rows, smallestEffect],
+  );
+  return <PlotFigure draw={draw} summary={effectsSummary(rows)} />;
+}

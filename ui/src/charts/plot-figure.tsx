@@ -1,0 +1,23 @@
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { useWidth } from "./use-width.ts";
+
+interface Props {
+  /** Draws for a width in pixels. Its colours are CSS variables, so a change of theme needs no new drawing. */
+  draw: (width: number) => Element;
+  /** What the chart says, for readers who do not see it. */
+  summary: string;
+}
+
+/** Holds one chart of Observable Plot and draws it again when its room or its data change. */
+export function PlotFigure({ draw, summary }: Props) {
+  const holder = useRef<HTMLDivElement>(null);
+  const width = useWidth(holder);
+  useLayoutEffect(() => {
+    if (width === 0) return;
+    const chart = draw(width);
+    // A strict content security policy would refuse them; charts.css has the same rules.
+    for (const style of chart.querySelectorAll("style")) style.remove();
+    holder.current?.replaceChildren(chart);
+  }, [draw, width]);
+  return <div class="chart" ref={holder} role="img" aria-label={summary} />;
+}

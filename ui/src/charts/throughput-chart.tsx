@@ -1,0 +1,38 @@
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { align, type Metric } from "../analysis/series.ts";
+import { useDisplay } from "../display.ts";
+import type { Treatment, Trial } from "../model.ts";
+import { timeOptions } from "./time-options.ts";
+import { useWidth } from "./use-width.ts";
+
+interface Props {
+  trials: readonly Trial[];
+  plan: readonly Treatment[];
+  metric: Metric;
+  warmup_s: number;
+  summary: string;
+  onCursor: (index: number | null) => void;
+}
+
+/** One line per trial and second. Drag to look at a part of the time, double-click to see all of it again. */
+export function ThroughputChart({ trials, plan, metric, warmup_s, summary, onCursor }: Props) {
+  const holder = useRef<HTMLDivElement>(null);
+  const width = useWidth(holder);
+  const { theme } = useDisplay();
+  const data = useMemo(() => align(trials, metric), [trials, metric]);
+  useLayoutEffect(() => {
+    const node = holder.current;
+    if (node === null || width === 0) return undefined;
+    const chart = new uPlot(
+      timeOptions({ width, trials, plan, metric, warmup_s, onCursor }),
+      [data.seconds, ...data.columns],
+      node,
+    );
+    return () => {
+      chart.destroy();
+    };
+  }, [data, width, theme, warmup_s, plan, metric, trials, onCursor]);
+  return <div class="chart time-chart" ref={holder} role="img" aria-label={summary} />;
+}

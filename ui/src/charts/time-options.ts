@@ -1,0 +1,81 @@
+import type uPlot from "uplot";
+import type { Metric } from "../analysis/series.ts";
+import { tick } from "../format/number.ts";
+import type { Treatment, Trial } from "../model.ts";
+import { cssValue, treatmentStyle } from "./style.ts";
+import { drawEndLabels, LABEL_ROOM, shadeWarmup } from "./time-marks.ts";
+
+const HEIGHT = 340;
+/** Below this width the names find no room behind the lines and stand on them. */
+const NARROW = 640;
+
+interface Wanted {
+  width: number;
+  trials: readonly Trial[];
+  plan: readonly Treatment[];
+  metric: Metric;
+  warmup_s: number;
+  onCursor: (index: number | null) => void;
+}
+
+/** What uPlot is told; colours are read now, because canvas cannot follow CSS later. */
+export function timeOptions({ width, trials, plan, metric, warmup_s, onCursor }: Wanted): uPlot.Options {
+  const narrow = width < NARROW;
+  const font = `12px ${cssValue("--sans")}`;
+  const places = trials.map((trial) => plan.findIndex((treatment) => treatment.name === trial.treatment));
+  const axis = { stroke: cssValue("--ink-2"), font, labelFont: font, ticks: { show: false } };
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    padding: [10, narrow ? 16 : LABEL_ROOM, 0, 0],
+    cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
+    scales: {
+      x: { time: false, range: (chart, low, high) => [low <= (chart.data[0][0] ?? 0) ? 0 : low, high] },
+      // From zero, whatever part of the time is looked at: before and after stay comparable by eye.
+      y: { range: (_chart, _low, high) => [0, high > 0 ? high * 1.05 : 1] },
+    },
+    axes: [
+      { ...axis, grid: { show: false }, label: "seconds since the load began", labelSize: 22, size: 30 },
+      {
+        ...axis,
+        grid: { stroke: cssValue("--line"), width: 1 },
+        label: metric === "tps" ? "transactions per second" : "p95 response time, ms",
+        labelSize: 20,
+        size: 52,
+        values: (_chart, ticks) => ticks.map(tick),
+      },
+    ],
+    series: [
+      {},
+      ...trials.map((trial, column) => {
+        const { variable } = treatmentStyle(places[column] ?? 0);
+        return {
+          label: `trial ${String(trial.id)}`,
+          stroke: cssValue(variable),
+          width: 1.25,
+          alpha: trial.status === "finished" ? 0.85 : 0.4,
+          points: { show: false },
+          spanGaps: false,
+        };
+      }),
+    ],
+    hooks: {
+      drawClear: [
+        (chart) => {
+          shadeWarmup(chart, warmup_s, font);
+        },
+      ],
+      draw: [
+        (chart) => {
+          drawEndLabels(chart, places, plan, font, narrow ? "inside" : "behind");
+        },
+      ],
+      setCursor: [
+        (chart) => {
+          onCursor(chart.cursor.idx ?? null);
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,116 @@
+/** Numbers as a reader wants them: few digits, a real minus, a unit that does not break off. */
+
+/** Stands where nothing is known. */
+export const UNKNOWN = "–";
+const MINUS = "\u2212";
+const NARROW_SPACE = "\u202f";
+
+export type Maybe = number | null | undefined;
+
+export function isKnown(value: Maybe): value is number {
+  return typeof value === "number" && Number.isFinite(value);
+}
+
+/** Digits after the point are fixed, thousands grouped; a rounded zero has no sign. */
+export function fixed(value: number, digits: number): string {
+  const text = Math.abs(value).toLocaleString("en-US", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+  const isZero = !/[1-9]/.test(text);
+  return value < 0 && !isZero ? MINUS + text : text;
+}
+
+export function withUnit(text: string, unit: string): string {
+  return text === UNKNOWN ? text : `${text}${NARROW_SPACE}${unit}`;
+}
+
+/** Axis labels: "0" and "2.5" rather than "0.00" and "2.50". */
+export function tick(value: number): string {
+  const text = threeFigures(value);
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+/** Digits so that about three significant figures stand. */
+function digitsFor(value: number): number {
+  const size = Math.abs(value);
+  if (size >= 99.95) return 0;
+  return size >= 9.995 ? 1 : 2;
+}
+
+function threeFigures(value: Maybe): string {
+  return isKnown(value) ? fixed(value, digitsFor(value)) : UNKNOWN;
+}
+
+export function tps(value: Maybe): string {
+  return threeFigures(value);
+}
+
+export function count(value: Maybe): string {
+  return isKnown(value) ? fixed(value, 0) : UNKNOWN;
+}
+
+export function milliseconds(value: Maybe): string {
+  return withUnit(threeFigures(value), "ms");
+}
+
+/** Milliseconds without the unit, for table columns whose heading carries it. */
+export function bareMilliseconds(value: Maybe): string {
+  return threeFigures(value);
+}
+
+export function microseconds(value: Maybe): string {
+  return withUnit(threeFigures(value), "µs");
+}
+
+/** Powers of 1024, as PostgreSQL itself reckons. */
+export function bytes(value: Maybe): string {
+  if (!isKnown(value)) return UNKNOWN;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let rest = value;
+  let step = 0;
+  while (Math.abs(rest) >= 1024 && step < units.length - 1) {
+    rest /= 1024;
+    step += 1;
+  }
+  return withUnit(step === 0 ? fixed(rest, 0) : threeFigures(rest), units[step] ?? "B");
+}
+
+/** A share such as the noise floor: 0.015 is "1.5 %". */
+export function share(value: Maybe): string {
+  return isKnown(value) ? withUnit(fixed(value * 100, 1), "%") : UNKNOWN;
+}
+
+/** A share where whole numbers are said without ".0": a confidence, a smallest effect. */
+export function roundShare(value: Maybe): string {
+  if (!isKnown(value)) return UNKNOWN;
+  const percent = value * 100;
+  const whole = Math.abs(percent - Math.round(percent)) < 0.005;
+  return withUnit(fixed(percent, whole ? 0 : 1), "%");
+}
+
+/** The bare figure of a change, "+17.2": 1.172 and 0.95 are how the model writes changes. */
+export function changeFigure(ratio: Maybe): string {
+  if (!isKnown(ratio)) return UNKNOWN;
+  const percent = (ratio - 1) * 100;
+  const text = fixed(percent, Math.abs(percent) >= 999.5 ? 0 : 1);
+  const isZero = !/[1-9]/.test(text);
+  return percent > 0 && !isZero ? `+${text}` : text;
+}
+
+export function change(ratio: Maybe): string {
+  return withUnit(changeFigure(ratio), "%");
+}
+
+/** "+14.1 … +20.4", the bounds of a change without the unit. */
+export function changeBounds(low: Maybe, high: Maybe): string {
+  return `${changeFigure(low)} … ${changeFigure(high)}`;
+}
+
+export function bounds(low: Maybe, high: Maybe, figure: (value: Maybe) => string): string {
+  return `${figure(low)} … ${figure(high)}`;
+}
+
+export function plural(amount: number, one: string, many = `${one}s`): string {
+  return `${count(amount)} ${amount === 1 ? one : many}`;
+}

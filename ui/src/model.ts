@@ -1,0 +1,166 @@
+/**
+ * What a report holds: the shape of the JSON that pgdyno-report writes (crates/pgdyno-report/src/model.rs).
+ * Units stand last in a name. `null` means "not known" or "not applicable", never zero.
+ */
+
+export const FORMAT = "pgdyno-report/1";
+
+export type Verdict = "better" | "worse" | "same" | "undecided";
+
+/** A ratio to what it is compared with (1.10 = ten percent more), with its interval. */
+export interface Effect {
+  ratio: number;
+  /** Bounds of the interval; family-wise confidence stands in `Decision.confidence`. */
+  ratio_low: number;
+  ratio_high: number;
+  verdict: Verdict;
+  /** Blocks in which both sides finished. */
+  blocks: number;
+}
+
+export interface Interval {
+  mean: number;
+  low: number;
+  high: number;
+}
+
+export interface Setting {
+  knob: string;
+  value: string;
+  /** What the target itself reported after the setting was applied; differs when it was overridden or filled in part. */
+  effective: string | null;
+  layer: "postgres" | "kernel" | "memory" | "block";
+  /** "none" | "stability" | "durability": what this setting can cost the user. */
+  risk: "none" | "stability" | "durability";
+  /** True when this treatment adds or changes it relative to the one before (cumulative) or to the reference. */
+  changed: boolean;
+}
+
+export interface Percentiles {
+  p50_ms: number;
+  p95_ms: number;
+  p99_ms: number;
+  max_ms: number;
+}
+
+export interface Treatment {
+  /** Unique in the report, for example "reference" or "memory". */
+  name: string;
+  title: string;
+  reason: string | null;
+  /** "not-tested" carries why_not. */
+  status: "tested" | "not-tested";
+  why_not: string | null;
+  settings: Setting[];
+  trials_finished: number;
+  trials_failed: number;
+  tps: Interval | null;
+  percentiles: Percentiles | null;
+  /** Merged response-time distribution: ascending percentile (0..100) against milliseconds. */
+  distribution: { percentile: number; ms: number }[];
+  /** Coefficient of variation of the per-second throughput, mean over trials: 0.05 = 5 %. */
+  stability_cv: number | null;
+  client_cpu_us_per_tx: number | null;
+  server_cpu_us_per_tx: number | null;
+  wal_bytes_per_tx: number | null;
+  /** Throughput against the treatment before it (cumulative) or the reference (one-at-a-time). null for the reference. */
+  step: Effect | null;
+  /** Throughput against the reference. null for the reference. */
+  total: Effect | null;
+  /** p95 response time against the same comparison as `step`: below 1 is quicker. */
+  step_p95: Effect | null;
+}
+
+export interface Series {
+  /** Seconds since the load began (warm-up included), one value per second: the end of each second. */
+  t_s: number[];
+  tps: number[];
+  p95_ms: (number | null)[];
+}
+
+export interface Trial {
+  id: number;
+  /** 1-based. */
+  block: number;
+  /** 1-based position inside the block, after randomisation. */
+  position: number;
+  treatment: string;
+  status: "finished" | "failed" | "invalid";
+  reason: string | null;
+  started_unix_ms: number;
+  tps: number | null;
+  committed: number;
+  failed: number;
+  errors: { sqlstate: string; count: number }[];
+  percentiles: Percentiles | null;
+  /** Whether throughput was found steady in the measured window; null where it could not be judged. */
+  settled: boolean | null;
+  warmup_s: number;
+  measured_s: number;
+  cross_check: { client: number; server: number; allowed_difference: number; agrees: boolean } | null;
+  disturbances: string[];
+  series: Series;
+}
+
+export interface Fact {
+  group: "host" | "server" | "load" | "sandbox";
+  name: string;
+  value: string | null;
+  /** Why it is missing, when value is null. */
+  missing: string | null;
+  source: string;
+}
+
+export interface PutBack {
+  knob: string;
+  where: string;
+  was: string;
+  set_to: string;
+  /** "restored" | "already" | "left" (someone else changed it since; detail says what) | "failed" (detail says why). */
+  outcome: "restored" | "already" | "left" | "failed";
+  detail: string | null;
+}
+
+export interface Decision {
+  /** Family-wise confidence of all intervals together, for example 0.95. */
+  confidence: number;
+  /** Differences below this do not matter: 0.02 = 2 %. */
+  smallest_effect: number;
+  /** Spread (standard deviation as a ratio) between trials of one and the same treatment: 0.015 = 1.5 %. */
+  noise_floor: number | null;
+  degrees_of_freedom: number;
+  method: string;
+}
+
+export interface Report {
+  format: string;
+  generator: string;
+  generated_unix_ms: number;
+  experiment: {
+    id: number;
+    name: string;
+    question: string;
+    /** The answer in one sentence, written by pgdyno-report. */
+    answer: string;
+    design: "cumulative" | "one-at-a-time";
+    status: "running" | "finished" | "interrupted";
+    started_unix_ms: number;
+    finished_unix_ms: number | null;
+    blocks_planned: number;
+    blocks_finished: number;
+    seed: number;
+    reference: string;
+    workload: { name: string; scale: number; clients: number; threads: number; warmup_s: number; measure_s: number };
+    /** The experiment file, whole. */
+    file: string;
+    /** Shell commands that repeat it. */
+    repeat: string[];
+  };
+  decision: Decision;
+  /** In the order of the plan; the reference first. */
+  treatments: Treatment[];
+  /** In the order of execution. */
+  trials: Trial[];
+  facts: Fact[];
+  put_back: PutBack[];
+}

@@ -1,0 +1,51 @@
+import { VERDICT_ORDER } from "../analysis/verdicts.ts";
+import { count, isKnown, plural, roundShare, share } from "../format/number.ts";
+import { dateTime, isoTime } from "../format/time.ts";
+import type { Decision, Report, Verdict } from "../model.ts";
+import { Section } from "../parts/section.tsx";
+import { VerdictMark } from "../parts/verdict-mark.tsx";
+
+function meaning(verdict: Verdict, decision: Decision): string {
+  const band = `±${roundShare(decision.smallest_effect)}`;
+  switch (verdict) {
+    case "better":
+      return "more throughput; the interval leaves no doubt about the direction.";
+    case "worse":
+      return "less throughput; the interval leaves no doubt about the direction.";
+    case "same":
+      return `no difference that matters: the interval lies within ${band}.`;
+    case "undecided":
+      return "the interval is too wide for any of the three; more blocks would narrow it.";
+  }
+}
+
+export function Footer({ report }: { report: Report }) {
+  const { decision, experiment } = report;
+  return (
+    <footer>
+      <Section id="method">
+        <p>{decision.method}</p>
+        <p>
+          Trials ran in {plural(experiment.blocks_planned, "block")}, the order inside each drawn with seed {experiment.seed}. All intervals hold together with a confidence of{" "}
+          {roundShare(decision.confidence)}. Differences below {roundShare(decision.smallest_effect)} are taken not to matter.{" "}
+          {isKnown(decision.noise_floor)
+            ? `Trials of one and the same treatment spread by ${share(decision.noise_floor)}, estimated with ${plural(decision.degrees_of_freedom, "degree")} of freedom.`
+            : "How much trials of one and the same treatment spread is not known."}
+        </p>
+        <dl class="meanings">
+          {VERDICT_ORDER.map((verdict) => (
+            <div key={verdict}>
+              <dt>
+                <VerdictMark verdict={verdict} />
+              </dt>
+              <dd>{meaning(verdict, decision)}</dd>
+            </div>
+          ))}
+        </dl>
+      </Section>
+      <p class="colophon">
+        Written by {report.generator} on <time dateTime={isoTime(report.generated_unix_ms)}>{dateTime(report.generated_unix_ms)}</time> from {count(report.trials.length)} trials.
+      </p>
+    </footer>
+  );
+}

@@ -1,0 +1,64 @@
+import { notices } from "../analysis/badges.ts";
+import { count, plural } from "../format/number.ts";
+import { dateTime, duration, isoTime } from "../format/time.ts";
+import type { Report } from "../model.ts";
+import { ThemeButton } from "../parts/theme-button.tsx";
+
+const DESIGN = {
+  cumulative: "cumulative steps",
+  "one-at-a-time": "one treatment at a time",
+} as const;
+
+function Circumstances({ experiment }: { experiment: Report["experiment"] }) {
+  const { workload, blocks_planned, blocks_finished } = experiment;
+  const took = experiment.finished_unix_ms === null ? null : duration(experiment.finished_unix_ms - experiment.started_unix_ms);
+  const blocks =
+    blocks_finished === blocks_planned ? plural(blocks_planned, "block") : `${String(blocks_finished)} of ${plural(blocks_planned, "block")}`;
+  return (
+    <ul class="circumstances">
+      <li>
+        <time dateTime={isoTime(experiment.started_unix_ms)}>{dateTime(experiment.started_unix_ms)}</time>
+      </li>
+      {took === null ? null : <li>took {took}</li>}
+      <li>
+        {DESIGN[experiment.design]}, {blocks}
+      </li>
+      <li>
+        {workload.name}, scale {count(workload.scale)}
+      </li>
+      <li>
+        {plural(workload.clients, "client")} on {plural(workload.threads, "thread")}
+      </li>
+      <li>
+        {workload.warmup_s} s warm-up, {workload.measure_s} s measured
+      </li>
+      <li>{experiment.status}</li>
+    </ul>
+  );
+}
+
+export function Header({ report }: { report: Report }) {
+  const { experiment } = report;
+  const badges = notices(report);
+  return (
+    <header class="masthead">
+      <div class="masthead-line">
+        <span>pgdyno · experiment {experiment.id}</span>
+        <ThemeButton />
+      </div>
+      <h1>{experiment.name}</h1>
+      <p class="question">{experiment.question}</p>
+      <p class="answer">{experiment.answer}</p>
+      <Circumstances experiment={experiment} />
+      {badges.length === 0 ? null : (
+        <ul class="notices" aria-label="To know before reading on">
+          {badges.map(({ kind, word, detail }) => (
+            <li key={word} class={`notice notice-${kind}`}>
+              <strong>{word}</strong> <span>{detail}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </header>
+  );
+}

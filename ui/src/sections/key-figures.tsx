@@ -1,0 +1,104 @@
+import type { ComponentChildren } from "preact";
+import { meanTps, referenceOf } from "../analysis/throughput.ts";
+import { effectWithInterval, verdictCounts } from "../analysis/verdicts.ts";
+import { bareMilliseconds, change, count, isKnown, share, tps, UNKNOWN } from "../format/number.ts";
+import type { Report, Treatment } from "../model.ts";
+import { Section } from "../parts/section.tsx";
+import { VerdictMark } from "../parts/verdict-mark.tsx";
+
+interface Props {
+  report: Report;
+  headline: Treatment | null;
+}
+
+function Figure({ name, value, note, wide = false }: { name: string; value: ComponentChildren; note: ComponentChildren; wide?: boolean }) {
+  return (
+    <div class={wide ? "figure figure-wide" : "figure"}>
+      <dt>{name}</dt>
+      <dd class="figure-value">{value}</dd>
+      <dd class="figure-note">{note}</dd>
+    </div>
+  );
+}
+
+function Unit({ name }: { name: string }) {
+  return <span class="unit">{name}</span>;
+}
+
+function BeforeAfter({ before, after, unit }: { before: string; after: string | null; unit: string }) {
+  if (after === null && before === UNKNOWN) return <>{UNKNOWN}</>;
+  if (after === null) return (
+      <>
+        {before} <Unit name={unit} />
+      </>
+    );
+  return (
+    <>
+      {before} <span class="arrow" aria-label="to">→</span> {after} <Unit name={unit} />
+    </>
+  );
+}
+
+function Throughput({ report, headline }: Props) {
+  const reference = referenceOf(report);
+  const before = tps(reference === null ? null : meanTps(report, reference));
+  const after = headline === null ? null : tps(meanTps(report, headline));
+  const total = headline?.total ?? null;
+  const effect = total === null ? "no interval, which takes two finished blocks at least" : effectWithInterval(total);
+  const note = headline === null ? "No treatment was measured against the reference" : `${reference?.title ?? "reference"} to “${headline.title}”: ${effect}`;
+  return <Figure wide name="Throughput" value={<BeforeAfter before={before} after={after} unit="TPS" />} note={note} />;
+}
+
+function P95({ report, headline }: Props) {
+  const before = referenceOf(report)?.percentiles?.p95_ms;
+  const after = headline?.percentiles?.p95_ms;
+  const value = (
+    <BeforeAfter before={bareMilliseconds(before)} after={isKnown(after) ? bareMilliseconds(after) : null} unit="ms" />
+  );
+  const note = isKnown(before) && isKnown(after) && before > 0 ? `${change(after / before)}, same two treatments` : "Not measured on both sides";
+  return <Figure name="Response time, p95" value={value} note={note} />;
+}
+
+function Verdicts({ report }: { report: Report }) {
+  const counts = verdictCounts(report.treatments.map((treatment) => treatment.step));
+  const what = report.experiment.design === "cumulative" ? "steps" : "treatments";
+  if (counts.length === 0) return <Figure name="Verdicts" value="none" note="which take two finished blocks at least" />;
+  const value = (
+    <ul class="verdict-counts">
+      {counts.map(({ verdict, steps }) => (
+        <li key={verdict}>
+          <VerdictMark verdict={verdict} word={`${String(steps)} ${verdict}`} />
+        </li>
+      ))}
+    </ul>
+  );
+  return <Figure name="Verdicts" value={value} note={`on ${what}, by throughput`} />;
+}
+
+export function KeyFigures({ report, headline }: Props) {
+  const { trials, decision } = report;
+  const finished = trials.filter((trial) => trial.status === "finished").length;
+  const unusable = ["failed", "invalid"]
+    .map((status) => ({ status, amount: trials.filter((trial) => trial.status === status).length }))
+    .filter(({ amount }) => amount > 0)
+    .map(({ status, amount }) => `${count(amount)} ${status}`);
+  return (
+    <Section id="figures">
+      <dl class="figures">
+        <Throughput report={report} headline={headline} />
+        <P95 report={report} headline={headline} />
+        <Verdicts report={report} />
+        <Figure
+          name="Noise floor"
+          value={share(decision.noise_floor)}
+          note={isKnown(decision.noise_floor) ? "spread between trials of the same treatment" : "takes two trials of the same treatment"}
+        />
+        <Figure
+          name="Trials finished"
+          value={`${count(finished)} of ${count(trials.length)}`}
+          note={unusable.length === 0 ? "none failed" : unusable.join(", ")}
+        />
+      </dl>
+    </Section>
+  );
+}

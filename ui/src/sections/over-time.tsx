@@ -1,0 +1,108 @@
+import { useCallback, useMemo, useState } from "preact/hooks";
+import { align, atIndex, type Metric } from "../analysis/series.ts";
+import { finishedTrialsOf, referenceOf, trialsOf } from "../analysis/throughput.ts";
+import { ThroughputChart } from "../charts/throughput-chart.tsx";
+import { bounds, milliseconds, plural, tps, withUnit } from "../format/number.ts";
+import type { Report, Treatment, Trial } from "../model.ts";
+import { TreatmentPicker } from "../parts/picker.tsx";
+import { Section } from "../parts/section.tsx";
+import { TimeTable } from "./time-table.tsx";
+
+export function metricFigure(metric: Metric): (value: number | null | undefined) => string {
+  return metric === "tps" ? (value) => withUnit(tps(value), "TPS") : milliseconds;
+}
+
+interface ReadoutProps {
+  treatments: readonly Treatment[];
+  trials: readonly Trial[];
+  metric: Metric;
+  index: number | null;
+}
+
+/** The values under the pointer, one sentence per treatment; without a pointer, how to use the chart. */
+function Readout({ treatments, trials, metric, index }: ReadoutProps) {
+  const { seconds, columns } = useMemo(() => align(trials, metric), [trials, metric]);
+  const second = index === null ? undefined : seconds[index];
+  if (index === null || second === undefined) {
+    return <p class="readout">Drag across the chart to look closer, double-click to see everything again.</p>;
+  }
+  const figure = metricFigure(metric);
+  return (
+    <p class="readout">
+      <strong>at {second} s</strong>
+      {treatments.map((treatment) => {
+        const at = atIndex(columns.filter((_, column) => trials[column]?.treatment === treatment.name), index);
+        return (
+          <span key={treatment.name}>
+            {treatment.title}: {at === null ? "nothing" : `${figure(at.mean)} (${bounds(at.low, at.high, tps)})`}
+          </span>
+        );
+      })}
+    </p>
+  );
+}
+
+export function OverTime({ report, headline }: { report: Report; headline: Treatment | null }) {
+  const reference = referenceOf(report);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(
+    () => new Set([reference, headline].flatMap((treatment) => (treatment === null ? [] : [treatment.name]))),
+  );
+  const [metric, setMetric] = useState<Metric>("tps");
+  const [withExcluded, setWithExcluded] = useState(false);
+  const [cursor, setCursor] = useState<number | null>(null);
+  const onCursor = useCallback((index: number | null) => {
+    setCursor(index);
+  }, []);
+
+  const withSeries = report.treatments.filter((treatment) => trialsOf(report, treatment.name).some((trial) => trial.series.t_s.length > 0));
+  const treatments = withSeries.filter((treatment) => chosen.has(treatment.name));
+  const key = treatments.map((treatment) => treatment.name).join("\n");
+  const trials = useMemo(
+    () => treatments.flatMap((treatment) => (withExcluded ? trialsOf : finishedTrialsOf)(report, treatment.name)).filter((trial) => trial.series.t_s.length > 0),
+    [report, key, withExcluded],
+  );
+  const excluded = report.trials.filter((trial) => trial.status !== "finished" && trial.series.t_s.length > 0);
+
+  if (withSeries.length === 0) {
+    return (
+      <Section id="time">
+        <p class="empty">No trial recorded its throughput per second.</p>
+      </Section>
+    );
+  }
+  const { warmup_s } = report.experiment.workload;
+  const what = metric === "tps" ? "Throughput" : "p95 response time";
+  const summary = `${what} per second of ${plural(trials.length, "trial")} of ${treatments.map(({ title }) => title).join(", ")}; the table below holds the values.`;
+  return (
+    <Section id="time" lede="One line for every trial, one value for every second, all on the same scale from zero. The warm-up is shaded and does not count.">
+      <div class="controls">
+        <TreatmentPicker plain legend="Treatments drawn" treatments={withSeries} plan={report.treatments} chosen={chosen} onChange={setChosen} />
+        <fieldset class="picker">
+          <legend>Value</legend>
+          {(["tps", "p95_ms"] as const).map((each) => (
+            <label key={each}>
+              <input type="radio" name="metric" checked={metric === each} onChange={() => { setMetric(each); }} />
+              <span>{each === "tps" ? "throughput, TPS" : "p95 response time, ms"}</span>
+            </label>
+          ))}
+        </fieldset>
+        {excluded.length === 0 ? null : (
+          <fieldset class="picker">
+            <legend>Excluded trials</legend>
+            <label>
+              <input type="checkbox" checked={withExcluded} onChange={() => { setWithExcluded(!withExcluded); }} />
+              <span>draw the {excluded.length} failed or invalid, paler</span>
+            </label>
+          </fieldset>
+        )}
+      </div>
+      <figure>
+        <ThroughputChart trials={trials} plan={report.treatments} metric={metric} warmup_s={warmup_s} summary={summary} onCursor={onCursor} />
+        <figcaption>
+          <Readout treatments={treatments} trials={trials} metric={metric} index={cursor} />
+        </figcaption>
+      </figure>
+      <TimeTable treatments={treatments} trials={trials} metric={metric} warmup_s={warmup_s} />
+    </Section>
+  );
+}

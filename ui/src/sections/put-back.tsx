@@ -1,0 +1,49 @@
+import { plural } from "../format/number.ts";
+import type { PutBack } from "../model.ts";
+import { Cell, DataTable } from "../parts/data-table.tsx";
+import { Section } from "../parts/section.tsx";
+
+const OUTCOME: Record<PutBack["outcome"], string> = {
+  restored: "put back",
+  already: "already as it was",
+  left: "left alone",
+  failed: "failed",
+};
+
+function summary(entries: readonly PutBack[]): string {
+  if (entries.length === 0) return "Nothing had been changed that had to be put back.";
+  const open = entries.filter(({ outcome }) => outcome === "left" || outcome === "failed").length;
+  if (open === 0) return `All ${plural(entries.length, "change")} to the server and its host are undone.`;
+  return `${plural(open, "change")} of ${String(entries.length)} could not be undone: see the outcome.`;
+}
+
+export function PutBackTable({ entries }: { entries: readonly PutBack[] }) {
+  return (
+    <Section id="put-back" lede={summary(entries)}>
+      {entries.length === 0 ? null : (
+        <DataTable class="cards" captionHidden caption="Settings put back" headings={["Knob", "Where", "Was", "Set to", "Outcome"]}>
+          {entries.map((entry) => (
+            <tr role="row" key={`${entry.knob} ${entry.where}`}>
+              <th scope="row" role="rowheader">
+                <code>{entry.knob}</code>
+              </th>
+              <Cell label="Where">
+                <code>{entry.where}</code>
+              </Cell>
+              <Cell label="Was">
+                <code>{entry.was}</code>
+              </Cell>
+              <Cell label="Set to">
+                <code>{entry.set_to}</code>
+              </Cell>
+              <Cell label="Outcome">
+                {entry.outcome === "left" || entry.outcome === "failed" ? <strong class="attention">{OUTCOME[entry.outcome]}</strong> : OUTCOME[entry.outcome]}
+                {entry.detail === null ? null : <span class="interval">{entry.detail}</span>}
+              </Cell>
+            </tr>
+          ))}
+        </DataTable>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,102 @@
+import { doubtfulTrials, excludedTrials } from "../analysis/badges.ts";
+import { bareMilliseconds, count, plural, tps, UNKNOWN } from "../format/number.ts";
+import { clockTime, isoTime } from "../format/time.ts";
+import type { Report, Trial } from "../model.ts";
+import { Cell, DataTable } from "../parts/data-table.tsx";
+import { Section } from "../parts/section.tsx";
+
+const HEADINGS = ["Trial", "Treatment", "Started", "Status", "TPS", "p95, ms", "Settled", "Committed, client / server", "Remarks"];
+
+function settledWord(settled: boolean | null): string {
+  if (settled === null) return "not judged";
+  return settled ? "yes" : "no";
+}
+
+function remarks(trial: Trial): string[] {
+  const errors = trial.errors.map(({ sqlstate, count: amount }) => `SQLSTATE ${sqlstate}: ${plural(amount, "transaction")}`);
+  const failed = trial.failed > 0 && errors.length === 0 ? [`${plural(trial.failed, "transaction")} failed`] : [];
+  return [...(trial.reason === null ? [] : [trial.reason]), ...errors, ...failed, ...trial.disturbances];
+}
+
+function CrossCheck({ check }: { check: Trial["cross_check"] }) {
+  if (check === null) return <>{UNKNOWN}</>;
+  return (
+    <>
+      {count(check.client)} / {count(check.server)}
+      <span class={check.agrees ? "interval" : "interval attention"}>
+        {check.agrees ? "agree" : `differ by more than the ${count(check.allowed_difference)} allowed`}
+      </span>
+    </>
+  );
+}
+
+function Row({ trial, titles }: { trial: Trial; titles: ReadonlyMap<string, string> }) {
+  const notes = remarks(trial);
+  return (
+    <tr role="row" class={`trial-${trial.status}`}>
+      <th scope="row" role="rowheader">
+        block {trial.block}, no. {trial.position}
+      </th>
+      <Cell label="Treatment">{titles.get(trial.treatment) ?? trial.treatment}</Cell>
+      <Cell label="Started">
+        <time dateTime={isoTime(trial.started_unix_ms)}>{clockTime(trial.started_unix_ms)}</time>
+      </Cell>
+      <Cell label="Status">{trial.status === "finished" ? "finished" : <strong class="attention">{trial.status}</strong>}</Cell>
+      <Cell label="TPS" number>
+        {tps(trial.tps)}
+      </Cell>
+      <Cell label="p95, ms" number>
+        {bareMilliseconds(trial.percentiles?.p95_ms)}
+      </Cell>
+      <Cell label="Settled">{trial.settled === false ? <strong class="attention">no</strong> : settledWord(trial.settled)}</Cell>
+      <Cell label="Committed, client / server" number>
+        <CrossCheck check={trial.cross_check} />
+      </Cell>
+      <Cell label="Remarks">
+        {notes.length === 0 ? (
+          <span class="quiet">none</span>
+        ) : (
+          <ul class="remarks">
+            {notes.map((note) => (
+              <li key={note}>{note}</li>
+            ))}
+          </ul>
+        )}
+      </Cell>
+    </tr>
+  );
+}
+
+function TrialTable({ caption, trials, titles }: { caption: string; trials: readonly Trial[]; titles: ReadonlyMap<string, string> }) {
+  return (
+    <DataTable class="cards trial-table" caption={caption} headings={HEADINGS}>
+      {trials.map((trial) => (
+        <Row key={trial.id} trial={trial} titles={titles} />
+      ))}
+    </DataTable>
+  );
+}
+
+export function Trials({ report }: { report: Report }) {
+  const titles = new Map(report.treatments.map(({ name, title }) => [name, title]));
+  const excluded = excludedTrials(report);
+  const doubtful = doubtfulTrials(report);
+  const lede =
+    report.trials.length === 0
+      ? "No trial was run."
+      : `${plural(report.trials.length, "trial")} in an order drawn inside each block. ${
+          excluded.length === 0 ? "None was excluded." : `Excluded: ${count(excluded.length)}, in no figure of this report.`
+        }`;
+  return (
+    <Section id="trials" lede={lede}>
+      {excluded.length === 0 ? null : <TrialTable caption="Excluded" trials={excluded} titles={titles} />}
+      {doubtful.length === 0 ? null : <TrialTable caption="Counted, but disturbed, not settled or not in agreement" trials={doubtful} titles={titles} />}
+      {report.trials.length === 0 ? null : (
+        <details>
+          <summary>All {plural(report.trials.length, "trial")} in the order of execution</summary>
+          <TrialTable caption="All trials" trials={report.trials} titles={titles} />
+        </details>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sampleReport } from "../sample/report.ts";
+import { VARIANTS } from "../sample/variants.ts";
+import { Harness } from "./harness.ts";
+
+let harness: Harness;
+beforeAll(() => {
+  harness = new Harness();
+});
+afterAll(() => harness.close());
+
+describe("the report", () => {
+  test("shows answer, verdicts and charts, asks for nothing and complains of nothing", async () => {
+    const { page, requests, complaints, url } = await harness.open(sampleReport());
+    expect(await page.title()).toContain("Stock to tuned");
+    expect(await page.locator("h1").innerText()).toBe("Stock to tuned, step by step");
+    expect(await page.locator(".answer").innerText()).toContain("Three of six steps help");
+    expect(await page.locator(".verdict-table tbody tr").count()).toBe(7);
+    const wal = await page.locator(".verdict-table tbody tr").nth(2).innerText();
+    expect(wal).toMatch(/undecided:\s*the interval .+ is too wide; more blocks would decide/);
+    expect(await page.locator("#steps svg.plot rect").count()).toBeGreaterThanOrEqual(7);
+    expect(await page.locator("#response svg.plot path").count()).toBeGreaterThan(0);
+    expect(await page.locator("#time canvas").count()).toBe(1);
+    expect(await page.getByRole("img", { name: /Waterfall of throughput by step\. stock: 1,8/ }).count()).toBe(1);
+    expect(requests).toEqual([url]);
+    expect(complaints).toEqual([]);
+  });
+
+  test("the chart over time has ink of both treatments, and choosing changes it", async () => {
+    const { page, complaints } = await harness.open(sampleReport());
+    const picture = () => page.locator("#time canvas").evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+    const before = await picture();
+    await page.locator("#time").getByLabel("memory").check();
+    await expect.poll(picture).not.toBe(before);
+    await page.locator("#time").getByLabel("p95 response time, ms").check();
+    expect(await page.locator("#time [role=img]").getAttribute("aria-label")).toContain("p95 response time");
+    for (const name of ["stock", "memory", "read-ahead"]) await page.locator("#time").getByRole("checkbox", { name, exact: true }).uncheck();
+    expect(await page.locator("#time canvas").count()).toBe(1);
+    expect(complaints).toEqual([]);
+  });
+
+  test("dragging looks closer, a double click shows all again", async () => {
+    const { page } = await harness.open(sampleReport());
+    const chart = page.locator("#time .u-over");
+    await chart.scrollIntoViewIfNeeded();
+    const picture = () => page.locator("#time canvas").evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+    const whole = await picture();
+    const box = await chart.boundingBox();
+    if (box === null) throw new Error("the chart has no place on the page");
+    await page.mouse.move(box.x + 200, box.y + 60);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 350, box.y + 60, { steps: 4 });
+    await page.mouse.up();
+    await expect.poll(picture).not.toBe(whole);
+    await expect.poll(() => page.locator(".readout").innerText()).toMatch(/at \d+ s/);
+    await page.mouse.dblclick(box.x + 300, box.y + 60);
+    await expect.poll(picture).toBe(whole);
+  });
+
+  test.each(Object.keys(VARIANTS))("the variant %s is shown whole, without complaint, at 390 px too", async (name) => {
+    const { page, complaints, requests, url } = await harness.open(VARIANTS[name]?.(), { viewport: { width: 390, height: 800 } });
+    expect(await page.locator("section").count()).toBe(10);
+    expect(await page.locator(".refusal").count()).toBe(0);
+    expect(await page.locator("body").innerText()).not.toMatch(/NaN|undefined|Infinity|\[object|−−/);
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(overflow).toBe(0);
+    expect(complaints).toEqual([]);
+    expect(requests).toEqual([url]);
+  });
+});
