@@ -220,6 +220,13 @@ impl ExperimentFile {
                 "a target is either a sandbox or a connection".into(),
             );
         }
+        if let Some(connection) = &file.target.connection
+            && holds_password(connection)
+        {
+            let message = "a password does not belong into a file that is stored with the results and shown in reports; \
+                           put it into PGPASSWORD or ~/.pgpass";
+            return at(&["target", "connection"], message.into());
+        }
         if file.step.is_empty() || file.step.len() > STEPS_MAX {
             return at(
                 &["step"],
@@ -257,6 +264,14 @@ impl ExperimentFile {
             check(&step.settings, &["step", &number, "settings"])?;
         }
         Ok(file)
+    }
+}
+
+/// What cannot be read as a connection string is taken to hold one, if the word is in it.
+fn holds_password(connection: &str) -> bool {
+    match connection.parse::<pgdyno_server::postgres::Config>() {
+        Ok(config) => config.get_password().is_some(),
+        Err(_) => connection.to_ascii_lowercase().contains("password"),
     }
 }
 
@@ -436,6 +451,26 @@ jit = false
         check("name = \"a\"", "name = \"reference\"", 16, "taken");
         check("question = \"?\"", "", 1, "question");
         check("[data]", "[data", 6, "");
+    }
+
+    #[test]
+    fn a_password_in_a_file_is_refused_and_not_repeated() {
+        for connection in [
+            "host=a password=hunter2",
+            "postgresql://me:hunter2@a/b",
+            "password=hunter2 =",
+        ] {
+            let text = GOOD.replace(
+                "[data]",
+                &format!("[target]\nconnection = \"{connection}\"\n[data]"),
+            );
+            let error = parse(&text).unwrap_err().to_string();
+            assert!(
+                error.contains("line 7") && error.contains("PGPASSWORD"),
+                "{error}"
+            );
+            assert!(!error.contains("hunter2"), "{error}");
+        }
     }
 
     #[test]

@@ -8,6 +8,6 @@ mod runner;
 
 pub use collect::collect_facts;
 pub use file::{Design, ExperimentFile, FileError, RestartPolicy};
-pub use measure::{Measurement, Probe, measure};
+pub use measure::{MeasureError, Measurement, Probe, measure};
 pub use plan::{Consent, Plan, PlanError, Treatment};
 pub use runner::{Event, Lab, LabError, Summary};

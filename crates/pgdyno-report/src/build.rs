@@ -382,27 +382,33 @@ fn answer(stored: &StoredExperiment, treatments: &[Treatment], headline: Option<
         (titled(Verdict::Better), "paid"),
         (titled(Verdict::Worse), "did harm"),
         (titled(Verdict::Same), "made no difference that matters"),
-        (
-            titled(Verdict::Undecided),
-            "could not be decided with this many blocks",
-        ),
+        (titled(Verdict::Undecided), "could not be decided"),
     ];
+    let compared = treatments.iter().filter(|t| t.step.is_some()).count();
     let steps: Vec<String> = groups
         .iter()
         .filter(|(titles, _)| !titles.is_empty())
-        .map(|(titles, what)| format!("{} {what}", listed(titles)))
+        .map(|(titles, what)| match titles.len() {
+            n if n == compared && n > 1 => format!("taken one by one, all {n} steps {what}"),
+            n if n > NAMES_IN_ANSWER => format!("{n} of {compared} steps {what}"),
+            _ => format!("{} {what}", listed(titles)),
+        })
         .collect();
     let steps = if steps.is_empty() {
         "one block gives no intervals, so nothing is decided".to_owned()
     } else {
         steps.join("; ")
     };
+    let with = match record.design.as_str() {
+        "cumulative" if number_of_best + 1 == treatments.len() => "all steps together".to_owned(),
+        "cumulative" if number_of_best > 1 => format!("the steps up to \u{201c}{}\u{201d}", best.title),
+        _ => format!("\u{201c}{}\u{201d}", best.title),
+    };
     match (&reference.tps, &best.tps, &best.total) {
         (Some(before), Some(after), Some(total)) => format!(
-            "{load} went from {} to {} TPS with \u{201c}{}\u{201d} ({} %, between {} and {} %): {steps}.{not_whole}",
+            "{load} went from {} to {} TPS with {with} ({} %, between {} and {} %): {steps}.{not_whole}",
             number(before.mean),
             number(after.mean),
-            best.title,
             percent(total.ratio),
             percent(total.ratio_low),
             percent(total.ratio_high),
@@ -410,6 +416,9 @@ fn answer(stored: &StoredExperiment, treatments: &[Treatment], headline: Option<
         _ => format!("{load}: {steps}.{not_whole}"),
     }
 }
+
+/// More names than this are a list, not a sentence.
+const NAMES_IN_ANSWER: usize = 3;
 
 #[cfg(test)]
 mod tests;

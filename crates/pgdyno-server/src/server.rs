@@ -182,12 +182,10 @@ impl Server {
                 target: target.clone(),
                 reason: db.message().to_owned(),
             },
-            None if conninfo.config().get_password().is_none() && error.to_string().contains("password") => {
-                ServerError::Login {
-                    target: target.clone(),
-                    reason: "a password is required and none was given".into(),
-                }
-            }
+            None if innermost(&error).contains("password missing") => ServerError::Login {
+                target: target.clone(),
+                reason: "a password is required and none was given".into(),
+            },
             None => ServerError::Unreachable {
                 target: target.clone(),
                 reason: innermost(&error),

@@ -1,11 +1,12 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError};
-use pgdyno_lab::{FileError, LabError, PlanError};
+use pgdyno_lab::{FileError, LabError, MeasureError, PlanError};
 use pgdyno_load::{DataError, LoadError};
 use pgdyno_report::HtmlError;
 use pgdyno_server::sandbox::SandboxError;
 use pgdyno_server::{ControlError, ServerError};
+use std::error::Error;
 
 /// All went well.
 pub(crate) const FINE: u8 = 0;
@@ -28,39 +29,80 @@ pub(crate) struct Usage(pub(crate) String);
 #[error("{0}")]
 pub(crate) struct Refused(pub(crate) String);
 
+type Cause = dyn Error + 'static;
+
+/// What a transparent error holds: such an error gives its inner one's cause as its own, so that the inner one itself
+/// would never be seen.
+fn inner(error: &Cause) -> &Cause {
+    fn lab(error: &LabError) -> Option<&Cause> {
+        Some(match error {
+            LabError::File(e) => e,
+            LabError::Plan(e) => e,
+            LabError::Store(e) => e,
+            LabError::Server(e) => e,
+            LabError::Data(e) => e,
+            LabError::Apply(e) => e,
+            LabError::Journal(e) => e,
+            _ => return None,
+        })
+    }
+    fn apply(error: &ApplyError) -> Option<&Cause> {
+        Some(match error {
+            ApplyError::Catalogue(e) => e,
+            ApplyError::Cell(e) => e,
+            ApplyError::Journal(e) => e,
+            ApplyError::Server(e) => e,
+            ApplyError::Control(e) => e,
+            _ => return None,
+        })
+    }
+    let found: Option<&Cause> = if let Some(e) = error.downcast_ref() {
+        lab(e)
+    } else if let Some(e) = error.downcast_ref() {
+        apply(e)
+    } else {
+        match (
+            error.downcast_ref(),
+            error.downcast_ref(),
+            error.downcast_ref(),
+            error.downcast_ref(),
+        ) {
+            (Some(MeasureError::Load(e)), ..) => Some(e),
+            (Some(MeasureError::Server(e)), ..) => Some(e),
+            (_, Some(LoadError::Data(e)), ..) => Some(e),
+            (_, _, Some(ControlError::Sandbox(e)), _) => Some(e),
+            (_, _, _, Some(PlanError::Catalogue(e))) => Some(e),
+            _ => None,
+        }
+    };
+    found.map_or(error, inner)
+}
+
 /// Looks through the causes of an error for the one that decides.
 pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
-    for cause in error.chain() {
-        if cause.is::<Usage>() || cause.is::<FileError>() || cause.is::<CatalogueError>() {
-            return USAGE;
-        }
-        if cause.is::<Refused>() {
-            return REFUSED;
-        }
-        match cause.downcast_ref::<PlanError>() {
-            Some(PlanError::Durability { .. }) => return REFUSED,
-            Some(PlanError::Catalogue(_)) => return USAGE,
-            None => {}
-        }
-        match cause.downcast_ref::<LabError>() {
-            Some(LabError::Plan(PlanError::Durability { .. })) => return REFUSED,
-            Some(LabError::File(_) | LabError::Plan(_)) => return USAGE,
-            _ => {}
-        }
-        if let Some(ControlError::NotAllowed) = cause.downcast_ref::<ControlError>() {
-            return REFUSED;
-        }
-        if let Some(ServerError::NotATarget { .. } | ServerError::ConnectionString) = cause.downcast_ref() {
-            return USAGE;
-        }
-        if let Some(SandboxError::BadName(_)) = cause.downcast_ref() {
-            return USAGE;
-        }
-        if let Some(LoadError::Plan(_)) = cause.downcast_ref() {
-            return USAGE;
-        }
+    error.chain().map(inner).find_map(code_of_cause).unwrap_or(FAILED)
+}
+
+fn code_of_cause(cause: &Cause) -> Option<u8> {
+    if cause.is::<Usage>() || cause.is::<FileError>() || cause.is::<CatalogueError>() {
+        return Some(USAGE);
     }
-    FAILED
+    if cause.is::<Refused>() {
+        return Some(REFUSED);
+    }
+    match (
+        cause.downcast_ref(),
+        cause.downcast_ref(),
+        cause.downcast_ref(),
+        cause.downcast_ref(),
+        cause.downcast_ref(),
+    ) {
+        (Some(PlanError::Durability { .. }), ..) | (_, Some(ControlError::NotAllowed), ..) => Some(REFUSED),
+        (_, _, Some(ServerError::NotATarget { .. } | ServerError::ConnectionString), ..)
+        | (_, _, _, Some(SandboxError::BadName(_)), _)
+        | (_, _, _, _, Some(LoadError::Plan(_))) => Some(USAGE),
+        _ => None,
+    }
 }
 
 /// The error with its causes on one line, and a hint where there is one.
@@ -77,12 +119,12 @@ pub(crate) fn print(error: &anyhow::Error) {
         }
     }
     eprintln!("error: {text}");
-    if let Some(hint) = error.chain().find_map(hint_of) {
+    if let Some(hint) = error.chain().map(inner).find_map(hint_of) {
         eprintln!("hint: {hint}");
     }
 }
 
-fn hint_of(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+fn hint_of(cause: &Cause) -> Option<&'static str> {
     if let Some(error) = cause.downcast_ref::<ServerError>() {
         return error.hint();
     }
@@ -92,35 +134,61 @@ fn hint_of(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     if let Some(error) = cause.downcast_ref::<HtmlError>() {
         return error.hint();
     }
-    if let Some(LoadError::Data(error)) = cause.downcast_ref::<LoadError>() {
-        return hint_of(error);
-    }
-    if let Some(LoadError::Connect { .. }) = cause.downcast_ref::<LoadError>() {
+    if let Some(LoadError::Connect { .. }) = cause.downcast_ref() {
         return Some(
             "fewer --clients, or a larger max_connections, where the server says there are too many",
         );
     }
-    if let Some(DataError::Missing { .. }) = cause.downcast_ref::<DataError>() {
+    if let Some(DataError::Missing { .. }) = cause.downcast_ref() {
         return Some("`pgdyno data create TARGET --scale N` makes it (100,000 accounts and 15 MB per unit)");
     }
-    if let Some(error) = cause.downcast_ref::<ApplyError>() {
-        return match error {
-            ApplyError::Server(error) => error.hint(),
-            ApplyError::Cell(CellError::Host(error)) if error.is_refused() => {
-                Some("root may be needed, or this is a container with a read-only /proc/sys")
-            }
-            ApplyError::Control(ControlError::NotAllowed) => {
-                Some("--allow-restart with restart_command in the file's [target] permits it")
-            }
-            _ => None,
-        };
+    if let Some(CellError::Host(error)) = cause.downcast_ref()
+        && error.is_refused()
+    {
+        return Some("root may be needed, or this is a container with a read-only /proc/sys");
     }
-    match cause.downcast_ref::<LabError>() {
-        Some(LabError::Server(error)) => error.hint(),
-        Some(LabError::Plan(PlanError::Durability { .. })) => {
-            Some("--accept-durability-risk KNOB agrees to it for this one run")
-        }
-        Some(LabError::Data(error)) => hint_of(error),
-        _ => None,
+    if let Some(ControlError::NotAllowed) = cause.downcast_ref() {
+        return Some("--allow-restart with restart_command in the file's [target] permits it");
+    }
+    if let Some(PlanError::Durability { .. }) = cause.downcast_ref() {
+        return Some("--accept-durability-risk KNOB agrees to it for this one run");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_wrappers_hold_decides_the_code() {
+        let risk = || PlanError::Durability {
+            treatment: "a".into(),
+            knob: "fsync".into(),
+        };
+        let check = |error: anyhow::Error, code| assert_eq!(code_of(&error), code, "{error:?}");
+        check(
+            anyhow::Error::new(LabError::Plan(risk())).context("experiment 3"),
+            REFUSED,
+        );
+        check(
+            anyhow::Error::new(MeasureError::Server(ServerError::ConnectionString)),
+            USAGE,
+        );
+        check(
+            anyhow::Error::new(ApplyError::Control(ControlError::NotAllowed)),
+            REFUSED,
+        );
+        check(
+            anyhow::Error::new(MeasureError::Load(LoadError::Plan("x".into()))),
+            USAGE,
+        );
+        check(anyhow::anyhow!("anything else"), FAILED);
+        let down = ServerError::Unreachable {
+            target: "x".into(),
+            reason: "y".into(),
+        };
+        let wrapped = MeasureError::Server(down);
+        assert!(hint_of(inner(&wrapped)).is_some());
     }
 }

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Home, kernel, said, whole_machine};
+use common::{Home, Said, kernel, said, whole_machine};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -179,7 +179,7 @@ fn what_cannot_start_or_is_no_choice_here_is_told_and_the_rest_goes_on() {
     let home = Home::new();
     home.sandbox("x", &[]);
     let steps = format!(
-        "{TWO_STEPS}[[step]]\nname = \"far too much\"\nsettings.shared_buffers = \"90TB\"\n\
+        "{TWO_STEPS}[[step]]\nname = \"far too much\"\nsettings.shared_buffers = \"7TB\"\n\
          [[step]]\nname = \"no such scheduler\"\nsettings.block.scheduler = \"cfq\"\n"
     );
     let path = file(&home, 1, 1.0, &steps);
@@ -304,6 +304,101 @@ fn forced_it_is_put_back_all_the_same() {
     assert_eq!(kernel(SWAPPINESS), swappiness);
 }
 
+/// The program where nobody can run it.
+fn reachable_copy(home: &Home) -> PathBuf {
+    let program = home.file("pgdyno");
+    fs::copy(env!("CARGO_BIN_EXE_pgdyno"), &program).expect("a copy");
+    program
+}
+
+fn run_as_nobody(program: &Path, home: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
+    let output = Command::new("setpriv")
+        .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"])
+        .arg(program)
+        .args(arguments)
+        .env("PGDYNO_HOME", home)
+        .envs(variables.iter().copied())
+        .current_dir("/")
+        .output()
+        .expect("setpriv runs");
+    said(output)
+}
+
+/// Somebody else's server, whose files cannot be reached: parameters are set and reset one by one over SQL, nothing is
+/// restarted, and the password is used and never shown.
+#[test]
+fn a_server_that_is_not_ours_is_neither_restarted_nor_left_changed() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    home.ask("x", "ALTER SYSTEM SET work_mem = '5MB'");
+    let own = home.file("nobody");
+    fs::create_dir_all(&own).expect("made");
+    assert!(
+        Command::new("chown")
+            .args(["-R", "nobody"])
+            .arg(&own)
+            .status()
+            .expect("chown runs")
+            .success()
+    );
+    let program = reachable_copy(&home);
+    let password = fs::read_to_string(home.file("state/sandboxes/x/password")).expect("a password");
+    let password = password.trim();
+    let steps = "[[step]]\nname = \"jit\"\nsettings.jit = false\n[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n\
+        [[step]]\nname = \"memory\"\nsettings.shared_buffers = \"64MB\"\n";
+    let path = file(&home, 1, 1.0, steps);
+    let text = fs::read_to_string(&path).expect("a file");
+    fs::write(
+        &path,
+        text.replace("sandbox = \"x\"", "restart = \"when-needed\""),
+    )
+    .expect("written");
+    let (started, conf) = (
+        "SELECT pg_postmaster_start_time()",
+        home.data("x").join("postgresql.auto.conf"),
+    );
+    let before = (home.ask("x", started), fs::read(&conf).expect("a file"));
+    let target = format!(
+        "host=127.0.0.1 port={} user=postgres dbname=postgres",
+        home.record("x")["port"]
+    );
+    let report_file = own.join("report.html").to_string_lossy().into_owned();
+    let arguments = ["run", &path, "--target", &target, "--report", &report_file];
+    let run = run_as_nobody(&program, &own, &arguments, &[("PGPASSWORD", password)]).fine();
+    assert!(
+        run.err.contains("not tested: memory") && run.err.contains("does not restart"),
+        "{}",
+        run.err
+    );
+    let report = run_as_nobody(&program, &own, &["report", "--format", "json"], &[]).fine();
+    let json = report.json();
+    let finished = json["trials"]
+        .as_array()
+        .expect("trials")
+        .iter()
+        .filter(|t| t["status"] == "finished")
+        .count();
+    assert_eq!(finished, 3, "{json}");
+    assert_eq!(home.ask("x", started), before.0, "it was restarted");
+    assert_eq!(fs::read(&conf).expect("a file"), before.1);
+    assert_eq!(home.ask("x", "SHOW work_mem"), "5MB");
+    // Neither what is printed nor what is kept holds the password.
+    let mut kept = vec![run.out, run.err, report.out];
+    let mut directories = vec![own.clone()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("readable").flatten() {
+            if entry.path().is_dir() {
+                directories.push(entry.path());
+            } else {
+                kept.push(String::from_utf8_lossy(&fs::read(entry.path()).expect("readable")).into_owned());
+            }
+        }
+    }
+    assert!(kept.len() > 5, "store, journal and report are among them");
+    assert!(kept.iter().all(|text| !text.contains(password)));
+}
+
 /// As nobody: the kernel's knobs are left out by name, the server's are tried, nothing fails.
 #[test]
 fn without_root_the_kernels_knobs_are_left_out_by_name() {
@@ -326,19 +421,8 @@ fn without_root_the_kernels_knobs_are_left_out_by_name() {
             .expect("chown runs")
             .success()
     );
-    let program = home.file("pgdyno");
-    fs::copy(env!("CARGO_BIN_EXE_pgdyno"), &program).expect("a copy that nobody can reach");
-    let as_nobody = |arguments: &[&str]| {
-        let output = Command::new("setpriv")
-            .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"])
-            .arg(&program)
-            .args(arguments)
-            .env("PGDYNO_HOME", &own)
-            .current_dir("/")
-            .output()
-            .expect("setpriv runs");
-        said(output)
-    };
+    let program = reachable_copy(&home);
+    let as_nobody = |arguments: &[&str]| run_as_nobody(&program, &own, arguments, &[]);
     as_nobody(&["sandbox", "create", "y", "--memory", "1G"]).fails(1, &["limits", "hint:"]);
     as_nobody(&["sandbox", "destroy", "y"]).fine();
     as_nobody(&["sandbox", "create", "x"]).fine();
@@ -352,4 +436,59 @@ fn without_root_the_kernels_knobs_are_left_out_by_name() {
     assert!(run.out.contains("memory"), "{}", run.out);
     as_nobody(&["sandbox", "destroy", "x"]).fine();
     assert!(Path::new(&own).exists());
+}
+
+/// A file system of a few kilobytes, gone with the value.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(place: PathBuf, size: &str) -> Small {
+        fs::create_dir_all(&place).expect("made");
+        let options = format!("size={size},mode=755");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(&place)
+            .status();
+        assert!(mounted.expect("mount runs").success());
+        Small(place)
+    }
+
+    fn fill(&self) {
+        let mut file = fs::File::create(self.0.join("filler")).expect("made");
+        while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_changes_nothing_or_is_told_and_everything_put_back() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let (swappiness, auto_conf) = (kernel(SWAPPINESS), home.data("x").join("postgresql.auto.conf"));
+    let conf = fs::read(&auto_conf).expect("a file");
+    let path = file(&home, 8, 1.0, TWO_STEPS);
+    {
+        let journals = Small::mount(home.file("state/journal"), "64k");
+        journals.fill();
+        home.run(&["run", &path])
+            .fails(1, &["journal", "could not be", "No space left"]);
+        assert_eq!(
+            (kernel(SWAPPINESS), fs::read(&auto_conf).expect("a file")),
+            (swappiness.clone(), conf.clone())
+        );
+    }
+    let results = Small::mount(home.file("results"), "120k");
+    let store = results.0.join("results.sqlite").to_string_lossy().into_owned();
+    home.run(&["run", &path, "--store", &store])
+        .fails(1, &["store", "could not be written", "full"]);
+    assert_eq!(
+        (kernel(SWAPPINESS), fs::read(&auto_conf).expect("a file")),
+        (swappiness, conf)
+    );
 }

@@ -1,5 +1,6 @@
 //! SIGKILL at fifty random instants of a real experiment: every knob comes back, no finished trial is lost or run
 //! twice. Needs root.
+#![allow(clippy::print_stdout, reason = "the tally is what is looked at")]
 
 mod common;
 
@@ -14,13 +15,13 @@ use std::time::{Duration, Instant};
 
 const KILLS: u32 = 50;
 /// Several trials fit in this, with all that happens between them.
-const LATEST_MS: u64 = 5_000;
+const LATEST_MS: u64 = 4_000;
 
 const FILE: &str = r#"
 name = "kill"
 question = "Does everything come back?"
 design = "cumulative"
-blocks = 12
+blocks = 20
 seed = 1
 [target]
 sandbox = "x"
@@ -160,7 +161,7 @@ fn fifty_kills_lose_nothing() {
     home.run(&["resume", "1"]).fine();
     let all = home.stored_trials(1);
     let set: BTreeSet<_> = all.iter().cloned().collect();
-    assert_eq!((all.len(), set.len()), (60, 60));
+    assert_eq!((all.len(), set.len()), (100, 100));
     assert!(set.is_superset(&kept));
     assert_eq!(state(&home, &disk), before);
     let json = home.run(&["report", "1", "--format", "json"]).fine().json();
@@ -171,8 +172,8 @@ fn fifty_kills_lose_nothing() {
         .filter(|t| t["status"] == "finished")
         .count();
     println!(
-        "{killed} kills, {dirty} of them with changes in place; {} trials kept across them, {finished} of 60 finished",
+        "{killed} kills, {dirty} of them with changes in place; {} trials kept across them, {finished} of 100 finished",
         kept.len()
     );
-    assert_eq!(finished, 60, "{json}");
+    assert_eq!(finished, 100, "{json}");
 }

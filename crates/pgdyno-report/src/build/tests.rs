@@ -122,7 +122,7 @@ fn cumulative_steps_are_held_against_the_last_tested_one() {
     );
     assert_eq!(c.total.unwrap().verdict, Verdict::Better);
     let answer = &report.experiment.answer;
-    assert!(answer.contains("with \u{201c}The a\u{201d} (+20"), "{answer}");
+    assert!(answer.contains("TPS with \u{201c}The a\u{201d} (+20"), "{answer}");
     assert!(
         answer.contains("The c made no difference that matters"),
         "{answer}"

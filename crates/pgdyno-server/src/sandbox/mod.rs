@@ -14,11 +14,13 @@ pub use lock::{Guard, lock};
 pub use record::{Record, list_names};
 
 use crate::Conninfo;
+use crate::counters::pause;
 use pgdyno_host::{Cgroup, HostAccess, HostError, LocalHost, block};
 use postgres::Config;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Why something could not be done with a sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +126,9 @@ impl SandboxError {
     }
 }
 
+/// The process that adopts orphans reaps them within this time, or is broken.
+const REAPED_WITHIN: Duration = Duration::from_secs(10);
+
 /// What a sandbox is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -218,12 +223,30 @@ impl Sandbox {
             // Perhaps still starting: pg_ctl's wait is satisfied at once by a server that is up.
             return process::wait_until_ready(self);
         }
+        self.wait_for_the_dead();
         process::check_port(self.record.port)?;
         let entrances = match self.make_cgroup()? {
             Some(group) => group.open_entrances().map_err(SandboxError::Limits)?,
             None => Vec::new(),
         };
         process::start(self, &entrances)
+    }
+
+    /// A killed postmaster that nobody has reaped yet still keeps the next one from starting.
+    fn wait_for_the_dead(&self) {
+        let deadline = Instant::now() + REAPED_WITHIN;
+        while let Some(pid) = self.recorded_pid()
+            && Path::new(&format!("/proc/{pid}")).exists()
+            && !pgdyno_host::is_alive(&LocalHost::new(), pid)
+            && Instant::now() < deadline
+        {
+            pause(Duration::from_millis(20));
+        }
+    }
+
+    fn recorded_pid(&self) -> Option<u32> {
+        let text = fs::read_to_string(self.record.data.join("postmaster.pid")).ok()?;
+        text.lines().next()?.trim().parse().ok()
     }
 
     /// Stops it with a checkpoint, ending its sessions. Not running is fine.

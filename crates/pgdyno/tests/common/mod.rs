@@ -19,30 +19,30 @@ fn shared() -> PathBuf {
 /// Tests that turn knobs of this machine must not meet.
 static MACHINE: Mutex<()> = Mutex::new(());
 
-pub fn whole_machine() -> MutexGuard<'static, ()> {
+pub(crate) fn whole_machine() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub struct Home {
-    pub path: tempfile::TempDir,
+pub(crate) struct Home {
+    pub(crate) path: tempfile::TempDir,
 }
 
 /// What a command printed.
-pub struct Said {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Said {
     #[track_caller]
-    pub fn fine(self) -> Said {
+    pub(crate) fn fine(self) -> Said {
         assert_eq!(self.code, 0, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
         self
     }
 
     #[track_caller]
-    pub fn fails(self, code: i32, words: &[&str]) -> Said {
+    pub(crate) fn fails(self, code: i32, words: &[&str]) -> Said {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
         for word in words {
             assert!(self.err.contains(word), "\"{word}\" is not in:\n{}", self.err);
@@ -51,13 +51,13 @@ impl Said {
     }
 
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}:\n{}\n{}", self.out, self.err))
     }
 }
 
 impl Home {
-    pub fn new() -> Home {
+    pub(crate) fn new() -> Home {
         let path = tempfile::Builder::new()
             .prefix("pgdyno-test-")
             .tempdir_in("/tmp")
@@ -73,17 +73,17 @@ impl Home {
         Home { path }
     }
 
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.path().join(name)
     }
 
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.file(name);
         fs::write(&path, text).expect("written");
         path
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
         command
             .args(arguments)
@@ -102,11 +102,11 @@ impl Home {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
         said(self.command(arguments).output().expect("pgdyno runs"))
     }
 
-    pub fn spawn(&self, arguments: &[&str]) -> Child {
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
         self.command(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -115,7 +115,7 @@ impl Home {
     }
 
     /// A running sandbox with data of scale 1.
-    pub fn sandbox(&self, name: &str, more: &[&str]) {
+    pub(crate) fn sandbox(&self, name: &str, more: &[&str]) {
         let mut arguments = vec!["sandbox", "create", name];
         arguments.extend(more);
         self.run(&arguments).fine();
@@ -123,23 +123,23 @@ impl Home {
             .fine();
     }
 
-    pub fn record(&self, name: &str) -> Value {
+    pub(crate) fn record(&self, name: &str) -> Value {
         let text =
             fs::read_to_string(self.file(&format!("state/sandboxes/{name}/sandbox.json"))).expect("a record");
         serde_json::from_str(&text).expect("JSON")
     }
 
-    pub fn data(&self, name: &str) -> PathBuf {
+    pub(crate) fn data(&self, name: &str) -> PathBuf {
         PathBuf::from(self.record(name)["data"].as_str().expect("a path"))
     }
 
-    pub fn postmaster(&self, name: &str) -> Option<u32> {
+    pub(crate) fn postmaster(&self, name: &str) -> Option<u32> {
         let text = fs::read_to_string(self.data(name).join("postmaster.pid")).ok()?;
         text.lines().next()?.trim().parse().ok()
     }
 
     /// One value from the sandbox's server.
-    pub fn ask(&self, name: &str, sql: &str) -> String {
+    pub(crate) fn ask(&self, name: &str, sql: &str) -> String {
         let socket = self.file(&format!("state/sandboxes/{name}/socket"));
         let port = self.record(name)["port"].as_u64().expect("a port");
         let config = format!("host={} port={port} user=postgres", socket.display());
@@ -152,7 +152,7 @@ impl Home {
         String::new()
     }
 
-    pub fn stored_trials(&self, id: i64) -> Vec<(u64, String)> {
+    pub(crate) fn stored_trials(&self, id: i64) -> Vec<(u64, String)> {
         let report = self
             .run(&["report", &id.to_string(), "--format", "json"])
             .fine()
@@ -182,7 +182,7 @@ impl Drop for Home {
     }
 }
 
-pub fn said(output: Output) -> Said {
+pub(crate) fn said(output: Output) -> Said {
     Said {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -191,7 +191,7 @@ pub fn said(output: Output) -> Said {
 }
 
 /// The present value of a kernel file.
-pub fn kernel(path: &str) -> String {
+pub(crate) fn kernel(path: &str) -> String {
     fs::read_to_string(path)
         .unwrap_or_else(|e| panic!("{path}: {e}"))
         .trim()
@@ -199,7 +199,7 @@ pub fn kernel(path: &str) -> String {
 }
 
 /// The disk that holds a path, as a name in /sys/block.
-pub fn disk_of(path: &Path) -> String {
+pub(crate) fn disk_of(path: &Path) -> String {
     use pgdyno_host::{LocalHost, block};
     block::disk_of(&LocalHost::new(), &path.to_string_lossy()).expect("a disk")
 }
