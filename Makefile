@@ -13,7 +13,7 @@ help: ## this list
 	@echo "make lint         formats, lints, types: warnings are errors"
 	@echo "make bench        speed of the load engine beside pgbench, in one run"
 	@echo "make build        the program with its page: $(PGDYNO)"
-	@echo "make screenshots  pictures of the report pgdyno-demo.html into docs/"
+	@echo "make screenshots  pictures of pgdyno-demo.html into target/screenshots, its head into docs/"
 	@echo "make fuzz         a minute of fuzzing per parser of foreign bytes"
 	@echo "make clean        remove what was built"
 
@@ -35,12 +35,13 @@ lint: need-build ui/node_modules/.package-lock.json ## warnings are errors
 bench: need-bench build ## the load engine beside pgbench
 	benches/pgbench.sh $(PGDYNO)
 
-screenshots: need-test ui/dist/app.js ## pictures for README.md
-	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../docs
+screenshots: need-test ui/dist/app.js ## pictures of the report
+	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../target/screenshots
+	cp target/screenshots/report-head.png docs/
 
 fuzz: need-build ## needs cargo-fuzz: cargo install cargo-fuzz
 	for target in $$(ls fuzz/targets | sed 's/\.rs$$//'); do \
-	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target -- -max_total_time=60 || exit 1; done
+	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --fuzz-dir fuzz $$target -- -max_total_time=60 || exit 1; done
 
 clean: ## remove what was built
 	$(CARGO) clean

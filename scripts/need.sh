@@ -32,6 +32,9 @@ esac
 case $task in
 test)
   [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || want chromium
+  # A network namespace without a network, and an unprivileged user, are made with these.
+  have ip || want iproute2
+  have setpriv || want util-linux
   ;;
 esac
 

@@ -6,6 +6,7 @@ use crate::access::{HostAccess, HostError, LocalHost};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Limits that make a machine look smaller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -45,6 +46,8 @@ pub struct Cgroup {
     pub unlimited: Vec<Unlimited>,
 }
 
+/// How long a group may still be busy after its server was stopped.
+const LEAVES_WITHIN: Duration = Duration::from_secs(5);
 /// The period over which CPU time is metered; the kernel's own default.
 const CPU_PERIOD_US: f64 = 100_000.0;
 
@@ -124,10 +127,17 @@ impl Cgroup {
             .chain(mounts.v2_mount.iter());
         for mount in all {
             let path = format!("{mount}/pgdyno/{name}");
-            match fs::remove_dir(&path) {
-                Ok(()) => {}
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-                Err(e) => return Err(io_error(&path, "removed", e)),
+            // The last process of a group leaves it a moment after it has ended.
+            let deadline = Instant::now() + LEAVES_WITHIN;
+            loop {
+                match fs::remove_dir(&path) {
+                    Ok(()) => break,
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => break,
+                    Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy && Instant::now() < deadline => {
+                        std::thread::yield_now();
+                    }
+                    Err(e) => return Err(io_error(&path, "removed", e)),
+                }
             }
             // The parent goes with the last group; another sandbox may still be in it.
             let _ = fs::remove_dir(format!("{mount}/pgdyno"));

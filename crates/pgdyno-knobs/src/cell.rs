@@ -5,7 +5,7 @@
 
 use crate::catalogue::{Catalogue, CatalogueError, Kind, Knob, place_disk};
 use pgdyno_host::{HostAccess, HostError};
-use pgdyno_server::autoconf;
+use pgdyno_server::{Server, ServerError, autoconf};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ pub struct KernelFile {
 pub enum Cell {
     /// Kernel files, written back in this order.
     Files {
-        /// The knob's own file first.
+        /// The file that sets the others anew first.
         files: Vec<KernelFile>,
         /// Whether they are counterparts, of which only the one that is not zero can be written back.
         counterparts: bool,
@@ -139,9 +139,19 @@ impl Cell {
                 counterparts: true,
             });
         }
-        for path in &knob.resets {
+        // A file that another knob sets anew belongs to that one's cell: two cells with one file would take each other's
+        // values for those from before.
+        let resets_this = |owner: &&Knob| {
+            owner
+                .resets
+                .iter()
+                .any(|path| place_disk(path, disk, &owner.id).as_ref() == Ok(&files[0].path))
+        };
+        let owner = catalogue.iter().find(resets_this).unwrap_or(knob);
+        files = vec![file(owner)?];
+        for path in &owner.resets {
             files.push(KernelFile {
-                path: place_disk(path, disk, &knob.id)?,
+                path: place_disk(path, disk, &owner.id)?,
                 form: Form::Plain,
             });
         }
@@ -151,15 +161,15 @@ impl Cell {
         })
     }
 
-    /// Reads its state. A file besides the knob's own may be missing.
+    /// Reads its state. A file may be missing on this kernel: then there is nothing to write back.
     pub(crate) fn capture(&self, host: &dyn HostAccess) -> Result<Captured, CellError> {
         match self {
             Cell::Files { files, .. } => {
                 let mut values = Vec::new();
-                for (i, file) in files.iter().enumerate() {
+                for file in files {
                     match read_value(host, file) {
                         Ok(value) => values.push(Some(value)),
-                        Err(HostError::Missing { .. }) if i > 0 => values.push(None),
+                        Err(HostError::Missing { .. }) => values.push(None),
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -215,6 +225,16 @@ impl Cell {
             Cell::Parameter { name } => format!("ALTER SYSTEM {name}"),
         }
     }
+}
+
+/// A parameter's value in postgresql.auto.conf, asked of the server.
+pub(crate) fn in_auto_conf(server: &mut Server, name: &str) -> Result<Option<String>, ServerError> {
+    let sql = format!(
+        "SELECT setting FROM pg_file_settings WHERE name = '{}' AND sourcefile LIKE '%postgresql.auto.conf' \
+         ORDER BY seqno DESC LIMIT 1",
+        name.replace('\'', "''")
+    );
+    server.value("reading postgresql.auto.conf", &sql)
 }
 
 /// The value in a kernel file, white space folded.
@@ -273,6 +293,15 @@ mod tests {
     }
 
     #[test]
+    fn what_a_scheduler_resets_has_the_schedulers_cell() {
+        let catalogue = Catalogue::shipped().unwrap();
+        let cell =
+            |id: &str| Cell::of_kernel_knob(&catalogue, catalogue.get(id).unwrap(), Some("vda")).unwrap();
+        assert_eq!(cell("block.nr_requests"), cell("block.scheduler"));
+        assert_ne!(cell("block.read_ahead_kb"), cell("block.scheduler"));
+    }
+
+    #[test]
     fn either_counterpart_has_the_same_cell() {
         let catalogue = Catalogue::shipped().unwrap();
         let ratio = catalogue.get("vm.dirty_ratio").unwrap();
@@ -285,14 +314,13 @@ mod tests {
         let catalogue = Catalogue::shipped().unwrap();
         let knob = catalogue.get("block.scheduler").unwrap();
         let cell = Cell::of_kernel_knob(&catalogue, knob, Some("vda")).unwrap();
-        let writes = cell.writes_back(&captured(&["mq-deadline", "256", "8192"]));
+        let writes = cell.writes_back(&captured(&["mq-deadline", "256"]));
         let paths: Vec<&str> = writes.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(
             paths,
             [
                 "/sys/block/vda/queue/scheduler",
-                "/sys/block/vda/queue/nr_requests",
-                "/sys/block/vda/queue/read_ahead_kb"
+                "/sys/block/vda/queue/nr_requests"
             ]
         );
         assert!(Cell::of_kernel_knob(&catalogue, knob, None).is_err());
@@ -309,7 +337,7 @@ mod tests {
         let catalogue = Catalogue::shipped().unwrap();
         let knob = catalogue.get("block.scheduler").unwrap();
         let cell = Cell::of_kernel_knob(&catalogue, knob, Some("vda")).unwrap();
-        let expected = Captured::Files(vec![Some("mq-deadline".into()), None, None]);
+        let expected = Captured::Files(vec![Some("mq-deadline".into()), None]);
         assert_eq!(cell.capture(&host).unwrap(), expected);
         assert_eq!(selected("none\n"), Some("none"));
         assert_eq!(selected("a b"), None);

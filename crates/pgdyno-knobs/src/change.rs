@@ -1,7 +1,7 @@
 //! Applying settings: read, journal, write, read back, verify.
 
-use crate::catalogue::{AUTO, Catalogue, CatalogueError, Kind, Knob, Setting};
-use crate::cell::{Captured, Cell, CellError, KernelFile, ServerRef, read_value};
+use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Kind, Knob, Setting};
+use crate::cell::{Captured, Cell, CellError, KernelFile, ServerRef, in_auto_conf, read_value};
 use crate::gucvalue;
 use crate::journal::{Entry, Journal, JournalError, Purpose};
 use crate::restore::{PutBack, Restorer};
@@ -77,6 +77,20 @@ pub enum ApplyError {
         /// The server's version.
         version: String,
     },
+    /// The server's host is another machine, or cannot be told to be this one.
+    #[error("the server's files are not within reach here, so its host is not known to be this machine")]
+    HostElsewhere,
+    /// A parameter that could keep the server from starting, and no file to take it back in.
+    #[error(
+        "it needs a restart, and if the server did not start with it, its file could not be mended from here"
+    )]
+    NoWayBack,
+    /// What was not named did not go back to what it was.
+    #[error("{place} did not go back to what it was before")]
+    NotBack {
+        /// The kernel file.
+        place: String,
+    },
     /// A pool sized by the server's need, where the need cannot be known.
     #[error("how many huge pages the server needs cannot be computed: {0}")]
     NoPoolSize(String),
@@ -90,6 +104,8 @@ impl From<HostError> for ApplyError {
 
 /// Pages beyond the server's need: its own share of the pool is rounded up in several places.
 const POOL_HEADROOM: f64 = 1.02;
+/// The version since which a server tells how many huge pages it would need.
+const POOL_SIZE_TOLD_SINCE: u32 = 15;
 /// Attempts to fill a pool, compacting memory in between.
 const POOL_ATTEMPTS: u32 = 3;
 
@@ -107,6 +123,8 @@ pub struct Changer<'a> {
     cells: Vec<(Cell, Captured)>,
     /// Server parameters that were touched: value before the first change, and now, in postgresql.auto.conf.
     parameters: BTreeMap<String, Parameter>,
+    /// Pages that were last asked for.
+    pool_asked: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -138,6 +156,7 @@ impl<'a> Changer<'a> {
             journal,
             cells: Vec::new(),
             parameters: BTreeMap::new(),
+            pool_asked: None,
         })
     }
 
@@ -152,13 +171,29 @@ impl<'a> Changer<'a> {
         if knob.kind == Kind::Guc {
             let mut server = Server::connect(&self.target.conninfo)?;
             let guc = self.parameter(&mut server, &knob.id)?;
-            if guc.context == "postmaster" && !self.target.control.can_restart() {
-                return Err(ControlError::NotAllowed.into());
+            if guc.context == "postmaster" {
+                if !self.target.control.can_restart() {
+                    return Err(ControlError::NotAllowed.into());
+                }
+                // A value that keeps the server from starting can then be taken back in the file alone.
+                if self.target.data.is_none() {
+                    return Err(ApplyError::NoWayBack);
+                }
             }
             return Ok(());
         }
-        if knob.kind == Kind::HugepagePool && !self.target.control.can_restart() {
+        if self.target.data.is_none() {
+            return Err(ApplyError::HostElsewhere);
+        }
+        if knob.cost == Cost::Restart && !self.target.control.can_restart() {
             return Err(ControlError::NotAllowed.into());
+        }
+        if knob.kind == Kind::HugepagePool && setting.value == AUTO {
+            let version = Server::connect(&self.target.conninfo)?.version();
+            if !matches!(self.target.control, Control::Sandbox(_)) || version.major < POOL_SIZE_TOLD_SINCE {
+                let why = "only a sandbox of 15 or later tells; give a number of pages";
+                return Err(ApplyError::NoPoolSize(why.into()));
+            }
         }
         let Some(path) = knob.path(self.target.disk.as_deref())? else {
             return Ok(());
@@ -192,28 +227,69 @@ impl<'a> Changer<'a> {
         let mut needs_restart = restart == Restart::Always && self.target.control.can_restart();
         needs_restart |= self.change_parameters(settings)?;
         let kernel = self.kernel_changes(settings)?;
-        needs_restart |= kernel
-            .iter()
-            .any(|change| change.knob.cost == crate::catalogue::Cost::Restart);
+        needs_restart |= kernel.iter().any(|change| change.knob.cost == Cost::Restart);
         // Huge pages in use cannot leave their pool, so the server is down while the kernel's knobs are turned.
         if needs_restart {
             self.target.control.stop()?;
         }
-        for change in kernel {
-            self.change_kernel(&change)?;
-        }
+        let turned = kernel.iter().try_for_each(|change| self.change_kernel(change));
         if needs_restart {
-            self.start()?;
+            // Whatever went wrong, the server is not left down.
+            let started = self.start();
+            turned.and(started)?;
         } else {
+            turned?;
             let mut server = Server::connect(&self.target.conninfo)?;
             reload(&mut server)?;
         }
+        self.check_unnamed(settings)?;
         self.verify(settings)
     }
 
     /// Puts everything back and closes the journal.
     pub fn put_back(self, restorer: &Restorer<'_>) -> Result<Vec<PutBack>, JournalError> {
+        // The connection as it is known here: the journal does not hold its password.
+        let restorer = Restorer {
+            conninfo: Some(self.target.conninfo.clone()),
+            ..*restorer
+        };
         restorer.restore(self.journal)
+    }
+
+    /// What an earlier treatment touched and this one does not name must be as before.
+    fn check_unnamed(&self, settings: &[Setting]) -> Result<(), ApplyError> {
+        let mut named = BTreeMap::new();
+        for setting in settings {
+            if let Some(path) = self
+                .catalogue
+                .get(&setting.knob)?
+                .path(self.target.disk.as_deref())?
+            {
+                named.insert(path, setting.value.clone());
+            }
+        }
+        for (cell, captured) in &self.cells {
+            let now = cell.capture(self.host)?;
+            let (Cell::Files { files, counterparts }, Captured::Files(first), Captured::Files(now)) =
+                (cell, captured, now)
+            else {
+                continue;
+            };
+            if *counterparts && files.iter().any(|file| named.contains_key(&file.path)) {
+                continue;
+            }
+            if lead_differs(files, captured, *counterparts, |path| named.get(path).cloned()) {
+                continue;
+            }
+            for ((file, first), now) in files.iter().zip(first).zip(&now) {
+                if first != now && !named.contains_key(&file.path) {
+                    return Err(ApplyError::NotBack {
+                        place: file.path.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A server that went away since the last time is started, or waited for where only its owner can do that.
@@ -222,7 +298,11 @@ impl<'a> Changer<'a> {
             return Ok(());
         };
         if self.target.control.can_restart() {
-            return self.start();
+            return match self.start() {
+                // It runs with its old settings now, which is all that is asked for here.
+                Err(ApplyError::DoesNotStart(_)) => Ok(()),
+                other => other,
+            };
         }
         let deadline = Instant::now() + COMES_BACK;
         while Instant::now() < deadline {
@@ -284,12 +364,7 @@ impl<'a> Changer<'a> {
             };
             return Ok(autoconf::parse(&text).remove(name));
         }
-        let sql = format!(
-            "SELECT setting FROM pg_file_settings WHERE name = '{}' AND sourcefile LIKE '%postgresql.auto.conf' \
-             ORDER BY seqno DESC LIMIT 1",
-            name.replace('\'', "''")
-        );
-        Ok(server.value("reading postgresql.auto.conf", &sql)?)
+        Ok(in_auto_conf(server, name)?)
     }
 
     fn change_parameter(
@@ -360,29 +435,57 @@ impl<'a> Changer<'a> {
                 });
             }
         }
-        let mut changes = Vec::new();
+        // Within a cell, the file that sets the others anew is written first.
+        named.sort_by_key(KernelChange::place_in_cell);
+        let mut changes: Vec<KernelChange> = Vec::new();
+        let is_named = |path: &str| named.iter().any(|change| change.path == path);
         for (cell, first) in &self.cells {
-            if named.iter().any(|change| change.cell == *cell) || cell.capture(self.host)? == *first {
+            let Cell::Files { files, counterparts } = cell else {
+                continue;
+            };
+            // Of counterparts, setting one unsets the other: there is nothing to bring back beside it.
+            if *counterparts && files.iter().any(|file| is_named(&file.path))
+                || cell.capture(self.host)? == *first
+            {
                 continue;
             }
+            let left_to_kernel = lead_differs(files, first, *counterparts, |path| {
+                named
+                    .iter()
+                    .find(|change| change.path == path)
+                    .map(|change| change.value.clone())
+            });
             for (path, value) in cell.writes_back(first) {
+                if is_named(&path) || left_to_kernel {
+                    continue;
+                }
                 let knob = self.knob_of(&path).unwrap_or_else(|| self.knob_of_cell(cell));
-                changes.push(KernelChange {
+                let change = KernelChange {
                     knob,
                     cell: cell.clone(),
                     path,
                     value,
-                });
+                };
+                if *counterparts || self.is_to_be_written(&change, &changes)? {
+                    changes.push(change);
+                }
             }
         }
         for change in named {
-            let now = read_value(self.host, &self.file(&change))?;
-            // A pool's size is only known once the server is stopped.
-            if change.knob.kind == Kind::HugepagePool || now != change.value {
+            if self.is_to_be_written(&change, &changes)? {
                 changes.push(change);
             }
         }
         Ok(changes)
+    }
+
+    /// A pool's size is only known once the server is stopped; and a file is set anew by what stands first in its cell.
+    fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
+        let set_anew = before
+            .iter()
+            .any(|other| other.cell == change.cell && other.place_in_cell() == 0);
+        let now = read_value(self.host, &self.file(change))?;
+        Ok(change.knob.kind == Kind::HugepagePool || set_anew || now != change.value)
     }
 
     fn knob_of(&self, path: &str) -> Option<Knob> {
@@ -418,8 +521,11 @@ impl<'a> Changer<'a> {
         } else {
             change.value.clone()
         };
-        if !self.cells.iter().any(|(cell, _)| *cell == change.cell) {
+        if self.first_of(&change.cell).is_none() {
             self.cells.push((change.cell.clone(), before.clone()));
+        }
+        if is_pool {
+            self.pool_asked = value.parse().ok();
         }
         let file = self.file(change);
         self.change(&change.knob.id, &change.cell, before, Some(&value), |this| {
@@ -543,7 +649,10 @@ impl<'a> Changer<'a> {
                             value: setting.value.clone(),
                         };
                         let now = read_value(self.host, &self.file(&change))?;
-                        let took = now == setting.value || setting.value == AUTO;
+                        let took = match setting.value.as_str() {
+                            AUTO => now.parse().ok() == self.pool_asked,
+                            value => now == value,
+                        };
                         (now, took)
                     }
                 };
@@ -568,6 +677,29 @@ impl<'a> Changer<'a> {
             guc = self.parameter(server, name)?;
         }
         Ok(guc)
+    }
+}
+
+/// Whether the file that sets the others of its cell anew is to have another value than before: what the others are
+/// then is the kernel's choice, and their values from before may not even be legal.
+fn lead_differs(
+    files: &[KernelFile],
+    first: &Captured,
+    counterparts: bool,
+    named: impl Fn(&str) -> Option<String>,
+) -> bool {
+    let (Some(lead), Captured::Files(first), false) = (files.first(), first, counterparts) else {
+        return false;
+    };
+    named(&lead.path).is_some_and(|value| first.first() != Some(&Some(value)))
+}
+
+impl KernelChange {
+    fn place_in_cell(&self) -> usize {
+        match &self.cell {
+            Cell::Files { files, .. } => files.iter().position(|file| file.path == self.path).unwrap_or(0),
+            _ => 0,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::cell::{Captured, Cell, ServerRef};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -106,6 +107,12 @@ pub enum JournalError {
         /// What is wrong.
         reason: String,
     },
+    /// Another process is turning knobs of this machine.
+    #[error("{holder} is turning knobs on this machine; one experiment at a time")]
+    Busy {
+        /// Process and purpose.
+        holder: String,
+    },
     /// Its process is alive.
     #[error("the changes in {path} belong to process {pid} ({purpose}), which is still running")]
     Held {
@@ -134,21 +141,37 @@ pub struct Content {
 pub struct Journal {
     file: File,
     path: PathBuf,
+    /// Length of the whole lines.
+    whole_bytes: u64,
+    /// Held by the process that makes changes, so that there is one at a time on a machine.
+    _machine: Option<File>,
 }
 
 impl Journal {
     /// Begins a journal in `directory` and makes its existence durable.
     pub fn begin(directory: &Path, purpose: Purpose) -> Result<Journal, JournalError> {
-        fs::create_dir_all(directory).map_err(io_error(directory, "made"))?;
+        // The server's file is kept in it whole, which can hold secrets of others.
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(io_error(directory, "made"))?;
+        let machine = one_at_a_time(directory, &purpose)?;
         let path = directory.join(format!("{}-{}.{ENDING}", purpose.started_unix_ms, purpose.pid));
         let file = File::options()
             .read(true)
             .append(true)
             .create_new(true)
+            .mode(0o600)
             .open(&path)
             .map_err(io_error(&path, "made"))?;
         file.try_lock().map_err(|e| io_error(&path, "locked")(e.into()))?;
-        let mut journal = Journal { file, path };
+        let mut journal = Journal {
+            file,
+            path,
+            whole_bytes: 0,
+            _machine: Some(machine),
+        };
         journal.append(&Entry::Open(purpose))?;
         sync_directory(directory)?;
         Ok(journal)
@@ -185,13 +208,13 @@ impl Journal {
         file.set_len(content.whole_bytes)
             .map_err(io_error(path, "repaired"))?;
         file.seek(SeekFrom::End(0)).map_err(io_error(path, "repaired"))?;
-        Ok(Some((
-            Journal {
-                file,
-                path: path.to_owned(),
-            },
-            content,
-        )))
+        let journal = Journal {
+            file,
+            path: path.to_owned(),
+            whole_bytes: content.whole_bytes,
+            _machine: None,
+        };
+        Ok(Some((journal, content)))
     }
 
     /// What it holds so far.
@@ -212,19 +235,52 @@ impl Journal {
             reason: e.to_string(),
         })?;
         line.push(b'\n');
-        self.file
-            .write_all(&line)
-            .and_then(|()| self.file.sync_data())
-            .map_err(io_error(&self.path, "written"))
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        if let Err(source) = written {
+            // A full disk may have taken a part of the line: the next one must not stand behind it.
+            let _ = self
+                .file
+                .set_len(self.whole_bytes)
+                .and_then(|()| self.file.sync_data());
+            return Err(io_error(&self.path, "written")(source));
+        }
+        self.whole_bytes += line.len() as u64;
+        Ok(())
     }
 
-    /// Marks it as done with and moves it out of the way.
+    /// Everything is as before: it has served its purpose.
     pub(crate) fn close(mut self) -> Result<(), JournalError> {
-        self.append(&Entry::Closed)?;
-        let done = self.path.with_extension("restored");
-        fs::rename(&self.path, &done).map_err(io_error(&self.path, "closed"))?;
+        // On a full disk the removal alone does.
+        let _ = self.append(&Entry::Closed);
+        fs::remove_file(&self.path).map_err(io_error(&self.path, "removed"))?;
         self.path.parent().map_or(Ok(()), sync_directory)
     }
+}
+
+/// Two experiments at once would take each other's values for those from before, and disturb each other anyway.
+fn one_at_a_time(directory: &Path, purpose: &Purpose) -> Result<File, JournalError> {
+    let path = directory.join("lock");
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(io_error(&path, "opened"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::Error(e)) => return Err(io_error(&path, "locked")(e)),
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let _ = file.read_to_string(&mut holder);
+            return Err(JournalError::Busy { holder });
+        }
+    }
+    // Who it is helps the second one; on a full disk it has to do without.
+    let holder = format!("process {} ({})", purpose.pid, purpose.purpose);
+    let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
+    Ok(file)
 }
 
 fn sync_directory(directory: &Path) -> Result<(), JournalError> {
@@ -356,6 +412,8 @@ mod tests {
         let path = journal.path.clone();
         assert!(matches!(Journal::reopen(&path), Err(JournalError::Held { .. })));
         drop(journal);
+        let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap());
+        assert_eq!(mode & 0o077, 0, "it may hold secrets");
         File::options()
             .append(true)
             .open(&path)
@@ -367,11 +425,18 @@ mod tests {
         assert_eq!(stale_journals(dir.path()).unwrap(), std::slice::from_ref(&path));
         journal.close().unwrap();
         assert!(stale_journals(dir.path()).unwrap().is_empty());
-        let closed = fs::read(path.with_extension("restored")).unwrap();
-        assert_eq!(
-            parse(&closed, &path).unwrap().unwrap().entries,
-            [intent("on"), Entry::Closed]
-        );
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn one_at_a_time_turns_knobs() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = begin(dir.path());
+        let second = Journal::begin(dir.path(), Purpose::now("boot".into(), "b".into(), None, true));
+        let error = second.unwrap_err().to_string();
+        assert!(error.contains("(test)"), "{error}");
+        first.close().unwrap();
+        begin(dir.path());
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Restoring: undoes a journal backwards, is idempotent, and leaves alone what someone else changed since.
 
-use crate::cell::{Captured, Cell, CellError, ServerRef};
+use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf};
 use crate::journal::{Content, Entry, Journal, JournalError};
 use pgdyno_host::HostAccess;
 use pgdyno_server::sandbox::{Sandbox, State};
 use pgdyno_server::{
-    Conninfo, Control, Lookup, Server, alter_system_reset, alter_system_set, autoconf, reload,
+    Conninfo, Control, Lookup, Server, ServerError, alter_system_reset, alter_system_set, autoconf, reload,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,8 @@ pub struct Restorer<'a> {
     pub environment: Lookup<'a>,
     /// Whether to overwrite what someone else changed since.
     pub force: bool,
+    /// The server's connection, where it is known with its password: a journal holds none.
+    pub conninfo: Option<Conninfo>,
 }
 
 /// All changes to one cell.
@@ -61,6 +63,8 @@ struct Group {
     known: Vec<Captured>,
     /// (knob, what was written), in order.
     writes: Vec<(String, Option<String>)>,
+    /// Whether the last write was announced and not said to be done: it may be done in part.
+    cut_short: bool,
 }
 
 impl Restorer<'_> {
@@ -104,6 +108,16 @@ impl Restorer<'_> {
             .as_ref()
             .map(|reference| self.reach(reference));
         let touched = !groups.is_empty();
+        if let Some(ServerRef::Sandbox { root, name }) = &content.purpose.server
+            && !root.join(name).exists()
+        {
+            // Its server went with it; what was changed of the kernel is still to be undone.
+            return kernel_groups
+                .iter()
+                .rev()
+                .map(|group| self.undo_unless_rebooted(group, rebooted))
+                .collect();
+        }
         // Huge pages in use cannot leave their pool, and settings that want a restart are undone by one.
         if let Some(Ok(Control::Sandbox(sandbox))) = &server
             && touched
@@ -119,15 +133,17 @@ impl Restorer<'_> {
             lines.extend(self.undo_server(group, content.purpose.server.as_ref()));
         }
         for group in kernel_groups.iter().rev() {
-            lines.push(if rebooted {
-                let detail = "a reboot has undone it: what lives only in the kernel is gone";
-                group.line(Outcome::Already, Some(detail.to_owned()))
-            } else {
-                self.undo_kernel(group)
-            });
+            lines.push(self.undo_unless_rebooted(group, rebooted));
         }
         match server {
-            Some(Ok(control)) if touched => lines.extend(restart(&control, content, self.environment)),
+            Some(Ok(control)) if touched => {
+                let names: Vec<&str> = server_groups
+                    .iter()
+                    .flat_map(|g| &g.writes)
+                    .map(|(knob, _)| knob.as_str())
+                    .collect();
+                lines.extend(self.restart(&control, content, &names));
+            }
             Some(Err(reason)) if !server_groups.is_empty() => {
                 let name = content.purpose.server.as_ref().map(describe).unwrap_or_default();
                 lines.push(server_line(&name, "reaching", &reason));
@@ -137,13 +153,20 @@ impl Restorer<'_> {
         lines
     }
 
+    fn resolve(&self, conninfo: &str) -> Result<Conninfo, ServerError> {
+        match &self.conninfo {
+            Some(known) => Ok(known.clone()),
+            None => Conninfo::resolve(conninfo, self.environment),
+        }
+    }
+
     fn reach(&self, reference: &ServerRef) -> Result<Control, String> {
         match reference {
             ServerRef::Sandbox { root, name } => Sandbox::open(root, name)
                 .map(|sandbox| Control::Sandbox(Box::new(sandbox)))
                 .map_err(|e| e.to_string()),
             ServerRef::Address { conninfo, restart } => {
-                let conninfo = Conninfo::resolve(conninfo, self.environment).map_err(|e| e.to_string())?;
+                let conninfo = self.resolve(conninfo).map_err(|e| e.to_string())?;
                 Ok(match restart {
                     Some(restart) => Control::Command {
                         restart: restart.clone(),
@@ -152,6 +175,62 @@ impl Restorer<'_> {
                     None => Control::None,
                 })
             }
+        }
+    }
+
+    fn undo_parameter(
+        &self,
+        server: &mut Server,
+        group: &Group,
+        name: &str,
+        first: Option<&str>,
+    ) -> Result<PutBack, ServerError> {
+        let now = in_auto_conf(server, name)?;
+        if now.as_deref() == first {
+            return Ok(group.line(Outcome::Already, None));
+        }
+        if !self.force && !group.is_ours(&Captured::Parameter(now.clone())) {
+            return Ok(group.line(Outcome::Left, Some(foreign_words(now.as_deref()))));
+        }
+        match first {
+            Some(value) => alter_system_set(server, name, value)?,
+            None => alter_system_reset(server, name)?,
+        }
+        Ok(group.line(Outcome::Restored, None))
+    }
+
+    fn undo_unless_rebooted(&self, group: &Group, rebooted: bool) -> PutBack {
+        if rebooted {
+            let detail = "a reboot has undone it: what lives only in the kernel is gone";
+            return group.line(Outcome::Already, Some(detail.to_owned()));
+        }
+        self.undo_kernel(group)
+    }
+
+    /// Brings the server to the life it had, with the settings it had; `names` are the parameters put back.
+    fn restart(&self, control: &Control, content: &Content, names: &[&str]) -> Vec<PutBack> {
+        let Some(reference) = &content.purpose.server else {
+            return Vec::new();
+        };
+        let done = match (control, reference) {
+            (Control::Sandbox(_), _) if !content.purpose.server_was_running => Ok(()),
+            (Control::Sandbox(sandbox), _) => start_afresh(sandbox),
+            (_, ServerRef::Address { conninfo, .. }) if !names.is_empty() => self
+                .resolve(conninfo)
+                .map_err(|e| e.to_string())
+                .and_then(|conninfo| reload_at(&conninfo, names))
+                .and_then(|waits| match waits.as_str() {
+                    "" => Ok(()),
+                    _ if control.can_restart() => control.start().map_err(|e| e.to_string()),
+                    names => Err(format!(
+                        "{names} wait for a restart, which nobody allowed pgdyno to do"
+                    )),
+                }),
+            _ => Ok(()),
+        };
+        match done {
+            Ok(()) => Vec::new(),
+            Err(error) => vec![server_line(&describe(reference), "starting", &error)],
         }
     }
 
@@ -164,11 +243,7 @@ impl Restorer<'_> {
             return group.line(Outcome::Already, None);
         }
         if !group.is_ours(&now) && !self.force {
-            let detail = format!(
-                "someone else set it to {} since; --force puts it back all the same",
-                shown(&now)
-            );
-            return group.line(Outcome::Left, Some(detail));
+            return group.line(Outcome::Left, Some(foreign_words(Some(&shown(&now)))));
         }
         for (path, value) in group.cell.writes_back(&group.first) {
             if let Err(error) = self.host.write_raw(&path, &value) {
@@ -192,16 +267,11 @@ impl Restorer<'_> {
                 let Some(ServerRef::Address { conninfo, .. }) = server else {
                     return vec![group.line(Outcome::Failed, Some("the journal names no server".into()))];
                 };
-                let done = Conninfo::resolve(conninfo, self.environment)
+                let done = self
+                    .resolve(conninfo)
                     .and_then(|conninfo| Server::connect(&conninfo))
-                    .and_then(|mut server| match first {
-                        Some(value) => alter_system_set(&mut server, name, value),
-                        None => alter_system_reset(&mut server, name),
-                    });
-                vec![match done {
-                    Ok(()) => group.line(Outcome::Restored, None),
-                    Err(error) => group.line(Outcome::Failed, Some(error.to_string())),
-                }]
+                    .and_then(|mut server| self.undo_parameter(&mut server, group, name, first.as_deref()));
+                vec![done.unwrap_or_else(|error| group.line(Outcome::Failed, Some(error.to_string())))]
             }
             _ => vec![group.line(
                 Outcome::Failed,
@@ -248,10 +318,7 @@ impl Restorer<'_> {
                     was: before.get(name).cloned().unwrap_or_else(not_set),
                     set_to: group.last_write(name).unwrap_or_else(not_set),
                     outcome: if left.is_some() { Outcome::Left } else { outcome },
-                    detail: left.map(|value| {
-                        let value = value.clone().unwrap_or_else(not_set);
-                        format!("someone else set it to {value} since; --force puts it back all the same")
-                    }),
+                    detail: left.map(|value| foreign_words(value.as_deref())),
                 }
             })
             .collect()
@@ -287,29 +354,47 @@ impl Group {
             .and_then(|(_, value)| value.clone())
     }
 
-    /// A state that the journal knows, or one that a write that was cut short can have made: one file as written, the
-    /// others as in a known state or zeroed by the kernel.
+    /// A state that the journal knows, or one that a write that was cut short can have made.
     fn is_ours(&self, now: &Captured) -> bool {
         if self.known.contains(now) {
             return true;
         }
-        let Captured::Files(now) = now else { return false };
-        let explained = |at: usize, value: &Option<String>| {
-            let written = self.writes.iter().any(|(_, written)| written == value);
-            let known = self.known.iter().any(|known| match known {
-                Captured::Files(values) => values.get(at) == Some(value),
-                _ => false,
-            });
-            let counterpart = matches!(
-                &self.cell,
-                Cell::Files {
-                    counterparts: true,
-                    ..
-                }
-            );
-            written || known || (counterpart && value.as_deref() == Some("0"))
+        let written = |value: &Option<String>| self.writes.iter().any(|(_, written)| written == value);
+        let now = match now {
+            Captured::Files(now) => now,
+            Captured::Parameter(value) => return self.cut_short && written(value),
+            Captured::AutoConf(_) => return false,
         };
-        now.iter().enumerate().all(|(at, value)| explained(at, value))
+        let counterparts = matches!(
+            &self.cell,
+            Cell::Files {
+                counterparts: true,
+                ..
+            }
+        );
+        let value_in = |known: &Captured, at: usize| match known {
+            Captured::Files(values) => values.get(at).cloned().flatten(),
+            _ => None,
+        };
+        self.cut_short
+            && now.iter().enumerate().all(|(at, value)| {
+                written(value)
+                    || self.known.iter().any(|known| value_in(known, at) == *value)
+                    // The kernel zeroes a counterpart, sets companions anew, and fills a pool page by page.
+                    || (counterparts && value.as_deref() == Some("0"))
+                    || (!counterparts && at > 0)
+                    || self.known.last().is_some_and(|known| self.lies_between(value_in(known, at), value.as_ref()))
+            })
+    }
+
+    /// A number from before up to what was to be written: a large write can be left half done, and the kernel rounds.
+    fn lies_between(&self, before: Option<String>, now: Option<&String>) -> bool {
+        let number = |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok());
+        let last = self.writes.last().and_then(|(_, written)| written.as_ref());
+        match (number(before.as_ref()), number(now), number(last)) {
+            (Some(before), Some(now), Some(last)) => (before.min(last)..=before.max(last)).contains(&now),
+            _ => false,
+        }
     }
 
     /// Settings in the file that are neither as before nor as any of our writes left them.
@@ -372,16 +457,19 @@ fn groups_of(entries: &[Entry]) -> Vec<Group> {
                             first: before.clone(),
                             known: Vec::new(),
                             writes: Vec::new(),
+                            cut_short: false,
                         });
                         groups.len() - 1
                     });
                 groups[at].known.push(before.clone());
                 groups[at].writes.push((knob.clone(), writing.clone()));
+                groups[at].cut_short = true;
                 last = Some(at);
             }
             Entry::Done { after } => {
                 if let Some(at) = last.take() {
                     groups[at].known.push(after.clone());
+                    groups[at].cut_short = false;
                 }
             }
             Entry::Open(_) | Entry::Closed => {}
@@ -390,58 +478,42 @@ fn groups_of(entries: &[Entry]) -> Vec<Group> {
     groups
 }
 
-/// Brings the server to the life it had, with the settings it had.
-fn restart(control: &Control, content: &Content, environment: Lookup<'_>) -> Vec<PutBack> {
-    let Some(reference) = &content.purpose.server else {
-        return Vec::new();
-    };
-    let done = match (control, reference) {
-        (Control::Sandbox(_), _) if !content.purpose.server_was_running => Ok(()),
-        (Control::Sandbox(sandbox), _) => start_afresh(sandbox),
-        (_, ServerRef::Address { conninfo, .. }) => Conninfo::resolve(conninfo, environment)
-            .map_err(|e| e.to_string())
-            .and_then(|conninfo| reload_at(&conninfo))
-            .and_then(|waits| match waits.as_str() {
-                "" => Ok(()),
-                _ if control.can_restart() => control.start().map_err(|e| e.to_string()),
-                names => Err(format!(
-                    "{names} wait for a restart, which nobody allowed pgdyno to do"
-                )),
-            }),
-        _ => Ok(()),
-    };
-    match done {
-        Ok(()) => Vec::new(),
-        Err(error) => vec![server_line(&describe(reference), "starting", &error)],
-    }
-}
-
 /// A start that a killed process left behind may come in between with the settings it had read: then it is stopped and
 /// started once more.
 fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
-    let first = sandbox.start();
-    match first {
-        Ok(()) => Ok(()),
-        Err(_) if matches!(sandbox.state(), State::Running(_)) => sandbox
-            .stop()
-            .and_then(|()| sandbox.start())
-            .map_err(|e| e.to_string()),
-        Err(error) => Err(error.to_string()),
+    let fresh = || sandbox.stop().and_then(|()| sandbox.start());
+    match fresh() {
+        Err(_) if matches!(sandbox.state(), State::Running(_)) => fresh().map_err(|e| e.to_string()),
+        done => done.map_err(|e| e.to_string()),
     }
 }
 
 /// Reloads and names the settings that still wait for a restart.
-fn reload_at(conninfo: &Conninfo) -> Result<String, String> {
+fn reload_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
     let mut server = Server::connect(conninfo).map_err(|e| e.to_string())?;
     reload(&mut server).map_err(|e| e.to_string())?;
     // The server reads its files a moment after it was asked to.
     let what = "looking for settings that wait for a restart";
-    let sql = "SELECT coalesce(string_agg(name, ', '), '') FROM pg_settings WHERE pending_restart";
+    let quoted: Vec<String> = names
+        .iter()
+        .map(|name| format!("'{}'", name.replace('\'', "''")))
+        .collect();
+    let sql = format!(
+        "SELECT coalesce(string_agg(name, ', '), '') FROM pg_settings WHERE pending_restart AND name IN ({})",
+        quoted.join(", ")
+    );
     server
         .execute(what, "SELECT pg_sleep(0.3)")
-        .and_then(|()| server.value(what, sql))
+        .and_then(|()| server.value(what, &sql))
         .map(Option::unwrap_or_default)
         .map_err(|e| e.to_string())
+}
+
+fn foreign_words(now: Option<&str>) -> String {
+    format!(
+        "someone else set it to {} since; --force puts it back all the same",
+        now.unwrap_or("(not set)")
+    )
 }
 
 fn describe(server: &ServerRef) -> String {

@@ -159,6 +159,8 @@ pub enum FileError {
 
 /// Limits on everything.
 const BLOCKS_MAX: u32 = 1000;
+/// Beyond this a number is no longer exact in the page's JavaScript.
+pub(crate) const SEED_MAX: u64 = (1 << 53) - 1;
 const STEPS_MAX: usize = 100;
 const SECONDS_MAX: f64 = 86_400.0;
 
@@ -189,6 +191,9 @@ impl ExperimentFile {
                 &["blocks"],
                 format!("blocks = {}: expected 1 to {BLOCKS_MAX}", file.blocks),
             );
+        }
+        if file.seed.is_some_and(|seed| seed > SEED_MAX) {
+            return at(&["seed"], format!("seed: expected at most {SEED_MAX}"));
         }
         if !(file.confidence > 0.5 && file.confidence < 1.0) {
             return at(

@@ -1,23 +1,25 @@
 //! Running an experiment: trial after trial, each stored when it ends, everything put back at the end.
 
 use crate::collect::collect_facts;
-use crate::file::{ExperimentFile, FileError, RestartPolicy};
+use crate::file::{ExperimentFile, FileError, RestartPolicy, SEED_MAX};
 use crate::measure::{Measurement, Probe, measure};
 use crate::plan::{Consent, Plan, PlanError, Treatment};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
-    Applied, ApplyError, Catalogue, Changer, JournalError, PutBack, Restart, Restorer, Setting, Target,
+    Applied, ApplyError, Catalogue, Changer, JournalError, Outcome, PutBack, Restart, Restorer, Setting,
+    Target,
 };
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pgdyno_load::{DataError, DataProgress, LoadPlan, Second, create_data, scale_of};
 use pgdyno_server::sandbox::State;
-use pgdyno_server::{Conninfo, Control, Lookup, Server, ServerError};
+use pgdyno_server::{Control, Lookup, Server, ServerError};
 use pgdyno_store::{
     DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus, Percentiles, PutBackRecord,
     SecondRecord, SettingRecord, Store, StoreError, TreatmentRecord, TrialRecord, TrialStatus,
     WorkloadRecord,
 };
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -87,6 +89,36 @@ pub enum LabError {
     /// The server can be read, but not experimented with.
     #[error("PostgreSQL {0} is too old for an experiment; 14 and later can be used")]
     TooOld(String),
+    /// Trouble twice.
+    #[error("{error}; and {knobs} could not be put back, so the journal is kept for `pgdyno restore`")]
+    NotPutBack {
+        /// Knobs that are still changed.
+        knobs: String,
+        /// The trouble that ended the experiment.
+        error: String,
+    },
+    /// Another server than the one the stored trials ran on.
+    #[error(
+        "experiment {id} ran on {was}, and this is {is}; trials of two servers cannot be compared as one"
+    )]
+    OtherTarget {
+        /// Number in the store.
+        id: i64,
+        /// The stored target.
+        was: String,
+        /// The one given now.
+        is: String,
+    },
+    /// Somebody's tables are in the way.
+    #[error(
+        "the server holds pgbench's tables at scale {there}, and the experiment wants {wanted}; pgdyno does not drop tables that it may not have made"
+    )]
+    OtherData {
+        /// Scale of what is there.
+        there: u32,
+        /// Scale of the file.
+        wanted: u32,
+    },
     /// Nothing is left to compare.
     #[error("no step can be tested here: {0}")]
     NothingToTest(String),
@@ -139,9 +171,8 @@ impl Lab<'_> {
         name_of_target: &str,
         repeat: Vec<String>,
     ) -> Result<Summary, LabError> {
-        let seed = file
-            .seed
-            .unwrap_or_else(|| now_unix_ms() ^ u64::from(std::process::id()).rotate_left(32));
+        let drawn = || (now_unix_ms() ^ u64::from(std::process::id()).rotate_left(32)) & SEED_MAX;
+        let seed = file.seed.unwrap_or_else(drawn);
         let mut plan = Plan::new(file, seed, self.catalogue, self.consent)?;
         let mut server = Server::connect(&target.conninfo)?;
         if server.version().major < VERSION_MIN {
@@ -166,8 +197,12 @@ impl Lab<'_> {
     }
 
     /// Goes on with an experiment that was interrupted or killed: what is stored is not run again.
-    pub fn resume(&mut self, id: i64, target: Target) -> Result<Summary, LabError> {
+    pub fn resume(&mut self, id: i64, target: Target, name_of_target: &str) -> Result<Summary, LabError> {
         let stored = self.store.experiment(id)?;
+        if stored.record.target != name_of_target {
+            let (was, is) = (stored.record.target, name_of_target.to_owned());
+            return Err(LabError::OtherTarget { id, was, is });
+        }
         let file = ExperimentFile::parse(
             &stored.record.file,
             Path::new("the stored experiment"),
@@ -183,8 +218,18 @@ impl Lab<'_> {
             .collect();
         plan.leave_out(&left_out);
         if stored.trials.len() >= plan.trials() as usize {
-            return Err(LabError::NothingToResume(id));
+            if stored.status == ExperimentStatus::Finished {
+                return Err(LabError::NothingToResume(id));
+            }
+            // Killed between its last trial and the end.
+            self.store.set_status(id, ExperimentStatus::Finished)?;
+            return Ok(Summary {
+                id,
+                status: ExperimentStatus::Finished,
+                put_back: Vec::new(),
+            });
         }
+        self.ensure_data(&plan, &target)?;
         self.store.set_status(id, ExperimentStatus::Running)?;
         let purpose = format!("resume {id}");
         let changer = Changer::begin(self.host, self.catalogue, target, self.journals, &purpose)?;
@@ -196,6 +241,7 @@ impl Lab<'_> {
             host: self.host,
             environment: self.environment,
             force: false,
+            conninfo: None,
         }
     }
 
@@ -242,7 +288,7 @@ impl Lab<'_> {
             let reasons: Vec<String> = left_out.into_iter().map(|(_, reason)| reason).collect();
             return Err(LabError::NothingToTest(reasons.join("; ")));
         }
-        self.ensure_data(plan, &changer.target().conninfo)?;
+        self.ensure_data(plan, changer.target())?;
         let sandbox = match &changer.target().control {
             Control::Sandbox(sandbox) => Some(&**sandbox),
             _ => None,
@@ -274,10 +320,13 @@ impl Lab<'_> {
         Ok(self.store.begin(&record)?)
     }
 
-    fn ensure_data(&mut self, plan: &Plan, conninfo: &Conninfo) -> Result<(), LabError> {
-        let wanted = plan.file.data.scale;
+    fn ensure_data(&mut self, plan: &Plan, target: &Target) -> Result<(), LabError> {
+        let (wanted, conninfo) = (plan.file.data.scale, &target.conninfo);
         match scale_of(conninfo.config()) {
             Ok(scale) if scale == wanted => return Ok(()),
+            Ok(there) if !matches!(target.control, Control::Sandbox(_)) => {
+                return Err(LabError::OtherData { there, wanted });
+            }
             Ok(_) | Err(DataError::Missing { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -319,22 +368,41 @@ impl Lab<'_> {
     }
 
     fn go_on(&mut self, id: i64, plan: &Plan, mut changer: Changer<'_>) -> Result<Summary, LabError> {
-        let outcome = self.trials(id, plan, &mut changer);
+        // Whatever happens in a trial, what it has changed is put back.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.trials(id, plan, &mut changer)));
         (self.on_event)(Event::PuttingBack);
         let put_back = changer.put_back(&self.restorer())?;
         let status = match outcome {
-            Ok(true) => ExperimentStatus::Finished,
-            Ok(false) | Err(_) => ExperimentStatus::Interrupted,
+            Ok(Ok(true)) => ExperimentStatus::Finished,
+            _ => ExperimentStatus::Interrupted,
         };
         let records: Vec<PutBackRecord> = put_back.iter().map(put_back_record).collect();
         let kept = self
             .store
             .set_put_back(id, &records)
             .and_then(|()| self.store.set_status(id, status));
-        // The first trouble is the one to tell.
-        outcome?;
-        kept?;
-        Ok(Summary { id, status, put_back })
+        match outcome {
+            Err(panic) => resume_unwind(panic),
+            Ok(Err(error)) => {
+                let not_back: Vec<&str> = put_back
+                    .iter()
+                    .filter(|l| l.outcome == Outcome::Failed)
+                    .map(|l| l.knob.as_str())
+                    .collect();
+                // The first trouble is the one to tell, but not alone if what was changed is still changed.
+                if not_back.is_empty() {
+                    return Err(error);
+                }
+                Err(LabError::NotPutBack {
+                    knobs: not_back.join(", "),
+                    error: error.to_string(),
+                })
+            }
+            Ok(Ok(_)) => {
+                kept?;
+                Ok(Summary { id, status, put_back })
+            }
+        }
     }
 
     /// Runs what is not stored yet. Tells whether all is done, or somebody asked to stop.
@@ -410,8 +478,11 @@ impl Lab<'_> {
             measure: Duration::from_secs_f64(plan.file.load.measure_s),
             seed: seed_of_trial(plan.seed, block, position),
         };
-        let checkpointed = Server::connect(&target.conninfo)
-            .and_then(|mut server| server.execute("a checkpoint before the load", "CHECKPOINT"));
+        let checkpointed = Server::connect(&target.conninfo).and_then(|mut server| {
+            // On a limited disk it takes as long as it takes.
+            server.execute("preparing the checkpoint", "SET statement_timeout = 0")?;
+            server.execute("a checkpoint before the load", "CHECKPOINT")
+        });
         if let Err(error) = checkpointed {
             return self.unless_stopped(failed(record, error.to_string()));
         }
@@ -626,10 +697,10 @@ fn seconds(measurement: &Measurement) -> Vec<SecondRecord> {
 
 fn put_back_record(line: &PutBack) -> PutBackRecord {
     let outcome = match line.outcome {
-        pgdyno_knobs::Outcome::Restored => "restored",
-        pgdyno_knobs::Outcome::Already => "already",
-        pgdyno_knobs::Outcome::Left => "left",
-        pgdyno_knobs::Outcome::Failed => "failed",
+        Outcome::Restored => "restored",
+        Outcome::Already => "already",
+        Outcome::Left => "left",
+        Outcome::Failed => "failed",
     };
     PutBackRecord {
         knob: line.knob.clone(),

@@ -116,7 +116,14 @@ impl Client {
         let mut outcome = None;
         loop {
             let read = match self.socket.read(buffer) {
-                Ok(0) => return Err(lost(&io::ErrorKind::UnexpectedEof.into())),
+                // The server's own last words say more than that it is gone.
+                Ok(0) => {
+                    let lost = lost(&io::ErrorKind::UnexpectedEof.into());
+                    return Err(Lost {
+                        code: self.error.unwrap_or(lost.code),
+                        ..lost
+                    });
+                }
                 Ok(n) => n,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(outcome),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,

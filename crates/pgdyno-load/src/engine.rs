@@ -230,39 +230,46 @@ impl LoadResult {
     }
 }
 
-/// Puts the threads' seconds together; a second is told once every thread has delivered it or has ended.
-fn collect(
-    receiver: &Receiver<(u32, Second)>,
-    plan: &LoadPlan,
-    on_second: &mut dyn FnMut(&Second),
-) -> Vec<Second> {
+/// What a thread tells while it runs: a second, or that no more will come.
+type Told = (u32, Option<Second>);
+
+/// Puts the threads' seconds together; a second is told once every thread has delivered it or has ended before it.
+fn collect(receiver: &Receiver<Told>, plan: &LoadPlan, on_second: &mut dyn FnMut(&Second)) -> Vec<Second> {
     let mut told = Vec::new();
-    let mut open: BTreeMap<u32, (u32, Second)> = BTreeMap::new();
-    for (_, second) in receiver {
-        let number = second.number;
-        match open.get_mut(&number) {
-            Some((delivered, sum)) => {
-                *delivered += 1;
-                sum.books.add(&second.books);
-                sum.clients += second.clients;
-                sum.length_s = sum.length_s.max(second.length_s);
-            }
-            None => {
-                open.insert(number, (1, second));
+    let mut open: BTreeMap<u32, Second> = BTreeMap::new();
+    let mut delivered = vec![0_u32; plan.threads as usize];
+    let mut ended = vec![false; plan.threads as usize];
+    for (thread, second) in receiver {
+        let thread = thread as usize;
+        match second {
+            None => ended[thread] = true,
+            Some(second) => {
+                delivered[thread] = second.number;
+                match open.get_mut(&second.number) {
+                    Some(sum) => {
+                        sum.books.add(&second.books);
+                        sum.clients += second.clients;
+                        sum.length_s = sum.length_s.max(second.length_s);
+                    }
+                    None => {
+                        open.insert(second.number, second);
+                    }
+                }
             }
         }
         while let Some(entry) = open.first_entry() {
-            if entry.get().0 < plan.threads {
+            let number = *entry.key();
+            if !delivered
+                .iter()
+                .zip(&ended)
+                .all(|(&last, &ended)| ended || last >= number)
+            {
                 break;
             }
-            let (_, second) = entry.remove();
+            let second = entry.remove();
             on_second(&second);
             told.push(second);
         }
-    }
-    for (_, (_, second)) in open {
-        on_second(&second);
-        told.push(second);
     }
     told
 }
@@ -291,7 +298,7 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     /// `Err(None)`: another thread failed and tells why.
-    fn run(&self, sender: &Sender<(u32, Second)>) -> Result<Part, Option<LoadError>> {
+    fn run(&self, sender: &Sender<Told>) -> Result<Part, Option<LoadError>> {
         let connected = self.connect();
         if connected.is_err() {
             self.abandoned.store(true, Ordering::SeqCst);
@@ -335,7 +342,7 @@ impl Worker<'_> {
 
 /// The event loop of one thread.
 struct Loop<'a> {
-    sender: &'a Sender<(u32, Second)>,
+    sender: &'a Sender<Told>,
     stop: &'a AtomicBool,
     thread: u32,
     queue: OwnedFd,
@@ -359,7 +366,7 @@ impl<'a> Loop<'a> {
         worker: &Worker<'a>,
         queue: OwnedFd,
         clients: Vec<Option<Client>>,
-        sender: &'a Sender<(u32, Second)>,
+        sender: &'a Sender<Told>,
     ) -> Loop<'a> {
         let warmup_ns = nanoseconds(worker.plan.warmup);
         let sessions = u32::try_from(clients.len()).unwrap_or(u32::MAX);
@@ -526,7 +533,7 @@ impl<'a> Loop<'a> {
             books: self.second_books.clone(),
             clients: self.alive,
         };
-        let _ = self.sender.send((self.thread, second));
+        let _ = self.sender.send((self.thread, Some(second)));
         self.second_books.clear();
         self.second += 1;
     }
@@ -540,6 +547,7 @@ impl<'a> Loop<'a> {
             #[expect(clippy::cast_precision_loss, reason = "less than a second")]
             self.deliver(rest_ns as f64 / 1e9);
         }
+        let _ = self.sender.send((self.thread, None));
         if let Some(before) = self.cpu_at_warmup_us {
             self.part.cpu_us = thread_cpu_us() - before;
         }

@@ -199,7 +199,8 @@ impl<'a> Analysis<'a> {
             method: format!(
                 "{against}, as a ratio of throughput within blocks, so that drift between blocks cancels. The spread is \
                  that between trials of the same treatment, pooled over all treatments; the intervals are Student's, \
-                 widened (Bonferroni) so that all {comparisons} steps and their totals hold together."
+                 widened (Bonferroni) so that all {comparisons} steps and their totals hold together. Those of the 95th percentile hold \
+                 together among themselves. Percentiles of a treatment are means over its trials."
             ),
         }
     }
@@ -395,12 +396,20 @@ fn answer(stored: &StoredExperiment, treatments: &[Treatment], headline: Option<
         })
         .collect();
     let steps = if steps.is_empty() {
-        "one block gives no intervals, so nothing is decided".to_owned()
+        "there are too few finished trials for an interval, so nothing is decided".to_owned()
     } else {
         steps.join("; ")
     };
     let with = match record.design.as_str() {
-        "cumulative" if number_of_best + 1 == treatments.len() => "all steps together".to_owned(),
+        "cumulative" if number_of_best + 1 == treatments.len() => {
+            let all = treatments.iter().all(|t| t.why_not.is_none());
+            if all {
+                "all steps together"
+            } else {
+                "all tested steps together"
+            }
+            .to_owned()
+        }
         "cumulative" if number_of_best > 1 => format!("the steps up to \u{201c}{}\u{201d}", best.title),
         _ => format!("\u{201c}{}\u{201d}", best.title),
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Where it is in a data directory.
@@ -35,10 +35,15 @@ pub fn replace(data_directory: &Path, content: &[u8]) -> io::Result<()> {
     let path = path_in(data_directory);
     let present = fs::metadata(&path)?;
     let temporary = data_directory.join("postgresql.auto.conf.pgdyno");
+    // The directory is another user's: nothing that lies there under this name is followed or kept.
+    match fs::remove_file(&temporary) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
     let mut file = fs::OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
+        .mode(0o600)
         .open(&temporary)?;
     file.write_all(content)?;
     fchown(&file, Some(present.uid()), Some(present.gid()))?;

@@ -3,7 +3,8 @@
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::server::Server;
 use crate::{Conninfo, counters::pause};
-use std::process::Command;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to answer after its owner's restart command.
@@ -86,13 +87,17 @@ fn run_restart(command: &str, conninfo: &Conninfo) -> Result<(), ControlError> {
         command: command.to_owned(),
         reason,
     };
-    let output = Command::new("sh")
+    // Its output is not read: a postmaster that it starts would keep the pipe open for ever. And a Ctrl-C is not for it.
+    let status = Command::new("sh")
         .args(["-c", command])
-        .output()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .status()
         .map_err(|e| failed(e.to_string()))?;
-    if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(format!("{}: {}", output.status, words.trim())));
+    if !status.success() {
+        return Err(failed(format!("{status}; run it by hand to see its words")));
     }
     let deadline = Instant::now() + COMMAND_LIMIT;
     loop {

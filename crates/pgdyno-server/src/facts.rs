@@ -70,13 +70,25 @@ pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
         facts.push(Fact::new::<String>(
             &guc.name,
             &format!("pg_settings, from {}{pending}", guc.source),
-            Ok(guc.shown),
+            Ok(if may_hold_a_secret(&guc.name) {
+                "(set, not shown)".to_owned()
+            } else {
+                guc.shown
+            }),
         ));
     }
     Ok(ServerFacts {
         facts,
         data_directory,
     })
+}
+
+/// Connection strings and commands, in which people put passwords.
+fn may_hold_a_secret(name: &str) -> bool {
+    name.ends_with("conninfo")
+        || name.ends_with("_command")
+        || name.contains("password")
+        || name.contains("passphrase")
 }
 
 fn asked_fact(server: &mut Server, name: &str, sql: &str, source: &str) -> Fact {

@@ -4,7 +4,7 @@ use anyhow::{Context as _, anyhow};
 use pgdyno_host::LocalHost;
 use pgdyno_knobs::Catalogue;
 use pgdyno_server::User;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -95,10 +95,10 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A flag that Ctrl-C and SIGTERM set, so that a command ends in order.
+/// A flag that Ctrl-C, SIGTERM and the loss of the terminal set, so that a command ends in order.
 pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("signals cannot be caught")?;
     }
     Ok(stop)

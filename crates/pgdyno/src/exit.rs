@@ -118,9 +118,9 @@ pub(crate) fn print(error: &anyhow::Error) {
             text.push_str(&words);
         }
     }
-    eprintln!("error: {text}");
+    tell!("error: {text}");
     if let Some(hint) = error.chain().map(inner).find_map(hint_of) {
-        eprintln!("hint: {hint}");
+        tell!("hint: {hint}");
     }
 }
 

@@ -32,7 +32,9 @@ pub(crate) struct DataBar(ProgressBar);
 impl DataBar {
     pub(crate) fn new() -> DataBar {
         let bar = ProgressBar::no_length();
-        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {per_sec} {eta} left") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} rows, {eta} left")
+        {
             bar.set_style(style);
         }
         DataBar(bar)
@@ -150,7 +152,7 @@ impl Experiment {
     }
 
     fn line(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| tell!("{text}"));
     }
 
     fn draw(&self, what: &str) {

@@ -32,7 +32,7 @@ pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> anyh
         command,
         PATIENCE,
         &mut |holder| {
-            eprintln!("waiting for the sandbox \"{name}\", which is in use by {holder}");
+            tell!("waiting for the sandbox \"{name}\", which is in use by {holder}");
         },
     )?)
 }

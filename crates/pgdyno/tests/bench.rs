@@ -219,3 +219,33 @@ fn passwords_are_used_and_never_shown() {
         .expect("pgdyno runs");
     said(by_file).fine();
 }
+
+/// A server that is none: whatever it sends, there is one clear line and no hang.
+#[test]
+fn what_is_no_postgresql_is_said_to_be_that() {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    let home = Home::new();
+    let answers: [&[u8]; 4] = [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"R\x7f\xff\xff\xff",
+        b"R\0\0\0\x08\0\0\0\x63",
+        b"",
+    ];
+    for answer in answers {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let server = std::thread::spawn(move || {
+            // The first connection asks; a second one is not made.
+            if let Ok((mut stream, _)) = listener.accept() {
+                let mut request = [0; 512];
+                let _ = stream.read(&mut request);
+                let _ = stream.write_all(answer);
+            }
+        });
+        let target = format!("host=127.0.0.1 port={port} user=x password=y connect_timeout=5");
+        home.run(&["bench", &target])
+            .fails(1, &["error:", &format!("127.0.0.1:{port}")]);
+        server.join().expect("a thread");
+    }
+}

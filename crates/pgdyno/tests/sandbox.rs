@@ -246,3 +246,35 @@ fn limits_hold_in_the_kernel() {
     home.run(&["sandbox", "destroy", "limited"]).fine();
     assert!(!v1.exists() && !v2.exists());
 }
+
+/// What was fetched once needs no network again; without either, the way out is told.
+#[test]
+fn without_a_network_the_cache_serves() {
+    let home = Home::new();
+    let without_network = |home: &Home, name: &str| {
+        let script = "ip link set lo up && exec \"$0\" sandbox create \"$1\"";
+        let output = Command::new("unshare")
+            .args(["--net", "sh", "-c", script, env!("CARGO_BIN_EXE_pgdyno"), name])
+            .env("PGDYNO_HOME", home.path.path())
+            .output()
+            .expect("unshare runs");
+        said(output)
+    };
+    // Fetched now, if no other test has done so before.
+    home.run(&["sandbox", "create", "first"]).fine();
+    // Not unpacked any more, but in the cache.
+    fs::remove_file(home.file("state/postgresql")).expect("a link");
+    without_network(&home, "second").fine();
+    let empty = Home::new();
+    fs::remove_file(empty.file("state/postgresql")).expect("a link");
+    fs::remove_file(empty.file("cache")).expect("a link");
+    without_network(&empty, "third").fails(1, &["PostgreSQL 18 could not be fetched", "--pg-bin"]);
+    assert!(
+        empty
+            .run(&["sandbox", "list", "--json"])
+            .fine()
+            .json()
+            .as_array()
+            .is_some_and(Vec::is_empty)
+    );
+}

@@ -85,6 +85,15 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     for place in places.into_iter().flatten() {
         make_private(place, &record)?;
     }
+    // As the kernel resolves them: the mark stands beside the directory itself, not beside a link to it, and the
+    // postmaster's working directory is its data directory.
+    for place in [Some(&mut record.data), record.wal.as_mut()]
+        .into_iter()
+        .flatten()
+    {
+        *place = fs::canonicalize(&*place).map_err(SandboxError::io(place, "read"))?;
+    }
+    record.write(&directory)?;
     for place in [Some(&record.data), record.wal.as_ref()].into_iter().flatten() {
         if !place.starts_with(&directory) {
             let mark = mark_of(place);
@@ -94,8 +103,7 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     let log = directory.join("log");
     fs::File::create(&log).map_err(SandboxError::io(&log, "made"))?;
     give(&log, &record)?;
-    // The postmaster's working directory is its data directory as the kernel resolves it.
-    record.data = fs::canonicalize(&record.data).map_err(SandboxError::io(&record.data, "read"))?;
+
     initdb(&directory, &record)?;
     configure(&directory, &record, &plan.settings)?;
     record.ready = true;

@@ -194,7 +194,8 @@ impl Sandbox {
     /// A process id can have been given to somebody else since: the working directory tells.
     fn is_postmaster(&self, pid: u32) -> bool {
         pgdyno_host::is_alive(&LocalHost::new(), pid)
-            && fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.record.data)
+            && fs::canonicalize(&self.record.data)
+                .is_ok_and(|data| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == data))
     }
 
     /// How to connect: over its socket, as its superuser, to the database postgres.
@@ -244,6 +245,11 @@ impl Sandbox {
         }
     }
 
+    /// Whether its server lives, whatever its record says.
+    pub(crate) fn has_postmaster(&self) -> bool {
+        self.recorded_pid().is_some_and(|pid| self.is_postmaster(pid))
+    }
+
     fn recorded_pid(&self) -> Option<u32> {
         let text = fs::read_to_string(self.record.data.join("postmaster.pid")).ok()?;
         text.lines().next()?.trim().parse().ok()
@@ -283,7 +289,8 @@ impl Sandbox {
 
     /// Stops it and removes everything it consists of.
     pub fn destroy(self) -> Result<(), SandboxError> {
-        if let State::Running(_) = self.state() {
+        // Whatever its record says: an interrupted creation can have started its server.
+        if self.has_postmaster() {
             process::stop(&self, "immediate")?;
         }
         if !self.record.limits.is_none() {
@@ -313,8 +320,11 @@ pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
 
 fn remove_tree(path: &Path) -> Result<(), SandboxError> {
     match fs::remove_dir_all(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(SandboxError::io(path, "removed")(e)),
-        _ => Ok(()),
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        // A mount point stays, empty.
+        Err(e) if e.kind() == io::ErrorKind::ResourceBusy => Ok(()),
+        Err(e) => Err(SandboxError::io(path, "removed")(e)),
     }
 }
 

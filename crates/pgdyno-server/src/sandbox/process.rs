@@ -113,7 +113,7 @@ pub(crate) fn start(sandbox: &Sandbox, entrances: &[File]) -> Result<(), Sandbox
 pub(crate) fn stop(sandbox: &Sandbox, mode: &str) -> Result<(), SandboxError> {
     match pg_ctl(sandbox, &[], &["--mode", mode, "stop"]) {
         // It may have gone by itself in between.
-        Err(_) if !matches!(sandbox.state(), State::Running(_)) => Ok(()),
+        Err(_) if !sandbox.has_postmaster() => Ok(()),
         other => other.map(|_| ()),
     }
 }

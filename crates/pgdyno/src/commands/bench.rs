@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     let stop = stop_flag()?;
     let mut on_second = |second: &Second| {
         if !args.quiet {
-            eprintln!("{}", line(second));
+            tell!("{}", line(second));
         }
     };
     let measurement = measure(&conninfo, &plan, &probe, &stop, &mut on_second)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         .map(|server| server.version().to_string())
         .ok();
     if args.json {
-        println!(
+        put!(
             "{}",
             serde_json::to_string_pretty(&as_json(&plan, &measurement, version.as_deref()))?
         );
@@ -123,7 +123,7 @@ fn as_json(plan: &LoadPlan, measurement: &Measurement, version: Option<&str>) ->
 fn print(plan: &LoadPlan, measurement: &Measurement, version: Option<&str>) {
     let load = &measurement.load;
     let books = &load.measured;
-    println!(
+    put!(
         "{}: {} clients, {} thread{}, closed loop, prepared, {} engine, PostgreSQL {}",
         plan.workload,
         plan.clients,
@@ -132,19 +132,22 @@ fn print(plan: &LoadPlan, measurement: &Measurement, version: Option<&str>) {
         load.engine,
         version.unwrap_or("unknown")
     );
-    println!(
+    put!(
         "measured {:.1} s after {:.1} s of warm-up{}",
         load.measured_s,
         plan.warmup.as_secs_f64(),
         if load.stopped_early { ", stopped early" } else { "" }
     );
-    println!("TPS            {:.1}", load.tps());
-    println!(
+    put!("TPS            {:.1}", load.tps());
+    put!(
         "transactions   {} = {} committed + {} failed + {} skipped",
-        books.all, books.committed, books.failed, books.skipped
+        books.all,
+        books.committed,
+        books.failed,
+        books.skipped
     );
     for error in books.errors() {
-        println!("  SQLSTATE {}: {}", error.sqlstate, error.count);
+        put!("  SQLSTATE {}: {}", error.sqlstate, error.count);
     }
     let times: Vec<String> = PERCENTILES
         .iter()
@@ -157,27 +160,27 @@ fn print(plan: &LoadPlan, measurement: &Measurement, version: Option<&str>) {
             Some(format!("{name} {:.3}", books.percentile_ms(p)?))
         })
         .collect();
-    println!("response ms    {}", times.join("  "));
+    put!("response ms    {}", times.join("  "));
     let us = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |us| format!("{us:.1} us"));
-    println!(
+    put!(
         "CPU per tx     client {}, server {}",
         us(load.client_cpu_us_per_tx()),
         us(measurement.server_cpu_us_per_tx)
     );
     if let Some(wal) = measurement.wal_bytes_per_tx {
-        println!("WAL per tx     {wal:.0} bytes");
+        put!("WAL per tx     {wal:.0} bytes");
     }
     if let Some(steadiness) = measurement.steadiness.filter(|s| !s.settled) {
-        println!(
+        put!(
             "not steady     throughput drifted by {:+.0} %",
             steadiness.drift_ratio * 100.0
         );
     }
     for disturbance in &measurement.disturbances {
-        println!("disturbed      {disturbance}");
+        put!("disturbed      {disturbance}");
     }
     match measurement.cross_check {
-        Some(check) => println!(
+        Some(check) => put!(
             "cross-check    clients saw {} commits in all, pg_stat_database counts {}: {} (allowed difference {})",
             check.client,
             check.server,
@@ -188,6 +191,6 @@ fn print(plan: &LoadPlan, measurement: &Measurement, version: Option<&str>) {
             },
             check.allowed_difference
         ),
-        None => println!("cross-check    the server could not be asked"),
+        None => put!("cross-check    the server could not be asked"),
     }
 }

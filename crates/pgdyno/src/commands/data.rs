@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8>
             });
             bar.done();
             created?;
-            eprintln!("{conninfo} holds data of scale {scale}");
+            tell!("{conninfo} holds data of scale {scale}");
         }
         DataCommand::Drop { target } => {
             let (conninfo, _) = target::conninfo(context, &target)?;

@@ -39,20 +39,20 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
     let mut store = Store::open(&context.store_path(args.store.as_deref()))?;
     experiment::restore_before(context)?;
     if context.sandboxes().join(NAME).exists() {
-        eprintln!("removing the private server of an earlier demo");
+        tell!("removing the private server of an earlier demo");
         sandbox::destroy(context, NAME)?;
     }
     if root {
-        eprintln!(
+        tell!(
             "making a private PostgreSQL with the limits of a small cloud machine: 1 GB, 3,000 IOPS, 125 MB/s"
         );
     } else {
-        eprintln!(
+        tell!(
             "making a private PostgreSQL; without root it wears no limits, and the kernel's knobs are left out"
         );
     }
     let sandbox = sandbox::create(context, &create_args(args, root))?;
-    eprintln!("PostgreSQL {} runs; creating data", sandbox.record().version);
+    tell!("PostgreSQL {} runs; creating data", sandbox.record().version);
     let held = target::of_sandbox(context, NAME, "demo")?;
     let repeat = vec!["pgdyno demo".to_owned()];
     let summary = experiment::start(
@@ -72,9 +72,9 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
     let finished = matches!(ended, Ok(exit::FINE));
     if finished && !args.keep {
         sandbox::destroy(context, NAME)?;
-        eprintln!("the private server is removed; --keep would have kept it");
+        tell!("the private server is removed; --keep would have kept it");
     } else {
-        eprintln!("the private server is kept: sandbox:{NAME}; `pgdyno sandbox destroy {NAME}` removes it");
+        tell!("the private server is kept: sandbox:{NAME}; `pgdyno sandbox destroy {NAME}` removes it");
     }
     ended
 }

@@ -59,7 +59,9 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
     restore_before(context)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
     restore_before(context)?;
-    let summary = with_lab(context, &mut store, &consent, |lab| lab.resume(id, held.target))?;
+    let summary = with_lab(context, &mut store, &consent, |lab| {
+        lab.resume(id, held.target, &held.name)
+    })?;
     finish(context, &store, &summary, args.report.as_deref(), args.store.json)
 }
 
@@ -78,6 +80,8 @@ pub(crate) fn start(
     consent: &Consent,
     begin: Begin<'_>,
 ) -> anyhow::Result<Summary> {
+    // While this waited for the target, another command may have been killed on it.
+    restore_before(context)?;
     with_lab(context, store, consent, |lab| {
         lab.run(
             begin.file,
@@ -123,13 +127,15 @@ pub(crate) fn restore_before(context: &Context) -> anyhow::Result<()> {
         host: &context.host,
         environment: &variable,
         force: false,
+        conninfo: None,
     };
-    for journal in stale_journals(&context.journals())? {
+    // The newest first: what was changed last is undone first.
+    for journal in stale_journals(&context.journals())?.into_iter().rev() {
         match restorer.restore_file(&journal) {
             Ok(lines) if lines.is_empty() => {}
             Ok(lines) => {
-                eprintln!("an earlier command was killed; first what it had changed is put back:");
-                eprintln!("{}", show::put_back(&lines));
+                tell!("an earlier command was killed; first what it had changed is put back:");
+                tell!("{}", show::put_back(&lines));
                 commands::restore::check(&lines)?;
             }
             // Another experiment on another target.
@@ -150,18 +156,22 @@ pub(crate) fn finish(
 ) -> anyhow::Result<u8> {
     let report = commands::report::build(store, summary.id)?;
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        put!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print(&report);
     }
     if let Some(path) = report_file {
         commands::report::write_html(&report, path)?;
-        eprintln!("report: {}", absolute(path).display());
+        tell!("report: {}", absolute(path).display());
     }
     if !summary.put_back.is_empty() {
-        eprintln!("\nput back:\n{}", show::put_back(&summary.put_back));
+        tell!("\nput back:\n{}", show::put_back(&summary.put_back));
     }
     commands::restore::check(&summary.put_back)?;
+    let none_finished = report.treatments.iter().all(|t| t.trials_finished == 0);
+    if none_finished && summary.status == ExperimentStatus::Finished {
+        anyhow::bail!("not one trial finished; the report tells why");
+    }
     if summary.status != ExperimentStatus::Finished {
         let id = summary.id;
         let store = context.store_path(None) == store.path();
@@ -170,30 +180,30 @@ pub(crate) fn finish(
         } else {
             " --store ...".to_owned()
         };
-        eprintln!("stopped; what is finished is kept. `pgdyno resume {id}{named}` goes on");
+        tell!("stopped; what is finished is kept. `pgdyno resume {id}{named}` goes on");
         return Ok(exit::FAILED);
     }
     Ok(exit::FINE)
 }
 
 fn print(report: &Report) {
-    println!("{}\n", report.experiment.question);
-    println!("{}\n", show::verdicts(report));
+    put!("{}\n", report.experiment.question);
+    put!("{}\n", show::verdicts(report));
     for treatment in report.treatments.iter().filter(|t| t.why_not.is_some()) {
-        println!(
+        put!(
             "not tested: {}: {}",
             treatment.title,
             treatment.why_not.as_deref().unwrap_or_default()
         );
     }
     if let Some(floor) = report.decision.noise_floor {
-        println!(
+        put!(
             "noise floor {:.1} % between trials of one treatment; intervals hold together at {:.0} %",
             floor * 100.0,
             report.decision.confidence * 100.0
         );
     }
-    println!("{}", report.experiment.answer);
+    put!("{}", report.experiment.answer);
 }
 
 pub(crate) fn absolute(path: &Path) -> PathBuf {

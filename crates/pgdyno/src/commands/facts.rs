@@ -16,11 +16,11 @@ pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
     let host: Option<&dyn HostAccess> = if local { Some(&context.host) } else { None };
     let facts = collect_facts(host, &mut server, sandbox.as_ref())?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&facts)?);
+        put!("{}", serde_json::to_string_pretty(&facts)?);
         return Ok(exit::FINE);
     }
     if !local {
-        eprintln!(
+        tell!(
             "{} is reached over the network: facts of its host are not known",
             conninfo.place()
         );
@@ -35,6 +35,6 @@ pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
             vec![fact.group, fact.name, value]
         })
         .collect();
-    println!("{}", show::table(&["of", "fact", "value"], &[], rows));
+    put!("{}", show::table(&["of", "fact", "value"], &[], rows));
     Ok(exit::FINE)
 }

@@ -55,9 +55,9 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
         Some(path) => {
             std::fs::write(&path, text)
                 .with_context(|| format!("{} could not be written", path.display()))?;
-            eprintln!("report: {}", absolute(&path).display());
+            tell!("report: {}", absolute(&path).display());
         }
-        None => print!("{text}"),
+        None => put!("{}", text.trim_end()),
     }
     Ok(exit::FINE)
 }
@@ -82,11 +82,11 @@ pub(crate) fn list(context: &Context, args: &StoreArgs) -> anyhow::Result<u8> {
                 })
             })
             .collect();
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        put!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(exit::FINE);
     }
     if all.is_empty() {
-        eprintln!(
+        tell!(
             "no experiments in {}; `pgdyno demo` makes one",
             store.path().display()
         );
@@ -116,7 +116,7 @@ pub(crate) fn list(context: &Context, args: &StoreArgs) -> anyhow::Result<u8> {
             ]
         })
         .collect();
-    println!(
+    put!(
         "{}",
         show::table(
             &["id", "started", "name", "target", "status", "trials"],

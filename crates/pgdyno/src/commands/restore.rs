@@ -10,6 +10,7 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
         host: &context.host,
         environment: &variable,
         force: args.force,
+        conninfo: None,
     };
     let mut all = Vec::new();
     let mut held = Vec::new();
@@ -22,11 +23,11 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
         }
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        put!("{}", serde_json::to_string_pretty(&all)?);
     } else if !all.is_empty() {
-        println!("{}", show::put_back(&all));
+        put!("{}", show::put_back(&all));
     } else if held.is_empty() {
-        eprintln!("nothing to put back");
+        tell!("nothing to put back");
     }
     check(&all)?;
     if let Some(error) = held.pop() {

@@ -14,16 +14,16 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> anyhow::Result<
     match command {
         SandboxCommand::Create(args) => {
             let sandbox = create(context, &args)?;
-            println!("{}", how_to_connect(&sandbox));
+            put!("{}", how_to_connect(&sandbox));
         }
         SandboxCommand::Start { name } => {
             let _guard = lock_sandbox(context, &name, "sandbox start")?;
             let sandbox = Sandbox::open(&root, &name)?;
             if sandbox.state() == State::Crashed {
-                eprintln!("the sandbox \"{name}\" had crashed; it recovers now");
+                tell!("the sandbox \"{name}\" had crashed; it recovers now");
             }
             sandbox.start()?;
-            println!("{}", how_to_connect(&sandbox));
+            put!("{}", how_to_connect(&sandbox));
         }
         SandboxCommand::Stop { name } => {
             let _guard = lock_sandbox(context, &name, "sandbox stop")?;
@@ -60,7 +60,7 @@ pub(crate) fn create(context: &Context, args: &CreateArgs) -> anyhow::Result<San
     };
     let sandbox = sandbox::create(&context.sandboxes(), &plan)?;
     for gap in &sandbox.record().unlimited {
-        eprintln!("not limited: {}: {}", gap.limit, gap.why);
+        tell!("not limited: {}: {}", gap.limit, gap.why);
     }
     Ok(sandbox)
 }
@@ -122,11 +122,11 @@ fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
         });
     }
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&found)?);
+        put!("{}", serde_json::to_string_pretty(&found)?);
         return Ok(());
     }
     if found.is_empty() {
-        eprintln!("no sandboxes; `pgdyno sandbox create` makes one");
+        tell!("no sandboxes; `pgdyno sandbox create` makes one");
         return Ok(());
     }
     let text = |value: &serde_json::Value| match value {
@@ -149,7 +149,7 @@ fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
             ]
         })
         .collect();
-    println!(
+    put!(
         "{}",
         show::table(&["name", "state", "version", "port", "size"], &[3, 4], rows)
     );
