@@ -345,13 +345,17 @@ impl Group {
         }
     }
 
-    /// The last value that was set; going back to none in between is none of interest.
+    /// The last value that was set: going back to the one from before, in between trials, is none of interest.
     fn last_write(&self, knob: &str) -> Option<String> {
-        self.writes
-            .iter()
-            .rev()
-            .find(|(name, _)| name == knob)
-            .and_then(|(_, value)| value.clone())
+        let from_before = |value: &String| match &self.first {
+            Captured::Files(values) => values.iter().flatten().any(|first| first == value),
+            Captured::AutoConf(text) => autoconf::parse(text).get(knob) == Some(value),
+            Captured::Parameter(first) => first.as_ref() == Some(value),
+        };
+        let written = self.writes.iter().rev().filter(|(name, _)| name == knob);
+        written
+            .filter_map(|(_, value)| value.clone())
+            .find(|value| !from_before(value))
     }
 
     /// A state that the journal knows, or one that a write that was cut short can have made.
