@@ -227,6 +227,19 @@ impl Cell {
     }
 }
 
+/// A state in a few words, for people.
+pub(crate) fn shown(captured: &Captured) -> String {
+    match captured {
+        Captured::Files(values) => values
+            .iter()
+            .map(|value| value.as_deref().unwrap_or("-"))
+            .collect::<Vec<_>>()
+            .join(" / "),
+        Captured::AutoConf(_) => "the file from before".into(),
+        Captured::Parameter(value) => value.clone().unwrap_or_else(|| "(not set)".into()),
+    }
+}
+
 /// A parameter's value in postgresql.auto.conf, asked of the server.
 pub(crate) fn in_auto_conf(server: &mut Server, name: &str) -> Result<Option<String>, ServerError> {
     let sql = format!(

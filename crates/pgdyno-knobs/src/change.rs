@@ -1,10 +1,13 @@
 //! Applying settings: read, journal, write, read back, verify.
 
-use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Kind, Knob, Setting};
-use crate::cell::{Captured, Cell, CellError, KernelFile, ServerRef, in_auto_conf, read_value};
+mod kernel;
+
+use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Kind, Setting};
+use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf, read_value};
 use crate::gucvalue;
 use crate::journal::{Entry, Journal, JournalError, Purpose};
 use crate::restore::{PutBack, Restorer};
+use kernel::KernelChange;
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{
     Conninfo, Control, ControlError, Guc, Server, ServerError, alter_system_reset, alter_system_set,
@@ -31,6 +34,8 @@ pub struct Target {
     pub control: Control,
     /// How the journal names it.
     pub reference: ServerRef,
+    /// Whether the server ran before anybody started it for the experiment; what was stopped is stopped again.
+    pub was_running: bool,
     /// The data directory, where its files can be reached from here.
     pub data: Option<PathBuf>,
     /// The disk that holds it, a name in /sys/block.
@@ -85,6 +90,16 @@ pub enum ApplyError {
         "it needs a restart, and if the server did not start with it, its file could not be mended from here"
     )]
     NoWayBack,
+    /// Somebody else turns the same knobs: what is measured then is nobody's treatment.
+    #[error("someone else has changed {place} since: it is {found}, and was left as {left}")]
+    Foreign {
+        /// The kernel file.
+        place: String,
+        /// As it is now.
+        found: String,
+        /// As the last write of this process left it.
+        left: String,
+    },
     /// What was not named did not go back to what it was.
     #[error("{place} did not go back to what it was before")]
     NotBack {
@@ -102,12 +117,8 @@ impl From<HostError> for ApplyError {
     }
 }
 
-/// Pages beyond the server's need: its own share of the pool is rounded up in several places.
-const POOL_HEADROOM: f64 = 1.02;
 /// The version since which a server tells how many huge pages it would need.
 const POOL_SIZE_TOLD_SINCE: u32 = 15;
-/// Attempts to fill a pool, compacting memory in between.
-const POOL_ATTEMPTS: u32 = 3;
 
 /// A server that crashed comes back by itself within this time, or not at all.
 const COMES_BACK: Duration = Duration::from_secs(60);
@@ -119,12 +130,20 @@ pub struct Changer<'a> {
     catalogue: &'a Catalogue,
     target: Target,
     journal: Journal,
-    /// Kernel cells that were touched, in order, with their first state.
-    cells: Vec<(Cell, Captured)>,
+    /// Kernel cells that were touched, in order.
+    cells: Vec<Touched>,
     /// Server parameters that were touched: value before the first change, and now, in postgresql.auto.conf.
     parameters: BTreeMap<String, Parameter>,
     /// Pages that were last asked for.
     pool_asked: Option<u64>,
+}
+
+/// A kernel cell that was touched.
+struct Touched {
+    cell: Cell,
+    first: Captured,
+    /// As the last write left it; `None` where that was cut short.
+    last: Option<Captured>,
 }
 
 #[derive(Debug, Clone)]
@@ -143,12 +162,9 @@ impl<'a> Changer<'a> {
         purpose: &str,
     ) -> Result<Changer<'a>, ApplyError> {
         let boot_id = pgdyno_host::boot_id(host)?;
-        let running = Server::connect(&target.conninfo).is_ok();
         let reference = Some(target.reference.clone());
-        let journal = Journal::begin(
-            journals,
-            Purpose::now(boot_id, purpose.to_owned(), reference, running),
-        )?;
+        let purpose = Purpose::now(boot_id, purpose.to_owned(), reference, target.was_running);
+        let journal = Journal::begin(journals, purpose)?;
         Ok(Changer {
             host,
             catalogue,
@@ -223,6 +239,7 @@ impl<'a> Changer<'a> {
         for setting in settings {
             self.catalogue.check(setting)?;
         }
+        self.check_foreign()?;
         self.ensure_running()?;
         let mut needs_restart = restart == Restart::Always && self.target.control.can_restart();
         needs_restart |= self.change_parameters(settings)?;
@@ -254,42 +271,6 @@ impl<'a> Changer<'a> {
             ..*restorer
         };
         restorer.restore(self.journal)
-    }
-
-    /// What an earlier treatment touched and this one does not name must be as before.
-    fn check_unnamed(&self, settings: &[Setting]) -> Result<(), ApplyError> {
-        let mut named = BTreeMap::new();
-        for setting in settings {
-            if let Some(path) = self
-                .catalogue
-                .get(&setting.knob)?
-                .path(self.target.disk.as_deref())?
-            {
-                named.insert(path, setting.value.clone());
-            }
-        }
-        for (cell, captured) in &self.cells {
-            let now = cell.capture(self.host)?;
-            let (Cell::Files { files, counterparts }, Captured::Files(first), Captured::Files(now)) =
-                (cell, captured, now)
-            else {
-                continue;
-            };
-            if *counterparts && files.iter().any(|file| named.contains_key(&file.path)) {
-                continue;
-            }
-            if lead_differs(files, captured, *counterparts, |path| named.get(path).cloned()) {
-                continue;
-            }
-            for ((file, first), now) in files.iter().zip(first).zip(&now) {
-                if first != now && !named.contains_key(&file.path) {
-                    return Err(ApplyError::NotBack {
-                        place: file.path.clone(),
-                    });
-                }
-            }
-        }
-        Ok(())
     }
 
     /// A server that went away since the last time is started, or waited for where only its owner can do that.
@@ -399,6 +380,7 @@ impl<'a> Changer<'a> {
                 _ => cell.capture(this.host)?,
             })
         })
+        .map(drop)
     }
 
     /// The one function through which anything is changed: the old state is on disk before `write` is called.
@@ -409,7 +391,7 @@ impl<'a> Changer<'a> {
         before: Captured,
         writing: Option<&str>,
         write: impl FnOnce(&mut Self) -> Result<Captured, ApplyError>,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<Captured, ApplyError> {
         self.journal.append(&Entry::Intent {
             knob: knob.to_owned(),
             cell: cell.clone(),
@@ -417,172 +399,8 @@ impl<'a> Changer<'a> {
             writing: writing.map(str::to_owned),
         })?;
         let after = write(self)?;
-        Ok(self.journal.append(&Entry::Done { after })?)
-    }
-
-    /// Which kernel files are to be written: what is no longer named goes back first, then what is named.
-    fn kernel_changes(&self, settings: &[Setting]) -> Result<Vec<KernelChange>, ApplyError> {
-        let mut named = Vec::new();
-        for setting in settings {
-            let knob = self.catalogue.get(&setting.knob)?;
-            if let Some(path) = knob.path(self.target.disk.as_deref())? {
-                let cell = Cell::of_kernel_knob(self.catalogue, knob, self.target.disk.as_deref())?;
-                named.push(KernelChange {
-                    knob: knob.clone(),
-                    cell,
-                    path,
-                    value: setting.value.clone(),
-                });
-            }
-        }
-        // Within a cell, the file that sets the others anew is written first.
-        named.sort_by_key(KernelChange::place_in_cell);
-        let mut changes: Vec<KernelChange> = Vec::new();
-        let is_named = |path: &str| named.iter().any(|change| change.path == path);
-        for (cell, first) in &self.cells {
-            let Cell::Files { files, counterparts } = cell else {
-                continue;
-            };
-            // Of counterparts, setting one unsets the other: there is nothing to bring back beside it.
-            if *counterparts && files.iter().any(|file| is_named(&file.path))
-                || cell.capture(self.host)? == *first
-            {
-                continue;
-            }
-            let left_to_kernel = lead_differs(files, first, *counterparts, |path| {
-                named
-                    .iter()
-                    .find(|change| change.path == path)
-                    .map(|change| change.value.clone())
-            });
-            for (path, value) in cell.writes_back(first) {
-                if is_named(&path) || left_to_kernel {
-                    continue;
-                }
-                let knob = self.knob_of(&path).unwrap_or_else(|| self.knob_of_cell(cell));
-                let change = KernelChange {
-                    knob,
-                    cell: cell.clone(),
-                    path,
-                    value,
-                };
-                if *counterparts || self.is_to_be_written(&change, &changes)? {
-                    changes.push(change);
-                }
-            }
-        }
-        for change in named {
-            if self.is_to_be_written(&change, &changes)? {
-                changes.push(change);
-            }
-        }
-        Ok(changes)
-    }
-
-    /// A pool's size is only known once the server is stopped; and a file is set anew by what stands first in its cell.
-    fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
-        let set_anew = before
-            .iter()
-            .any(|other| other.cell == change.cell && other.place_in_cell() == 0);
-        let now = read_value(self.host, &self.file(change))?;
-        Ok(change.knob.kind == Kind::HugepagePool || set_anew || now != change.value)
-    }
-
-    fn knob_of(&self, path: &str) -> Option<Knob> {
-        self.catalogue
-            .iter()
-            .find(|knob| knob.path(self.target.disk.as_deref()).ok().flatten().as_deref() == Some(path))
-            .cloned()
-    }
-
-    /// A companion file is in the catalogue under its cell's first file at least.
-    fn knob_of_cell(&self, cell: &Cell) -> Knob {
-        self.knob_of(&cell.place())
-            .unwrap_or_else(|| unreachable!("cells are made of knobs of the catalogue"))
-    }
-
-    fn file(&self, change: &KernelChange) -> KernelFile {
-        match &change.cell {
-            Cell::Files { files, .. } => files.iter().find(|file| file.path == change.path).cloned(),
-            _ => None,
-        }
-        .unwrap_or(KernelFile {
-            path: change.path.clone(),
-            form: crate::cell::Form::Plain,
-        })
-    }
-
-    fn change_kernel(&mut self, change: &KernelChange) -> Result<(), ApplyError> {
-        let is_pool = change.knob.kind == Kind::HugepagePool;
-        let before = change.cell.capture(self.host)?;
-        let value = if change.value == AUTO {
-            let there = pool_of(self.first_of(&change.cell).unwrap_or(&before));
-            self.pool_size()?.max(there).to_string()
-        } else {
-            change.value.clone()
-        };
-        if self.first_of(&change.cell).is_none() {
-            self.cells.push((change.cell.clone(), before.clone()));
-        }
-        if is_pool {
-            self.pool_asked = value.parse().ok();
-        }
-        let file = self.file(change);
-        self.change(&change.knob.id, &change.cell, before, Some(&value), |this| {
-            this.host.write_raw(&change.path, &value)?;
-            for _ in 1..POOL_ATTEMPTS {
-                if !is_pool || read_value(this.host, &file)? == value {
-                    break;
-                }
-                // An action, not a state: there is nothing to put back.
-                let _ = this.host.write_raw("/proc/sys/vm/compact_memory", "1");
-                this.host.write_raw(&change.path, &value)?;
-            }
-            Ok(change.cell.capture(this.host)?)
-        })
-    }
-
-    fn first_of(&self, cell: &Cell) -> Option<&Captured> {
-        self.cells
-            .iter()
-            .find(|(known, _)| known == cell)
-            .map(|(_, first)| first)
-    }
-
-    /// Pages that the stopped server will need beside what others use of the pool.
-    fn pool_size(&self) -> Result<u64, ApplyError> {
-        let Control::Sandbox(sandbox) = &self.target.control else {
-            return Err(ApplyError::NoPoolSize(
-                "it needs a sandbox; give a number of pages".into(),
-            ));
-        };
-        let needed = sandbox
-            .computed_parameter("shared_memory_size_in_huge_pages")
-            .map_err(|e| {
-                ApplyError::NoPoolSize(format!(
-                    "{e} (the server tells it since 15); give a number of pages"
-                ))
-            })?;
-        let needed: u64 = needed.parse().map_err(|_| {
-            ApplyError::NoPoolSize(format!("the server says \"{needed}\"; give a number of pages"))
-        })?;
-        let meminfo = self.host.read("/proc/meminfo")?;
-        let pages = |name: &str| -> u64 {
-            let line = meminfo
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
-        };
-        let others =
-            pages("HugePages_Total").saturating_sub(pages("HugePages_Free")) + pages("HugePages_Rsvd");
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a number of pages"
-        )]
-        let needed = (needed as f64 * POOL_HEADROOM).ceil() as u64;
-        Ok(others + needed)
+        self.journal.append(&Entry::Done { after: after.clone() })?;
+        Ok(after)
     }
 
     /// Starts the server; if it does not come up, the settings from before the first change come back and it starts
@@ -678,48 +496,4 @@ impl<'a> Changer<'a> {
         }
         Ok(guc)
     }
-}
-
-/// Whether the file that sets the others of its cell anew is to have another value than before: what the others are
-/// then is the kernel's choice, and their values from before may not even be legal.
-fn lead_differs(
-    files: &[KernelFile],
-    first: &Captured,
-    counterparts: bool,
-    named: impl Fn(&str) -> Option<String>,
-) -> bool {
-    let (Some(lead), Captured::Files(first), false) = (files.first(), first, counterparts) else {
-        return false;
-    };
-    named(&lead.path).is_some_and(|value| first.first() != Some(&Some(value)))
-}
-
-impl KernelChange {
-    fn place_in_cell(&self) -> usize {
-        match &self.cell {
-            Cell::Files { files, .. } => files.iter().position(|file| file.path == self.path).unwrap_or(0),
-            _ => 0,
-        }
-    }
-}
-
-/// Pages that were in the pool before: what somebody else has put there is not taken away.
-fn pool_of(captured: &Captured) -> u64 {
-    match captured {
-        Captured::Files(values) => values
-            .first()
-            .cloned()
-            .flatten()
-            .and_then(|pages| pages.parse().ok())
-            .unwrap_or(0),
-        _ => 0,
-    }
-}
-
-/// A kernel file that is to be written.
-struct KernelChange {
-    knob: Knob,
-    cell: Cell,
-    path: String,
-    value: String,
 }

@@ -114,14 +114,12 @@ pub enum JournalError {
         holder: String,
     },
     /// Its process is alive.
-    #[error("the changes in {path} belong to process {pid} ({purpose}), which is still running")]
+    #[error("the changes in {path} belong to {}, which is still running", holder(purpose.as_deref()))]
     Held {
         /// The file.
         path: PathBuf,
-        /// Who.
-        pid: u32,
-        /// What it does.
-        purpose: String,
+        /// Who has made them and what for; `None` where its first line is not written yet.
+        purpose: Option<Box<Purpose>>,
     },
 }
 
@@ -158,13 +156,16 @@ impl Journal {
             .map_err(io_error(directory, "made"))?;
         let machine = one_at_a_time(directory, &purpose)?;
         let path = directory.join(format!("{}-{}.{ENDING}", purpose.started_unix_ms, purpose.pid));
+        // It gets its name when it is locked and its first line is whole: nobody sees one of nobody.
+        let beginning = directory.join("beginning");
         let file = File::options()
             .read(true)
             .append(true)
-            .create_new(true)
+            .create(true)
             .mode(0o600)
-            .open(&path)
+            .open(&beginning)
             .map_err(io_error(&path, "made"))?;
+        file.set_len(0).map_err(io_error(&path, "made"))?;
         file.try_lock().map_err(|e| io_error(&path, "locked")(e.into()))?;
         let mut journal = Journal {
             file,
@@ -173,13 +174,14 @@ impl Journal {
             _machine: Some(machine),
         };
         journal.append(&Entry::Open(purpose))?;
+        fs::rename(&beginning, &journal.path).map_err(io_error(&journal.path, "made"))?;
         sync_directory(directory)?;
         Ok(journal)
     }
 
-    /// Opens one that a dead process left, and cuts off a torn last line. `None` where there is nothing in it: its
-    /// process died before it could change anything.
-    pub(crate) fn reopen(path: &Path) -> Result<Option<(Journal, Content)>, JournalError> {
+    /// Opens one that a dead process left, and cuts off a torn last line. One without a whole first line is removed
+    /// and `None`: its process died before it could change anything.
+    pub fn reopen(path: &Path) -> Result<Option<(Journal, Content)>, JournalError> {
         let mut file = File::options()
             .read(true)
             .append(true)
@@ -197,14 +199,15 @@ impl Journal {
             .map_err(io_error(path, "read"))?;
         let content = parse(&bytes, path)?;
         if held {
-            let (pid, purpose) = content.map_or((0, String::new()), |c| (c.purpose.pid, c.purpose.purpose));
             return Err(JournalError::Held {
                 path: path.to_owned(),
-                pid,
-                purpose,
+                purpose: content.map(|content| Box::new(content.purpose)),
             });
         }
-        let Some(content) = content else { return Ok(None) };
+        let Some(content) = content else {
+            fs::remove_file(path).map_err(io_error(path, "removed"))?;
+            return Ok(None);
+        };
         file.set_len(content.whole_bytes)
             .map_err(io_error(path, "repaired"))?;
         file.seek(SeekFrom::End(0)).map_err(io_error(path, "repaired"))?;
@@ -257,6 +260,13 @@ impl Journal {
     }
 }
 
+fn holder(purpose: Option<&Purpose>) -> String {
+    purpose.map_or_else(
+        || "a process that begins just now".to_owned(),
+        |purpose| format!("process {} ({})", purpose.pid, purpose.purpose),
+    )
+}
+
 /// Two experiments at once would take each other's values for those from before, and disturb each other anyway.
 fn one_at_a_time(directory: &Path, purpose: &Purpose) -> Result<File, JournalError> {
     let path = directory.join("lock");
@@ -278,8 +288,9 @@ fn one_at_a_time(directory: &Path, purpose: &Purpose) -> Result<File, JournalErr
         }
     }
     // Who it is helps the second one; on a full disk it has to do without.
-    let holder = format!("process {} ({})", purpose.pid, purpose.purpose);
-    let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
+    let _ = file
+        .set_len(0)
+        .and_then(|()| file.write_all(holder(Some(purpose)).as_bytes()));
     Ok(file)
 }
 

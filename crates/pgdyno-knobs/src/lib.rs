@@ -13,5 +13,5 @@ mod restore;
 pub use catalogue::{Catalogue, CatalogueError, Cost, Kind, Knob, Layer, Risk, Setting};
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart, Target};
-pub use journal::{Journal, JournalError, Purpose, parse as parse_journal, stale_journals};
+pub use journal::{Content, Journal, JournalError, Purpose, parse as parse_journal, stale_journals};
 pub use restore::{Outcome, PutBack, Restorer};

@@ -1,6 +1,6 @@
 //! Restoring: undoes a journal backwards, is idempotent, and leaves alone what someone else changed since.
 
-use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf};
+use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf, shown};
 use crate::journal::{Content, Entry, Journal, JournalError};
 use pgdyno_host::HostAccess;
 use pgdyno_server::sandbox::{Sandbox, State};
@@ -68,24 +68,8 @@ struct Group {
 }
 
 impl Restorer<'_> {
-    /// Restores the journal at `path`, whose process must be dead. What the journal of a process holds that died
-    /// before its first line was whole, is nothing.
-    pub fn restore_file(&self, path: &Path) -> Result<Vec<PutBack>, JournalError> {
-        match Journal::reopen(path)? {
-            Some((journal, _)) => self.restore(journal),
-            None => {
-                let removed = std::fs::remove_file(path);
-                removed.map(|()| Vec::new()).map_err(|source| JournalError::Io {
-                    path: path.to_owned(),
-                    action: "removed",
-                    source,
-                })
-            }
-        }
-    }
-
     /// Restores an open journal and closes it, unless something failed: then it stays for another attempt.
-    pub(crate) fn restore(&self, journal: Journal) -> Result<Vec<PutBack>, JournalError> {
+    pub fn restore(&self, journal: Journal) -> Result<Vec<PutBack>, JournalError> {
         let content = journal.content()?;
         let put_back = self.undo(&content);
         if put_back.iter().all(|line| line.outcome != Outcome::Failed) {
@@ -107,7 +91,7 @@ impl Restorer<'_> {
             .server
             .as_ref()
             .map(|reference| self.reach(reference));
-        let touched = !groups.is_empty();
+        let touched = !groups.is_empty() || !content.purpose.server_was_running;
         if let Some(ServerRef::Sandbox { root, name }) = &content.purpose.server
             && !root.join(name).exists()
         {
@@ -535,17 +519,5 @@ fn server_line(name: &str, action: &str, error: &str) -> PutBack {
         set_to: String::new(),
         outcome: Outcome::Failed,
         detail: Some(format!("{action} it failed: {error}")),
-    }
-}
-
-fn shown(captured: &Captured) -> String {
-    match captured {
-        Captured::Files(values) => values
-            .iter()
-            .map(|value| value.as_deref().unwrap_or("-"))
-            .collect::<Vec<_>>()
-            .join(" / "),
-        Captured::AutoConf(_) => "the file from before".into(),
-        Captured::Parameter(value) => value.clone().unwrap_or_else(|| "(not set)".into()),
     }
 }

@@ -5,6 +5,7 @@ mod file;
 mod measure;
 mod plan;
 mod runner;
+mod trial;
 
 pub use collect::collect_facts;
 pub use file::{Design, ExperimentFile, FileError, RestartPolicy};

@@ -4,6 +4,7 @@ use crate::books::{Books, Second};
 use crate::client::{Client, Lost, Outcome};
 use crate::connection::{self, ConnectError};
 use crate::data::{self, DataError};
+use crate::gate::Gate;
 use crate::message::Requests;
 use crate::random::{Purpose, Stream};
 use crate::workload::Workload;
@@ -12,7 +13,6 @@ use rustix::event::{Timespec, epoll};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -150,9 +150,7 @@ pub fn run(
     plan.check()?;
     let scale = data::scale_of(config)?;
     let (sender, receiver) = channel();
-    let barrier = Barrier::new(plan.threads as usize + 1);
-    // Set before the barrier opens: a thread that could not connect takes all others with it.
-    let abandoned = AtomicBool::new(false);
+    let gate = Gate::default();
     thread::scope(|scope| {
         let mut handles = Vec::new();
         for number in 0..plan.threads {
@@ -162,8 +160,7 @@ pub fn run(
                 scale,
                 number,
                 stop,
-                abandoned: &abandoned,
-                barrier: &barrier,
+                gate: &gate,
             };
             let sender = sender.clone();
             let handle = thread::Builder::new()
@@ -172,11 +169,7 @@ pub fn run(
             match handle {
                 Ok(handle) => handles.push(handle),
                 Err(source) => {
-                    abandoned.store(true, Ordering::SeqCst);
-                    for _ in number..=plan.threads {
-                        let barrier = &barrier;
-                        scope.spawn(move || barrier.wait());
-                    }
+                    gate.decide(false);
                     return Err(LoadError::System {
                         what: "a thread",
                         source,
@@ -185,7 +178,7 @@ pub fn run(
             }
         }
         drop(sender);
-        barrier.wait();
+        gate.open_when_ready(plan.threads);
         let seconds = collect(&receiver, plan, on_second);
         let mut result = LoadResult {
             measured: Books::new(),
@@ -292,20 +285,16 @@ struct Worker<'a> {
     scale: u32,
     number: u32,
     stop: &'a AtomicBool,
-    abandoned: &'a AtomicBool,
-    barrier: &'a Barrier,
+    gate: &'a Gate,
 }
 
 impl Worker<'_> {
     /// `Err(None)`: another thread failed and tells why.
     fn run(&self, sender: &Sender<Told>) -> Result<Part, Option<LoadError>> {
         let connected = self.connect();
-        if connected.is_err() {
-            self.abandoned.store(true, Ordering::SeqCst);
-        }
-        self.barrier.wait();
+        let begin = self.gate.arrive(connected.is_ok());
         let (queue, clients) = connected.map_err(Some)?;
-        if self.abandoned.load(Ordering::SeqCst) {
+        if !begin {
             return Err(None);
         }
         Ok(Loop::new(self, queue, clients, sender).run())

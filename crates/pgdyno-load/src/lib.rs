@@ -8,6 +8,7 @@ mod client;
 mod connection;
 mod data;
 mod engine;
+mod gate;
 mod message;
 mod random;
 mod scanner;

@@ -24,6 +24,16 @@ pub(crate) struct Held {
     _guard: Option<Guard>,
 }
 
+impl Held {
+    /// The sandbox that it is, if it is one.
+    pub(crate) fn sandbox(&self) -> Option<&str> {
+        match &self.target.reference {
+            ServerRef::Sandbox { name, .. } => Some(name),
+            ServerRef::Address { .. } => None,
+        }
+    }
+}
+
 /// Locks a sandbox for `command`; says so if it has to wait.
 pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Guard> {
     Ok(sandbox::lock(
@@ -90,6 +100,7 @@ pub(crate) fn of_experiment(
 pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Held> {
     let guard = lock_sandbox(context, name, command)?;
     let sandbox = Sandbox::open(&context.sandboxes(), name)?;
+    let was_running = sandbox.state() != State::Stopped;
     if !matches!(sandbox.state(), State::Running(_)) {
         sandbox.start().context("starting the sandbox")?;
     }
@@ -101,6 +112,7 @@ pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow
                 root: context.sandboxes(),
                 name: name.to_owned(),
             },
+            was_running,
             disk: block::disk_of(&context.host, &data.to_string_lossy()).ok(),
             data: Some(data),
             control: Control::Sandbox(Box::new(sandbox)),
@@ -130,6 +142,7 @@ fn of_server(context: &Context, text: &str, restart: Option<String>) -> anyhow::
                 conninfo: conninfo.without_password(),
                 restart: restart.clone(),
             },
+            was_running: true,
             disk: data
                 .as_ref()
                 .and_then(|data| block::disk_of(&context.host, &data.to_string_lossy()).ok()),

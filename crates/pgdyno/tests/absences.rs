@@ -64,7 +64,7 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
         [
             "pgdyno-host/src/access.rs",
             "pgdyno-host/src/cgroup.rs",
-            "pgdyno-knobs/src/change.rs",
+            "pgdyno-knobs/src/change/kernel.rs",
             "pgdyno-knobs/src/restore.rs"
         ]
     );

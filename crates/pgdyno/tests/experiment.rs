@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{Home, Said, kernel, said, whole_machine};
+use common::{Home, Said, ended, kernel, said, whole_machine};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -264,6 +265,24 @@ fn mistakes_in_a_file_are_told_by_line() {
     home.run(&["report", "7"]).fails(1, &["no experiment 7"]);
 }
 
+const ONE_STEP: &str = "[[step]]\nname = \"swap\"\nsettings.vm.swappiness = 17\n";
+
+/// An experiment of its one step, caught where the knob is turned.
+fn caught_in_the_step(home: &Home, blocks: u32, measure_s: f64) -> Child {
+    let path = file(home, blocks, measure_s, ONE_STEP);
+    let mut child = home.spawn(&["run", &path]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while kernel(SWAPPINESS) != "17" {
+        assert!(Instant::now() < deadline && child.try_wait().expect("a child").is_none());
+    }
+    child
+}
+
+fn kill(mut child: Child) {
+    child.kill().expect("killed");
+    child.wait().expect("dead");
+}
+
 /// Killed in the middle, and then somebody else turns the same knob: it is theirs now.
 #[test]
 fn a_foreign_change_is_left_alone_unless_forced() {
@@ -271,20 +290,9 @@ fn a_foreign_change_is_left_alone_unless_forced() {
     let home = Home::new();
     home.sandbox("x", &[]);
     let swappiness = kernel(SWAPPINESS);
-    let path = file(
-        &home,
-        20,
-        3.0,
-        "[[step]]\nname = \"swap\"\nsettings.vm.swappiness = 17\n",
-    );
-    let mut child = home.spawn(&["run", &path]);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while kernel(SWAPPINESS) != "17" {
-        assert!(Instant::now() < deadline && child.try_wait().expect("a child").is_none());
-    }
+    let child = caught_in_the_step(&home, 20, 3.0);
     home.run(&["restore"]).fails(1, &["still running"]);
-    child.kill().expect("killed");
-    child.wait().expect("dead");
+    kill(child);
     fs::write(SWAPPINESS, "33").expect("written");
     let left = home.run(&["restore", "--json"]).fine();
     assert_eq!(left.json()[0]["outcome"], "left", "{}", left.out);
@@ -298,42 +306,93 @@ fn forced_it_is_put_back_all_the_same() {
     let home = Home::new();
     home.sandbox("x", &[]);
     let swappiness = kernel(SWAPPINESS);
-    let path = file(
-        &home,
-        20,
-        3.0,
-        "[[step]]\nname = \"swap\"\nsettings.vm.swappiness = 17\n",
-    );
-    let mut child = home.spawn(&["run", &path]);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while kernel(SWAPPINESS) != "17" {
-        assert!(Instant::now() < deadline && child.try_wait().expect("a child").is_none());
-    }
-    child.kill().expect("killed");
-    child.wait().expect("dead");
+    kill(caught_in_the_step(&home, 20, 3.0));
     fs::write(SWAPPINESS, "33").expect("written");
     home.run(&["restore", "--force"]).fine();
     assert_eq!(kernel(SWAPPINESS), swappiness);
 }
 
-/// The program where nobody can run it.
-fn reachable_copy(home: &Home) -> PathBuf {
-    let program = home.file("pgdyno");
-    fs::copy(env!("CARGO_BIN_EXE_pgdyno"), &program).expect("a copy");
-    program
+/// From then on the trials are nobody's treatment: they fail by name, and the value stays as its author wants it.
+#[test]
+fn a_foreign_change_during_a_run_fails_its_trials_and_stays() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let swappiness = kernel(SWAPPINESS);
+    let child = caught_in_the_step(&home, 2, 2.0);
+    fs::write(SWAPPINESS, "33").expect("written");
+    let run = said(child.wait_with_output().expect("ends"));
+    assert_eq!(kernel(SWAPPINESS), "33");
+    fs::write(SWAPPINESS, &swappiness).expect("written");
+    let json = home.run(&["report", "1", "--format", "json"]).fine().json();
+    // At least the last block's two trials came after it.
+    assert!(ended(&json, "failed") >= 2, "{json}\n{}", run.err);
+    let reason = json["trials"][3]["reason"].as_str().expect("a reason");
+    assert!(
+        reason.contains("someone else has changed /proc/sys/vm/swappiness") && reason.contains("33"),
+        "{reason}"
+    );
+    assert!(run.err.contains("someone else set it to 33"), "{}", run.err);
 }
 
-fn run_as_nobody(program: &Path, home: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
-    let output = Command::new("setpriv")
-        .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"])
-        .arg(program)
-        .args(arguments)
-        .env("PGDYNO_HOME", home)
-        .envs(variables.iter().copied())
-        .current_dir("/")
-        .output()
-        .expect("setpriv runs");
-    said(output)
+/// A server that was stopped is stopped again; and a killed experiment's knobs go back before its sandbox goes.
+#[test]
+fn a_stopped_sandbox_is_stopped_again_and_destroying_one_restores_first() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    home.run(&["sandbox", "stop", "x"]).fine();
+    let path = file(&home, 1, 1.0, ONE_STEP);
+    home.run(&["run", &path]).fine();
+    assert_eq!(home.postmaster("x"), None);
+    let swappiness = kernel(SWAPPINESS);
+    kill(caught_in_the_step(&home, 20, 3.0));
+    assert_ne!(kernel(SWAPPINESS), swappiness);
+    let destroyed = home.run(&["sandbox", "destroy", "x"]).fine();
+    assert!(destroyed.err.contains("vm.swappiness"), "{}", destroyed.err);
+    assert_eq!(kernel(SWAPPINESS), swappiness);
+    assert!(home.run(&["restore"]).fine().err.contains("nothing to put back"));
+}
+
+/// A user without rights: a directory of its own, and the program where it can be run.
+struct Nobody {
+    program: PathBuf,
+    own: PathBuf,
+}
+
+impl Nobody {
+    fn new(home: &Home) -> Nobody {
+        let nobody = Nobody {
+            program: home.file("pgdyno"),
+            own: home.file("nobody"),
+        };
+        fs::copy(env!("CARGO_BIN_EXE_pgdyno"), &nobody.program).expect("a copy");
+        // Unpacked by root before, so that nobody needs no network.
+        let shared = fs::canonicalize(home.file("state/postgresql")).expect("shared binaries");
+        for directory in ["cache", "state", "data"] {
+            fs::create_dir_all(nobody.own.join(directory)).expect("made");
+        }
+        symlink(shared, nobody.own.join("state/postgresql")).expect("a link");
+        let owned = Command::new("chown")
+            .args(["-R", "nobody"])
+            .arg(&nobody.own)
+            .status();
+        assert!(owned.expect("chown runs").success());
+        nobody
+    }
+
+    fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
+        let output = Command::new("setpriv")
+            .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"])
+            .arg(&self.program)
+            .args(arguments)
+            .env("PGDYNO_HOME", &self.own)
+            .envs(variables.iter().copied())
+            .current_dir("/")
+            .output()
+            .expect("setpriv runs");
+        said(output)
+    }
 }
 
 /// Somebody else's server, whose files cannot be reached: parameters are set and reset one by one over SQL, nothing is
@@ -344,17 +403,7 @@ fn a_server_that_is_not_ours_is_neither_restarted_nor_left_changed() {
     let home = Home::new();
     home.sandbox("x", &[]);
     home.ask("x", "ALTER SYSTEM SET work_mem = '5MB'");
-    let own = home.file("nobody");
-    fs::create_dir_all(&own).expect("made");
-    assert!(
-        Command::new("chown")
-            .args(["-R", "nobody"])
-            .arg(&own)
-            .status()
-            .expect("chown runs")
-            .success()
-    );
-    let program = reachable_copy(&home);
+    let nobody = Nobody::new(&home);
     let password = fs::read_to_string(home.file("state/sandboxes/x/password")).expect("a password");
     let password = password.trim();
     let steps = "[[step]]\nname = \"jit\"\nsettings.jit = false\n[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n\
@@ -375,29 +424,23 @@ fn a_server_that_is_not_ours_is_neither_restarted_nor_left_changed() {
         "host=127.0.0.1 port={} user=postgres dbname=postgres",
         home.record("x")["port"]
     );
-    let report_file = own.join("report.html").to_string_lossy().into_owned();
+    let report_file = nobody.own.join("report.html").to_string_lossy().into_owned();
     let arguments = ["run", &path, "--target", &target, "--report", &report_file];
-    let run = run_as_nobody(&program, &own, &arguments, &[("PGPASSWORD", password)]).fine();
+    let run = nobody.run(&arguments, &[("PGPASSWORD", password)]).fine();
     assert!(
         run.err.contains("not tested: memory") && run.err.contains("does not restart"),
         "{}",
         run.err
     );
-    let report = run_as_nobody(&program, &own, &["report", "--format", "json"], &[]).fine();
+    let report = nobody.run(&["report", "--format", "json"], &[]).fine();
     let json = report.json();
-    let finished = json["trials"]
-        .as_array()
-        .expect("trials")
-        .iter()
-        .filter(|t| t["status"] == "finished")
-        .count();
-    assert_eq!(finished, 3, "{json}");
+    assert_eq!(ended(&json, "finished"), 3, "{json}");
     assert_eq!(home.ask("x", started), before.0, "it was restarted");
     assert_eq!(fs::read(&conf).expect("a file"), before.1);
     assert_eq!(home.ask("x", "SHOW work_mem"), "5MB");
     // Neither what is printed nor what is kept holds the password.
     let mut kept = vec![run.out, run.err, report.out];
-    let mut directories = vec![own.clone()];
+    let mut directories = vec![nobody.own.clone()];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).expect("readable").flatten() {
             if entry.path().is_dir() {
@@ -416,25 +459,10 @@ fn a_server_that_is_not_ours_is_neither_restarted_nor_left_changed() {
 fn without_root_the_kernels_knobs_are_left_out_by_name() {
     let _machine = whole_machine();
     let home = Home::new();
-    let own = home.file("nobody");
-    for directory in ["cache", "state", "data"] {
-        fs::create_dir_all(own.join(directory)).expect("made");
-    }
-    let shared = fs::canonicalize(home.file("state/postgresql")).expect("shared binaries");
-    // Unpacked by root before, so that nobody needs no network.
     home.run(&["sandbox", "create", "x"]).fine();
-    std::os::unix::fs::symlink(shared, own.join("state/postgresql")).expect("a link");
     let path = file(&home, 1, 1.0, TWO_STEPS);
-    assert!(
-        Command::new("chown")
-            .args(["-R", "nobody"])
-            .arg(&own)
-            .status()
-            .expect("chown runs")
-            .success()
-    );
-    let program = reachable_copy(&home);
-    let as_nobody = |arguments: &[&str]| run_as_nobody(&program, &own, arguments, &[]);
+    let nobody = Nobody::new(&home);
+    let as_nobody = |arguments: &[&str]| nobody.run(arguments, &[]);
     as_nobody(&["sandbox", "create", "y", "--memory", "1G"]).fails(1, &["limits", "hint:"]);
     as_nobody(&["sandbox", "destroy", "y"]).fine();
     as_nobody(&["sandbox", "create", "x"]).fine();
@@ -447,7 +475,6 @@ fn without_root_the_kernels_knobs_are_left_out_by_name() {
     );
     assert!(run.out.contains("memory"), "{}", run.out);
     as_nobody(&["sandbox", "destroy", "x"]).fine();
-    assert!(Path::new(&own).exists());
 }
 
 /// A file system of a few kilobytes, gone with the value.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Home, disk_of, kernel, whole_machine};
+use common::{Home, disk_of, ended, kernel, whole_machine};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeSet;
@@ -165,12 +165,7 @@ fn fifty_kills_lose_nothing() {
     assert!(set.is_superset(&kept));
     assert_eq!(state(&home, &disk), before);
     let json = home.run(&["report", "1", "--format", "json"]).fine().json();
-    let finished = json["trials"]
-        .as_array()
-        .expect("trials")
-        .iter()
-        .filter(|t| t["status"] == "finished")
-        .count();
+    let finished = ended(&json, "finished");
     println!(
         "{killed} kills, {dirty} of them with changes in place; {} trials kept across them, {finished} of 100 finished",
         kept.len()

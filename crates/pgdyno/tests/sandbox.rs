@@ -203,6 +203,7 @@ fn limits_hold_in_the_kernel() {
     ];
     home.run(&arguments).fine();
     let postmaster = home.postmaster("limited").expect("running");
+    let group = format!("pgdyno/limited-{}", home.record("limited")["port"]);
     let groups = kernel(&format!("/proc/{postmaster}/cgroup"));
     let group_of = |controller: &str| {
         let line = groups.lines().find(|line| {
@@ -215,20 +216,22 @@ fn limits_hold_in_the_kernel() {
             .to_owned()
     };
     for controller in ["cpu", "memory", "blkio"] {
-        assert!(group_of(controller).ends_with("/pgdyno/limited"), "{groups}");
+        assert!(group_of(controller).ends_with(&format!("/{group}")), "{groups}");
     }
-    let v1 = Path::new("/sys/fs/cgroup/memory/pgdyno/limited");
-    let v2 = Path::new("/sys/fs/cgroup/pgdyno/limited");
-    if v1.exists() {
+    let v1 = format!("/sys/fs/cgroup/memory/{group}");
+    let v2 = format!("/sys/fs/cgroup/{group}");
+    if Path::new(&v1).exists() {
         assert_eq!(
-            kernel("/sys/fs/cgroup/memory/pgdyno/limited/memory.limit_in_bytes"),
+            kernel(&format!("{v1}/memory.limit_in_bytes")),
             (256 << 20).to_string()
         );
         assert_eq!(
-            kernel("/sys/fs/cgroup/cpu/pgdyno/limited/cpu.cfs_quota_us"),
+            kernel(&format!("/sys/fs/cgroup/cpu/{group}/cpu.cfs_quota_us")),
             "50000"
         );
-        let throttle = kernel("/sys/fs/cgroup/blkio/pgdyno/limited/blkio.throttle.write_iops_device");
+        let throttle = kernel(&format!(
+            "/sys/fs/cgroup/blkio/{group}/blkio.throttle.write_iops_device"
+        ));
         assert!(throttle.ends_with(" 500"), "{throttle}");
         assert!(
             !home.record("limited")["unlimited"]
@@ -238,13 +241,10 @@ fn limits_hold_in_the_kernel() {
             "what is not limited is said"
         );
     } else {
-        assert_eq!(
-            kernel("/sys/fs/cgroup/pgdyno/limited/memory.max"),
-            (256 << 20).to_string()
-        );
+        assert_eq!(kernel(&format!("{v2}/memory.max")), (256 << 20).to_string());
     }
     home.run(&["sandbox", "destroy", "limited"]).fine();
-    assert!(!v1.exists() && !v2.exists());
+    assert!(!Path::new(&v1).exists() && !Path::new(&v2).exists());
 }
 
 /// What was fetched once needs no network again; without either, the way out is told.

@@ -273,6 +273,11 @@ impl Sandbox {
         size_of_tree(&self.record.data) + self.record.wal.as_deref().map_or(0, size_of_tree)
     }
 
+    /// Two homes can have a sandbox of one name; they cannot share a port.
+    fn group_name(&self) -> String {
+        format!("{}-{}", self.record.name, self.record.port)
+    }
+
     /// Limits as they stand in the kernel, with what it does not enforce; `None` without limits.
     fn make_cgroup(&self) -> Result<Option<Cgroup>, SandboxError> {
         if self.record.limits.is_none() {
@@ -282,7 +287,7 @@ impl Sandbox {
         let disk = block::disk_of(&host, &self.record.data.to_string_lossy())
             .and_then(|disk| block::number_of(&host, &disk))
             .ok();
-        Cgroup::create(&host, &self.record.name, &self.record.limits, disk.as_deref())
+        Cgroup::create(&host, &self.group_name(), &self.record.limits, disk.as_deref())
             .map(Some)
             .map_err(SandboxError::Limits)
     }
@@ -294,7 +299,7 @@ impl Sandbox {
             process::stop(&self, "immediate")?;
         }
         if !self.record.limits.is_none() {
-            Cgroup::remove(&LocalHost::new(), &self.record.name).map_err(SandboxError::Limits)?;
+            Cgroup::remove(&LocalHost::new(), &self.group_name()).map_err(SandboxError::Limits)?;
         }
         for place in [Some(&self.record.data), self.record.wal.as_ref()]
             .into_iter()

@@ -2,7 +2,7 @@
 
 use crate::cli::{CreateArgs, DemoArgs};
 use crate::commands::experiment::{self, Begin};
-use crate::commands::sandbox;
+use crate::commands::{restore, sandbox};
 use crate::context::Context;
 use crate::{exit, target};
 use pgdyno_lab::{Consent, ExperimentFile};
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
         &context.catalogue,
     )?;
     let mut store = Store::open(&context.store_path(args.store.as_deref()))?;
-    experiment::restore_before(context)?;
+    restore::before(context, None, |_| true)?;
     if context.sandboxes().join(NAME).exists() {
         tell!("removing the private server of an earlier demo");
         sandbox::destroy(context, NAME)?;

@@ -1,11 +1,11 @@
 //! `pgdyno run` and `pgdyno resume`: experiments.
 
 use crate::cli::{ConsentArgs, ResumeArgs, RunArgs};
+use crate::commands::restore;
 use crate::context::{Context, stop_flag, variable};
 use crate::exit::{self, Usage};
 use crate::target::{self, Held};
 use crate::{commands, progress, show};
-use pgdyno_knobs::{JournalError, Restorer, stale_journals};
 use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Summary};
 use pgdyno_report::Report;
 use pgdyno_store::{ExperimentStatus, Store};
@@ -16,7 +16,7 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
     let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
     let consent = consent_of(&args.consent);
     let command = format!("run {}", args.file.display());
-    restore_before(context)?;
+    restore::before(context, None, |_| true)?;
     let held = target::of_experiment(context, &file, args.target.as_deref(), consent.restart, &command)?;
     let repeat = vec![repeat_command(&args.file, args.target.as_deref(), &consent)];
     let summary = start(
@@ -56,9 +56,9 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
         .clone()
         .or_else(|| named_target(&stored.record.repeat));
     let command = format!("resume {id}");
-    restore_before(context)?;
+    restore::before(context, None, |_| true)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
-    restore_before(context)?;
+    restore::before(context, held.sandbox(), |_| true)?;
     let summary = with_lab(context, &mut store, &consent, |lab| {
         lab.resume(id, held.target, &held.name)
     })?;
@@ -81,7 +81,7 @@ pub(crate) fn start(
     begin: Begin<'_>,
 ) -> anyhow::Result<Summary> {
     // While this waited for the target, another command may have been killed on it.
-    restore_before(context)?;
+    restore::before(context, begin.held.sandbox(), |_| true)?;
     with_lab(context, store, consent, |lab| {
         lab.run(
             begin.file,
@@ -121,31 +121,6 @@ fn with_lab(
     }
 }
 
-/// A reference measured over what a killed run has left would be no reference, and a server may not even start with it.
-pub(crate) fn restore_before(context: &Context) -> anyhow::Result<()> {
-    let restorer = Restorer {
-        host: &context.host,
-        environment: &variable,
-        force: false,
-        conninfo: None,
-    };
-    // The newest first: what was changed last is undone first.
-    for journal in stale_journals(&context.journals())?.into_iter().rev() {
-        match restorer.restore_file(&journal) {
-            Ok(lines) if lines.is_empty() => {}
-            Ok(lines) => {
-                tell!("an earlier command was killed; first what it had changed is put back:");
-                tell!("{}", show::put_back(&lines));
-                commands::restore::check(&lines)?;
-            }
-            // Another experiment on another target.
-            Err(JournalError::Held { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
 /// Tells what came out: the table on standard output, or the report as JSON.
 pub(crate) fn finish(
     context: &Context,
@@ -167,7 +142,7 @@ pub(crate) fn finish(
     if !summary.put_back.is_empty() {
         tell!("\nput back:\n{}", show::put_back(&summary.put_back));
     }
-    commands::restore::check(&summary.put_back)?;
+    restore::check(&summary.put_back)?;
     let none_finished = report.treatments.iter().all(|t| t.trials_finished == 0);
     if none_finished && summary.status == ExperimentStatus::Finished {
         anyhow::bail!("not one trial finished; the report tells why");

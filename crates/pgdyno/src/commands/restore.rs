@@ -2,40 +2,110 @@
 
 use crate::cli::RestoreArgs;
 use crate::context::{Context, variable};
+use crate::target::lock_sandbox;
 use crate::{exit, show};
-use pgdyno_knobs::{JournalError, Outcome, PutBack, Restorer, stale_journals};
+use pgdyno_knobs::{Journal, JournalError, Outcome, PutBack, Restorer, ServerRef, stale_journals};
 
 pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
-    let restorer = Restorer {
-        host: &context.host,
-        environment: &variable,
-        force: args.force,
-        conninfo: None,
-    };
-    let mut all = Vec::new();
-    let mut held = Vec::new();
-    // The newest first: what was changed last is undone first.
-    for journal in stale_journals(&context.journals())?.into_iter().rev() {
-        match restorer.restore_file(&journal) {
-            Ok(lines) => all.extend(lines),
-            Err(error @ JournalError::Held { .. }) => held.push(error),
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let mut left = left_behind(context, args.force, None, |_| true)?;
     if args.json {
-        put!("{}", serde_json::to_string_pretty(&all)?);
-    } else if !all.is_empty() {
-        put!("{}", show::put_back(&all));
-    } else if held.is_empty() {
+        put!("{}", serde_json::to_string_pretty(&left.lines)?);
+    } else if !left.lines.is_empty() {
+        put!("{}", show::put_back(&left.lines));
+    } else if left.held.is_empty() {
         tell!("nothing to put back");
     }
-    check(&all)?;
-    if let Some(error) = held.pop() {
+    check(&left.lines)?;
+    if let Some(error) = left.held.pop() {
         return Err(
             anyhow::Error::new(error).context("not put back; end that command (Ctrl-C does it in order)")
         );
     }
     Ok(exit::FINE)
+}
+
+/// What became of the journals of earlier commands.
+pub(crate) struct Left {
+    /// What was put back.
+    pub(crate) lines: Vec<PutBack>,
+    /// Journals of commands that are alive.
+    pub(crate) held: Vec<JournalError>,
+}
+
+/// Puts back what dead commands have changed on the servers that are `wanted`; `mine` is the sandbox that the caller has
+/// locked already.
+pub(crate) fn left_behind(
+    context: &Context,
+    force: bool,
+    mine: Option<&str>,
+    wanted: impl Fn(Option<&ServerRef>) -> bool,
+) -> anyhow::Result<Left> {
+    let restorer = Restorer {
+        host: &context.host,
+        environment: &variable,
+        force,
+        conninfo: None,
+    };
+    let mut left = Left {
+        lines: Vec::new(),
+        held: Vec::new(),
+    };
+    // The newest first: what was changed last is undone first.
+    for path in stale_journals(&context.journals())?.into_iter().rev() {
+        let (journal, content) = match Journal::reopen(&path) {
+            Ok(Some(reopened)) => reopened,
+            Ok(None) => continue,
+            Err(error @ JournalError::Held { .. }) => {
+                left.held.push(error);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let server = content.purpose.server.as_ref();
+        if !wanted(server) {
+            continue;
+        }
+        let _guard = match server {
+            // Of a sandbox that was removed, nothing is left to lock.
+            Some(ServerRef::Sandbox { root, name })
+                if mine != Some(name) && *root == context.sandboxes() && root.join(name).exists() =>
+            {
+                Some(lock_sandbox(context, name, "restore")?)
+            }
+            _ => None,
+        };
+        left.lines.extend(restorer.restore(journal)?);
+    }
+    Ok(left)
+}
+
+/// Puts back what killed commands have changed, and says so. A reference measured over what they left would be none, and
+/// a server may not even start with it.
+pub(crate) fn before(
+    context: &Context,
+    mine: Option<&str>,
+    wanted: impl Fn(Option<&ServerRef>) -> bool,
+) -> anyhow::Result<()> {
+    let left = left_behind(context, false, mine, wanted)?;
+    if !left.lines.is_empty() {
+        tell!("an earlier command was killed; first what it had changed is put back:");
+        tell!("{}", show::put_back(&left.lines));
+        check(&left.lines)?;
+    }
+    // What a living command holds is another experiment's, unless it is about the very sandbox that the caller has.
+    let about_mine = |error: &JournalError| match error {
+        JournalError::Held {
+            purpose: Some(purpose),
+            ..
+        } => {
+            matches!(&purpose.server, Some(ServerRef::Sandbox { name, .. }) if mine == Some(name))
+        }
+        _ => false,
+    };
+    match left.held.into_iter().find(about_mine) {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
 }
 
 /// Whether everything could be put back.

@@ -1,10 +1,12 @@
 //! `pgdyno sandbox`: private servers.
 
 use crate::cli::{CreateArgs, SandboxCommand};
+use crate::commands::restore;
 use crate::context::Context;
 use crate::target::lock_sandbox;
 use crate::{exit, progress, show};
 use pgdyno_host::Limits;
+use pgdyno_knobs::ServerRef;
 use pgdyno_server::sandbox::{self, Binaries, Plan, Sandbox, SandboxError, State};
 use serde_json::json;
 use std::path::Path;
@@ -78,6 +80,12 @@ fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result
 pub(crate) fn destroy(context: &Context, name: &str) -> anyhow::Result<()> {
     let root = context.sandboxes();
     let _guard = lock_sandbox(context, name, "sandbox destroy")?;
+    // The kernel's knobs that a killed experiment on it has left would have no journal to go by, once its server is gone.
+    restore::before(
+        context,
+        Some(name),
+        |server| matches!(server, Some(ServerRef::Sandbox { name: of, .. }) if of == name),
+    )?;
     match Sandbox::open(&root, name) {
         Ok(sandbox) => sandbox.destroy()?,
         Err(SandboxError::Record { .. }) => sandbox::remove_remains(&root, name)?,

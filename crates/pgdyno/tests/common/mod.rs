@@ -190,6 +190,12 @@ pub(crate) fn said(output: Output) -> Said {
     }
 }
 
+/// Trials of a report that ended like this.
+pub(crate) fn ended(report: &Value, status: &str) -> usize {
+    let trials = report["trials"].as_array().expect("trials");
+    trials.iter().filter(|trial| trial["status"] == status).count()
+}
+
 /// The present value of a kernel file.
 pub(crate) fn kernel(path: &str) -> String {
     fs::read_to_string(path)

@@ -1,0 +1,286 @@
+//! The kernel's part of applying: which files are to be written, in which order, and what must be back afterwards.
+
+use super::{ApplyError, Changer, Touched};
+use crate::catalogue::{AUTO, Kind, Knob, Setting};
+use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown};
+use pgdyno_server::Control;
+use std::collections::BTreeMap;
+
+/// Pages beyond the server's need: its own share of the pool is rounded up in several places.
+const POOL_HEADROOM: f64 = 1.02;
+/// Attempts to fill a pool, compacting memory in between.
+const POOL_ATTEMPTS: u32 = 3;
+
+/// A kernel file that is to be written.
+pub(super) struct KernelChange {
+    pub(super) knob: Knob,
+    pub(super) cell: Cell,
+    pub(super) path: String,
+    pub(super) value: String,
+}
+
+impl Changer<'_> {
+    /// What an earlier treatment touched and this one does not name must be as before.
+    pub(super) fn check_unnamed(&self, settings: &[Setting]) -> Result<(), ApplyError> {
+        let mut named = BTreeMap::new();
+        for setting in settings {
+            if let Some(path) = self
+                .catalogue
+                .get(&setting.knob)?
+                .path(self.target.disk.as_deref())?
+            {
+                named.insert(path, setting.value.clone());
+            }
+        }
+        for Touched { cell, first, .. } in &self.cells {
+            let now = cell.capture(self.host)?;
+            let (Cell::Files { files, counterparts }, Captured::Files(values), Captured::Files(now)) =
+                (cell, first, now)
+            else {
+                continue;
+            };
+            if *counterparts && files.iter().any(|file| named.contains_key(&file.path)) {
+                continue;
+            }
+            if lead_differs(files, first, *counterparts, |path| named.get(path).cloned()) {
+                continue;
+            }
+            for ((file, first), now) in files.iter().zip(values).zip(&now) {
+                if first != now && !named.contains_key(&file.path) {
+                    return Err(ApplyError::NotBack {
+                        place: file.path.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which kernel files are to be written: what is no longer named goes back first, then what is named.
+    pub(super) fn kernel_changes(&self, settings: &[Setting]) -> Result<Vec<KernelChange>, ApplyError> {
+        let mut named = Vec::new();
+        for setting in settings {
+            let knob = self.catalogue.get(&setting.knob)?;
+            if let Some(path) = knob.path(self.target.disk.as_deref())? {
+                let cell = Cell::of_kernel_knob(self.catalogue, knob, self.target.disk.as_deref())?;
+                named.push(KernelChange {
+                    knob: knob.clone(),
+                    cell,
+                    path,
+                    value: setting.value.clone(),
+                });
+            }
+        }
+        // Within a cell, the file that sets the others anew is written first.
+        named.sort_by_key(KernelChange::place_in_cell);
+        let mut changes: Vec<KernelChange> = Vec::new();
+        let is_named = |path: &str| named.iter().any(|change| change.path == path);
+        for Touched { cell, first, .. } in &self.cells {
+            let Cell::Files { files, counterparts } = cell else {
+                continue;
+            };
+            // Of counterparts, setting one unsets the other: there is nothing to bring back beside it.
+            if *counterparts && files.iter().any(|file| is_named(&file.path))
+                || cell.capture(self.host)? == *first
+            {
+                continue;
+            }
+            let left_to_kernel = lead_differs(files, first, *counterparts, |path| {
+                named
+                    .iter()
+                    .find(|change| change.path == path)
+                    .map(|change| change.value.clone())
+            });
+            for (path, value) in cell.writes_back(first) {
+                if is_named(&path) || left_to_kernel {
+                    continue;
+                }
+                let knob = self.knob_of(&path).unwrap_or_else(|| self.knob_of_cell(cell));
+                let change = KernelChange {
+                    knob,
+                    cell: cell.clone(),
+                    path,
+                    value,
+                };
+                if *counterparts || self.is_to_be_written(&change, &changes)? {
+                    changes.push(change);
+                }
+            }
+        }
+        for change in named {
+            if self.is_to_be_written(&change, &changes)? {
+                changes.push(change);
+            }
+        }
+        Ok(changes)
+    }
+
+    /// A pool's size is only known once the server is stopped; and a file is set anew by what stands first in its cell.
+    fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
+        let set_anew = before
+            .iter()
+            .any(|other| other.cell == change.cell && other.place_in_cell() == 0);
+        let now = read_value(self.host, &self.file(change))?;
+        Ok(change.knob.kind == Kind::HugepagePool || set_anew || now != change.value)
+    }
+
+    fn knob_of(&self, path: &str) -> Option<Knob> {
+        self.catalogue
+            .iter()
+            .find(|knob| knob.path(self.target.disk.as_deref()).ok().flatten().as_deref() == Some(path))
+            .cloned()
+    }
+
+    /// A companion file is in the catalogue under its cell's first file at least.
+    fn knob_of_cell(&self, cell: &Cell) -> Knob {
+        self.knob_of(&cell.place())
+            .unwrap_or_else(|| unreachable!("cells are made of knobs of the catalogue"))
+    }
+
+    pub(super) fn file(&self, change: &KernelChange) -> KernelFile {
+        match &change.cell {
+            Cell::Files { files, .. } => files.iter().find(|file| file.path == change.path).cloned(),
+            _ => None,
+        }
+        .unwrap_or(KernelFile {
+            path: change.path.clone(),
+            form: Form::Plain,
+        })
+    }
+
+    pub(super) fn change_kernel(&mut self, change: &KernelChange) -> Result<(), ApplyError> {
+        let is_pool = change.knob.kind == Kind::HugepagePool;
+        let before = change.cell.capture(self.host)?;
+        let value = if change.value == AUTO {
+            let there = pool_of(self.first_of(&change.cell).unwrap_or(&before));
+            self.pool_size()?.max(there).to_string()
+        } else {
+            change.value.clone()
+        };
+        let at = self
+            .cells
+            .iter()
+            .position(|touched| touched.cell == change.cell)
+            .unwrap_or_else(|| {
+                self.cells.push(Touched {
+                    cell: change.cell.clone(),
+                    first: before.clone(),
+                    last: None,
+                });
+                self.cells.len() - 1
+            });
+        self.cells[at].last = None;
+        if is_pool {
+            self.pool_asked = value.parse().ok();
+        }
+        let file = self.file(change);
+        let after = self.change(&change.knob.id, &change.cell, before, Some(&value), |this| {
+            this.host.write_raw(&change.path, &value)?;
+            for _ in 1..POOL_ATTEMPTS {
+                if !is_pool || read_value(this.host, &file)? == value {
+                    break;
+                }
+                // An action, not a state: there is nothing to put back.
+                let _ = this.host.write_raw("/proc/sys/vm/compact_memory", "1");
+                this.host.write_raw(&change.path, &value)?;
+            }
+            Ok(change.cell.capture(this.host)?)
+        })?;
+        self.cells[at].last = Some(after);
+        Ok(())
+    }
+
+    fn first_of(&self, cell: &Cell) -> Option<&Captured> {
+        let touched = self.cells.iter().find(|touched| touched.cell == *cell)?;
+        Some(&touched.first)
+    }
+
+    /// What this process has set must still be as it was left.
+    pub(super) fn check_foreign(&self) -> Result<(), ApplyError> {
+        for Touched { cell, last, .. } in &self.cells {
+            let now = cell.capture(self.host)?;
+            if let Some(last) = last
+                && now != *last
+            {
+                return Err(ApplyError::Foreign {
+                    place: cell.place(),
+                    found: shown(&now),
+                    left: shown(last),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Pages that the stopped server will need beside what others use of the pool.
+    fn pool_size(&self) -> Result<u64, ApplyError> {
+        let Control::Sandbox(sandbox) = &self.target.control else {
+            return Err(ApplyError::NoPoolSize(
+                "it needs a sandbox; give a number of pages".into(),
+            ));
+        };
+        let needed = sandbox
+            .computed_parameter("shared_memory_size_in_huge_pages")
+            .map_err(|e| {
+                ApplyError::NoPoolSize(format!(
+                    "{e} (the server tells it since 15); give a number of pages"
+                ))
+            })?;
+        let needed: u64 = needed.parse().map_err(|_| {
+            ApplyError::NoPoolSize(format!("the server says \"{needed}\"; give a number of pages"))
+        })?;
+        let meminfo = self.host.read("/proc/meminfo")?;
+        let pages = |name: &str| -> u64 {
+            let line = meminfo
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
+        };
+        let others =
+            pages("HugePages_Total").saturating_sub(pages("HugePages_Free")) + pages("HugePages_Rsvd");
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a number of pages"
+        )]
+        let needed = (needed as f64 * POOL_HEADROOM).ceil() as u64;
+        Ok(others + needed)
+    }
+}
+
+/// Whether the file that sets the others of its cell anew is to have another value than before: what the others are
+/// then is the kernel's choice, and their values from before may not even be legal.
+fn lead_differs(
+    files: &[KernelFile],
+    first: &Captured,
+    counterparts: bool,
+    named: impl Fn(&str) -> Option<String>,
+) -> bool {
+    let (Some(lead), Captured::Files(first), false) = (files.first(), first, counterparts) else {
+        return false;
+    };
+    named(&lead.path).is_some_and(|value| first.first() != Some(&Some(value)))
+}
+
+impl KernelChange {
+    fn place_in_cell(&self) -> usize {
+        match &self.cell {
+            Cell::Files { files, .. } => files.iter().position(|file| file.path == self.path).unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+/// Pages that were in the pool before: what somebody else has put there is not taken away.
+fn pool_of(captured: &Captured) -> u64 {
+    match captured {
+        Captured::Files(values) => values
+            .first()
+            .cloned()
+            .flatten()
+            .and_then(|pages| pages.parse().ok())
+            .unwrap_or(0),
+        _ => 0,
+    }
+}

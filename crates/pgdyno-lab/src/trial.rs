@@ -1,0 +1,167 @@
+//! The record of a trial: what is stored of a measurement.
+
+use crate::measure::Measurement;
+use crate::plan::Plan;
+use pgdyno_load::hdrhistogram::Histogram;
+use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use pgdyno_store::{DistributionPoint, ErrorCount, Percentiles, SecondRecord, TrialRecord, TrialStatus};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Every trial draws keys of its own. The same keys for all treatments of a block would look fair and is not: the pages
+/// that one trial has read are then just those that the next one wants, and whichever runs first pays for all.
+pub(crate) fn seed_of_trial(seed: u64, block: u32, position: u32) -> u64 {
+    seed.wrapping_add((u64::from(block) << 32 | u64::from(position)).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+pub(crate) fn empty_record(block: u32, position: u32, treatment: &str, plan: &Plan) -> TrialRecord {
+    TrialRecord {
+        block,
+        position,
+        treatment: treatment.to_owned(),
+        status: TrialStatus::Failed,
+        reason: None,
+        started_unix_ms: now_unix_ms(),
+        effective: Vec::new(),
+        tps: None,
+        committed: 0,
+        failed: 0,
+        errors: Vec::new(),
+        percentiles: None,
+        histogram: None,
+        distribution: Vec::new(),
+        steadiness: None,
+        stability_cv: None,
+        warmup_s: plan.file.load.warmup_s,
+        measured_s: 0.0,
+        client_cpu_us_per_tx: None,
+        server_cpu_us_per_tx: None,
+        wal_bytes_per_tx: None,
+        cross_check: None,
+        disturbances: Vec::new(),
+        seconds: Vec::new(),
+    }
+}
+
+pub(crate) fn failed(record: TrialRecord, reason: String) -> TrialRecord {
+    TrialRecord {
+        status: TrialStatus::Failed,
+        reason: Some(reason),
+        ..record
+    }
+}
+
+/// A checked, complete trial.
+pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRecord {
+    let load = &measurement.load;
+    let books = &load.measured;
+    let disagrees = measurement.cross_check.is_some_and(|check| !check.agrees);
+    let (status, reason) = match &measurement.broken {
+        Some(reason) => (TrialStatus::Failed, Some(reason.clone())),
+        None if disagrees => (
+            TrialStatus::Invalid,
+            Some("the server's own count of commits does not agree with the clients'".to_owned()),
+        ),
+        None if books.committed == 0 => (
+            TrialStatus::Failed,
+            Some("not one transaction was committed".to_owned()),
+        ),
+        None => (TrialStatus::Finished, None),
+    };
+    let percentile = |p| books.percentile_ms(p);
+    TrialRecord {
+        status,
+        reason,
+        tps: (status != TrialStatus::Failed).then(|| load.tps()),
+        committed: books.committed,
+        failed: books.failed,
+        errors: books
+            .errors()
+            .into_iter()
+            .map(|e| ErrorCount {
+                sqlstate: e.sqlstate,
+                count: e.count,
+            })
+            .collect(),
+        percentiles: percentile(50.0)
+            .zip(percentile(95.0))
+            .zip(percentile(99.0).zip(percentile(100.0)))
+            .map(|((p50_ms, p95_ms), (p99_ms, max_ms))| Percentiles {
+                p50_ms,
+                p95_ms,
+                p99_ms,
+                max_ms,
+            }),
+        histogram: encoded(&books.response_ns),
+        distribution: distribution(measurement),
+        steadiness: measurement.steadiness,
+        stability_cv: measurement.stability_cv,
+        measured_s: load.measured_s,
+        client_cpu_us_per_tx: load.client_cpu_us_per_tx(),
+        server_cpu_us_per_tx: measurement.server_cpu_us_per_tx,
+        wal_bytes_per_tx: measurement.wal_bytes_per_tx,
+        cross_check: measurement.cross_check,
+        disturbances: measurement.disturbances.clone(),
+        seconds: seconds(measurement),
+        ..record
+    }
+}
+
+/// Percentiles that a curve needs; what lies beyond the number of samples is left out.
+const CURVE: [f64; 15] = [
+    0.0, 10.0, 25.0, 50.0, 75.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99,
+];
+
+fn distribution(measurement: &Measurement) -> Vec<DistributionPoint> {
+    let books = &measurement.load.measured;
+    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+    let known = |p: f64| (100.0 - p) / 100.0 * books.committed as f64 >= 1.0;
+    CURVE
+        .into_iter()
+        .filter(|&p| known(p))
+        .filter_map(|percentile| {
+            Some(DistributionPoint {
+                percentile,
+                ms: books.percentile_ms(percentile)?,
+            })
+        })
+        .collect()
+}
+
+/// HdrHistogram's own exchange format: V2, deflated, base64.
+fn encoded(histogram: &Histogram<u64>) -> Option<String> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
+    Some(base64(&bytes))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+fn seconds(measurement: &Measurement) -> Vec<SecondRecord> {
+    let mut t_s = 0.0;
+    let mut seconds = Vec::new();
+    for (i, second) in measurement.load.seconds.iter().enumerate() {
+        t_s += second.length_s;
+        let sample = measurement.samples.get(i).copied().unwrap_or_default();
+        seconds.push(SecondRecord {
+            t_s,
+            tps: second.tps(),
+            p95_ms: second.books.percentile_ms(95.0),
+            cpu_busy: sample.cpu_busy,
+            cpu_iowait: sample.cpu_iowait,
+            cpu_steal: sample.cpu_steal,
+            disk_read_bytes_per_s: sample.disk_read_bytes_per_s,
+            disk_write_bytes_per_s: sample.disk_write_bytes_per_s,
+            dirty_bytes: sample.dirty_bytes,
+        });
+    }
+    seconds
+}
+
+/// Milliseconds since 1970, UTC.
+pub(crate) fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,88 @@
+//! The start of a load: its threads begin at once when all have connected, or none does.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Where the threads wait until all have connected: then all begin at once, or none does.
+#[derive(Default)]
+pub(crate) struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    ready: u32,
+    /// Whether to begin, once that is known.
+    decided: Option<bool>,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that a thread has connected, or cannot; waits for the decision.
+    pub(crate) fn arrive(&self, connected: bool) -> bool {
+        if !connected {
+            self.decide(false);
+        }
+        let mut state = self.lock();
+        state.ready += 1;
+        self.changed.notify_all();
+        loop {
+            if let Some(begin) = state.decided {
+                return begin;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The first decision holds.
+    pub(crate) fn decide(&self, begin: bool) {
+        self.lock().decided.get_or_insert(begin);
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn open_when_ready(&self, threads: u32) {
+        let mut state = self.lock();
+        while state.ready < threads && state.decided.is_none() {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        self.decide(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn all_begin_or_none_does() {
+        for connected in [[true, true, true], [true, false, true]] {
+            let gate = Gate::default();
+            let begun: Vec<bool> = thread::scope(|scope| {
+                let handles = connected.map(|ok| {
+                    scope.spawn({
+                        let gate = &gate;
+                        move || gate.arrive(ok)
+                    })
+                });
+                gate.open_when_ready(3);
+                handles.into_iter().map(|h| h.join().unwrap()).collect()
+            });
+            assert_eq!(begun, [!connected.contains(&false); 3]);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_never_comes_keeps_nobody() {
+        let gate = Gate::default();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| gate.arrive(true));
+            gate.decide(false);
+            assert!(!waiting.join().unwrap());
+        });
+    }
+}
