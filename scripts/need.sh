@@ -30,6 +30,9 @@ test|bench)
   ;;
 esac
 case $task in
+bench)
+  have sysbench || want sysbench
+  ;;
 test)
   [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || want chromium
   # A network namespace without a network, and an unprivileged user, are made with these.

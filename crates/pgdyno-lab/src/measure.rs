@@ -119,6 +119,8 @@ pub fn measure(
             measurement.wal_bytes_per_tx = per_transaction(wal, &measurement.load);
             measurement.disturbances = disturbances(&before, &after, &measurement, cpu_us, elapsed_s);
             if after.started != before.started {
+                // A server that crashed has begun to count anew.
+                measurement.cross_check = None;
                 measurement.broken = Some("the server restarted during the load".into());
             }
         }
@@ -183,7 +185,8 @@ fn settle(
 /// flight when the load ended, by the sessions' own start, by what this connection asked meanwhile, and by autovacuum
 /// and its like; never smaller.
 fn cross_check(before: &Counters, after: &Counters, load: &LoadResult, elapsed_s: f64) -> CrossCheck {
-    let client = load.whole.committed;
+    let per_transaction = u64::from(load.commits_per_transaction);
+    let client = load.whole.committed * per_transaction;
     let server = after.committed.saturating_sub(before.committed);
     let own = after.own_statements.saturating_sub(before.own_statements);
     let runs = after.autovacuum_runs.saturating_sub(before.autovacuum_runs);
@@ -194,7 +197,14 @@ fn cross_check(before: &Counters, after: &Counters, load: &LoadResult, elapsed_s
     )]
     let background = BACKGROUND_LEAST + elapsed_s as u64 * BACKGROUND_PER_S + runs * PER_AUTOVACUUM_RUN;
     let sessions = u64::from(load.sessions) * PER_SESSION + DATA_CHECK;
-    let allowed_difference = load.in_flight_at_end + sessions + own + background;
+    // Of a transaction that failed, statements before it may have committed by themselves.
+    let halves = (load.in_flight_at_end + load.whole.failed) * per_transaction;
+    let unfinished = if per_transaction > 1 {
+        halves
+    } else {
+        load.in_flight_at_end
+    };
+    let allowed_difference = unfinished + sessions + own + background;
     CrossCheck {
         client,
         server,

@@ -468,13 +468,12 @@ impl Lab<'_> {
             disk: target.disk.clone(),
             postmaster: postmaster_of(target),
         };
+        let file = &plan.file.load;
         let load = LoadPlan {
-            workload: plan.file.load.workload,
-            clients: plan.file.load.clients,
-            threads: threads_of(plan),
-            warmup: Duration::from_secs_f64(plan.file.load.warmup_s),
-            measure: Duration::from_secs_f64(plan.file.load.measure_s),
+            warmup: Duration::from_secs_f64(file.warmup_s),
+            measure: Duration::from_secs_f64(file.measure_s),
             seed: seed_of_trial(plan.seed, block, position),
+            ..LoadPlan::closed(file.workload, file.clients, threads_of(plan))
         };
         let checkpointed = Server::connect(&target.conninfo).and_then(|mut server| {
             // On a limited disk it takes as long as it takes.

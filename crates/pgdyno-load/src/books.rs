@@ -13,6 +13,10 @@ impl SqlState {
     pub const UNKNOWN: SqlState = SqlState(*b"?????");
     /// connection_failure: the server went away.
     pub const CONNECTION_FAILURE: SqlState = SqlState(*b"08006");
+    /// serialization_failure: trying again may help.
+    pub const SERIALIZATION_FAILURE: SqlState = SqlState(*b"40001");
+    /// deadlock_detected: trying again may help.
+    pub const DEADLOCK_DETECTED: SqlState = SqlState(*b"40P01");
     /// protocol_violation: the server sent what no server sends.
     pub const PROTOCOL_VIOLATION: SqlState = SqlState(*b"08P01");
 
@@ -65,17 +69,57 @@ pub struct Books {
     pub committed: u64,
     /// Transactions that ended with an error.
     pub failed: u64,
-    /// Arrivals that were never begun; a closed loop has none.
+    /// Arrivals that were due and never begun before the end; a closed loop has none.
     pub skipped: u64,
-    /// Response times of the committed ones, in nanoseconds.
+    /// Tries after the first one, of transactions that ended in whatever way.
+    pub retries: u64,
+    /// Committed ones whose response took longer than the latency limit.
+    pub late: u64,
+    /// Response times (done - due) of the committed ones, in nanoseconds.
     pub response_ns: Histogram<u64>,
+    /// The longest that a skipped one had waited.
+    pub skipped_wait_ns: u64,
+    /// What the response time of an open loop is made of; in a closed loop a transaction is due when it is begun.
+    pub parts: Option<Box<Parts>>,
     errors: Vec<(SqlState, u64)>,
 }
 
+/// The parts of the response time of committed transactions, in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// How late it was begun: begun - due.
+    pub lag_ns: Histogram<u64>,
+    /// How long it took: done - begun.
+    pub service_ns: Histogram<u64>,
+}
+
+/// The three instants of a transaction, in nanoseconds of the load's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instants {
+    /// When it was to begin.
+    pub due: u64,
+    /// When it did.
+    pub begun: u64,
+    /// When its end was seen.
+    pub done: u64,
+}
+
+fn histogram(digits: u8) -> Histogram<u64> {
+    Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, digits).expect("constant bounds are legal")
+}
+
 impl Books {
-    /// Empty books for a whole run.
-    pub fn new() -> Books {
-        Books::with_digits(DIGITS)
+    /// Empty books for a whole run; `open`: of an open loop.
+    pub fn new(open: bool) -> Books {
+        Books {
+            parts: open.then(|| {
+                Box::new(Parts {
+                    lag_ns: histogram(DIGITS),
+                    service_ns: histogram(DIGITS),
+                })
+            }),
+            ..Books::with_digits(DIGITS)
+        }
     }
 
     pub(crate) fn for_a_second() -> Books {
@@ -88,16 +132,31 @@ impl Books {
             committed: 0,
             failed: 0,
             skipped: 0,
-            response_ns: Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, digits)
-                .expect("constant bounds are legal"),
+            retries: 0,
+            late: 0,
+            response_ns: histogram(digits),
+            skipped_wait_ns: 0,
+            parts: None,
             errors: Vec::with_capacity(ERROR_KINDS_MAX),
         }
     }
 
-    pub(crate) fn commit(&mut self, response_ns: u64) {
+    pub(crate) fn commit(&mut self, at: Instants, latency_limit_ns: u64) {
         self.all += 1;
         self.committed += 1;
-        self.response_ns.saturating_record(response_ns);
+        let response = at.done - at.due;
+        self.late += u64::from(response > latency_limit_ns);
+        self.response_ns.saturating_record(response);
+        if let Some(parts) = &mut self.parts {
+            parts.lag_ns.saturating_record(at.begun - at.due);
+            parts.service_ns.saturating_record(at.done - at.begun);
+        }
+    }
+
+    pub(crate) fn skip(&mut self, waited_ns: u64) {
+        self.all += 1;
+        self.skipped += 1;
+        self.skipped_wait_ns = self.skipped_wait_ns.max(waited_ns);
     }
 
     pub(crate) fn fail(&mut self, code: SqlState) {
@@ -122,14 +181,22 @@ impl Books {
         self.committed += other.committed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.retries += other.retries;
+        self.late += other.late;
+        self.skipped_wait_ns = self.skipped_wait_ns.max(other.skipped_wait_ns);
         self.response_ns.add(&other.response_ns).expect("same bounds");
+        if let (Some(parts), Some(others)) = (&mut self.parts, &other.parts) {
+            parts.lag_ns.add(&others.lag_ns).expect("same bounds");
+            parts.service_ns.add(&others.service_ns).expect("same bounds");
+        }
         for &(code, count) in &other.errors {
             self.tally(code, count);
         }
     }
 
     pub(crate) fn clear(&mut self) {
-        (self.all, self.committed, self.failed, self.skipped) = (0, 0, 0, 0);
+        (self.all, self.committed, self.failed) = (0, 0, 0);
+        (self.skipped, self.retries, self.late, self.skipped_wait_ns) = (0, 0, 0, 0);
         self.response_ns.reset();
         self.errors.clear();
     }
@@ -154,18 +221,39 @@ impl Books {
             .collect()
     }
 
-    /// A percentile (0 to 100) of the response time in milliseconds; `None` without a committed transaction.
+    /// A percentile (0 to 100) of the response time of all arrivals but the failed ones, in milliseconds; `None`
+    /// without any. Skipped ones count as slower than all others: see [`Books::is_lower_bound`].
     pub fn percentile_ms(&self, percentile: f64) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "nanoseconds within an hour")]
-        let ms = |ns: u64| ns as f64 / 1e6;
-        (!self.response_ns.is_empty()).then(|| ms(self.response_ns.value_at_percentile(percentile)))
+        if self.is_lower_bound(percentile) {
+            #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a load")]
+            let waited_ms = self.skipped_wait_ns as f64 / 1e6;
+            return Some(percentile_ms(&self.response_ns, 100.0).map_or(waited_ms, |ms| ms.max(waited_ms)));
+        }
+        percentile_ms(&self.response_ns, self.among_committed(percentile))
+    }
+
+    /// Whether a percentile is only known to be at least what is told: the arrival it falls on was never begun.
+    pub fn is_lower_bound(&self, percentile: f64) -> bool {
+        self.skipped > 0 && self.among_committed(percentile) > 100.0
+    }
+
+    /// The percentile among the committed ones that is `percentile` of all of them and the skipped.
+    #[expect(clippy::cast_precision_loss, reason = "counts of transactions")]
+    fn among_committed(&self, percentile: f64) -> f64 {
+        percentile * (self.committed + self.skipped) as f64 / self.committed as f64
+    }
+
+    /// Committed within the latency limit.
+    pub fn good(&self) -> u64 {
+        self.committed - self.late
     }
 }
 
-impl Default for Books {
-    fn default() -> Self {
-        Books::new()
-    }
+/// A percentile (0 to 100) of a histogram of nanoseconds, in milliseconds; `None` of an empty one.
+pub fn percentile_ms(histogram: &Histogram<u64>, percentile: f64) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "nanoseconds within an hour")]
+    let ms = |ns: u64| ns as f64 / 1e6;
+    (!histogram.is_empty()).then(|| ms(histogram.value_at_percentile(percentile)))
 }
 
 /// What happened in one second of a load, all threads together.
@@ -197,16 +285,27 @@ mod tests {
 
     #[test]
     fn the_books_add_up_through_everything() {
-        let mut a = Books::new();
-        a.commit(1_500_000);
+        let took = |ns| Instants {
+            due: 5,
+            begun: 7,
+            done: 5 + ns,
+        };
+        let mut a = Books::new(true);
+        a.commit(took(1_500_000), 1_000_000);
+        a.skip(700);
         a.fail(SqlState::from_bytes(b"40001"));
         a.fail(SqlState::from_bytes(b"bad"));
-        let mut b = Books::new();
-        b.commit(u64::MAX);
+        let mut b = Books::new(true);
+        b.commit(took(u64::MAX - 5), u64::MAX);
         b.fail(SqlState::from_bytes(b"40001"));
         a.add(&b);
         assert!(a.add_up());
-        assert_eq!((a.all, a.committed, a.failed), (5, 2, 3));
+        assert_eq!((a.all, a.committed, a.failed, a.skipped), (6, 2, 3, 1));
+        assert_eq!((a.late, a.good()), (1, 1));
+        assert_eq!(a.parts.as_ref().map(|parts| parts.lag_ns.len()), Some(2));
+        assert!(a.is_lower_bound(99.0) && !a.is_lower_bound(50.0));
+        // Of three, one was never begun: the median is the longer of the two that were.
+        assert!(a.percentile_ms(50.0).unwrap() > 3_000_000.0);
         assert_eq!(
             a.errors()[0],
             ErrorTally {
@@ -221,7 +320,7 @@ mod tests {
 
     #[test]
     fn too_many_kinds_of_errors_are_counted_as_unknown() {
-        let mut books = Books::new();
+        let mut books = Books::new(false);
         for i in 0..1000_u32 {
             books.fail(SqlState::from_bytes(format!("{i:05}").as_bytes()));
         }

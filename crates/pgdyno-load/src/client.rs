@@ -1,12 +1,11 @@
-//! One client: a simulated session with its own connection, requests and random stream.
+//! One client: a simulated session with its own random stream. It moves no bytes itself: it is fed what arrived, and
+//! tells what is to be sent.
 
 use crate::books::SqlState;
-use crate::connection::Socket;
-use crate::message::{ROLLBACK, Requests, TERMINATE};
+use crate::message::{Program, ROLLBACK};
 use crate::random::Stream;
 use crate::scanner::{Event, Scanner};
-use crate::workload::Variable;
-use std::io;
+use crate::workload::{Values, Variable};
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,182 +21,209 @@ pub(crate) struct Lost {
     pub(crate) reason: String,
 }
 
+/// What is to be done after bytes arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing: the reply is not whole yet.
+    Wait,
+    /// The next request of the transaction is to be sent.
+    Send,
+    /// The transaction has ended.
+    Done(Outcome),
+}
+
 /// What the client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waiting {
     /// Between two transactions.
     Idle,
-    /// The reply to this statement.
-    Statement(usize),
+    /// The reply to this round trip.
+    Trip(usize),
     /// The reply to the rollback of a failed transaction.
     Rollback(SqlState),
 }
 
 pub(crate) struct Client {
-    pub(crate) socket: Socket,
     scanner: Scanner,
-    requests: Requests,
     stream: Stream,
     ranges: [(i32, i32); Variable::COUNT],
+    values: Values,
+    /// The request at hand; it never grows, so that its memory stays where it is.
+    out: Vec<u8>,
     waiting: Waiting,
-    /// First error of the statement at hand.
+    /// First error of the round trip at hand.
     error: Option<SqlState>,
-    /// Bytes of the request at hand that the socket has not taken yet, from its end.
-    unsent: usize,
-    /// When the transaction at hand began, in nanoseconds of the load's clock.
+    /// How often the transaction at hand was tried.
+    pub(crate) tries: u32,
+    /// Transactions that it may still begin.
+    left: u64,
+    /// When the transaction at hand was due and begun, in nanoseconds of the load's clock.
+    pub(crate) due_ns: u64,
     pub(crate) begun_ns: u64,
 }
 
 impl Client {
-    pub(crate) fn new(socket: Socket, requests: Requests, stream: Stream, scale: u32) -> Client {
+    pub(crate) fn new(program: &Program, stream: Stream, scale: u32, transactions: Option<u64>) -> Client {
         Client {
-            socket,
             scanner: Scanner::default(),
-            requests,
             stream,
             ranges: Variable::ranges(scale),
+            values: [0; Variable::COUNT],
+            out: Vec::with_capacity(program.longest()),
             waiting: Waiting::Idle,
             error: None,
-            unsent: 0,
+            tries: 0,
+            left: transactions.unwrap_or(u64::MAX),
+            due_ns: 0,
             begun_ns: 0,
         }
+    }
+
+    /// Whether it may begin no more transactions.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.left == 0
+    }
+
+    /// A new connection in place of one that was lost.
+    pub(crate) fn renew(&mut self) {
+        self.scanner = Scanner::default();
+        self.waiting = Waiting::Idle;
+        self.error = None;
     }
 
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting == Waiting::Idle
     }
 
-    /// Whether the socket did not take the whole request: it must be watched for room.
-    pub(crate) fn is_blocked(&self) -> bool {
-        self.unsent > 0
+    /// The request at hand.
+    pub(crate) fn out(&self) -> &[u8] {
+        &self.out
     }
 
-    /// Draws the values of a transaction and sends its first statement.
-    pub(crate) fn begin(&mut self, now_ns: u64) -> Result<(), Lost> {
-        let mut values = [0; Variable::COUNT];
-        for (value, (low, high)) in values.iter_mut().zip(self.ranges) {
+    /// Draws the values of a transaction; its first request is to be sent.
+    pub(crate) fn begin(&mut self, program: &Program, due_ns: u64, now_ns: u64) {
+        for (value, (low, high)) in self.values.iter_mut().zip(self.ranges) {
             *value = self.stream.between(low, high);
         }
-        self.requests.patch(&values);
+        self.due_ns = due_ns;
         self.begun_ns = now_ns;
-        self.waiting = Waiting::Statement(0);
-        self.unsent = self.request().len();
-        self.send()
+        self.left -= 1;
+        self.tries = 0;
+        self.retry(program);
     }
 
-    fn request(&self) -> &[u8] {
-        match self.waiting {
-            Waiting::Idle => &[],
-            Waiting::Statement(number) => self.requests.statement(number),
-            Waiting::Rollback(_) => ROLLBACK,
-        }
+    /// Begins the transaction at hand once more, with the same values; its first request is to be sent.
+    pub(crate) fn retry(&mut self, program: &Program) {
+        self.tries += 1;
+        self.waiting = Waiting::Trip(0);
+        program.encode(0, &self.values, &mut self.out);
     }
 
-    /// Sends what is unsent.
-    pub(crate) fn send(&mut self) -> Result<(), Lost> {
-        while self.unsent > 0 {
-            let request = match self.waiting {
-                Waiting::Idle => return Ok(()),
-                Waiting::Statement(number) => self.requests.statement(number),
-                Waiting::Rollback(_) => ROLLBACK,
-            };
-            match self.socket.write(&request[request.len() - self.unsent..]) {
-                Ok(n) => self.unsent -= n,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(lost(&e)),
-            }
-        }
-        Ok(())
+    /// The code that the server gave before it closed the connection says more than that it did.
+    pub(crate) fn last_error(&self) -> Option<SqlState> {
+        self.error
     }
 
-    /// Reads what is there and goes on with the transaction; tells its outcome when it has ended.
-    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<Outcome>, Lost> {
-        let mut outcome = None;
-        loop {
-            let read = match self.socket.read(buffer) {
-                // The server's own last words say more than that it is gone.
-                Ok(0) => {
-                    let lost = lost(&io::ErrorKind::UnexpectedEof.into());
-                    return Err(Lost {
-                        code: self.error.unwrap_or(lost.code),
-                        ..lost
-                    });
+    /// Takes in what arrived.
+    pub(crate) fn feed(&mut self, program: &Program, bytes: &[u8]) -> Result<Progress, Lost> {
+        let mut ready = None;
+        let error = &mut self.error;
+        self.scanner
+            .feed(bytes, |event| match event {
+                Event::Ready(status) => ready = Some(status),
+                Event::Error(code) => {
+                    error.get_or_insert(code);
                 }
-                Ok(n) => n,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(outcome),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(lost(&e)),
-            };
-            let mut ready = None;
-            let error = &mut self.error;
-            self.scanner
-                .feed(&buffer[..read], |event| match event {
-                    Event::Ready(status) => ready = Some(status),
-                    Event::Error(code) => {
-                        error.get_or_insert(code);
-                    }
-                    Event::Complete | Event::Row => {}
-                })
-                .map_err(|e| Lost {
-                    code: SqlState::PROTOCOL_VIOLATION,
-                    reason: e.to_string(),
-                })?;
-            if let Some(status) = ready {
-                outcome = self.advance(status)?;
-            }
-            // A short read has emptied the socket; epoll is level-triggered, so nothing can be missed.
-            if read < buffer.len() {
-                return Ok(outcome);
-            }
+                Event::Complete | Event::Row => {}
+            })
+            .map_err(|e| Lost {
+                code: SqlState::PROTOCOL_VIOLATION,
+                reason: e.to_string(),
+            })?;
+        match ready {
+            Some(status) => self.advance(program, status),
+            None => Ok(Progress::Wait),
         }
     }
 
-    /// The server waits again: the next statement, a rollback, or the end of the transaction.
-    fn advance(&mut self, status: u8) -> Result<Option<Outcome>, Lost> {
+    /// The server waits again: the next round trip, a rollback, or the end of the transaction.
+    fn advance(&mut self, program: &Program, status: u8) -> Result<Progress, Lost> {
         let error = self.error.take();
-        let (next, outcome) = match (self.waiting, error) {
-            (Waiting::Statement(_), Some(code)) if status == b'I' => {
-                (Waiting::Idle, Some(Outcome::Failed(code)))
+        match (self.waiting, error) {
+            (Waiting::Trip(trip), None) if trip + 1 < program.trips() => {
+                self.waiting = Waiting::Trip(trip + 1);
+                program.encode(trip + 1, &self.values, &mut self.out);
+                Ok(Progress::Send)
             }
-            (Waiting::Statement(_), Some(code)) => (Waiting::Rollback(code), None),
-            (Waiting::Statement(number), None) if number + 1 < self.requests.len() => {
-                (Waiting::Statement(number + 1), None)
+            (Waiting::Trip(_), None) if status == b'I' => Ok(self.done(Outcome::Committed)),
+            (Waiting::Trip(_), Some(code)) | (Waiting::Rollback(code), _) if status == b'I' => {
+                Ok(self.done(Outcome::Failed(code)))
             }
-            (Waiting::Statement(_), None) if status == b'I' => (Waiting::Idle, Some(Outcome::Committed)),
-            (Waiting::Rollback(code), _) if status == b'I' => (Waiting::Idle, Some(Outcome::Failed(code))),
-            (waiting, _) => {
-                let reason = format!(
+            (Waiting::Trip(_), Some(code)) => {
+                self.waiting = Waiting::Rollback(code);
+                self.out.clear();
+                self.out.extend_from_slice(ROLLBACK);
+                Ok(Progress::Send)
+            }
+            (waiting, _) => Err(Lost {
+                code: SqlState::PROTOCOL_VIOLATION,
+                reason: format!(
                     "unexpected ReadyForQuery '{}' while {waiting:?}",
                     char::from(status)
-                );
-                return Err(Lost {
-                    code: SqlState::PROTOCOL_VIOLATION,
-                    reason,
-                });
-            }
-        };
-        self.waiting = next;
-        self.unsent = self.request().len();
-        self.send()?;
-        Ok(outcome)
+                ),
+            }),
+        }
     }
 
-    /// Says good-bye, so that the server's statistics are complete when the connection is gone.
-    pub(crate) fn close(mut self) {
-        if self.is_idle() {
-            let _ = self.socket.write(TERMINATE);
-        }
+    fn done(&mut self, outcome: Outcome) -> Progress {
+        self.waiting = Waiting::Idle;
+        Progress::Done(outcome)
     }
 }
 
-fn lost(error: &io::Error) -> Lost {
-    let reason = match error.kind() {
-        io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
-        _ => format!("the connection broke: {error}"),
-    };
-    Lost {
-        code: SqlState::CONNECTION_FAILURE,
-        reason,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Purpose;
+    use crate::workload::{Control, Protocol, Workload};
+
+    const READY: &[u8] = b"Z\0\0\0\x05I";
+    const READY_INSIDE: &[u8] = b"Z\0\0\0\x05T";
+    const READY_BROKEN: &[u8] = b"Z\0\0\0\x05E";
+    const ERROR: &[u8] = b"E\0\0\0\x0cC40001\0\0";
+
+    fn client(program: &Program) -> Client {
+        Client::new(program, Stream::new(1, 1, Purpose::Transactions), 1, None)
+    }
+
+    #[test]
+    fn a_transaction_goes_from_trip_to_trip_to_its_end() {
+        let program = Program::new(Workload::SimpleUpdate, Protocol::Prepared, Control::Explicit);
+        let mut client = client(&program);
+        client.begin(&program, 5, 7);
+        for _ in 0..4 {
+            assert_eq!(client.feed(&program, &READY_INSIDE[..3]).unwrap(), Progress::Wait);
+            assert_eq!(client.feed(&program, &READY_INSIDE[3..]).unwrap(), Progress::Send);
+        }
+        let done = client.feed(&program, READY).unwrap();
+        assert_eq!(done, Progress::Done(Outcome::Committed));
+        assert!(client.is_idle());
+        let lost = client.feed(&program, READY).unwrap_err();
+        assert!(lost.reason.contains("while Idle"), "{}", lost.reason);
+    }
+
+    #[test]
+    fn a_failed_one_is_rolled_back_and_counted_with_its_code() {
+        let program = Program::new(Workload::Tpcb, Protocol::Prepared, Control::Pipelined);
+        let mut client = client(&program);
+        client.begin(&program, 0, 0);
+        let reply = [ERROR, READY_BROKEN].concat();
+        assert_eq!(client.feed(&program, &reply).unwrap(), Progress::Send);
+        assert_eq!(client.out(), ROLLBACK);
+        let failed = Progress::Done(Outcome::Failed(SqlState::from_bytes(b"40001")));
+        assert_eq!(client.feed(&program, READY).unwrap(), failed);
+        // Without a transaction around it there is nothing to roll back.
+        client.begin(&program, 0, 0);
+        assert_eq!(client.feed(&program, &[ERROR, READY].concat()).unwrap(), failed);
     }
 }

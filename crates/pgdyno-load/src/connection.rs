@@ -1,8 +1,6 @@
 //! A connection of the load: start-up, authentication and preparing, done blocking before the load begins.
 
 use crate::books::SqlState;
-use crate::message;
-use crate::workload::Statement;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres::config::{Config, Host, SslMode};
@@ -66,21 +64,21 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Socket::Unix(s) => s.read(buffer),
             Socket::Tcp(s) => s.read(buffer),
         }
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Socket::Unix(s) => s.write(bytes),
             Socket::Tcp(s) => s.write(bytes),
         }
     }
 
-    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Socket::Unix(s) => s
                 .set_read_timeout(timeout)
@@ -88,13 +86,6 @@ impl Socket {
             Socket::Tcp(s) => s
                 .set_read_timeout(timeout)
                 .and_then(|()| s.set_write_timeout(timeout)),
-        }
-    }
-
-    fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Socket::Unix(s) => s.set_nonblocking(true),
-            Socket::Tcp(s) => s.set_nonblocking(true),
         }
     }
 }
@@ -118,8 +109,8 @@ pub fn where_is(config: &Config) -> String {
     }
 }
 
-/// Connects, authenticates, prepares the statements and makes the socket non-blocking.
-pub(crate) fn connect(config: &Config, statements: &[Statement]) -> Result<Socket, ConnectError> {
+/// Connects, authenticates, and sends what prepares the statements; the socket is left in blocking mode.
+pub(crate) fn connect(config: &Config, prepare: Option<&[u8]>) -> Result<Socket, ConnectError> {
     let place = where_is(config);
     if config.get_ssl_mode() == SslMode::Require {
         return Err(ConnectError::Unsupported {
@@ -140,13 +131,12 @@ pub(crate) fn connect(config: &Config, statements: &[Statement]) -> Result<Socke
         received: BytesMut::with_capacity(8192),
     };
     startup.authenticate(config)?;
-    startup.send(&message::prepare(statements))?;
-    startup.until_ready()?;
+    if let Some(prepare) = prepare {
+        startup.send(prepare)?;
+        startup.until_ready()?;
+    }
     let socket = startup.socket;
-    socket
-        .set_timeout(None)
-        .and_then(|()| socket.set_nonblocking())
-        .map_err(unreachable)?;
+    socket.set_timeout(None).map_err(unreachable)?;
     Ok(socket)
 }
 

@@ -1,24 +1,37 @@
 //! Drives a PostgreSQL server with a workload and times it. Knows loads, not experiments.
 //!
-//! In steady state nothing is allocated, locked, formatted or logged per transaction: requests are encoded when a
-//! client connects and patched in place, replies are scanned where they arrived, times go into fixed histograms.
+//! In steady state nothing is allocated, locked, formatted or logged per transaction: requests are laid out
+//! once and only their values put in, replies are scanned where they arrived, times go into fixed histograms.
 
+mod blocking;
 mod books;
 mod client;
+mod collect;
 mod connection;
 mod data;
+mod drive;
 mod engine;
+mod epoll;
+mod export;
 mod gate;
 mod message;
+mod plan;
 mod random;
+mod reconnect;
 mod scanner;
+mod schedule;
+mod uring;
 mod workload;
 
-pub use books::{Books, ErrorTally, Second, SqlState};
+pub use books::{Books, ErrorTally, Instants, Parts, Second, SqlState, percentile_ms};
 pub use connection::{ConnectError, where_is};
 pub use data::{DataError, DataProgress, create_data, drop_data, scale_of};
-pub use engine::{LoadError, LoadPlan, LoadResult, run};
+pub use drive::Counts;
+pub use engine::{LoadError, LoadResult, run};
+pub use export::interval_log;
 pub use hdrhistogram;
+pub use plan::{Arrivals, CLIENTS_MAX, Engine, LoadPlan};
 pub use random::stream_seed;
 pub use scanner::{Event, Malformed, Scanner};
-pub use workload::Workload;
+pub use schedule::{Rate, Spacing, Stretch, duration};
+pub use workload::{Control, Protocol, UnknownName, Workload};

@@ -9,6 +9,8 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 pub enum Purpose {
     /// Keys and amounts of transactions.
     Transactions = 1,
+    /// When transactions arrive.
+    Arrivals = 2,
 }
 
 /// The seed of one stream of a load: the load's seed, the client's number and the purpose, mixed by SplitMix64.
@@ -29,6 +31,13 @@ impl Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(stream_seed(
             seed, client, purpose,
         )))
+    }
+
+    /// Uniform in (0, 1], in steps of 2^-53.
+    pub(crate) fn open_unit(&mut self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "53 bits fit exactly")]
+        let unit = ((self.0.next_u64() >> 11) + 1) as f64 * (0.5_f64).powi(53);
+        unit
     }
 
     /// Uniform in `low..=high` by widening multiplication (source: D. Lemire, "Fast random integer generation in an

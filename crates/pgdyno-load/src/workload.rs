@@ -11,12 +11,18 @@ pub(crate) const TELLERS_PER_SCALE: i32 = 10;
 /// Above this the keys of pgbench_accounts no longer fit four bytes.
 pub(crate) const SCALE_MAX: u32 = (i32::MAX / ACCOUNTS_PER_SCALE) as u32;
 
-/// A workload on the schema of pgbench.
+/// What the transactions of a load do; the data of all of them is pgbench's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
+    /// A transaction of nothing: BEGIN and COMMIT.
+    Empty,
+    /// The echo of a parameter, without a table.
+    Simple,
     /// One select by primary key, as `pgbench -S`.
     PointSelect,
+    /// One update by primary key.
+    Write,
     /// One update, one select and one insert in a transaction, as `pgbench -N`.
     SimpleUpdate,
     /// The TPC-B-like transaction of five statements, as pgbench's default.
@@ -25,17 +31,46 @@ pub enum Workload {
 
 impl Workload {
     /// All of them, in the order of their weight.
-    pub const ALL: [Workload; 3] = [Workload::PointSelect, Workload::SimpleUpdate, Workload::Tpcb];
+    pub const ALL: [Workload; 6] = [
+        Workload::Empty,
+        Workload::Simple,
+        Workload::PointSelect,
+        Workload::Write,
+        Workload::SimpleUpdate,
+        Workload::Tpcb,
+    ];
 
     /// The name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
+            Workload::Empty => "empty",
+            Workload::Simple => "simple",
             Workload::PointSelect => "point-select",
+            Workload::Write => "write",
             Workload::SimpleUpdate => "simple-update",
             Workload::Tpcb => "tpcb",
         }
     }
 
+    /// How its transactions are bounded unless somebody asks for something else.
+    pub fn usual_control(self) -> Control {
+        match self {
+            Workload::Simple | Workload::PointSelect | Workload::Write => Control::None,
+            Workload::Empty | Workload::SimpleUpdate | Workload::Tpcb => Control::Explicit,
+        }
+    }
+
+    /// Whether there is nothing between BEGIN and COMMIT.
+    pub(crate) fn is_empty(self) -> bool {
+        self == Workload::Empty
+    }
+
+    /// Whether it reads or writes pgbench's tables.
+    pub fn needs_data(self) -> bool {
+        !matches!(self, Workload::Empty | Workload::Simple)
+    }
+
+    /// The statements between BEGIN and COMMIT.
     pub(crate) fn statements(self) -> Vec<Statement> {
         use Variable::{Aid, Bid, Delta, Tid};
         let update_account = Statement::new(
@@ -47,14 +82,13 @@ impl Workload {
             "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)",
             &[Tid, Bid, Aid, Delta],
         );
-        let (begin, commit) = (Statement::new("BEGIN", &[]), Statement::new("COMMIT", &[]));
         match self {
+            Workload::Empty => Vec::new(),
+            Workload::Simple => vec![Statement::new("SELECT $1", &[Aid])],
             Workload::PointSelect => vec![select_account],
-            Workload::SimpleUpdate => {
-                vec![begin, update_account, select_account, insert_history, commit]
-            }
+            Workload::Write => vec![update_account],
+            Workload::SimpleUpdate => vec![update_account, select_account, insert_history],
             Workload::Tpcb => vec![
-                begin,
                 update_account,
                 select_account,
                 Statement::new(
@@ -66,7 +100,6 @@ impl Workload {
                     &[Delta, Bid],
                 ),
                 insert_history,
-                commit,
             ],
         }
     }
@@ -78,18 +111,100 @@ impl fmt::Display for Workload {
     }
 }
 
-/// A name that is no workload.
+/// A word that is none of the names.
 #[derive(Debug, thiserror::Error)]
-#[error("unknown workload \"{0}\"; there are point-select, simple-update and tpcb")]
-pub struct UnknownWorkload(String);
+#[error("unknown {what} \"{word}\"; there are {names}")]
+pub struct UnknownName {
+    what: &'static str,
+    word: String,
+    names: String,
+}
+
+/// Finds one of `all` by its name.
+pub(crate) fn by_name<T: Copy>(
+    what: &'static str,
+    word: &str,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Result<T, UnknownName> {
+    all.iter()
+        .copied()
+        .find(|&one| name(one) == word)
+        .ok_or_else(|| UnknownName {
+            what,
+            word: word.to_owned(),
+            names: all.iter().map(|&one| name(one)).collect::<Vec<_>>().join(", "),
+        })
+}
 
 impl FromStr for Workload {
-    type Err = UnknownWorkload;
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Workload::ALL
-            .into_iter()
-            .find(|w| w.name() == name)
-            .ok_or_else(|| UnknownWorkload(name.to_owned()))
+    type Err = UnknownName;
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        by_name("workload", word, &Workload::ALL, Workload::name)
+    }
+}
+
+/// How the statements of a transaction are held together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Control {
+    /// Every statement commits by itself.
+    None,
+    /// BEGIN, the statements and COMMIT, each a round trip of its own.
+    Explicit,
+    /// BEGIN, the statements and COMMIT in one round trip.
+    Pipelined,
+}
+
+impl Control {
+    const ALL: [Control; 3] = [Control::None, Control::Explicit, Control::Pipelined];
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Control::None => "none",
+            Control::Explicit => "explicit",
+            Control::Pipelined => "pipelined",
+        }
+    }
+}
+
+impl FromStr for Control {
+    type Err = UnknownName;
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        by_name("transaction control", word, &Control::ALL, Control::name)
+    }
+}
+
+/// How a statement is put to the server (the words are pgbench's for its option -M).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// As text with its values in it, parsed and planned each time.
+    Simple,
+    /// With parameters, parsed each time.
+    Extended,
+    /// With parameters, parsed once per connection.
+    Prepared,
+}
+
+impl Protocol {
+    const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Simple => "simple",
+            Protocol::Extended => "extended",
+            Protocol::Prepared => "prepared",
+        }
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = UnknownName;
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        by_name("protocol", word, &Protocol::ALL, Protocol::name)
     }
 }
 
@@ -101,7 +216,7 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
-    fn new(sql: &'static str, parameters: &[Variable]) -> Statement {
+    pub(crate) fn new(sql: &'static str, parameters: &[Variable]) -> Statement {
         Statement {
             sql,
             parameters: parameters.to_vec(),
@@ -118,6 +233,9 @@ pub(crate) enum Variable {
     Tid,
     Delta,
 }
+
+/// The variables of a transaction, in the order of the enumeration.
+pub(crate) type Values = [i32; Variable::COUNT];
 
 impl Variable {
     pub(crate) const COUNT: usize = 4;

@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pgdyno_load::Workload;
+use pgdyno_load::{CLIENTS_MAX, Control, Engine, Protocol, Rate, Workload, duration};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -78,22 +78,58 @@ pub(crate) struct FactsArgs {
     pub(crate) json: bool,
 }
 
+/// How arrivals are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Spread {
+    /// Evenly.
+    Constant,
+    /// Independent of one another.
+    Poisson,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
     pub(crate) target: String,
-    /// What a transaction does: point-select, simple-update or tpcb.
+    /// What a transaction does: empty, simple, point-select, write, simple-update or tpcb.
     #[arg(long, short, default_value = "tpcb")]
     pub(crate) workload: Workload,
-    /// Simulated sessions, each with a connection of its own.
-    #[arg(long, short, default_value_t = 8)]
-    pub(crate) clients: u32,
+    /// How statements are put to the server: simple, extended or prepared.
+    #[arg(long, short = 'M', default_value = "prepared")]
+    pub(crate) protocol: Protocol,
+    /// Transaction control: none, explicit, or pipelined in one round trip; the workload's usual one if not given.
+    #[arg(long, value_name = "CONTROL")]
+    pub(crate) transaction: Option<Control>,
+    /// Open loop: arrivals per second, as 5000, 1000/30s,2000/30s,4000 (steps) or 1000..20000/5m (a ramp).
+    #[arg(long, short = 'R', value_name = "RATE", value_parser = rate, conflicts_with = "think")]
+    pub(crate) rate: Option<Rate>,
+    /// How arrivals of an open loop are spread.
+    #[arg(long, value_enum, default_value_t = Spread::Poisson, requires = "rate")]
+    pub(crate) spacing: Spread,
+    /// Pause of a client between two transactions of a closed loop.
+    #[arg(long, default_value = "0s", value_parser = duration)]
+    pub(crate) think: Duration,
+    /// Count responses that take longer as late; what is within is the goodput.
+    #[arg(long, short = 'L', value_name = "TIME", value_parser = duration)]
+    pub(crate) latency_limit: Option<Duration>,
+    /// How bytes are moved: auto, io-uring, epoll or blocking (one client per thread).
+    #[arg(long, default_value = "auto")]
+    pub(crate) engine: Engine,
+    /// Simulated sessions, each with a connection of its own; several numbers, as 1,2,5,10, are a ladder.
+    #[arg(long, short, default_value = "8", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
+    pub(crate) clients: Vec<u32>,
     /// Threads of the load; half of the CPUs if not given.
     #[arg(long, short = 'j')]
     pub(crate) threads: Option<u32>,
     /// Measured time, as 30s or 5m.
     #[arg(long, short, default_value = "10s", value_parser = duration)]
     pub(crate) duration: Duration,
+    /// Transactions of each client, instead of a time.
+    #[arg(long, short = 't', value_name = "N", conflicts_with = "duration")]
+    pub(crate) transactions: Option<u64>,
+    /// Tries of a transaction that fails with a serialization failure or a deadlock.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) max_tries: u32,
     /// Full load before measuring.
     #[arg(long, default_value = "2s", value_parser = duration)]
     pub(crate) warmup: Duration,
@@ -103,7 +139,13 @@ pub(crate) struct BenchArgs {
     /// Print the result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// No line per second.
+    /// Print a JSON object per second while it runs.
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// Write the response times of each second to FILE, in HdrHistogram's log format.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) histogram: Option<PathBuf>,
+    /// No line per second, on a terminal either.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -295,28 +337,8 @@ fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).filter(|&n| n > 0).ok_or_else(wrong)
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    const LONGEST_S: f64 = 86_400.0 * 7.0;
-    let text = text.trim();
-    let (number, factor_s) = if let Some(number) = text.strip_suffix("ms") {
-        (number, 0.001)
-    } else if let Some(number) = text.strip_suffix('m') {
-        (number, 60.0)
-    } else if let Some(number) = text.strip_suffix('h') {
-        (number, 3600.0)
-    } else {
-        (text.strip_suffix('s').unwrap_or(text), 1.0)
-    };
-    let seconds = number
-        .trim()
-        .parse::<f64>()
-        .map(|n| n * factor_s)
-        .unwrap_or(f64::NAN);
-    if (0.0..=LONGEST_S).contains(&seconds) {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err("expected a time up to a week, as 30s, 5m or 1h".to_owned())
-    }
+fn rate(text: &str) -> Result<Rate, String> {
+    text.parse()
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -342,9 +364,6 @@ mod tests {
         assert_eq!(bytes("4096"), Ok(4096));
         assert!(bytes("0").is_err() && bytes("1X").is_err() && bytes("").is_err() && bytes("é").is_err());
         assert!(bytes("99999999999T").is_err());
-        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert!(duration("-1").is_err() && duration("inf").is_err() && duration("x").is_err());
         assert!(cpus("0").is_err() && cpus("nan").is_err());
         assert_eq!(assignment("a = b=c"), Ok(("a".into(), "b=c".into())));
     }

@@ -20,7 +20,7 @@ fn pgbench() -> PathBuf {
 fn every_workload_adds_up_and_agrees_with_the_server() {
     let home = Home::new();
     home.sandbox("x", &[]);
-    for workload in ["point-select", "simple-update", "tpcb"] {
+    for workload in ["empty", "simple", "point-select", "simple-update", "tpcb"] {
         let arguments = [
             "bench",
             "sandbox:x",
@@ -32,16 +32,20 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
             "2s",
             "--warmup",
             "1s",
-            "--json",
+            "--stream",
         ];
-        let result = home.run(&arguments).fine();
+        let output = home.run(&arguments).fine();
+        assert_eq!(output.err, "", "lines for people are for terminals");
+        let lines: Vec<&str> = output.out.lines().collect();
         assert_eq!(
-            result.err.lines().count(),
-            3,
-            "a line per second:\n{}",
-            result.err
+            lines.len(),
+            4,
+            "a line per second and the result:\n{}",
+            output.out
         );
-        let result = result.json();
+        let first: serde_json::Value = serde_json::from_str(lines[0]).expect("JSON");
+        assert_eq!((&first["second"], &first["measured"]), (&1.into(), &false.into()));
+        let result: serde_json::Value = serde_json::from_str(lines[3]).expect("JSON");
         let number = |key: &str| {
             result[key]
                 .as_u64()
@@ -68,6 +72,213 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
     let accounts = home.ask("x", sums);
     let history = home.ask("x", "SELECT sum(delta) FROM pgbench_history");
     assert_eq!(accounts, history);
+}
+
+/// However a transaction is put to the server and its bytes are moved, both sides count the same.
+#[test]
+fn every_protocol_control_and_engine_agrees_with_the_server() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let tcp = format!(
+        "host=127.0.0.1 port={} user=postgres dbname=postgres",
+        home.record("x")["port"]
+    );
+    let password = fs::read_to_string(home.file("state/sandboxes/x/password")).expect("a password");
+    let check = |target: &str, more: &[&str]| {
+        let mut arguments = vec!["bench", target, "-d", "1s", "--warmup", "0s", "-q", "--json"];
+        arguments.extend(more);
+        let output = home
+            .command(&arguments)
+            .env("PGPASSWORD", password.trim())
+            .output();
+        let result = said(output.expect("pgdyno runs")).fine().json();
+        assert_eq!(result["cross_check"]["agrees"], true, "{more:?} {result}");
+        assert_eq!(result["failed"], 0, "{more:?} {result}");
+        assert!(result["committed"].as_u64() > Some(50), "{more:?} {result}");
+        result
+    };
+    for protocol in ["simple", "extended", "prepared"] {
+        for control in ["none", "explicit", "pipelined"] {
+            let more = [
+                "-w",
+                "tpcb",
+                "-c",
+                "2",
+                "-j",
+                "1",
+                "-M",
+                protocol,
+                "--transaction",
+                control,
+            ];
+            let result = check("sandbox:x", &more);
+            // Statement by statement, the server commits five times for one of the client's.
+            let per_transaction = if control == "none" { 5 } else { 1 };
+            let counted = result["cross_check"]["client"].as_u64().expect("a count") / per_transaction;
+            assert!(
+                counted >= result["committed"].as_u64().expect("a count"),
+                "{result}"
+            );
+        }
+    }
+    for target in ["sandbox:x", &tcp] {
+        for engine in ["io-uring", "epoll", "blocking"] {
+            let more = ["-w", "simple-update", "-c", "2", "-j", "2", "--engine", engine];
+            assert_eq!(check(target, &more)["engine"], engine);
+        }
+    }
+    let open = check(
+        "sandbox:x",
+        &["-w", "point-select", "-c", "4", "--rate", "500", "-L", "1s"],
+    );
+    assert_eq!(
+        (&open["arrivals"]["loop"], &open["late"]),
+        (&"open".into(), &0.into()),
+        "{open}"
+    );
+    let all = open["all"].as_f64().expect("a count");
+    assert!((all - 500.0).abs() < 5.0 * 500_f64.sqrt(), "{open}");
+    assert!(
+        open["service_ms"]["p50"].as_f64() <= open["response_ms"]["p50"].as_f64(),
+        "{open}"
+    );
+    check("sandbox:x", &["-w", "write", "-c", "2"]);
+    let think = check("sandbox:x", &["-w", "point-select", "-c", "4", "--think", "10ms"]);
+    assert!(think["committed"].as_u64() <= Some(400), "{think}");
+}
+
+/// The server crashes under load and comes back: the load goes on with new connections, the gap is in the series, the
+/// lost ones are in the books, and the result is not passed off as a whole one.
+#[test]
+fn a_server_that_crashes_under_load_is_come_back_to() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let arguments = [
+        "bench",
+        "sandbox:x",
+        "-w",
+        "tpcb",
+        "-c",
+        "4",
+        "-d",
+        "8s",
+        "--warmup",
+        "0s",
+        "--json",
+    ];
+    let child = home.spawn(&arguments);
+    let postmaster = home.postmaster("x").expect("running").to_string();
+    let loaded = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
+    while home.ask("x", loaded) != "4" {}
+    let killed = Command::new("kill").args(["-9", &postmaster]).status();
+    assert!(killed.expect("kill runs").success());
+    home.run(&["sandbox", "start", "x"]).fine();
+    let ended =
+        said(child.wait_with_output().expect("ends")).fails(1, &["the server restarted during the load"]);
+    let result = ended.json();
+    let failed = result["failed"].as_u64().expect("a count");
+    assert!((1..=4).contains(&failed), "{result}");
+    let seconds = result["seconds"].as_array().expect("seconds");
+    let last = seconds.last().expect("a second");
+    assert_eq!(last["clients"], 4, "{result}");
+    assert!(last["tps"].as_f64() > Some(0.0), "{result}");
+    assert_eq!(result["cross_check"], serde_json::Value::Null, "{result}");
+}
+
+/// A ladder of clients, a number of transactions, and the histograms of each second for others to read.
+#[test]
+fn ladders_limits_and_histograms() {
+    use pgdyno_load::hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let arguments = [
+        "bench",
+        "sandbox:x",
+        "-w",
+        "point-select",
+        "-c",
+        "1,4",
+        "-t",
+        "500",
+    ];
+    let table = home.run(&arguments).fine().out;
+    assert_eq!(table.matches("agrees").count(), 2, "{table}");
+    let mut with_json = arguments.to_vec();
+    with_json.push("--json");
+    let ladder = home.run(&with_json).fine().json();
+    let counts: Vec<_> = ladder["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|run| (run["clients"].as_u64(), run["committed"].as_u64()))
+        .collect();
+    assert_eq!(counts, [(Some(1), Some(500)), (Some(4), Some(2000))]);
+
+    let file = home.file("times.hlog");
+    let path = file.to_string_lossy();
+    let arguments = [
+        "bench",
+        "sandbox:x",
+        "-w",
+        "empty",
+        "-c",
+        "2",
+        "-d",
+        "2s",
+        "--warmup",
+        "0s",
+        "--json",
+    ];
+    let result = home
+        .run(&[&arguments[..], &["--histogram", &path]].concat())
+        .fine()
+        .json();
+    let text = fs::read(&file).expect("a log");
+    let intervals: Vec<f64> = IntervalLogIterator::new(&text)
+        .filter_map(|entry| match entry.expect("an entry") {
+            LogEntry::Interval(interval) => Some(interval.max()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(intervals.len(), 2, "{result}");
+    let longest = intervals.into_iter().fold(0.0, f64::max);
+    let expected = result["response_ms"]["p100"].as_f64().expect("a time");
+    assert!((longest / expected - 1.0).abs() < 0.02, "{longest} {expected}");
+    home.run(&["bench", "sandbox:x", "--rate", "fast"])
+        .fails(2, &["arrivals per second"]);
+    home.run(&["bench", "sandbox:x", "-w", "empty", "--transaction", "none"])
+        .fails(2, &["nothing to do without a transaction"]);
+}
+
+/// Two sessions that take the same rows in another order: with tries enough, none of them fails.
+#[test]
+fn serialization_failures_are_tried_again() {
+    let home = Home::new();
+    home.sandbox("x", &["--set", "default_transaction_isolation=serializable"]);
+    let run = |tries: &str| {
+        let arguments = [
+            "bench",
+            "sandbox:x",
+            "-w",
+            "tpcb",
+            "-c",
+            "8",
+            "-d",
+            "2s",
+            "--warmup",
+            "0s",
+            "--json",
+        ];
+        home.run(&[&arguments[..], &["--max-tries", tries]].concat())
+            .fine()
+            .json()
+    };
+    let once = run("1");
+    assert_eq!(once["errors"][0]["sqlstate"], "40001", "{once}");
+    assert_eq!(once["retries"], 0, "{once}");
+    let often = run("1000");
+    assert_eq!(often["failed"], 0, "{often}");
+    assert!(often["retries"].as_u64() > Some(100), "{often}");
 }
 
 #[test]
@@ -151,7 +362,7 @@ fn mistakes_are_told_with_what_to_do() {
     home.run(&["bench", "sandbox:x", "-w", "tpcc"])
         .fails(2, &["unknown workload"]);
     home.run(&["bench", "sandbox:x", "-c", "0"])
-        .fails(2, &["clients must be"]);
+        .fails(2, &["0 is not in 1..=10000"]);
     home.run(&["bench", "sandbox:x", "-c", "2", "-j", "3"])
         .fails(2, &["threads must be"]);
     home.run(&["bench", "sandbox:x", "-c", "500"])

@@ -1,0 +1,480 @@
+//! What one thread of a load does, whatever moves its bytes: begins transactions when they are due, follows them to
+//! their end, keeps the books. Nothing in it waits, and nothing per transaction allocates.
+
+use crate::books::{Books, Instants, Second, SqlState};
+use crate::client::{Client, Lost, Outcome, Progress};
+use crate::collect::Told;
+use crate::connection::Socket;
+use crate::message::Program;
+use crate::reconnect::Reconnector;
+use crate::schedule::Schedule;
+use rustix::time::{ClockId, clock_gettime};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// Transactions under way at the end get this long to finish.
+const DRAIN_NS: u64 = 10 * SECOND_NS;
+/// A stop request is seen within this time.
+const STOP_CHECK_NS: u64 = 100_000_000;
+/// New connections are looked for so often, while some are missing.
+const RECONNECT_CHECK_NS: u64 = 10_000_000;
+/// Arrivals of an open loop wake the thread at most so often; those due in between are begun together. A lone one is
+/// begun when it is due.
+const WAKES_APART_NS: u64 = 500_000;
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// The limits of a load; times in nanoseconds of its clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) warmup_ns: u64,
+    pub(crate) end_ns: u64,
+    /// Pause between two transactions of a client, in a closed loop.
+    pub(crate) think_ns: u64,
+    pub(crate) latency_limit_ns: u64,
+    /// Of transactions that fail where trying again may help.
+    pub(crate) max_tries: u32,
+}
+
+/// One thread's share of the result.
+pub(crate) struct Part {
+    pub(crate) measured: Books,
+    pub(crate) whole: Counts,
+    pub(crate) measured_s: f64,
+    pub(crate) in_flight_at_end: u64,
+    pub(crate) sessions: u32,
+    pub(crate) cpu_us: f64,
+    pub(crate) lost: Option<(String, u32)>,
+    pub(crate) stopped_early: bool,
+    pub(crate) engine: String,
+}
+
+/// Counts of transactions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All that were begun or due.
+    pub all: u64,
+    /// Confirmed by the server.
+    pub committed: u64,
+    /// Ended with an error.
+    pub failed: u64,
+    /// Due and never begun.
+    pub skipped: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: Counts) {
+        self.all += other.all;
+        self.committed += other.committed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    /// The identity that must hold at any time.
+    pub fn add_up(&self) -> bool {
+        self.all == self.committed + self.failed + self.skipped
+    }
+}
+
+/// What comes next for whoever moves the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Send what is to be sent, then wait for bytes at most this long.
+    Wait(u64),
+    /// It is over.
+    End,
+}
+
+pub(crate) struct Drive<'a> {
+    program: &'a Program,
+    limits: Limits,
+    schedule: Option<Schedule>,
+    clients: Vec<Client>,
+    /// Clients that wait for an arrival.
+    free: Vec<u32>,
+    /// When clients that think begin again.
+    thinking: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Clients with a request that nobody has taken for sending yet.
+    to_send: Vec<u32>,
+    busy: u32,
+    alive: u32,
+    /// Clients that have begun all of their transactions.
+    ended: u32,
+    reconnector: Reconnector,
+    stop: &'a AtomicBool,
+    sender: &'a Sender<Told>,
+    thread: u32,
+    start: Instant,
+    begun: bool,
+    /// When arrivals were begun last.
+    woken_ns: u64,
+    /// The second at hand, 1-based, and its books.
+    second: u32,
+    second_books: Books,
+    cpu_at_warmup_us: Option<f64>,
+    cpu_us: Option<f64>,
+    part: Part,
+}
+
+/// What a drive is made with.
+pub(crate) struct Setup<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) limits: Limits,
+    pub(crate) schedule: Option<Schedule>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) reconnector: Reconnector,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) sender: &'a Sender<Told>,
+    pub(crate) thread: u32,
+}
+
+impl<'a> Drive<'a> {
+    pub(crate) fn new(setup: Setup<'a>) -> Drive<'a> {
+        let count = setup.clients.len();
+        let number = u32::try_from(count).unwrap_or(u32::MAX);
+        Drive {
+            program: setup.program,
+            limits: setup.limits,
+            clients: setup.clients,
+            // Each client stands at most once in each of these, so that they never grow.
+            free: Vec::with_capacity(count),
+            thinking: BinaryHeap::with_capacity(count),
+            to_send: Vec::with_capacity(count),
+            busy: 0,
+            alive: number,
+            ended: 0,
+            reconnector: setup.reconnector,
+            stop: setup.stop,
+            sender: setup.sender,
+            thread: setup.thread,
+            start: Instant::now(),
+            begun: false,
+            woken_ns: 0,
+            second: 1,
+            second_books: Books::for_a_second(),
+            cpu_at_warmup_us: None,
+            cpu_us: None,
+            part: Part {
+                measured: Books::new(setup.schedule.is_some()),
+                whole: Counts::default(),
+                measured_s: 0.0,
+                in_flight_at_end: 0,
+                sessions: number,
+                cpu_us: 0.0,
+                lost: None,
+                stopped_early: false,
+                engine: String::new(),
+            },
+            schedule: setup.schedule,
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        nanoseconds(self.start.elapsed())
+    }
+
+    /// How many clients there are; they are numbered from 0.
+    pub(crate) fn clients(&self) -> u32 {
+        u32::try_from(self.clients.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a client only ever waits for a reply, never for an instant.
+    pub(crate) fn waits_for_replies_alone(&self) -> bool {
+        self.schedule.is_none() && self.limits.think_ns == 0
+    }
+
+    /// The next client with a request to send.
+    pub(crate) fn next_to_send(&mut self) -> Option<u32> {
+        self.to_send.pop()
+    }
+
+    /// The request of a client; its memory stays where it is as long as the drive lives.
+    pub(crate) fn request(&self, client: u32) -> &[u8] {
+        self.clients[client as usize].out()
+    }
+
+    /// Does what is due now and tells how long to wait for bytes.
+    pub(crate) fn step(&mut self) -> Step {
+        let now = self.now_ns();
+        self.turn_seconds(now);
+        if self.cpu_at_warmup_us.is_none() && now >= self.limits.warmup_ns {
+            self.cpu_at_warmup_us = Some(thread_cpu_us());
+        }
+        if now < self.limits.end_ns && self.stop.load(Ordering::Relaxed) {
+            self.part.stopped_early = true;
+            self.limits.end_ns = now;
+        }
+        let end_ns = self.limits.end_ns;
+        if now >= end_ns {
+            // The CPU of the measured time ends with it, not with the transactions that are still under way.
+            if let (Some(before), None) = (self.cpu_at_warmup_us, self.cpu_us) {
+                self.cpu_us = Some(thread_cpu_us() - before);
+            }
+            let over = self.busy == 0 || now >= end_ns + DRAIN_NS;
+            return if over {
+                Step::End
+            } else {
+                Step::Wait(STOP_CHECK_NS)
+            };
+        }
+        if !self.begun {
+            self.begun = true;
+            for client in 0..self.clients() {
+                self.go_on(client, now);
+            }
+        }
+        self.begin_what_is_due(now);
+        let mut until = (u64::from(self.second) * SECOND_NS)
+            .min(end_ns)
+            .min(now + STOP_CHECK_NS);
+        if self.alive < self.clients() {
+            until = until.min(now + RECONNECT_CHECK_NS);
+        }
+        if let Some(Reverse((wake_ns, _))) = self.thinking.peek() {
+            until = until.min(*wake_ns);
+        }
+        if let Some(schedule) = &self.schedule
+            && !self.free.is_empty()
+        {
+            until = until.min(schedule.next_ns().max(self.woken_ns + WAKES_APART_NS));
+        }
+        Step::Wait(until.saturating_sub(now))
+    }
+
+    fn begin_what_is_due(&mut self, now: u64) {
+        while let Some(&Reverse((wake_ns, client))) = self.thinking.peek()
+            && wake_ns <= now
+        {
+            self.thinking.pop();
+            self.begin(client, wake_ns, now);
+        }
+        if let Some(mut schedule) = self.schedule.take() {
+            if schedule.next_ns() <= now {
+                self.woken_ns = now;
+            }
+            while schedule.next_ns() <= now
+                && let Some(client) = self.free.pop()
+            {
+                self.begin(client, schedule.next_ns(), now);
+                schedule.advance();
+            }
+            self.schedule = Some(schedule);
+        }
+    }
+
+    fn begin(&mut self, client: u32, due_ns: u64, now: u64) {
+        self.clients[client as usize].begin(self.program, due_ns, now);
+        self.busy += 1;
+        self.to_send.push(client);
+    }
+
+    /// A client without a transaction takes the next one, or waits for one.
+    fn go_on(&mut self, client: u32, now: u64) {
+        if now >= self.limits.end_ns {
+            return;
+        }
+        if self.clients[client as usize].has_ended() {
+            self.ended += 1;
+            if self.ended == self.clients() {
+                self.limits.end_ns = now;
+            }
+            return;
+        }
+        match &mut self.schedule {
+            Some(schedule) if schedule.next_ns() <= now => {
+                let due_ns = schedule.next_ns();
+                schedule.advance();
+                self.begin(client, due_ns, now);
+            }
+            Some(_) => self.free.push(client),
+            None if self.limits.think_ns > 0 => {
+                self.thinking.push(Reverse((now + self.limits.think_ns, client)));
+            }
+            None => self.begin(client, now, now),
+        }
+    }
+
+    /// Takes in what arrived for a client. After an error its connection is of no more use: close it, and call
+    /// [`Drive::lose`].
+    pub(crate) fn feed(&mut self, client: u32, bytes: &[u8]) -> Result<(), Lost> {
+        let at = client as usize;
+        match self.clients[at].feed(self.program, bytes)? {
+            Progress::Wait => {}
+            Progress::Send => self.to_send.push(client),
+            Progress::Done(Outcome::Failed(code)) if self.is_worth_a_retry(at, code) => {
+                self.clients[at].retry(self.program);
+                self.to_send.push(client);
+            }
+            Progress::Done(outcome) => {
+                let now = self.now_ns();
+                let instants = Instants {
+                    due: self.clients[at].due_ns,
+                    begun: self.clients[at].begun_ns,
+                    done: now,
+                };
+                let tries = self.clients[at].tries;
+                self.busy -= 1;
+                self.book(instants, outcome, tries);
+                self.go_on(client, now);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_worth_a_retry(&self, client: usize, code: SqlState) -> bool {
+        [SqlState::SERIALIZATION_FAILURE, SqlState::DEADLOCK_DETECTED].contains(&code)
+            && self.clients[client].tries < self.limits.max_tries
+            && self.now_ns() < self.limits.end_ns
+    }
+
+    fn book(&mut self, at: Instants, outcome: Outcome, tries: u32) {
+        self.turn_seconds(at.done);
+        let limit = self.limits.latency_limit_ns;
+        let done = at.done;
+        let counts = &mut self.part.whole;
+        counts.all += 1;
+        match outcome {
+            Outcome::Committed => counts.committed += 1,
+            Outcome::Failed(_) => counts.failed += 1,
+        }
+        let inside = done < self.limits.end_ns;
+        let measured = Some(&mut self.part.measured).filter(|_| inside && done >= self.limits.warmup_ns);
+        let second = Some(&mut self.second_books).filter(|_| inside);
+        for books in [measured, second].into_iter().flatten() {
+            books.retries += u64::from(tries - 1);
+            match outcome {
+                Outcome::Committed => books.commit(at, limit),
+                Outcome::Failed(code) => books.fail(code),
+            }
+        }
+    }
+
+    /// A client's connection is gone; a new one is asked for.
+    pub(crate) fn lose(&mut self, client: u32, lost: Lost) {
+        let at = client as usize;
+        self.alive -= 1;
+        let entry = self.part.lost.get_or_insert((lost.reason, 0));
+        entry.1 += 1;
+        if self.clients[at].is_idle() {
+            self.free.retain(|&other| other != client);
+            self.thinking.retain(|Reverse((_, other))| *other != client);
+        } else {
+            // The server may have committed it all the same.
+            self.part.in_flight_at_end += 1;
+            self.busy -= 1;
+            self.to_send.retain(|&other| other != client);
+            let code = self.clients[at].last_error().unwrap_or(lost.code);
+            let instants = Instants {
+                due: self.clients[at].due_ns,
+                begun: self.clients[at].begun_ns,
+                done: self.now_ns(),
+            };
+            let tries = self.clients[at].tries;
+            self.book(instants, Outcome::Failed(code), tries);
+        }
+        self.clients[at].renew();
+        if self.now_ns() < self.limits.end_ns {
+            self.reconnector.ask_for(client);
+        }
+    }
+
+    /// A new connection for a client that had lost its own, if one has come: attach it, and call [`Drive::revive`].
+    pub(crate) fn new_connection(&mut self) -> Option<(u32, Socket)> {
+        if self.alive == self.clients() {
+            return None;
+        }
+        self.reconnector.take()
+    }
+
+    /// The same, with some patience.
+    pub(crate) fn wait_for_connection(&self, limit: Duration) -> Option<(u32, Socket)> {
+        self.reconnector.take_within(limit)
+    }
+
+    /// A new connection that could not be attached: another one is asked for.
+    pub(crate) fn refused(&mut self, client: u32) {
+        self.reconnector.ask_for(client);
+    }
+
+    pub(crate) fn revive(&mut self, client: u32) {
+        self.alive += 1;
+        self.part.sessions += 1;
+        self.go_on(client, self.now_ns());
+    }
+
+    /// Delivers every second that has ended.
+    fn turn_seconds(&mut self, now_ns: u64) {
+        let now_ns = now_ns.min(self.limits.end_ns);
+        while u64::from(self.second) * SECOND_NS <= now_ns {
+            self.deliver(1.0);
+        }
+    }
+
+    fn deliver(&mut self, length_s: f64) {
+        let begins_ns = u64::from(self.second - 1) * SECOND_NS;
+        let second = Second {
+            number: self.second,
+            length_s,
+            measured: begins_ns >= self.limits.warmup_ns,
+            books: self.second_books.clone(),
+            clients: self.alive,
+        };
+        let _ = self.sender.send((self.thread, Some(second)));
+        self.second_books.clear();
+        self.second += 1;
+    }
+
+    /// Closes the books; the connections may be closed then.
+    pub(crate) fn finish(mut self, engine: String) -> Part {
+        let end = self.limits.end_ns;
+        self.turn_seconds(end);
+        let rest_ns = end.saturating_sub(u64::from(self.second - 1) * SECOND_NS);
+        // A sliver of a second has a rate of chance only.
+        if rest_ns > SECOND_NS / 10 {
+            #[expect(clippy::cast_precision_loss, reason = "less than a second")]
+            self.deliver(rest_ns as f64 / 1e9);
+        }
+        let _ = self.sender.send((self.thread, None));
+        if let Some(schedule) = &mut self.schedule {
+            // What was due and found no client is in the books all the same.
+            while schedule.next_ns() < end {
+                self.part.measured.skip(end - schedule.next_ns());
+                self.part.whole.all += 1;
+                self.part.whole.skipped += 1;
+                schedule.advance();
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a load")]
+        let measured_ns = end.saturating_sub(self.limits.warmup_ns) as f64;
+        self.part.measured_s = measured_ns / 1e9;
+        self.part.in_flight_at_end += u64::from(self.busy);
+        self.part.cpu_us = self.cpu_us.unwrap_or(0.0);
+        self.part.engine = engine;
+        debug_assert!(self.part.whole.add_up() && self.part.measured.add_up());
+        self.part
+    }
+}
+
+/// What a connection error is to the books.
+pub(crate) fn connection_lost(error: &std::io::Error) -> Lost {
+    let reason = match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+        _ => format!("the connection broke: {error}"),
+    };
+    Lost {
+        code: SqlState::CONNECTION_FAILURE,
+        reason,
+    }
+}
+
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "CPU time of a thread")]
+fn thread_cpu_us() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+}

@@ -1,0 +1,153 @@
+//! What to drive and for how long.
+
+use crate::schedule::{Rate, Spacing};
+use crate::workload::{Control, Protocol, UnknownName, Workload, by_name};
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Most clients of one load; each needs a file descriptor.
+pub const CLIENTS_MAX: u32 = 10_000;
+
+/// When the clients' transactions begin.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arrivals {
+    /// Closed loop: each client's next transaction follows its last one, after a pause.
+    Closed {
+        /// The pause.
+        think: Duration,
+    },
+    /// Open loop: they are due at a rate, whatever the server does.
+    Open {
+        /// Arrivals per second over time.
+        rate: Rate,
+        /// How they are spread.
+        spacing: Spacing,
+    },
+}
+
+/// How bytes are moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// The lightest that this kernel offers.
+    Auto,
+    /// io_uring; an error where it is not to be had.
+    IoUring,
+    /// epoll.
+    Epoll,
+    /// Blocking calls: one client per thread, and nothing to wait for but replies.
+    Blocking,
+}
+
+impl Engine {
+    const ALL: [Engine; 4] = [Engine::Auto, Engine::IoUring, Engine::Epoll, Engine::Blocking];
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Auto => "auto",
+            Engine::IoUring => "io-uring",
+            Engine::Epoll => "epoll",
+            Engine::Blocking => "blocking",
+        }
+    }
+}
+
+impl FromStr for Engine {
+    type Err = UnknownName;
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        by_name("engine", word, &Engine::ALL, Engine::name)
+    }
+}
+
+/// What to drive and for how long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadPlan {
+    /// The transactions.
+    pub workload: Workload,
+    /// How statements are put to the server.
+    pub protocol: Protocol,
+    /// How they are held together.
+    pub control: Control,
+    /// When transactions begin.
+    pub arrivals: Arrivals,
+    /// Simulated sessions, each with a connection of its own.
+    pub clients: u32,
+    /// Threads of the load; at most as many as clients.
+    pub threads: u32,
+    /// Full load before anything is measured.
+    pub warmup: Duration,
+    /// The measured time.
+    pub measure: Duration,
+    /// Each client ends after so many, even if there is time left.
+    pub transactions: Option<u64>,
+    /// How often a transaction is tried that fails with 40001 (serialization) or 40P01 (deadlock), the first time
+    /// included.
+    pub max_tries: u32,
+    /// Responses that take longer are late; all count.
+    pub latency_limit: Option<Duration>,
+    /// How bytes are moved.
+    pub engine: Engine,
+    /// Seed of all random streams.
+    pub seed: u64,
+}
+
+impl LoadPlan {
+    /// A closed loop of prepared statements, as it is usual for the workload.
+    pub fn closed(workload: Workload, clients: u32, threads: u32) -> LoadPlan {
+        LoadPlan {
+            workload,
+            protocol: Protocol::Prepared,
+            control: workload.usual_control(),
+            arrivals: Arrivals::Closed {
+                think: Duration::ZERO,
+            },
+            clients,
+            threads,
+            warmup: Duration::ZERO,
+            measure: Duration::from_secs(10),
+            transactions: None,
+            max_tries: 1,
+            latency_limit: None,
+            engine: Engine::Auto,
+            seed: 1,
+        }
+    }
+
+    /// Whether its numbers can be.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.clients == 0 || self.clients > CLIENTS_MAX {
+            return Err(format!(
+                "clients must be 1 to {CLIENTS_MAX}, not {}",
+                self.clients
+            ));
+        }
+        if self.threads == 0 || self.threads > self.clients {
+            return Err(format!(
+                "threads must be 1 to the number of clients ({}), not {}",
+                self.clients, self.threads
+            ));
+        }
+        if self.measure < Duration::from_secs(1) {
+            return Err("the measured time must be at least one second".into());
+        }
+        if self.transactions == Some(0) || self.max_tries == 0 {
+            return Err("a number of transactions or of tries must be at least 1".into());
+        }
+        if self.workload.is_empty() && self.control == Control::None {
+            return Err(format!(
+                "the workload {} has nothing to do without a transaction; use --transaction explicit or pipelined",
+                self.workload
+            ));
+        }
+        let only_replies = matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
+        if self.engine == Engine::Blocking && (self.clients > self.threads || !only_replies) {
+            return Err(
+                "the blocking engine drives one client per thread, in a closed loop without think time"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+}

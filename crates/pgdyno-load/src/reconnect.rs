@@ -1,0 +1,90 @@
+//! New connections for lost ones, made beside the load with a growing pause between attempts.
+
+use crate::connection::{self, Socket};
+use postgres::Config;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+const PAUSE_LEAST: Duration = Duration::from_millis(50);
+const PAUSE_MOST: Duration = Duration::from_secs(2);
+
+/// A client's number and its new connection.
+type Made = (u32, Socket);
+
+/// Asks a thread of its own for connections; it exists once the first one is lost.
+pub(crate) struct Reconnector {
+    config: Config,
+    prepare: Option<Vec<u8>>,
+    thread: Option<(Sender<u32>, Receiver<Made>)>,
+}
+
+impl Reconnector {
+    pub(crate) fn new(config: Config, prepare: Option<&[u8]>) -> Reconnector {
+        Reconnector {
+            config,
+            prepare: prepare.map(<[u8]>::to_vec),
+            thread: None,
+        }
+    }
+
+    /// Asks for a connection of client `number`.
+    pub(crate) fn ask_for(&mut self, number: u32) {
+        let (wanted, _) = self.thread.get_or_insert_with(|| {
+            let (wanted, wants) = channel();
+            let (made, makes) = channel();
+            let (config, prepare) = (self.config.clone(), self.prepare.clone());
+            // It ends when nobody listens any more; where there is no thread to be had, nobody reconnects.
+            let _ = thread::Builder::new()
+                .name("reconnect".into())
+                .spawn(move || connect_all(&config, prepare.as_deref(), &wants, &made));
+            (wanted, makes)
+        });
+        let _ = wanted.send(number);
+    }
+
+    /// One that has come.
+    pub(crate) fn take(&self) -> Option<Made> {
+        self.thread.as_ref()?.1.try_recv().ok()
+    }
+
+    /// One that comes within `limit`.
+    pub(crate) fn take_within(&self, limit: Duration) -> Option<Made> {
+        self.thread.as_ref()?.1.recv_timeout(limit).ok()
+    }
+}
+
+fn connect_all(config: &Config, prepare: Option<&[u8]>, wants: &Receiver<u32>, made: &Sender<Made>) {
+    let mut waiting: Vec<u32> = Vec::new();
+    let mut pause = PAUSE_LEAST;
+    loop {
+        let next = if waiting.is_empty() {
+            wants.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            wants.recv_timeout(pause)
+        };
+        match next {
+            Ok(number) => {
+                waiting.push(number);
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        while let Some(&number) = waiting.last() {
+            match connection::connect(config, prepare) {
+                Ok(socket) => {
+                    waiting.pop();
+                    pause = PAUSE_LEAST;
+                    if made.send((number, socket)).is_err() {
+                        return;
+                    }
+                }
+                Err(_) => {
+                    pause = (pause * 2).min(PAUSE_MOST);
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Servers that misbehave: each is a counted error, never a panic, never a hang; and the load goes on with a new
+//! connection.
+
+mod common;
+
+use common::{Answer, ENGINES, FakeServer, REPLY, answer_all, plan};
+use pgdyno_load::{Engine, LoadResult, run};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+fn load(engine: Engine, clients: u32, answer: Box<Answer>) -> LoadResult {
+    let server = FakeServer::start(answer);
+    run(
+        &server.config(),
+        &plan(engine, clients),
+        &AtomicBool::new(false),
+        &mut |_| (),
+    )
+    .expect("a load")
+}
+
+/// Answers the first request of the first connections with `bytes` and closes; later ones as it should be.
+fn spoil(stream: &mut TcpStream, number: u32, clients: u32, bytes: &[u8]) {
+    if number >= clients {
+        return answer_all(stream, REPLY);
+    }
+    let mut buffer = [0; 4096];
+    if let Ok(1..) = stream.read(&mut buffer) {
+        let _ = stream.write_all(bytes);
+    }
+}
+
+#[test]
+fn whatever_a_server_sends_is_counted_and_the_load_goes_on() {
+    // (what it sends, the code in the books)
+    let mut cases: Vec<(Vec<u8>, &str)> = vec![
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "08P01"),
+        (b"D\x7f\xff\xff\xff".to_vec(), "08P01"),
+        (b"Z\0\0\0\x05T".to_vec(), "08P01"),
+        (b"E\0\0\0\x0cC57P01\0\0".to_vec(), "57P01"),
+        (b"E\0\0\0\x05\0".to_vec(), "?????"),
+    ];
+    // Closed at any byte of a reply.
+    cases.extend((0..REPLY.len()).map(|cut| (REPLY[..cut].to_vec(), "08006")));
+    thread::scope(|scope| {
+        for (engine, clients) in ENGINES {
+            for (bytes, code) in cases.clone() {
+                scope.spawn(move || {
+                    let sent = bytes.clone();
+                    let answer = move |stream: &mut TcpStream, number| spoil(stream, number, clients, &sent);
+                    let result = load(engine, clients, Box::new(answer));
+                    let books = &result.measured;
+                    let name = format!("{engine:?} {:?} {books:?}", String::from_utf8_lossy(&bytes));
+                    assert!(books.add_up() && result.whole.add_up(), "{name}");
+                    assert_eq!(books.failed, u64::from(clients), "{name}");
+                    assert_eq!(books.errors()[0].sqlstate, code, "{name}");
+                    assert!(books.committed > 0, "it did not go on: {name}");
+                    assert_eq!(result.sessions, 2 * clients, "{name}");
+                    assert_eq!(result.lost.map(|lost| lost.1), Some(clients), "{name}");
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn a_server_that_falls_silent_is_waited_for_and_left_at_the_end() {
+    thread::scope(|scope| {
+        for (engine, clients) in ENGINES {
+            scope.spawn(move || {
+                let silent = |stream: &mut TcpStream, _| {
+                    let mut buffer = [0; 4096];
+                    while let Ok(1..) = stream.read(&mut buffer) {}
+                };
+                let result = load(engine, clients, Box::new(silent));
+                assert_eq!((result.measured.all, result.whole.all), (0, 0));
+                assert_eq!(result.in_flight_at_end, u64::from(clients));
+            });
+        }
+    });
+}

@@ -1,0 +1,142 @@
+//! The books of an open loop: a server that stands still is seen in the response times of all that were due meanwhile,
+//! and what never found a client is counted.
+
+mod common;
+
+use common::{FakeServer, REPLY, plan};
+use pgdyno_load::{Arrivals, Engine, LoadPlan, Rate, Spacing, run};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Lets the answers of all connections through, or holds them back.
+#[derive(Default)]
+struct Sluice(Mutex<bool>, Condvar);
+
+impl Sluice {
+    fn set(&self, closed: bool) {
+        *self.0.lock().expect("a lock") = closed;
+        self.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let closed = self.0.lock().expect("a lock");
+        drop(self.1.wait_while(closed, |closed| *closed).expect("a lock"));
+    }
+}
+
+fn behind(sluice: &Arc<Sluice>) -> FakeServer {
+    let sluice = Arc::clone(sluice);
+    FakeServer::start(Box::new(move |stream: &mut TcpStream, _| {
+        let mut buffer = [0; 4096];
+        while let Ok(1..) = stream.read(&mut buffer) {
+            sluice.pass();
+            if stream.write_all(REPLY).is_err() {
+                return;
+            }
+        }
+    }))
+}
+
+fn open(engine: Engine, rate: f64, seconds: u64) -> LoadPlan {
+    LoadPlan {
+        arrivals: Arrivals::Open {
+            rate: Rate::constant(rate),
+            spacing: Spacing::Constant,
+        },
+        measure: Duration::from_secs(seconds),
+        latency_limit: Some(Duration::from_millis(500)),
+        ..plan(engine, 8)
+    }
+}
+
+const RATE: f64 = 1000.0;
+const SECONDS: u64 = 10;
+
+/// Stands still for a while in the middle: whoever was due then has waited for the rest of it.
+#[test]
+fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
+    thread::scope(|scope| {
+        for engine in [Engine::IoUring, Engine::Epoll] {
+            scope.spawn(move || {
+                let sluice = Arc::new(Sluice::default());
+                let server = behind(&sluice);
+                let mut pause_s = 0.0;
+                let mut held: Option<Instant> = None;
+                let plan = open(engine, RATE, SECONDS);
+                let (tell, told) = std::sync::mpsc::channel();
+                let stopper = thread::spawn(move || {
+                    told.recv().expect("a second");
+                    sluice.set(true);
+                    let begun = Instant::now();
+                    // One second, as long as it really takes.
+                    let _ = told.recv_timeout(Duration::from_secs(1));
+                    sluice.set(false);
+                    begun.elapsed().as_secs_f64()
+                });
+                let result = run(&server.config(), &plan, &AtomicBool::new(false), &mut |second| {
+                    if second.number == 4 && held.replace(Instant::now()).is_none() {
+                        tell.send(()).expect("a listener");
+                    }
+                })
+                .expect("a load");
+                pause_s += stopper.join().expect("no panic");
+                let books = &result.measured;
+                assert!(books.add_up() && books.failed == 0);
+                let all = RATE * SECONDS as f64;
+                assert!((all - books.all as f64).abs() <= 10.0, "{}", books.all);
+                // Of evenly spaced arrivals, those due in the pause waited for the rest of it: from all of it down to none.
+                for percentile in [99.0, 99.9] {
+                    let slower = (100.0 - percentile) / 100.0 * all / RATE;
+                    let expected_ms = (pause_s - slower) * 1e3;
+                    let found_ms = books.percentile_ms(percentile).expect("transactions");
+                    let error = (found_ms / expected_ms - 1.0).abs();
+                    assert!(
+                        error < 0.03,
+                        "{engine:?} p{percentile}: {found_ms}, exact {expected_ms}"
+                    );
+                }
+                // Half of them took longer than the limit of half a second.
+                let late = (pause_s - 0.5) * RATE;
+                assert!(
+                    (books.late as f64 - late).abs() < 0.03 * late + 10.0,
+                    "{} of {late}",
+                    books.late
+                );
+                let parts = books.parts.as_ref().expect("an open loop");
+                assert!(parts.lag_ns.max() > 500_000_000, "most waited for a client");
+                assert_eq!(parts.service_ns.len(), books.committed);
+            });
+        }
+    });
+}
+
+#[test]
+fn what_never_found_a_client_is_skipped_and_in_the_percentiles() {
+    let sluice = Arc::new(Sluice::default());
+    sluice.set(true);
+    let server = behind(&sluice);
+    let plan = open(Engine::Auto, 100.0, 1);
+    let opener = thread::spawn({
+        let sluice = Arc::clone(&sluice);
+        move || {
+            let (_never, alarm) = std::sync::mpsc::channel::<()>();
+            let _ = alarm.recv_timeout(Duration::from_millis(2000));
+            sluice.set(false);
+        }
+    });
+    let result = run(&server.config(), &plan, &AtomicBool::new(false), &mut |_| ()).expect("a load");
+    opener.join().expect("no panic");
+    let books = &result.measured;
+    // Eight found a client, and their replies came after the end.
+    assert_eq!((books.committed, books.skipped), (0, 92), "{books:?}");
+    assert!(books.add_up() && result.whole.add_up());
+    assert_eq!(result.whole.committed, 8);
+    assert!(
+        books.is_lower_bound(50.0) && books.percentile_ms(50.0) > Some(900.0),
+        "{books:?}"
+    );
+}
