@@ -38,6 +38,8 @@ test)
   # A network namespace without a network, and an unprivileged user, are made with these.
   have ip || want iproute2
   have setpriv || want util-linux
+  # Certificates for the ways to a server.
+  have openssl || want openssl
   ;;
 esac
 

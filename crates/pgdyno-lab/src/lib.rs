@@ -9,6 +9,6 @@ mod trial;
 
 pub use collect::collect_facts;
 pub use file::{Design, ExperimentFile, FileError, RestartPolicy};
-pub use measure::{MeasureError, Measurement, Probe, measure};
+pub use measure::{MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, Treatment};
 pub use runner::{Event, Lab, LabError, Summary};

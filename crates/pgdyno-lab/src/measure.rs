@@ -1,7 +1,7 @@
 //! One load, watched: host samples beside it, the server's own counters behind it.
 
 use pgdyno_host::{HostAccess, HostSample, HostSampler, cpu_us_of_tree};
-use pgdyno_load::{LoadError, LoadPlan, LoadResult, Second};
+use pgdyno_load::{Endpoint, LoadError, LoadPlan, LoadResult, Second};
 use pgdyno_server::{Conninfo, Counters, Server, ServerError, counters, wait_until_gone};
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
 use pgdyno_store::CrossCheck;
@@ -45,6 +45,8 @@ pub struct Measurement {
 const LOAD_NAME: &str = "pgdyno load";
 /// Sessions flush their counts when they end; the server may take this long to show them.
 const COUNTS_LIMIT: Duration = Duration::from_secs(10);
+/// Before this version, counts are shown as they were up to half a second ago.
+const COUNTS_AT_ONCE_SINCE: u32 = 15;
 /// Transactions of a run of autovacuum over one table, at most.
 const PER_AUTOVACUUM_RUN: u64 = 8;
 /// Transactions of background workers per second, at most: the launcher looks at each database once a naptime, and
@@ -61,6 +63,13 @@ const DATA_CHECK: u64 = 8;
 const STEAL_MAX: f64 = 0.02;
 const OTHERS_MAX: f64 = 0.10;
 
+/// Where a load goes: the server of a connection string, under a name of its own.
+pub fn endpoint(conninfo: &Conninfo) -> Endpoint {
+    let mut config = conninfo.config().clone();
+    config.application_name(LOAD_NAME);
+    Endpoint::new(config, conninfo.tls().cloned())
+}
+
 /// Drives a load and watches it. Errors are those of the load's start and of the server before it; what happens later
 /// is part of the measurement.
 pub fn measure(
@@ -71,15 +80,20 @@ pub fn measure(
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<Measurement, MeasureError> {
     let mut server = Server::connect(conninfo)?;
+    if server.version().major < COUNTS_AT_ONCE_SINCE {
+        server.execute(
+            "waiting for the counts of earlier sessions",
+            "SELECT pg_sleep(0.6)",
+        )?;
+    }
     let before = counters(&mut server)?;
     let cpu_before = probe.server_cpu_us();
     let mut sampler = probe.host.map(|host| HostSampler::new(host, probe.disk.clone()));
     let mut samples = Vec::new();
     let begun = Instant::now();
     let mut last = begun;
-    let mut config = conninfo.config().clone();
-    config.application_name(LOAD_NAME);
-    let load = pgdyno_load::run(&config, plan, stop, &mut |second| {
+    let endpoint = endpoint(conninfo);
+    let load = pgdyno_load::run(&endpoint, plan, stop, &mut |second| {
         if let (Some(host), Some(sampler)) = (probe.host, &mut sampler) {
             let now = Instant::now();
             samples.push(sampler.sample(host, now.duration_since(last).as_secs_f64()));

@@ -2,7 +2,7 @@
 
 use crate::collect::collect_facts;
 use crate::file::{ExperimentFile, FileError, RestartPolicy, SEED_MAX};
-use crate::measure::{Probe, measure};
+use crate::measure::{Probe, endpoint, measure};
 use crate::plan::{Consent, Plan, PlanError, Treatment};
 use crate::trial::{empty_record, failed, filled, now_unix_ms, seed_of_trial};
 use pgdyno_host::HostAccess;
@@ -319,8 +319,8 @@ impl Lab<'_> {
     }
 
     fn ensure_data(&mut self, plan: &Plan, target: &Target) -> Result<(), LabError> {
-        let (wanted, conninfo) = (plan.file.data.scale, &target.conninfo);
-        match scale_of(conninfo.config()) {
+        let (wanted, endpoint) = (plan.file.data.scale, endpoint(&target.conninfo));
+        match scale_of(&endpoint) {
             Ok(scale) if scale == wanted => return Ok(()),
             Ok(there) if !matches!(target.control, Control::Sandbox(_)) => {
                 return Err(LabError::OtherData { there, wanted });
@@ -329,7 +329,7 @@ impl Lab<'_> {
             Err(error) => return Err(error.into()),
         }
         let (stop, on_event) = (self.stop, &mut *self.on_event);
-        create_data(conninfo.config(), wanted, &mut |progress| {
+        create_data(&endpoint, wanted, &mut |progress| {
             on_event(Event::Data(progress));
             !stop.load(Ordering::Relaxed)
         })?;

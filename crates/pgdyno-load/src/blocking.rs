@@ -2,7 +2,7 @@
 
 use crate::client::Lost;
 use crate::connection::Socket;
-use crate::drive::{Drive, Step, connection_lost};
+use crate::drive::{Drive, Step};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
@@ -50,7 +50,7 @@ fn send_rest(drive: &Drive<'_>, socket: &Socket, unsent: &mut usize) -> Result<(
             Ok(sent) => *unsent -= sent,
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => break,
-            Err(error) => return Err(connection_lost(&error.into())),
+            Err(error) => return Err(io::Error::from(error).into()),
         }
     }
     Ok(())
@@ -58,9 +58,9 @@ fn send_rest(drive: &Drive<'_>, socket: &Socket, unsent: &mut usize) -> Result<(
 
 fn receive(drive: &mut Drive<'_>, socket: &Socket, buffer: &mut [u8]) -> Result<(), Lost> {
     match recv(socket, &mut *buffer, RecvFlags::empty()) {
-        Ok((_, 0)) => Err(connection_lost(&io::ErrorKind::UnexpectedEof.into())),
+        Ok((_, 0)) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         Ok((_, read)) => drive.feed(0, &buffer[..read]),
         Err(Errno::INTR | Errno::AGAIN) => Ok(()),
-        Err(error) => Err(connection_lost(&error.into())),
+        Err(error) => Err(io::Error::from(error).into()),
     }
 }

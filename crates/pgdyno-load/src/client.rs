@@ -2,10 +2,12 @@
 //! tells what is to be sent.
 
 use crate::books::SqlState;
-use crate::message::{Program, ROLLBACK};
+use crate::message::{Program, ROLLBACK, TERMINATE};
 use crate::random::Stream;
-use crate::scanner::{Event, Scanner};
+use crate::scanner::{Event, Malformed, Scanner};
+use crate::tls::{OVERHEAD_BYTES, Tls};
 use crate::workload::{Values, Variable};
+use std::io;
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,28 @@ pub(crate) enum Outcome {
 pub(crate) struct Lost {
     pub(crate) code: SqlState,
     pub(crate) reason: String,
+}
+
+impl From<Malformed> for Lost {
+    fn from(error: Malformed) -> Lost {
+        Lost {
+            code: SqlState::PROTOCOL_VIOLATION,
+            reason: error.to_string(),
+        }
+    }
+}
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Lost {
+        let reason = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+            _ => format!("the connection broke: {error}"),
+        };
+        Lost {
+            code: SqlState::CONNECTION_FAILURE,
+            reason,
+        }
+    }
 }
 
 /// What is to be done after bytes arrived.
@@ -48,8 +72,11 @@ pub(crate) struct Client {
     stream: Stream,
     ranges: [(i32, i32); Variable::COUNT],
     values: Values,
-    /// The request at hand; it never grows, so that its memory stays where it is.
+    /// The request at hand, as it goes over the wire; it never grows, so that its memory stays where it is.
     out: Vec<u8>,
+    tls: Option<Tls>,
+    /// The request before it is sealed.
+    plain: Vec<u8>,
     waiting: Waiting,
     /// First error of the round trip at hand.
     error: Option<SqlState>,
@@ -63,13 +90,21 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(program: &Program, stream: Stream, scale: u32, transactions: Option<u64>) -> Client {
+    pub(crate) fn new(
+        program: &Program,
+        stream: Stream,
+        scale: u32,
+        transactions: Option<u64>,
+        tls: Option<Tls>,
+    ) -> Client {
         Client {
             scanner: Scanner::default(),
             stream,
             ranges: Variable::ranges(scale),
             values: [0; Variable::COUNT],
-            out: Vec::with_capacity(program.longest()),
+            out: Vec::with_capacity(program.longest() + tls.as_ref().map_or(0, |_| OVERHEAD_BYTES)),
+            plain: Vec::with_capacity(program.longest()),
+            tls,
             waiting: Waiting::Idle,
             error: None,
             tries: 0,
@@ -85,7 +120,8 @@ impl Client {
     }
 
     /// A new connection in place of one that was lost.
-    pub(crate) fn renew(&mut self) {
+    pub(crate) fn renew(&mut self, tls: Option<Tls>) {
+        self.tls = tls;
         self.scanner = Scanner::default();
         self.waiting = Waiting::Idle;
         self.error = None;
@@ -115,8 +151,32 @@ impl Client {
     /// Begins the transaction at hand once more, with the same values; its first request is to be sent.
     pub(crate) fn retry(&mut self, program: &Program) {
         self.tries += 1;
-        self.waiting = Waiting::Trip(0);
-        program.encode(0, &self.values, &mut self.out);
+        self.go_to(program, 0);
+    }
+
+    fn go_to(&mut self, program: &Program, trip: usize) {
+        self.waiting = Waiting::Trip(trip);
+        program.encode(trip, &self.values, &mut self.plain);
+        self.seal();
+    }
+
+    fn seal(&mut self) {
+        match &mut self.tls {
+            Some(tls) => tls.seal(&self.plain, &mut self.out),
+            None => std::mem::swap(&mut self.plain, &mut self.out),
+        }
+    }
+
+    /// Says good-bye, so that the server's statistics are complete when the connection is gone.
+    pub(crate) fn end(&mut self) -> &[u8] {
+        self.say(TERMINATE);
+        &self.out
+    }
+
+    fn say(&mut self, message: &[u8]) {
+        self.plain.clear();
+        self.plain.extend_from_slice(message);
+        self.seal();
     }
 
     /// The code that the server gave before it closed the connection says more than that it did.
@@ -127,19 +187,22 @@ impl Client {
     /// Takes in what arrived.
     pub(crate) fn feed(&mut self, program: &Program, bytes: &[u8]) -> Result<Progress, Lost> {
         let mut ready = None;
-        let error = &mut self.error;
-        self.scanner
-            .feed(bytes, |event| match event {
-                Event::Ready(status) => ready = Some(status),
-                Event::Error(code) => {
-                    error.get_or_insert(code);
-                }
-                Event::Complete | Event::Row => {}
-            })
-            .map_err(|e| Lost {
-                code: SqlState::PROTOCOL_VIOLATION,
-                reason: e.to_string(),
-            })?;
+        let (scanner, error) = (&mut self.scanner, &mut self.error);
+        let mut scan = |bytes: &[u8]| {
+            scanner
+                .feed(bytes, |event| match event {
+                    Event::Ready(status) => ready = Some(status),
+                    Event::Error(code) => {
+                        error.get_or_insert(code);
+                    }
+                    Event::Complete | Event::Row => {}
+                })
+                .map_err(Lost::from)
+        };
+        match &mut self.tls {
+            Some(tls) => tls.open(bytes, scan)?,
+            None => scan(bytes)?,
+        }
         match ready {
             Some(status) => self.advance(program, status),
             None => Ok(Progress::Wait),
@@ -151,8 +214,7 @@ impl Client {
         let error = self.error.take();
         match (self.waiting, error) {
             (Waiting::Trip(trip), None) if trip + 1 < program.trips() => {
-                self.waiting = Waiting::Trip(trip + 1);
-                program.encode(trip + 1, &self.values, &mut self.out);
+                self.go_to(program, trip + 1);
                 Ok(Progress::Send)
             }
             (Waiting::Trip(_), None) if status == b'I' => Ok(self.done(Outcome::Committed)),
@@ -161,8 +223,7 @@ impl Client {
             }
             (Waiting::Trip(_), Some(code)) => {
                 self.waiting = Waiting::Rollback(code);
-                self.out.clear();
-                self.out.extend_from_slice(ROLLBACK);
+                self.say(ROLLBACK);
                 Ok(Progress::Send)
             }
             (waiting, _) => Err(Lost {
@@ -193,7 +254,7 @@ mod tests {
     const ERROR: &[u8] = b"E\0\0\0\x0cC40001\0\0";
 
     fn client(program: &Program) -> Client {
-        Client::new(program, Stream::new(1, 1, Purpose::Transactions), 1, None)
+        Client::new(program, Stream::new(1, 1, Purpose::Transactions), 1, None, None)
     }
 
     #[test]

@@ -1,17 +1,24 @@
 //! A connection of the load: start-up, authentication and preparing, done blocking before the load begins.
 
 use crate::books::SqlState;
+use crate::endpoint::Endpoint;
+use crate::tls::{Tls, end_point};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
-use postgres::config::{Config, Host, SslMode};
+use postgres::config::{self, Config, Host, SslMode};
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::{
+    ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
 use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest wait for any step of the start-up, unless the connection string sets connect_timeout.
@@ -46,6 +53,14 @@ pub enum ConnectError {
         /// What it asks for.
         what: String,
     },
+    /// Secrecy or proof of identity is wanted and cannot be had.
+    #[error("no TLS with the server at {place}: {reason}")]
+    Tls {
+        /// Host and port.
+        place: String,
+        /// Why.
+        reason: String,
+    },
     /// What came is not PostgreSQL's protocol.
     #[error("what answers at {place} does not speak PostgreSQL's protocol: {detail}")]
     Protocol {
@@ -63,14 +78,16 @@ pub(crate) enum Socket {
     Tcp(TcpStream),
 }
 
-impl Socket {
+impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Socket::Unix(s) => s.read(buffer),
             Socket::Tcp(s) => s.read(buffer),
         }
     }
+}
 
+impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Socket::Unix(s) => s.write(bytes),
@@ -78,6 +95,12 @@ impl Socket {
         }
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Socket {
     pub(crate) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Socket::Unix(s) => s
@@ -100,7 +123,7 @@ impl AsFd for Socket {
 }
 
 /// Where a configuration points: "127.0.0.1:5432" or the socket's path. Never holds a password.
-pub fn where_is(config: &Config) -> String {
+pub(crate) fn where_is(config: &Config) -> String {
     let port = config.get_ports().first().copied().unwrap_or(5432);
     match config.get_hosts().first() {
         Some(Host::Tcp(host)) => format!("{host}:{port}"),
@@ -109,15 +132,20 @@ pub fn where_is(config: &Config) -> String {
     }
 }
 
-/// Connects, authenticates, and sends what prepares the statements; the socket is left in blocking mode.
-pub(crate) fn connect(config: &Config, prepare: Option<&[u8]>) -> Result<Socket, ConnectError> {
+/// Sockets by the clients' numbers.
+pub(crate) type Sockets = Vec<(u32, Socket)>;
+
+/// A connection that is ready for requests; the socket is in blocking mode.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) socket: Socket,
+    pub(crate) tls: Option<Tls>,
+}
+
+/// Connects, authenticates, and sends what prepares the statements.
+pub(crate) fn connect(endpoint: &Endpoint, prepare: Option<&[u8]>) -> Result<Connection, ConnectError> {
+    let config = &endpoint.config;
     let place = where_is(config);
-    if config.get_ssl_mode() == SslMode::Require {
-        return Err(ConnectError::Unsupported {
-            place,
-            what: "TLS (sslmode=require)".into(),
-        });
-    }
     let unreachable = |source| ConnectError::Unreachable {
         place: place.clone(),
         source,
@@ -127,17 +155,30 @@ pub(crate) fn connect(config: &Config, prepare: Option<&[u8]>) -> Result<Socket,
     socket.set_timeout(Some(timeout)).map_err(unreachable)?;
     let mut startup = Startup {
         socket,
+        tls: None,
+        binding: config.get_channel_binding(),
         place: &place,
         received: BytesMut::with_capacity(8192),
     };
+    let host = config.get_hosts().first();
+    match (&endpoint.tls, host) {
+        (Some(tls), Some(Host::Tcp(host))) => startup.secure(config, Arc::clone(tls), host)?,
+        _ if config.get_ssl_mode() == SslMode::Require => {
+            return Err(startup.no_tls("it is asked for, and not set up"));
+        }
+        _ => {}
+    }
     startup.authenticate(config)?;
     if let Some(prepare) = prepare {
         startup.send(prepare)?;
         startup.until_ready()?;
     }
-    let socket = startup.socket;
+    let Startup { socket, tls, .. } = startup;
     socket.set_timeout(None).map_err(unreachable)?;
-    Ok(socket)
+    Ok(Connection {
+        socket,
+        tls: tls.map(Tls::new),
+    })
 }
 
 fn open(config: &Config, timeout: Duration) -> io::Result<Socket> {
@@ -165,21 +206,58 @@ fn open(config: &Config, timeout: Duration) -> io::Result<Socket> {
 
 struct Startup<'a> {
     socket: Socket,
+    tls: Option<ClientConnection>,
+    binding: config::ChannelBinding,
     place: &'a str,
     received: BytesMut,
 }
 
 impl Startup<'_> {
-    fn send(&mut self, mut bytes: &[u8]) -> Result<(), ConnectError> {
-        while !bytes.is_empty() {
-            match self.socket.write(bytes) {
-                Ok(0) => return Err(self.unreachable(io::ErrorKind::WriteZero.into())),
-                Ok(n) => bytes = &bytes[n..],
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.unreachable(e)),
-            }
+    /// Asks for TLS and shakes hands; a server without it is left in plain text where that is allowed.
+    fn secure(&mut self, config: &Config, tls: Arc<ClientConfig>, host: &str) -> Result<(), ConnectError> {
+        if config.get_ssl_mode() == SslMode::Disable {
+            return Ok(());
         }
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
+        self.send(&request)?;
+        let mut answer = [0];
+        self.socket
+            .read_exact(&mut answer)
+            .map_err(|e| self.unreachable(e))?;
+        match answer[0] {
+            b'S' => {}
+            b'N' if config.get_ssl_mode() == SslMode::Prefer => return Ok(()),
+            b'N' => return Err(self.no_tls("it is asked for (sslmode), and the server has none")),
+            _ => return Err(self.protocol("an unexpected answer to the request for TLS")),
+        }
+        let name = ServerName::try_from(host.to_owned()).map_err(|e| self.no_tls(&e.to_string()))?;
+        let mut connection = ClientConnection::new(tls, name).map_err(|e| self.no_tls(&e.to_string()))?;
+        while connection.is_handshaking() {
+            connection
+                .complete_io(&mut self.socket)
+                .map_err(|e| self.no_tls(&e.to_string()))?;
+        }
+        self.tls = Some(connection);
         Ok(())
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), ConnectError> {
+        let sent = match &mut self.tls {
+            Some(tls) => {
+                let mut stream = rustls::Stream::new(tls, &mut self.socket);
+                stream.write_all(bytes).and_then(|()| stream.flush())
+            }
+            None => self.socket.write_all(bytes),
+        };
+        sent.map_err(|e| self.unreachable(e))
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls, &mut self.socket).read(buffer),
+            None => self.socket.read(buffer),
+        }
     }
 
     fn next(&mut self) -> Result<Message, ConnectError> {
@@ -193,7 +271,7 @@ impl Startup<'_> {
                 }
             }
             let mut chunk = [0_u8; 4096];
-            match self.socket.read(&mut chunk) {
+            match self.receive(&mut chunk) {
                 Ok(0) => return Err(self.unreachable(io::ErrorKind::UnexpectedEof.into())),
                 Ok(n) => self.received.extend_from_slice(&chunk[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -270,12 +348,32 @@ impl Startup<'_> {
     }
 
     fn scram(&mut self, offered: &[String], password: &[u8]) -> Result<(), ConnectError> {
-        if !offered.iter().any(|mechanism| mechanism == SCRAM_SHA_256) {
+        let has = |name: &str| offered.iter().any(|mechanism| mechanism == name);
+        let end_point = self
+            .tls
+            .as_ref()
+            .and_then(|tls| end_point(tls.peer_certificates()?.first()?));
+        let wanted = self.binding;
+        let (mechanism, binding) = match end_point {
+            Some(hash) if has(SCRAM_SHA_256_PLUS) && wanted != config::ChannelBinding::Disable => {
+                (SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash))
+            }
+            _ if wanted == config::ChannelBinding::Require => {
+                return Err(self
+                    .no_tls("channel_binding=require, and the server or its certificate does not offer it"));
+            }
+            // A server that could have bound itself and did not say so is found out this way.
+            Some(_) if wanted != config::ChannelBinding::Disable => {
+                (SCRAM_SHA_256, ChannelBinding::unrequested())
+            }
+            _ => (SCRAM_SHA_256, ChannelBinding::unsupported()),
+        };
+        if !has(mechanism) {
             return Err(self.unsupported(&offered.join(", ")));
         }
-        let mut scram = ScramSha256::new(password, ChannelBinding::unsupported());
+        let mut scram = ScramSha256::new(password, binding);
         let mut bytes = BytesMut::new();
-        frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut bytes)
+        frontend::sasl_initial_response(mechanism, scram.message(), &mut bytes)
             .map_err(|e| self.protocol(&e.to_string()))?;
         self.send(&bytes)?;
         loop {
@@ -341,6 +439,13 @@ impl Startup<'_> {
         ConnectError::Unreachable {
             place: self.place.to_owned(),
             source,
+        }
+    }
+
+    fn no_tls(&self, reason: &str) -> ConnectError {
+        ConnectError::Tls {
+            place: self.place.to_owned(),
+            reason: reason.to_owned(),
         }
     }
 

@@ -3,9 +3,9 @@
 //! Tables and columns are those of `pgbench -i` (PostgreSQL documentation, pgbench, "Initialization Options"), so that
 //! pgbench itself can run against the same data.
 
-use crate::connection::where_is;
+use crate::endpoint::Endpoint;
 use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, TELLERS_PER_SCALE};
-use postgres::{Client, Config, NoTls};
+use postgres::Client;
 use std::io::Write;
 
 /// Rows are handed to COPY in pieces of about this size.
@@ -74,16 +74,16 @@ pub struct DataProgress {
     pub rows_total: u64,
 }
 
-fn connect(config: &Config) -> Result<Client, DataError> {
-    config.connect(NoTls).map_err(|source| DataError::Connect {
-        place: where_is(config),
+fn connect(endpoint: &Endpoint) -> Result<Client, DataError> {
+    endpoint.connect().map_err(|source| DataError::Connect {
+        place: endpoint.place(),
         source,
     })
 }
 
 /// The scale of the data that is there, from the number of branches.
-pub fn scale_of(config: &Config) -> Result<u32, DataError> {
-    let mut client = connect(config)?;
+pub fn scale_of(endpoint: &Endpoint) -> Result<u32, DataError> {
+    let mut client = connect(endpoint)?;
     let step = |source| DataError::Step {
         step: "reading the scale of the data",
         source,
@@ -104,10 +104,11 @@ pub fn scale_of(config: &Config) -> Result<u32, DataError> {
     match u32::try_from(branches) {
         Ok(scale @ 1..=SCALE_MAX) => Ok(scale),
         _ => Err(DataError::Missing {
-            place: where_is(config),
-            database: config
+            place: endpoint.place(),
+            database: endpoint
+                .config
                 .get_dbname()
-                .or(config.get_user())
+                .or(endpoint.config.get_user())
                 .unwrap_or("postgres")
                 .to_owned(),
         }),
@@ -115,8 +116,8 @@ pub fn scale_of(config: &Config) -> Result<u32, DataError> {
 }
 
 /// Drops the tables, if they are there.
-pub fn drop_data(config: &Config) -> Result<(), DataError> {
-    connect(config)?
+pub fn drop_data(endpoint: &Endpoint) -> Result<(), DataError> {
+    connect(endpoint)?
         .batch_execute(DROP)
         .map_err(|source| DataError::Step {
             step: "dropping the tables",
@@ -157,14 +158,14 @@ const FINISH: [(&str, &str); 5] = [
 /// Creates the data afresh at `scale` (100,000 accounts and about 15 MB each). `on_progress` answers whether to go
 /// on; tables and rows come in one transaction, so that a stop or an error leaves what was there before.
 pub fn create_data(
-    config: &Config,
+    endpoint: &Endpoint,
     scale: u32,
     on_progress: &mut dyn FnMut(DataProgress) -> bool,
 ) -> Result<(), DataError> {
     if scale == 0 || scale > SCALE_MAX {
         return Err(DataError::Scale(scale));
     }
-    let mut client = connect(config)?;
+    let mut client = connect(endpoint)?;
     // A connection string may carry limits that are meant for transactions, not for this.
     client
         .batch_execute("SET statement_timeout = 0")

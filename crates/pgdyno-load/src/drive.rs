@@ -4,7 +4,7 @@
 use crate::books::{Books, Instants, Second, SqlState};
 use crate::client::{Client, Lost, Outcome, Progress};
 use crate::collect::Told;
-use crate::connection::Socket;
+use crate::connection::{Connection, Socket};
 use crate::message::Program;
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
@@ -374,7 +374,7 @@ impl<'a> Drive<'a> {
             let tries = self.clients[at].tries;
             self.book(instants, Outcome::Failed(code), tries);
         }
-        self.clients[at].renew();
+        self.clients[at].renew(None);
         if self.now_ns() < self.limits.end_ns {
             self.reconnector.ask_for(client);
         }
@@ -385,12 +385,20 @@ impl<'a> Drive<'a> {
         if self.alive == self.clients() {
             return None;
         }
-        self.reconnector.take()
+        let made = self.reconnector.take();
+        self.accept(made)
+    }
+
+    fn accept(&mut self, made: Option<(u32, Connection)>) -> Option<(u32, Socket)> {
+        let (client, connection) = made?;
+        self.clients[client as usize].renew(connection.tls);
+        Some((client, connection.socket))
     }
 
     /// The same, with some patience.
-    pub(crate) fn wait_for_connection(&self, limit: Duration) -> Option<(u32, Socket)> {
-        self.reconnector.take_within(limit)
+    pub(crate) fn wait_for_connection(&mut self, limit: Duration) -> Option<(u32, Socket)> {
+        let made = self.reconnector.take_within(limit);
+        self.accept(made)
     }
 
     /// A new connection that could not be attached: another one is asked for.
@@ -426,6 +434,11 @@ impl<'a> Drive<'a> {
         self.second += 1;
     }
 
+    /// What a client says last.
+    pub(crate) fn good_bye(&mut self, client: u32) -> &[u8] {
+        self.clients[client as usize].end()
+    }
+
     /// Closes the books; the connections may be closed then.
     pub(crate) fn finish(mut self, engine: String) -> Part {
         let end = self.limits.end_ns;
@@ -454,18 +467,6 @@ impl<'a> Drive<'a> {
         self.part.engine = engine;
         debug_assert!(self.part.whole.add_up() && self.part.measured.add_up());
         self.part
-    }
-}
-
-/// What a connection error is to the books.
-pub(crate) fn connection_lost(error: &std::io::Error) -> Lost {
-    let reason = match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
-        _ => format!("the connection broke: {error}"),
-    };
-    Lost {
-        code: SqlState::CONNECTION_FAILURE,
-        reason,
     }
 }
 

@@ -4,18 +4,18 @@ use crate::blocking;
 use crate::books::{Books, Second};
 use crate::client::Client;
 use crate::collect::{Told, collect};
-use crate::connection::{self, ConnectError, Socket};
+use crate::connection::{self, ConnectError, Socket, Sockets};
 use crate::data::{self, DataError};
 use crate::drive::{Counts, Drive, Limits, Part, Setup, nanoseconds};
+use crate::endpoint::Endpoint;
 use crate::epoll::Epoll;
 use crate::gate::Gate;
-use crate::message::{Program, TERMINATE};
+use crate::message::Program;
 use crate::plan::{Arrivals, Engine, LoadPlan};
 use crate::random::{Purpose, Stream};
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
 use crate::uring::Uring;
-use postgres::Config;
 use rustix::net::{SendFlags, send};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -128,7 +128,7 @@ impl LoadResult {
 /// Connects all clients, drives the load and returns its books. `stop` ends it early with what there is;
 /// `on_second` is called about once a second with what all threads did in it.
 pub fn run(
-    config: &Config,
+    endpoint: &Endpoint,
     plan: &LoadPlan,
     stop: &AtomicBool,
     on_second: &mut dyn FnMut(&Second),
@@ -136,7 +136,7 @@ pub fn run(
     plan.check().map_err(LoadError::Plan)?;
     raise_file_limit(plan.clients)?;
     let scale = if plan.workload.needs_data() {
-        data::scale_of(config)?
+        data::scale_of(endpoint)?
     } else {
         1
     };
@@ -147,7 +147,7 @@ pub fn run(
         let mut handles = Vec::new();
         for number in 0..plan.threads {
             let worker = Worker {
-                config,
+                endpoint,
                 plan,
                 program: &program,
                 scale,
@@ -235,7 +235,7 @@ fn lightest(drive: &Drive<'_>, sockets: &[Socket]) -> Engine {
 }
 
 struct Worker<'a> {
-    config: &'a Config,
+    endpoint: &'a Endpoint,
     plan: &'a LoadPlan,
     program: &'a Program,
     scale: u32,
@@ -258,7 +258,7 @@ impl Worker<'_> {
             limits: self.limits(),
             schedule: self.schedule(),
             clients,
-            reconnector: Reconnector::new(self.config.clone(), self.program.prepare()),
+            reconnector: Reconnector::new(self.endpoint.clone(), self.program.prepare()),
             stop: self.stop,
             sender,
             thread: self.number,
@@ -269,15 +269,14 @@ impl Worker<'_> {
                 source,
             })
         })?;
-        let part = drive.finish(engine);
-        for socket in sockets {
-            // So that the server's statistics are complete when the connection is gone.
-            let _ = send(&socket, TERMINATE, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        for (client, socket) in sockets {
+            let words = drive.good_bye(client);
+            let _ = send(&socket, words, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
-        Ok(part)
+        Ok(drive.finish(engine))
     }
 
-    fn drive(&self, drive: &mut Drive<'_>, mut sockets: Vec<Socket>) -> io::Result<(Vec<Socket>, String)> {
+    fn drive(&self, drive: &mut Drive<'_>, mut sockets: Vec<Socket>) -> io::Result<(Sockets, String)> {
         let wanted = match self.plan.engine {
             Engine::Auto => lightest(drive, &sockets),
             wanted => wanted,
@@ -287,7 +286,10 @@ impl Worker<'_> {
             Engine::Blocking => match sockets.pop() {
                 Some(socket) => {
                     let left = blocking::run(drive, socket)?;
-                    Ok((left.into_iter().collect(), named(wanted)))
+                    Ok((
+                        left.map(|socket| (0, socket)).into_iter().collect(),
+                        named(wanted),
+                    ))
                 }
                 None => Ok((Vec::new(), named(wanted))),
             },
@@ -337,20 +339,22 @@ impl Worker<'_> {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let socket = connection::connect(self.config, self.program.prepare()).map_err(|source| {
-                LoadError::Connect {
-                    client: number + 1,
-                    clients: self.plan.clients,
-                    source,
-                }
-            })?;
+            let connection =
+                connection::connect(self.endpoint, self.program.prepare()).map_err(|source| {
+                    LoadError::Connect {
+                        client: number + 1,
+                        clients: self.plan.clients,
+                        source,
+                    }
+                })?;
             let stream = Stream::new(self.plan.seed, u64::from(number), Purpose::Transactions);
-            sockets.push(socket);
+            sockets.push(connection.socket);
             clients.push(Client::new(
                 self.program,
                 stream,
                 self.scale,
                 self.plan.transactions,
+                connection.tls,
             ));
         }
         Ok((sockets, clients))

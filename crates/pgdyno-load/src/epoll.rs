@@ -1,7 +1,7 @@
 //! Moves the bytes of a drive with epoll over non-blocking sockets.
 
-use crate::connection::Socket;
-use crate::drive::{Drive, SECOND_NS, Step, connection_lost};
+use crate::connection::{Socket, Sockets};
+use crate::drive::{Drive, SECOND_NS, Step};
 use rustix::event::{Timespec, epoll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::{
@@ -61,7 +61,7 @@ impl Epoll {
     }
 
     /// Runs the drive to its end and gives the sockets back.
-    pub(crate) fn run(mut self, drive: &mut Drive<'_>) -> Vec<Socket> {
+    pub(crate) fn run(mut self, drive: &mut Drive<'_>) -> Sockets {
         let empty = epoll::Event {
             flags: epoll::EventFlags::empty(),
             data: epoll::EventData::new_u64(0),
@@ -92,7 +92,11 @@ impl Epoll {
                 self.send_all(drive);
             }
         }
-        self.connections.into_iter().flatten().map(|c| c.socket).collect()
+        let sockets = self.connections.into_iter().map(|c| Some(c?.socket));
+        (0..)
+            .zip(sockets)
+            .filter_map(|(client, socket)| Some((client, socket?)))
+            .collect()
     }
 
     /// How long to wait: by the timer where the instant matters.
@@ -172,9 +176,8 @@ impl Epoll {
         }
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "an error's last use")]
     fn lose(&mut self, drive: &mut Drive<'_>, client: u32, error: io::Error) {
         self.connections[client as usize] = None;
-        drive.lose(client, connection_lost(&error));
+        drive.lose(client, error.into());
     }
 }

@@ -1,7 +1,7 @@
 //! New connections for lost ones, made beside the load with a growing pause between attempts.
 
-use crate::connection::{self, Socket};
-use postgres::Config;
+use crate::connection::{self, Connection};
+use crate::endpoint::Endpoint;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -10,19 +10,19 @@ const PAUSE_LEAST: Duration = Duration::from_millis(50);
 const PAUSE_MOST: Duration = Duration::from_secs(2);
 
 /// A client's number and its new connection.
-type Made = (u32, Socket);
+type Made = (u32, Connection);
 
 /// Asks a thread of its own for connections; it exists once the first one is lost.
 pub(crate) struct Reconnector {
-    config: Config,
+    endpoint: Endpoint,
     prepare: Option<Vec<u8>>,
     thread: Option<(Sender<u32>, Receiver<Made>)>,
 }
 
 impl Reconnector {
-    pub(crate) fn new(config: Config, prepare: Option<&[u8]>) -> Reconnector {
+    pub(crate) fn new(endpoint: Endpoint, prepare: Option<&[u8]>) -> Reconnector {
         Reconnector {
-            config,
+            endpoint,
             prepare: prepare.map(<[u8]>::to_vec),
             thread: None,
         }
@@ -33,11 +33,11 @@ impl Reconnector {
         let (wanted, _) = self.thread.get_or_insert_with(|| {
             let (wanted, wants) = channel();
             let (made, makes) = channel();
-            let (config, prepare) = (self.config.clone(), self.prepare.clone());
+            let (endpoint, prepare) = (self.endpoint.clone(), self.prepare.clone());
             // It ends when nobody listens any more; where there is no thread to be had, nobody reconnects.
             let _ = thread::Builder::new()
                 .name("reconnect".into())
-                .spawn(move || connect_all(&config, prepare.as_deref(), &wants, &made));
+                .spawn(move || connect_all(&endpoint, prepare.as_deref(), &wants, &made));
             (wanted, makes)
         });
         let _ = wanted.send(number);
@@ -54,7 +54,7 @@ impl Reconnector {
     }
 }
 
-fn connect_all(config: &Config, prepare: Option<&[u8]>, wants: &Receiver<u32>, made: &Sender<Made>) {
+fn connect_all(endpoint: &Endpoint, prepare: Option<&[u8]>, wants: &Receiver<u32>, made: &Sender<Made>) {
     let mut waiting: Vec<u32> = Vec::new();
     let mut pause = PAUSE_LEAST;
     loop {
@@ -72,11 +72,11 @@ fn connect_all(config: &Config, prepare: Option<&[u8]>, wants: &Receiver<u32>, m
             Err(RecvTimeoutError::Timeout) => {}
         }
         while let Some(&number) = waiting.last() {
-            match connection::connect(config, prepare) {
-                Ok(socket) => {
+            match connection::connect(endpoint, prepare) {
+                Ok(connection) => {
                     waiting.pop();
                     pause = PAUSE_LEAST;
-                    if made.send((number, socket)).is_err() {
+                    if made.send((number, connection)).is_err() {
                         return;
                     }
                 }

@@ -3,8 +3,8 @@
 //!
 //! Source: io_uring_enter(2), io_uring_register(2), io_uring_setup(2).
 
-use crate::connection::Socket;
-use crate::drive::{Drive, SECOND_NS, Step, connection_lost};
+use crate::connection::{Socket, Sockets};
+use crate::drive::{Drive, SECOND_NS, Step};
 use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::io::Errno;
@@ -78,7 +78,7 @@ impl Uring {
     }
 
     /// Runs the drive to its end and gives the sockets back.
-    pub(crate) fn run(mut self, drive: &mut Drive<'_>) -> io::Result<Vec<Socket>> {
+    pub(crate) fn run(mut self, drive: &mut Drive<'_>) -> io::Result<Sockets> {
         while let Step::Wait(wait_ns) = drive.step() {
             while let Some((client, socket)) = drive.new_connection() {
                 let connection = &mut self.connections[client as usize];
@@ -106,7 +106,10 @@ impl Uring {
         } = self;
         drop(ring);
         drop(buffers);
-        Ok(connections.into_iter().filter_map(|c| c.socket).collect())
+        let sockets = (0..).zip(connections);
+        Ok(sockets
+            .filter_map(|(client, connection)| Some((client, connection.socket?)))
+            .collect())
     }
 
     /// Hands over what is queued and waits for the first completion, at most this long.
@@ -173,7 +176,7 @@ impl Uring {
             _ => return,
         };
         self.connections[client as usize].close();
-        drive.lose(client, connection_lost(&error));
+        drive.lose(client, error.into());
     }
 
     fn user_data(&self, client: usize) -> u64 {

@@ -13,7 +13,7 @@ use std::thread;
 fn load(engine: Engine, clients: u32, answer: Box<Answer>) -> LoadResult {
     let server = FakeServer::start(answer);
     run(
-        &server.config(),
+        &server.endpoint(),
         &plan(engine, clients),
         &AtomicBool::new(false),
         &mut |_| (),

@@ -77,11 +77,16 @@ fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
                     sluice.set(false);
                     begun.elapsed().as_secs_f64()
                 });
-                let result = run(&server.config(), &plan, &AtomicBool::new(false), &mut |second| {
-                    if second.number == 4 && held.replace(Instant::now()).is_none() {
-                        tell.send(()).expect("a listener");
-                    }
-                })
+                let result = run(
+                    &server.endpoint(),
+                    &plan,
+                    &AtomicBool::new(false),
+                    &mut |second| {
+                        if second.number == 4 && held.replace(Instant::now()).is_none() {
+                            tell.send(()).expect("a listener");
+                        }
+                    },
+                )
                 .expect("a load");
                 pause_s += stopper.join().expect("no panic");
                 let books = &result.measured;
@@ -128,7 +133,7 @@ fn what_never_found_a_client_is_skipped_and_in_the_percentiles() {
             sluice.set(false);
         }
     });
-    let result = run(&server.config(), &plan, &AtomicBool::new(false), &mut |_| ()).expect("a load");
+    let result = run(&server.endpoint(), &plan, &AtomicBool::new(false), &mut |_| ()).expect("a load");
     opener.join().expect("no panic");
     let books = &result.measured;
     // Eight found a client, and their replies came after the end.

@@ -71,7 +71,7 @@ fn check(plan: &LoadPlan) {
     let server = FakeServer::start(Box::new(|stream, _| answer_all(stream, REPLY)));
     let mut seconds: Vec<(u64, u64)> = Vec::with_capacity(16);
     let stop = AtomicBool::new(false);
-    let result = run(&server.config(), plan, &stop, &mut |second| {
+    let result = run(&server.endpoint(), plan, &stop, &mut |second| {
         seconds.push((ALLOCATIONS.load(Ordering::Relaxed), second.books.committed));
     })
     .expect("a load");

@@ -2,14 +2,20 @@
 //!
 //! Source: PostgreSQL documentation, "Database Connection Control Functions" (strings, PG* variables, password file).
 
+mod keywords;
+
 use crate::server::ServerError;
+use crate::tls::{self, Files, Mode, Roots};
 use crate::users::User;
+use keywords::Words;
 use pgdyno_host::LocalHost;
 use postgres::Config;
 use postgres::config::{Host, SslMode};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How the environment is asked: only the program may read it.
@@ -24,6 +30,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Conninfo {
     config: Config,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    /// The words of the connection string that are about TLS, for writing it down.
+    tls_words: String,
 }
 
 impl Conninfo {
@@ -39,8 +48,12 @@ impl Conninfo {
                 word: text.to_owned(),
             });
         }
+        let words = keywords::split(text).ok_or(ServerError::ConnectionString)?;
         // The parser's own words may quote a piece of a password, so they are not passed on.
-        let mut config: Config = text.parse().map_err(|_| ServerError::ConnectionString)?;
+        let mut config: Config = words.rest.parse().map_err(|_| ServerError::ConnectionString)?;
+        let service = service_of(&words, environment)?;
+        let from_service: Config = service.rest.parse().map_err(|_| ServerError::ConnectionString)?;
+        fill(&mut config, &from_service);
         let number = |name: &str| environment(name).and_then(|value| value.parse::<u16>().ok());
         if config.get_hosts().is_empty() {
             match environment("PGHOST") {
@@ -67,26 +80,85 @@ impl Conninfo {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
-        if environment("PGSSLMODE").as_deref() == Some("require") {
-            config.ssl_mode(SslMode::Require);
-        }
-        if config.get_ssl_mode() == SslMode::Prefer {
-            // "prefer" falls back to plain text where there is no TLS, which is what this does at once.
-            config.ssl_mode(SslMode::Disable);
-        }
-        let mut conninfo = Conninfo { config };
+        let mut own = service.own;
+        own.extend(words.own);
+        let mut conninfo = Conninfo {
+            config,
+            tls: None,
+            tls_words: String::new(),
+        };
+        conninfo.secure(&own, environment)?;
         if conninfo.config.get_password().is_none()
-            && let Some(password) =
-                environment("PGPASSWORD").or_else(|| conninfo.passfile_password(environment))
+            && let Some(password) = environment("PGPASSWORD")
+                .or_else(|| conninfo.passfile_password(own.get("passfile"), environment))
         {
             conninfo.config.password(password);
         }
         Ok(conninfo)
     }
 
+    /// Sets TLS up as sslmode and its files say; not over a Unix socket, as libpq.
+    fn secure(&mut self, own: &BTreeMap<String, String>, environment: Lookup<'_>) -> Result<(), ServerError> {
+        let word = |name: &str, variable: &str| own.get(name).cloned().or_else(|| environment(variable));
+        let usual = |file: &str| {
+            let path = PathBuf::from(environment("HOME")?).join(".postgresql").join(file);
+            path.exists().then_some(path)
+        };
+        let roots = match word("sslrootcert", "PGSSLROOTCERT") {
+            Some(word) if word == "system" => Roots::System,
+            Some(path) => Roots::File(path.into()),
+            None => usual("root.crt").map_or(Roots::None, Roots::File),
+        };
+        let mode = match word("sslmode", "PGSSLMODE") {
+            Some(word) => Mode::named(&word).ok_or(ServerError::SslMode { word })?,
+            None if roots == Roots::System => Mode::VerifyFull,
+            None => Mode::Prefer,
+        };
+        let local = !matches!(self.config.get_hosts().first(), Some(Host::Tcp(_)));
+        if local || mode == Mode::Disable {
+            self.config.ssl_mode(SslMode::Disable);
+            self.tls_words = " sslmode=disable".into();
+            return Ok(());
+        }
+        let certificate =
+            word("sslcert", "PGSSLCERT").map_or_else(|| usual("postgresql.crt"), |path| Some(path.into()));
+        let key =
+            word("sslkey", "PGSSLKEY").map_or_else(|| usual("postgresql.key"), |path| Some(path.into()));
+        for (name, variable) in [
+            ("sslmode", "PGSSLMODE"),
+            ("sslrootcert", "PGSSLROOTCERT"),
+            ("sslcert", "PGSSLCERT"),
+            ("sslkey", "PGSSLKEY"),
+        ] {
+            if let Some(word) = word(name, variable) {
+                self.tls_words += &format!(" {name}={}", quoted(&word));
+            }
+        }
+        let files = Files {
+            roots,
+            certificate: certificate.zip(key),
+        };
+        let config = tls::client_config(mode, &files).map_err(|reason| ServerError::Tls { reason })?;
+        self.tls = Some(config);
+        self.config.ssl_mode(match mode {
+            Mode::Prefer | Mode::Disable => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        });
+        Ok(())
+    }
+
+    /// What TLS is done with; `None` where it is not wanted.
+    pub fn tls(&self) -> Option<&Arc<rustls::ClientConfig>> {
+        self.tls.as_ref()
+    }
+
     /// A connection that is known in full, as a sandbox's.
     pub fn from_config(config: Config) -> Conninfo {
-        Conninfo { config }
+        Conninfo {
+            config,
+            tls: None,
+            tls_words: String::new(),
+        }
     }
 
     /// The configuration for a driver; it holds the password.
@@ -116,7 +188,6 @@ impl Conninfo {
 
     /// A connection string without the password: what may be stored.
     pub fn without_password(&self) -> String {
-        let quote = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
         let port = self.config.get_ports().first().copied().unwrap_or(DEFAULT_PORT);
         let host = match self.config.get_hosts().first() {
             Some(Host::Tcp(host)) => host.clone(),
@@ -124,15 +195,18 @@ impl Conninfo {
             None => "localhost".to_owned(),
         };
         format!(
-            "host={} port={port} user={} dbname={}",
-            quote(&host),
-            quote(self.user()),
-            quote(self.database())
+            "host={} port={port} user={} dbname={}{}",
+            quoted(&host),
+            quoted(self.user()),
+            quoted(self.database()),
+            self.tls_words
         )
     }
 
-    fn passfile_password(&self, environment: Lookup<'_>) -> Option<String> {
-        let path = environment("PGPASSFILE")
+    fn passfile_password(&self, named: Option<&String>, environment: Lookup<'_>) -> Option<String> {
+        let path = named
+            .cloned()
+            .or_else(|| environment("PGPASSFILE"))
             .or_else(|| environment("HOME").map(|home| format!("{home}/.pgpass")))?;
         let open_to_others = std::fs::metadata(&path).is_ok_and(|m| m.mode() & 0o077 != 0);
         if open_to_others {
@@ -152,6 +226,62 @@ impl Conninfo {
             .unwrap_or(DEFAULT_PORT)
             .to_string();
         find_password(&text, &[&host, &port, self.database(), self.user()])
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+/// The words of the service that is named in the string or by PGSERVICE.
+fn service_of(words: &Words, environment: Lookup<'_>) -> Result<Words, ServerError> {
+    let Some(name) = words
+        .own
+        .get("service")
+        .cloned()
+        .or_else(|| environment("PGSERVICE"))
+    else {
+        return Ok(Words::default());
+    };
+    let path = environment("PGSERVICEFILE")
+        .or_else(|| environment("HOME").map(|home| format!("{home}/.pg_service.conf")))
+        .unwrap_or_default();
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let Some(section) = keywords::service(&text, &name) else {
+        return Err(ServerError::Service { name, path });
+    };
+    keywords::split(&section).ok_or(ServerError::ConnectionString)
+}
+
+/// Takes from `other` what is missing.
+fn fill(config: &mut Config, other: &Config) {
+    if config.get_hosts().is_empty() {
+        for host in other.get_hosts() {
+            match host {
+                Host::Tcp(name) => config.host(name),
+                Host::Unix(path) => config.host_path(path),
+            };
+        }
+    }
+    if config.get_ports().is_empty() {
+        for &port in other.get_ports() {
+            config.port(port);
+        }
+    }
+    if let (None, Some(user)) = (config.get_user(), other.get_user()) {
+        config.user(user);
+    }
+    if let (None, Some(password)) = (config.get_password(), other.get_password()) {
+        config.password(password);
+    }
+    if let (None, Some(name)) = (config.get_dbname(), other.get_dbname()) {
+        config.dbname(name);
+    }
+    if let (None, Some(options)) = (config.get_options(), other.get_options()) {
+        config.options(options);
+    }
+    if let (None, Some(&timeout)) = (config.get_connect_timeout(), other.get_connect_timeout()) {
+        config.connect_timeout(timeout);
     }
 }
 

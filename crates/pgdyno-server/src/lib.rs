@@ -10,6 +10,7 @@ mod facts;
 pub mod sandbox;
 mod server;
 mod settings;
+mod tls;
 mod users;
 
 pub use conninfo::{Conninfo, Lookup};

@@ -4,6 +4,7 @@ use crate::conninfo::Conninfo;
 use postgres::error::SqlState;
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use std::fmt;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Oldest version that can be read at all.
 pub(crate) const VERSION_MIN: u32 = 13;
@@ -24,6 +25,28 @@ pub enum ServerError {
         "the connection string cannot be read; expected key=value pairs or postgresql://user@host:port/database"
     )]
     ConnectionString,
+    /// A word that libpq does not know either.
+    #[error(
+        "sslmode \"{word}\" is unknown; there are disable, allow, prefer, require, verify-ca and verify-full"
+    )]
+    SslMode {
+        /// As given.
+        word: String,
+    },
+    /// A service without an entry.
+    #[error("there is no service \"{name}\" in {path}")]
+    Service {
+        /// Its name.
+        name: String,
+        /// The service file.
+        path: String,
+    },
+    /// Certificates or keys that cannot be used.
+    #[error("TLS cannot be set up: {reason}")]
+    Tls {
+        /// Which file, and why.
+        reason: String,
+    },
     /// Nobody there.
     #[error("no server answers for {target}: {reason}")]
     Unreachable {
@@ -170,7 +193,11 @@ impl Server {
         let target = conninfo.to_string();
         let mut config = conninfo.config().clone();
         config.application_name("pgdyno");
-        let client = config.connect(NoTls).map_err(|error| match error.as_db_error() {
+        let connected = match conninfo.tls() {
+            Some(tls) => config.connect(MakeRustlsConnect::new(rustls::ClientConfig::clone(tls))),
+            None => config.connect(NoTls),
+        };
+        let client = connected.map_err(|error| match error.as_db_error() {
             Some(db) if *db.code() == SqlState::INVALID_CATALOG_NAME => ServerError::NoDatabase {
                 target: target.clone(),
             },

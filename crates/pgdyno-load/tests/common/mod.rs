@@ -1,7 +1,7 @@
 //! A server that only looks like one: it starts a session, answers requests from fixed bytes, and can misbehave.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use pgdyno_load::{Engine, LoadPlan, Protocol, Workload};
+use pgdyno_load::{Endpoint, Engine, LoadPlan, Protocol, Workload};
 use postgres::Config;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -49,14 +49,14 @@ impl FakeServer {
         FakeServer { port, end }
     }
 
-    pub(crate) fn config(&self) -> Config {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         let mut config = Config::new();
         config
             .host("127.0.0.1")
             .port(self.port)
             .user("nobody")
             .connect_timeout(Duration::from_secs(5));
-        config
+        config.into()
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cli::DataCommand;
 use crate::context::{Context, stop_flag};
 use crate::exit::{self, Refused};
 use crate::{progress, target};
+use pgdyno_lab::endpoint;
 use pgdyno_load::{DataError, create_data, drop_data, scale_of};
 use std::sync::atomic::Ordering;
 
@@ -15,7 +16,7 @@ pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8>
             replace,
         } => {
             let (conninfo, _) = target::conninfo(context, &target)?;
-            match scale_of(conninfo.config()) {
+            match scale_of(&endpoint(&conninfo)) {
                 Ok(there) if !replace => {
                     let words = format!(
                         "{conninfo} holds data of scale {there}; --replace drops it and creates it at scale {scale}"
@@ -27,7 +28,7 @@ pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8>
             }
             let stop = stop_flag()?;
             let bar = progress::DataBar::new();
-            let created = create_data(conninfo.config(), scale, &mut |progress| {
+            let created = create_data(&endpoint(&conninfo), scale, &mut |progress| {
                 bar.update(progress);
                 !stop.load(Ordering::Relaxed)
             });
@@ -37,7 +38,7 @@ pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8>
         }
         DataCommand::Drop { target } => {
             let (conninfo, _) = target::conninfo(context, &target)?;
-            drop_data(conninfo.config())?;
+            drop_data(&endpoint(&conninfo))?;
         }
     }
     Ok(exit::FINE)

@@ -1,0 +1,207 @@
+//! TLS: libpq's sslmode and files, as a configuration of rustls.
+//!
+//! Source: PostgreSQL documentation, "SSL Support" of libpq.
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How much a connection must be secured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mode {
+    Disable,
+    /// Where the server has it. libpq's "allow" is taken for this one too: it gets to every server that "allow" does.
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+impl Mode {
+    pub(crate) fn named(word: &str) -> Option<Mode> {
+        Some(match word {
+            "disable" => Mode::Disable,
+            "allow" | "prefer" => Mode::Prefer,
+            "require" => Mode::Require,
+            "verify-ca" => Mode::VerifyCa,
+            "verify-full" => Mode::VerifyFull,
+            _ => return None,
+        })
+    }
+}
+
+/// Whose signature is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Roots {
+    None,
+    File(PathBuf),
+    System,
+}
+
+/// The files of a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    pub(crate) roots: Roots,
+    /// The client's own certificate and key.
+    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// A configuration for this mode; the reason where it cannot be had.
+pub(crate) fn client_config(mode: Mode, files: &Files) -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = Verifier {
+        trusted: trusted(mode, files, &provider)?,
+        with_name: mode == Mode::VerifyFull,
+        provider: Arc::clone(&provider),
+    };
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let config = match &files.certificate {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let chain = certificates(certificate)?;
+            builder
+                .with_client_auth_cert(chain, private_key(key)?)
+                .map_err(|e| format!("{} and {}: {e}", certificate.display(), key.display()))?
+        }
+    };
+    Ok(Arc::new(config))
+}
+
+fn trusted(mode: Mode, files: &Files, provider: &Arc<CryptoProvider>) -> Result<Option<Trusted>, String> {
+    let certificates = match &files.roots {
+        Roots::None if mode < Mode::VerifyCa => return Ok(None),
+        Roots::None => {
+            return Err(
+                "the server's certificate is to be verified, and there is no sslrootcert (nor ~/.postgresql/root.crt); \
+                 sslrootcert=system takes this machine's own"
+                    .into(),
+            );
+        }
+        Roots::File(path) => certificates(path)?,
+        Roots::System => {
+            let found = rustls_native_certs::load_native_certs();
+            if found.certs.is_empty() {
+                return Err(
+                    "this machine has no trusted certificates of its own (sslrootcert=system)".into(),
+                );
+            }
+            found.certs
+        }
+    };
+    let mut store = RootCertStore::empty();
+    store.add_parsable_certificates(certificates.iter().cloned());
+    let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
+        .build()
+        .map_err(|e| e.to_string())?;
+    Ok(Some(Trusted { chain, certificates }))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let wrong = |e: &dyn fmt::Display| format!("{} holds no certificate: {e}", path.display());
+    let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
+        .map_err(|e| wrong(&e))?
+        .collect();
+    match all {
+        Ok(all) if all.is_empty() => Err(wrong(&"it is empty")),
+        Ok(all) => Ok(all),
+        Err(e) => Err(wrong(&e)),
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    let open_to_others = std::fs::metadata(path).is_ok_and(|meta| meta.mode() & 0o077 != 0);
+    if open_to_others {
+        return Err(format!(
+            "the private key {} can be read by others; chmod 600 keeps them out",
+            path.display()
+        ));
+    }
+    PrivateKeyDer::from_pem_file(path).map_err(|e| format!("{} holds no private key: {e}", path.display()))
+}
+
+#[derive(Debug)]
+struct Trusted {
+    chain: Arc<WebPkiServerVerifier>,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+/// Verifies as much as the mode asks for.
+#[derive(Debug)]
+struct Verifier {
+    /// `None`: any certificate will do, for secrecy without knowing from whom.
+    trusted: Option<Trusted>,
+    with_name: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(trusted) = &self.trusted else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        // A server that signed its own certificate is trusted by that certificate.
+        if trusted.certificates.iter().any(|known| known == end_entity) {
+            if self.with_name {
+                let parsed = ParsedCertificate::try_from(end_entity)?;
+                rustls::client::verify_server_name(&parsed, server_name)?;
+            }
+            return Ok(ServerCertVerified::assertion());
+        }
+        let verified =
+            trusted
+                .chain
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            // The chain is looked at before the name.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.with_name => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

@@ -1,0 +1,276 @@
+//! Ways to a server: TLS in all of libpq's modes, certificates, SCRAM with channel binding, md5, services, password files;
+//! for the oldest and the newest version.
+
+mod common;
+
+use common::{Home, Said, said};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Certificates made by openssl: an authority, a server's for localhost, a client's, and an authority of strangers.
+struct Certificates(PathBuf);
+
+impl Certificates {
+    fn make(directory: PathBuf) -> Certificates {
+        fs::create_dir_all(&directory).expect("made");
+        let made = Certificates(directory);
+        let authority = |name: &str| {
+            made.openssl(&[
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                &format!("/CN={name}"),
+                "-keyout",
+                &made.path(&format!("{name}.key")),
+                "-out",
+                &made.path(&format!("{name}.crt")),
+            ]);
+        };
+        authority("authority");
+        authority("strangers");
+        made.signed("server", "localhost", "subjectAltName=DNS:localhost");
+        made.signed("client", "certified", "extendedKeyUsage=clientAuth");
+        made
+    }
+
+    fn signed(&self, file: &str, name: &str, extension: &str) {
+        let extensions = self.0.join("extensions");
+        fs::write(&extensions, extension).expect("written");
+        let (key, request) = (
+            self.path(&format!("{file}.key")),
+            self.path(&format!("{file}.csr")),
+        );
+        self.openssl(&[
+            "req",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-subj",
+            &format!("/CN={name}"),
+            "-keyout",
+            &key,
+            "-out",
+            &request,
+        ]);
+        self.openssl(&[
+            "x509",
+            "-req",
+            "-in",
+            &request,
+            "-days",
+            "2",
+            "-CA",
+            &self.path("authority.crt"),
+            "-CAkey",
+            &self.path("authority.key"),
+            "-CAcreateserial",
+            "-extfile",
+            &extensions.to_string_lossy(),
+            "-out",
+            &self.path(&format!("{file}.crt")),
+        ]);
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("changed");
+    }
+
+    fn openssl(&self, arguments: &[&str]) {
+        let output = Command::new("openssl")
+            .args(arguments)
+            .output()
+            .expect("openssl runs");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+}
+
+const RULES: &str = "local all all trust
+hostssl all certified 127.0.0.1/32 cert
+hostssl all sealed 127.0.0.1/32 scram-sha-256
+hostnossl all plain 127.0.0.1/32 scram-sha-256
+host all old 127.0.0.1/32 md5
+";
+
+/// A server with TLS and users that must come by different ways; all passwords are the same.
+fn server(home: &Home, version: &str, certificates: &Certificates) {
+    home.run(&["sandbox", "create", "x", "-V", version]).fine();
+    let data = home.data("x");
+    let owner = fs::metadata(&data).expect("a directory");
+    for (from, to) in [
+        ("server.crt", "server.crt"),
+        ("server.key", "server.key"),
+        ("authority.crt", "root.crt"),
+    ] {
+        let to = data.join(to);
+        fs::copy(certificates.path(from), &to).expect("copied");
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o600)).expect("changed");
+        use std::os::unix::fs::MetadataExt;
+        chown(&to, Some(owner.uid()), Some(owner.gid())).expect("owned");
+    }
+    fs::write(data.join("pg_hba.conf"), RULES).expect("written");
+    home.ask("x", "CREATE ROLE certified LOGIN");
+    for (user, encryption) in [
+        ("sealed", "scram-sha-256"),
+        ("plain", "scram-sha-256"),
+        ("old", "md5"),
+    ] {
+        let sql = format!(
+            "SET password_encryption = '{encryption}'; CREATE ROLE {user} LOGIN PASSWORD 'open sesame'"
+        );
+        home.ask("x", &sql);
+    }
+    home.ask("x", "ALTER SYSTEM SET ssl_ca_file = 'root.crt'");
+    home.ask("x", "ALTER SYSTEM SET ssl = on");
+    home.run(&["sandbox", "restart", "x"]).fine();
+}
+
+/// A short load over `words` added to the address; the password is in the environment.
+fn bench(home: &Home, words: &str, more: &[&str]) -> Said {
+    let target = format!(
+        "host=localhost port={} dbname=postgres {words}",
+        home.record("x")["port"]
+    );
+    let mut arguments = vec![
+        "bench", &target, "-w", "simple", "-c", "3", "-j", "3", "-t", "200",
+    ];
+    arguments.extend(more);
+    let mut command = home.command(&arguments);
+    command
+        .env("PGPASSWORD", "open sesame")
+        .env("HOME", home.path.path());
+    said(command.output().expect("pgdyno runs"))
+}
+
+fn every_way(version: &str) {
+    let home = Home::new();
+    let certificates = Certificates::make(home.file("certificates"));
+    server(&home, version, &certificates);
+    let root = format!("sslrootcert={}", certificates.path("authority.crt"));
+    let strangers = format!("sslrootcert={}", certificates.path("strangers.crt"));
+    let own = format!(
+        "sslcert={} sslkey={}",
+        certificates.path("client.crt"),
+        certificates.path("client.key")
+    );
+    let fine = |words: &str| {
+        for engine in ["io-uring", "epoll", "blocking"] {
+            let result = bench(&home, words, &["--json", "--engine", engine]).fine().json();
+            assert_eq!(result["committed"], 600, "{words} {engine}: {result}");
+            assert_eq!(
+                result["cross_check"]["agrees"], true,
+                "{words} {engine}: {result}"
+            );
+        }
+    };
+    let fails = |words: &str, expected: &[&str]| {
+        let said = bench(&home, words, &[]).fails(1, expected);
+        assert!(
+            said.err.lines().count() <= 2,
+            "a line and a hint, not one per client:\n{}",
+            said.err
+        );
+        assert!(!said.err.contains("sesame"), "{}", said.err);
+    };
+    fine("user=plain sslmode=disable");
+    fine("user=sealed");
+    fine("user=sealed sslmode=require channel_binding=require");
+    fine(&format!("user=sealed sslmode=verify-full {root}"));
+    fine(&format!("user=certified sslmode=verify-full {root} {own}"));
+    fine("user=old sslmode=disable");
+    fine("user=old sslmode=require");
+    // Signed by itself: the certificate is its own root.
+    fine(&format!(
+        "user=sealed sslmode=verify-full sslrootcert={}",
+        certificates.path("server.crt")
+    ));
+
+    fails("user=sealed sslmode=disable", &["no pg_hba.conf entry"]);
+    fails(
+        &format!("user=sealed sslmode=verify-full {strangers}"),
+        &["UnknownIssuer"],
+    );
+    fails(
+        &format!("user=sealed sslmode=verify-full {root} host=127.0.0.1"),
+        &["not valid for name"],
+    );
+    let by_number = format!("user=sealed sslmode=verify-ca {root} host=127.0.0.1");
+    bench(&home, &by_number, &[]).fine();
+    fails(
+        "user=plain sslmode=disable channel_binding=require",
+        &["channel binding"],
+    );
+    fails("user=certified sslmode=require", &["certificate"]);
+    fails("user=sealed sslmode=verify-ca", &["no sslrootcert"]);
+    fails(
+        "user=sealed sslmode=require sslrootcert=/nowhere.crt",
+        &["/nowhere.crt holds no certificate"],
+    );
+    fails(
+        "user=sealed sslmode=sometimes",
+        &["there are disable, allow, prefer"],
+    );
+    fails("user=sealed password=wrong", &["password authentication failed"]);
+    fs::set_permissions(certificates.path("client.key"), fs::Permissions::from_mode(0o644)).expect("changed");
+    fails(&format!("user=certified {own}"), &["can be read by others"]);
+}
+
+#[test]
+fn every_way_to_the_oldest_version() {
+    every_way("14");
+}
+
+#[test]
+fn every_way_to_the_newest_version() {
+    every_way("18");
+}
+
+#[test]
+fn services_and_password_files_are_libpqs() {
+    let home = Home::new();
+    let certificates = Certificates::make(home.file("certificates"));
+    server(&home, "18", &certificates);
+    let port = home.record("x")["port"].to_string();
+    let secret = |path: &Path, text: &str| {
+        fs::write(path, text).expect("written");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("changed");
+    };
+    let services = home.file("services");
+    let text = format!(
+        "[shop]\nhost=localhost\nport={port}\nuser=sealed\ndbname=postgres\nsslmode=verify-full\nsslrootcert={}\n",
+        certificates.path("authority.crt")
+    );
+    secret(&services, &text);
+    let passwords = home.file("passwords");
+    secret(&passwords, &format!("localhost:{port}:*:sealed:open sesame\n"));
+    let run = |target: &str, variables: &[(&str, &str)]| {
+        let mut command = home.command(&["bench", target, "-w", "simple", "-c", "2", "-t", "50"]);
+        command
+            .env("HOME", home.path.path())
+            .env("PGSERVICEFILE", &services);
+        said(
+            command
+                .envs(variables.iter().copied())
+                .output()
+                .expect("pgdyno runs"),
+        )
+    };
+    let passfile = format!("service=shop passfile={}", passwords.display());
+    run(&passfile, &[]).fine();
+    let file = passwords.to_string_lossy();
+    run("", &[("PGSERVICE", "shop"), ("PGPASSFILE", &file)]).fine();
+    run("service=nowhere", &[]).fails(1, &["there is no service \"nowhere\"", "services"]);
+    // What stands in the string itself counts.
+    run("service=shop user=plain", &[("PGPASSWORD", "open sesame")]).fails(1, &["no pg_hba.conf entry"]);
+}
