@@ -182,16 +182,20 @@ impl Journal {
     /// Opens one that a dead process left, and cuts off a torn last line. One without a whole first line is removed
     /// and `None`: its process died before it could change anything.
     pub fn reopen(path: &Path) -> Result<Option<(Journal, Content)>, JournalError> {
-        let mut file = File::options()
-            .read(true)
-            .append(true)
-            .open(path)
-            .map_err(io_error(path, "opened"))?;
+        let mut file = match File::options().read(true).append(true).open(path) {
+            Ok(file) => file,
+            // Closed by somebody else meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(io_error(path, "opened")(e)),
+        };
         let held = match file.try_lock() {
             Ok(()) => false,
             Err(TryLockError::WouldBlock) => true,
             Err(TryLockError::Error(e)) => return Err(io_error(path, "locked")(e)),
         };
+        if !held && !path.exists() {
+            return Ok(None);
+        }
         let mut bytes = Vec::new();
         (&mut file)
             .take(SIZE_MAX_BYTES)

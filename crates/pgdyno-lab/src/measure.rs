@@ -102,10 +102,11 @@ pub fn measure(
         on_second(second);
     })?;
     let elapsed_s = begun.elapsed().as_secs_f64();
+    let settled = settle(server, &before, &load, elapsed_s);
+    // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
         .zip(probe.server_cpu_us())
         .and_then(|(a, b)| b.checked_sub(a));
-    let settled = settle(server, &before, &load, elapsed_s);
     let measured: Vec<f64> = load
         .seconds
         .iter()
@@ -212,7 +213,7 @@ fn cross_check(before: &Counters, after: &Counters, load: &LoadResult, elapsed_s
     let background = BACKGROUND_LEAST + elapsed_s as u64 * BACKGROUND_PER_S + runs * PER_AUTOVACUUM_RUN;
     let sessions = u64::from(load.sessions) * PER_SESSION + DATA_CHECK;
     // Of a transaction that failed, statements before it may have committed by themselves.
-    let halves = (load.in_flight_at_end + load.whole.failed) * per_transaction;
+    let halves = (load.in_flight_at_end + load.whole.failed + load.whole.retries) * per_transaction;
     let unfinished = if per_transaction > 1 {
         halves
     } else {

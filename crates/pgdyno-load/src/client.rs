@@ -102,8 +102,9 @@ impl Client {
             stream,
             ranges: Variable::ranges(scale),
             values: [0; Variable::COUNT],
-            out: Vec::with_capacity(program.longest() + tls.as_ref().map_or(0, |_| OVERHEAD_BYTES)),
-            plain: Vec::with_capacity(program.longest()),
+            // The next connection may be sealed where this one is not.
+            out: Vec::with_capacity(program.longest() + OVERHEAD_BYTES),
+            plain: Vec::with_capacity(program.longest() + OVERHEAD_BYTES),
             tls,
             waiting: Waiting::Idle,
             error: None,

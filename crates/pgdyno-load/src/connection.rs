@@ -157,6 +157,7 @@ pub(crate) fn connect(endpoint: &Endpoint, prepare: Option<&[u8]>) -> Result<Con
         socket,
         tls: None,
         binding: config.get_channel_binding(),
+        is_bound: false,
         place: &place,
         received: BytesMut::with_capacity(8192),
     };
@@ -208,6 +209,8 @@ struct Startup<'a> {
     socket: Socket,
     tls: Option<ClientConnection>,
     binding: config::ChannelBinding,
+    /// Whether SCRAM was bound to the TLS channel.
+    is_bound: bool,
     place: &'a str,
     received: BytesMut,
 }
@@ -311,11 +314,11 @@ impl Startup<'_> {
         self.send(&bytes)?;
         loop {
             match self.next()? {
-                Message::AuthenticationOk => return self.until_ready(),
-                Message::AuthenticationCleartextPassword => {
+                Message::AuthenticationOk if self.may_go_unbound() => return self.until_ready(),
+                Message::AuthenticationCleartextPassword if self.may_go_unbound() => {
                     self.password(self.required_password(config)?)?;
                 }
-                Message::AuthenticationMd5Password(body) => {
+                Message::AuthenticationMd5Password(body) if self.may_go_unbound() => {
                     let hash = md5_hash(user.as_bytes(), self.required_password(config)?, body.salt());
                     self.password(hash.as_bytes())?;
                 }
@@ -328,6 +331,9 @@ impl Startup<'_> {
                     self.scram(&offered, self.required_password(config)?)?;
                 }
                 Message::ErrorResponse(body) => return Err(self.refused(&body)),
+                Message::AuthenticationOk
+                | Message::AuthenticationCleartextPassword
+                | Message::AuthenticationMd5Password(_) => return Err(self.unbound()),
                 _ => return Err(self.unsupported("another way of authentication")),
             }
         }
@@ -358,10 +364,7 @@ impl Startup<'_> {
             Some(hash) if has(SCRAM_SHA_256_PLUS) && wanted != config::ChannelBinding::Disable => {
                 (SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash))
             }
-            _ if wanted == config::ChannelBinding::Require => {
-                return Err(self
-                    .no_tls("channel_binding=require, and the server or its certificate does not offer it"));
-            }
+            _ if wanted == config::ChannelBinding::Require => return Err(self.unbound()),
             // A server that could have bound itself and did not say so is found out this way.
             Some(_) if wanted != config::ChannelBinding::Disable => {
                 (SCRAM_SHA_256, ChannelBinding::unrequested())
@@ -371,6 +374,7 @@ impl Startup<'_> {
         if !has(mechanism) {
             return Err(self.unsupported(&offered.join(", ")));
         }
+        self.is_bound = mechanism == SCRAM_SHA_256_PLUS;
         let mut scram = ScramSha256::new(password, binding);
         let mut bytes = BytesMut::new();
         frontend::sasl_initial_response(mechanism, scram.message(), &mut bytes)
@@ -440,6 +444,17 @@ impl Startup<'_> {
             place: self.place.to_owned(),
             source,
         }
+    }
+
+    /// A password must not go to who cannot be bound to it, where that is asked for.
+    fn may_go_unbound(&self) -> bool {
+        self.is_bound || self.binding != config::ChannelBinding::Require
+    }
+
+    fn unbound(&self) -> ConnectError {
+        self.no_tls(
+            "channel_binding=require, and the server or its certificate does not offer channel binding",
+        )
     }
 
     fn no_tls(&self, reason: &str) -> ConnectError {

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Transactions under way at the end get this long to finish.
 const DRAIN_NS: u64 = 10 * SECOND_NS;
+/// Somebody who asks for the end does not wait for that.
+const STOPPED_DRAIN_NS: u64 = SECOND_NS / 2;
 /// A stop request is seen within this time.
 const STOP_CHECK_NS: u64 = 100_000_000;
 /// New connections are looked for so often, while some are missing.
@@ -24,6 +26,8 @@ const RECONNECT_CHECK_NS: u64 = 10_000_000;
 /// Arrivals of an open loop wake the thread at most so often; those due in between are begun together. A lone one is
 /// begun when it is due.
 const WAKES_APART_NS: u64 = 500_000;
+/// A load of a number of transactions is given up after so long without any connection.
+const GIVE_UP_NS: u64 = 60 * SECOND_NS;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// The limits of a load; times in nanoseconds of its clock.
@@ -34,6 +38,8 @@ pub(crate) struct Limits {
     /// Pause between two transactions of a client, in a closed loop.
     pub(crate) think_ns: u64,
     pub(crate) latency_limit_ns: u64,
+    /// Whether the clients' transactions are counted, so that no time ends the load.
+    pub(crate) by_count: bool,
     /// Of transactions that fail where trying again may help.
     pub(crate) max_tries: u32,
 }
@@ -62,6 +68,8 @@ pub struct Counts {
     pub failed: u64,
     /// Due and never begun.
     pub skipped: u64,
+    /// Tries after the first one.
+    pub retries: u64,
 }
 
 impl Counts {
@@ -70,6 +78,7 @@ impl Counts {
         self.committed += other.committed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.retries += other.retries;
     }
 
     /// The identity that must hold at any time.
@@ -110,6 +119,8 @@ pub(crate) struct Drive<'a> {
     begun: bool,
     /// When arrivals were begun last.
     woken_ns: u64,
+    /// When the last connection was lost.
+    gone_ns: u64,
     /// The second at hand, 1-based, and its books.
     second: u32,
     second_books: Books,
@@ -152,6 +163,7 @@ impl<'a> Drive<'a> {
             start: Instant::now(),
             begun: false,
             woken_ns: 0,
+            gone_ns: 0,
             second: 1,
             second_books: Books::for_a_second(),
             cpu_at_warmup_us: None,
@@ -206,13 +218,22 @@ impl<'a> Drive<'a> {
             self.part.stopped_early = true;
             self.limits.end_ns = now;
         }
+        if self.limits.by_count && self.alive == 0 && now > self.gone_ns + GIVE_UP_NS {
+            self.part.stopped_early = true;
+            self.limits.end_ns = self.limits.end_ns.min(now);
+        }
         let end_ns = self.limits.end_ns;
         if now >= end_ns {
             // The CPU of the measured time ends with it, not with the transactions that are still under way.
             if let (Some(before), None) = (self.cpu_at_warmup_us, self.cpu_us) {
                 self.cpu_us = Some(thread_cpu_us() - before);
             }
-            let over = self.busy == 0 || now >= end_ns + DRAIN_NS;
+            let drain_ns = if self.part.stopped_early {
+                STOPPED_DRAIN_NS
+            } else {
+                DRAIN_NS
+            };
+            let over = self.busy == 0 || now >= end_ns + drain_ns;
             return if over {
                 Step::End
             } else {
@@ -276,10 +297,7 @@ impl<'a> Drive<'a> {
             return;
         }
         if self.clients[client as usize].has_ended() {
-            self.ended += 1;
-            if self.ended == self.clients() {
-                self.limits.end_ns = now;
-            }
+            self.count_ended(now);
             return;
         }
         match &mut self.schedule {
@@ -293,6 +311,14 @@ impl<'a> Drive<'a> {
                 self.thinking.push(Reverse((now + self.limits.think_ns, client)));
             }
             None => self.begin(client, now, now),
+        }
+    }
+
+    /// One more client has begun all of its transactions; the last one ends the load.
+    fn count_ended(&mut self, now: u64) {
+        self.ended += 1;
+        if self.ended == self.clients() {
+            self.limits.end_ns = self.limits.end_ns.min(now);
         }
     }
 
@@ -335,12 +361,15 @@ impl<'a> Drive<'a> {
         let done = at.done;
         let counts = &mut self.part.whole;
         counts.all += 1;
+        counts.retries += u64::from(tries - 1);
         match outcome {
             Outcome::Committed => counts.committed += 1,
             Outcome::Failed(_) => counts.failed += 1,
         }
         let inside = done < self.limits.end_ns;
-        let measured = Some(&mut self.part.measured).filter(|_| inside && done >= self.limits.warmup_ns);
+        // An arrival that was begun in time belongs to the books of an open loop, however long it takes.
+        let counts = inside || self.schedule.is_some();
+        let measured = Some(&mut self.part.measured).filter(|_| counts && done >= self.limits.warmup_ns);
         let second = Some(&mut self.second_books).filter(|_| inside);
         for books in [measured, second].into_iter().flatten() {
             books.retries += u64::from(tries - 1);
@@ -348,6 +377,9 @@ impl<'a> Drive<'a> {
                 Outcome::Committed => books.commit(at, limit),
                 Outcome::Failed(code) => books.fail(code),
             }
+        }
+        if !inside && self.schedule.is_some() && outcome == Outcome::Committed {
+            self.part.measured.after_end += 1;
         }
     }
 
@@ -374,9 +406,17 @@ impl<'a> Drive<'a> {
             let tries = self.clients[at].tries;
             self.book(instants, Outcome::Failed(code), tries);
         }
+        let was_idle = self.clients[at].is_idle();
         self.clients[at].renew(None);
-        if self.now_ns() < self.limits.end_ns {
-            self.reconnector.ask_for(client);
+        let now = self.now_ns();
+        match (self.clients[at].has_ended(), was_idle) {
+            (false, _) if now < self.limits.end_ns => self.reconnector.ask_for(client),
+            // With nothing left to do it needs no connection; that it had ended was counted when it became idle.
+            (true, false) => self.count_ended(now),
+            _ => {}
+        }
+        if self.alive == 0 {
+            self.gone_ns = now;
         }
     }
 
@@ -444,19 +484,27 @@ impl<'a> Drive<'a> {
         let end = self.limits.end_ns;
         self.turn_seconds(end);
         let rest_ns = end.saturating_sub(u64::from(self.second - 1) * SECOND_NS);
-        // A sliver of a second has a rate of chance only.
-        if rest_ns > SECOND_NS / 10 {
+        // A sliver of a second has a rate of chance only, unless it is all there is.
+        if rest_ns > SECOND_NS / 10 || (self.second == 1 && rest_ns > 0) {
             #[expect(clippy::cast_precision_loss, reason = "less than a second")]
             self.deliver(rest_ns as f64 / 1e9);
         }
         let _ = self.sender.send((self.thread, None));
         if let Some(schedule) = &mut self.schedule {
             // What was due and found no client is in the books all the same.
-            while schedule.next_ns() < end {
-                self.part.measured.skip(end - schedule.next_ns());
+            let mut skip = |waited_ns| {
+                self.part.measured.skip(waited_ns);
                 self.part.whole.all += 1;
                 self.part.whole.skipped += 1;
+            };
+            while schedule.next_ns() < end {
+                skip(end - schedule.next_ns());
                 schedule.advance();
+            }
+            // So is what was begun and not seen to its end.
+            let now = nanoseconds(self.start.elapsed());
+            for client in self.clients.iter().filter(|client| !client.is_idle()) {
+                skip(now.saturating_sub(client.due_ns));
             }
         }
         #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a load")]

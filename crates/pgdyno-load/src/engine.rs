@@ -46,7 +46,7 @@ pub enum LoadError {
     /// The system refused an event queue or a thread.
     #[error("the system refused {what}: {source}")]
     System {
-        /// "an event queue" or "a thread".
+        /// "an event queue", "io_uring" or "a thread".
         what: &'static str,
         /// Its words.
         source: io::Error,
@@ -97,7 +97,7 @@ impl LoadResult {
     #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
     pub fn tps(&self) -> f64 {
         if self.measured_s > 0.0 {
-            self.measured.committed as f64 / self.measured_s
+            (self.measured.committed - self.measured.after_end) as f64 / self.measured_s
         } else {
             0.0
         }
@@ -134,7 +134,7 @@ pub fn run(
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<LoadResult, LoadError> {
     plan.check().map_err(LoadError::Plan)?;
-    raise_file_limit(plan.clients)?;
+    raise_file_limit(plan.clients, plan.threads)?;
     let scale = if plan.workload.needs_data() {
         data::scale_of(endpoint)?
     } else {
@@ -203,9 +203,11 @@ pub fn run(
 
 /// Beside the clients: standard streams, the store, queues, the connections that ask the server.
 const OTHER_FILES: u64 = 100;
+/// A queue and a timer.
+const FILES_PER_THREAD: u64 = 2;
 
-fn raise_file_limit(clients: u32) -> Result<(), LoadError> {
-    let needed = u64::from(clients) + OTHER_FILES;
+fn raise_file_limit(clients: u32, threads: u32) -> Result<(), LoadError> {
+    let needed = u64::from(clients) + u64::from(threads) * FILES_PER_THREAD + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());
@@ -265,7 +267,10 @@ impl Worker<'_> {
         });
         let (sockets, engine) = self.drive(&mut drive, sockets).map_err(|source| {
             Some(LoadError::System {
-                what: "an event queue",
+                what: match self.plan.engine {
+                    Engine::IoUring => "io_uring",
+                    _ => "an event queue",
+                },
                 source,
             })
         })?;
@@ -291,7 +296,11 @@ impl Worker<'_> {
                         named(wanted),
                     ))
                 }
-                None => Ok((Vec::new(), named(wanted))),
+                // Stopped before there was a connection.
+                None => {
+                    drive.step();
+                    Ok((Vec::new(), named(wanted)))
+                }
             },
             Engine::Epoll => Ok((Epoll::new(sockets)?.run(drive), named(wanted))),
             Engine::IoUring | Engine::Auto => match Uring::probe() {
@@ -316,6 +325,7 @@ impl Worker<'_> {
             end_ns: warmup_ns + nanoseconds(self.plan.measure),
             think_ns: nanoseconds(think),
             latency_limit_ns: self.plan.latency_limit.map_or(u64::MAX, nanoseconds),
+            by_count: self.plan.transactions.is_some(),
             max_tries: self.plan.max_tries,
         }
     }

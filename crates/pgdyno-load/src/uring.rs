@@ -22,7 +22,8 @@ const BUFFER_BYTES: usize = 4096;
 /// A buffer is in use only between a reply's arrival and its being read in the same turn.
 const BUFFERS_MAX: u16 = 4096;
 const GROUP: u16 = 0;
-const PAGE_BYTES: usize = 4096;
+/// The largest page of any architecture: the ring of buffers begins at one.
+const PAGE_BYTES: usize = 65_536;
 /// The end of a ring waits at most this long for what is still under way.
 const CANCEL_LIMIT: Timespec = Timespec::new().sec(1);
 
@@ -34,21 +35,15 @@ pub(crate) struct Uring {
     ring: IoUring,
     buffers: Buffers,
     connections: Vec<Connection>,
+    /// Sockets of lost connections: requests about them may not have been handed over yet, and their numbers must not be
+    /// given to others before.
+    closing: Vec<Socket>,
 }
 
 struct Connection {
     socket: Option<Socket>,
     /// Counts the connections of this client, so that late words about an earlier one are known as such.
     generation: u16,
-}
-
-impl Connection {
-    /// A request that is under way keeps the kernel's socket open: it must end first.
-    fn close(&mut self) {
-        if let Some(socket) = self.socket.take() {
-            let _ = shutdown(&socket, Shutdown::Both);
-        }
-    }
 }
 
 impl Uring {
@@ -61,6 +56,7 @@ impl Uring {
             ring,
             buffers,
             connections: Vec::with_capacity(sockets.len()),
+            closing: Vec::new(),
         };
         for (client, socket) in sockets.into_iter().enumerate() {
             this.connections.push(Connection {
@@ -91,6 +87,7 @@ impl Uring {
                 self.send(drive, client);
             }
             self.wait(wait_ns)?;
+            self.closing.clear();
             self.complete(drive);
         }
         let limit = Some(CANCEL_LIMIT);
@@ -103,6 +100,7 @@ impl Uring {
             ring,
             buffers,
             connections,
+            ..
         } = self;
         drop(ring);
         drop(buffers);
@@ -161,7 +159,7 @@ impl Uring {
             (1.., Some(buffer)) => {
                 let bytes = self.buffers.filled(buffer, result.unsigned_abs() as usize);
                 if let Err(lost) = drive.feed(client, bytes) {
-                    self.connections[client as usize].close();
+                    self.close(client);
                     return drive.lose(client, lost);
                 }
                 if !more {
@@ -170,13 +168,23 @@ impl Uring {
                 return;
             }
             // Out of buffers for a moment.
-            (error, _) if error == -Errno::NOBUFS.raw_os_error() => return self.receive(client as usize),
+            (error, _) if error == -Errno::NOBUFS.raw_os_error() && data & SENDING == 0 => {
+                return self.receive(client as usize);
+            }
             (0, _) if data & SENDING == 0 => io::ErrorKind::UnexpectedEof.into(),
             (..0, _) => io::Error::from_raw_os_error(-result),
             _ => return,
         };
-        self.connections[client as usize].close();
+        self.close(client);
         drive.lose(client, error.into());
+    }
+
+    /// A request that is under way keeps the kernel's socket open: it must end first.
+    fn close(&mut self, client: u32) {
+        if let Some(socket) = self.connections[client as usize].socket.take() {
+            let _ = shutdown(&socket, Shutdown::Both);
+            self.closing.push(socket);
+        }
     }
 
     fn user_data(&self, client: usize) -> u64 {

@@ -10,7 +10,7 @@ use crate::users::User;
 use keywords::Words;
 use pgdyno_host::LocalHost;
 use postgres::Config;
-use postgres::config::{Host, SslMode};
+use postgres::config::{ChannelBinding, Host, SslMode};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -48,12 +48,30 @@ impl Conninfo {
                 word: text.to_owned(),
             });
         }
-        let words = keywords::split(text).ok_or(ServerError::ConnectionString)?;
+        let mut words = keywords::split(text).ok_or(ServerError::ConnectionString)?;
+        if let Some(service) = service_of(&words, environment)? {
+            if words.uri.is_some() {
+                return Err(not_done("a service beside a URI; write it as key=value pairs"));
+            }
+            words.fill(service);
+        }
         // The parser's own words may quote a piece of a password, so they are not passed on.
-        let mut config: Config = words.rest.parse().map_err(|_| ServerError::ConnectionString)?;
-        let service = service_of(&words, environment)?;
-        let from_service: Config = service.rest.parse().map_err(|_| ServerError::ConnectionString)?;
-        fill(&mut config, &from_service);
+        let mut config: Config = words
+            .for_driver()
+            .parse()
+            .map_err(|_| ServerError::ConnectionString)?;
+        // Questions and load must go to one and the same server.
+        if config.get_hosts().len() > 1 {
+            return Err(not_done("several hosts; name the one that is meant"));
+        }
+        if !config.get_hostaddrs().is_empty() || environment("PGHOSTADDR").is_some() {
+            return Err(not_done("hostaddr; put the address into host"));
+        }
+        if config.get_options().is_none()
+            && let Some(options) = environment("PGOPTIONS")
+        {
+            config.options(&options);
+        }
         let number = |name: &str| environment(name).and_then(|value| value.parse::<u16>().ok());
         if config.get_hosts().is_empty() {
             match environment("PGHOST") {
@@ -80,8 +98,7 @@ impl Conninfo {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
-        let mut own = service.own;
-        own.extend(words.own);
+        let own = words.own;
         let mut conninfo = Conninfo {
             config,
             tls: None,
@@ -114,7 +131,26 @@ impl Conninfo {
             None if roots == Roots::System => Mode::VerifyFull,
             None => Mode::Prefer,
         };
-        let local = !matches!(self.config.get_hosts().first(), Some(Host::Tcp(_)));
+        if roots == Roots::System && !matches!(mode, Mode::VerifyFull | Mode::Disable) {
+            return Err(ServerError::Tls {
+                reason:
+                    "sslrootcert=system without sslmode=verify-full would trust any certificate of any name"
+                        .into(),
+            });
+        }
+        match (
+            self.config.get_channel_binding(),
+            environment("PGCHANNELBINDING").as_deref(),
+        ) {
+            (ChannelBinding::Prefer, Some("require")) => {
+                self.config.channel_binding(ChannelBinding::Require);
+            }
+            (ChannelBinding::Prefer, Some("disable")) => {
+                self.config.channel_binding(ChannelBinding::Disable);
+            }
+            _ => {}
+        }
+        let local = matches!(self.config.get_hosts().first(), Some(Host::Unix(_)));
         if local || mode == Mode::Disable {
             self.config.ssl_mode(SslMode::Disable);
             self.tls_words = " sslmode=disable".into();
@@ -134,9 +170,24 @@ impl Conninfo {
                 self.tls_words += &format!(" {name}={}", quoted(&word));
             }
         }
+        match self.config.get_channel_binding() {
+            ChannelBinding::Require => self.tls_words += " channel_binding=require",
+            ChannelBinding::Disable => self.tls_words += " channel_binding=disable",
+            _ => {}
+        }
+        let certificate = match (certificate, key) {
+            (None, _) => None,
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (Some(certificate), None) => {
+                return Err(ServerError::Tls {
+                    reason: format!("{} has no key beside it (sslkey)", certificate.display()),
+                });
+            }
+        };
         let files = Files {
-            roots,
-            certificate: certificate.zip(key),
+            // Secrecy is taken where it is to be had; who is there is not asked.
+            roots: if mode == Mode::Prefer { Roots::None } else { roots },
+            certificate,
         };
         let config = tls::client_config(mode, &files).map_err(|reason| ServerError::Tls { reason })?;
         self.tls = Some(config);
@@ -233,55 +284,23 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
+fn not_done(what: &'static str) -> ServerError {
+    ServerError::NotDone { what }
+}
+
 /// The words of the service that is named in the string or by PGSERVICE.
-fn service_of(words: &Words, environment: Lookup<'_>) -> Result<Words, ServerError> {
-    let Some(name) = words
-        .own
-        .get("service")
-        .cloned()
-        .or_else(|| environment("PGSERVICE"))
-    else {
-        return Ok(Words::default());
+fn service_of(words: &Words, environment: Lookup<'_>) -> Result<Option<Words>, ServerError> {
+    let named = words.own.get("service").cloned();
+    let Some(name) = named.or_else(|| environment("PGSERVICE")) else {
+        return Ok(None);
     };
     let path = environment("PGSERVICEFILE")
         .or_else(|| environment("HOME").map(|home| format!("{home}/.pg_service.conf")))
         .unwrap_or_default();
     let text = std::fs::read_to_string(&path).unwrap_or_default();
-    let Some(section) = keywords::service(&text, &name) else {
-        return Err(ServerError::Service { name, path });
-    };
-    keywords::split(&section).ok_or(ServerError::ConnectionString)
-}
-
-/// Takes from `other` what is missing.
-fn fill(config: &mut Config, other: &Config) {
-    if config.get_hosts().is_empty() {
-        for host in other.get_hosts() {
-            match host {
-                Host::Tcp(name) => config.host(name),
-                Host::Unix(path) => config.host_path(path),
-            };
-        }
-    }
-    if config.get_ports().is_empty() {
-        for &port in other.get_ports() {
-            config.port(port);
-        }
-    }
-    if let (None, Some(user)) = (config.get_user(), other.get_user()) {
-        config.user(user);
-    }
-    if let (None, Some(password)) = (config.get_password(), other.get_password()) {
-        config.password(password);
-    }
-    if let (None, Some(name)) = (config.get_dbname(), other.get_dbname()) {
-        config.dbname(name);
-    }
-    if let (None, Some(options)) = (config.get_options(), other.get_options()) {
-        config.options(options);
-    }
-    if let (None, Some(&timeout)) = (config.get_connect_timeout(), other.get_connect_timeout()) {
-        config.connect_timeout(timeout);
+    match keywords::service(&text, &name) {
+        Some(words) => Ok(Some(words)),
+        None => Err(ServerError::Service { name, path }),
     }
 }
 
@@ -380,6 +399,32 @@ mod tests {
                 assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
             }
         }
+    }
+
+    /// What would lead questions and load to two servers, or past TLS, is refused.
+    #[test]
+    fn what_is_not_done_is_told() {
+        let check = |text: &str, words: &str| {
+            let error = Conninfo::resolve(text, &environment(&[]))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        };
+        check("hostaddr=10.0.0.5 sslmode=verify-full", "hostaddr");
+        check("host=/tmp,db.example sslmode=verify-full", "several hosts");
+        check(
+            "host=db sslrootcert=system sslmode=require",
+            "any certificate of any name",
+        );
+        check("host=db sslmode=verify-full", "no sslrootcert");
+        let local = Conninfo::resolve("host=/tmp sslmode=require", &environment(&[])).unwrap();
+        assert!(local.tls().is_none());
+        let bound = Conninfo::resolve("host=db", &environment(&[("PGCHANNELBINDING", "require")])).unwrap();
+        assert!(
+            bound.without_password().contains("channel_binding=require"),
+            "{}",
+            bound.without_password()
+        );
     }
 
     #[test]

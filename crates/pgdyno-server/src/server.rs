@@ -25,6 +25,12 @@ pub enum ServerError {
         "the connection string cannot be read; expected key=value pairs or postgresql://user@host:port/database"
     )]
     ConnectionString,
+    /// A way of naming a server that is libpq's and not pgdyno's.
+    #[error("the connection string holds what pgdyno does not do: {what}")]
+    NotDone {
+        /// What, and what to write instead.
+        what: &'static str,
+    },
     /// A word that libpq does not know either.
     #[error(
         "sslmode \"{word}\" is unknown; there are disable, allow, prefer, require, verify-ca and verify-full"

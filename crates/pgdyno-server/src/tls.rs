@@ -18,7 +18,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
     Disable,
-    /// Where the server has it. libpq's "allow" is taken for this one too: it gets to every server that "allow" does.
+    /// Where the server has it. libpq's "allow" is taken for this one too. Unlike libpq it does not try again in plain
+    /// text where a server with TLS then refuses: that wants "disable".
     Prefer,
     Require,
     VerifyCa,
@@ -158,7 +159,7 @@ impl ServerCertVerifier for Verifier {
         let Some(trusted) = &self.trusted else {
             return Ok(ServerCertVerified::assertion());
         };
-        // A server that signed its own certificate is trusted by that certificate.
+        // A server that signed its own certificate is trusted by that very certificate, whatever its dates.
         if trusted.certificates.iter().any(|known| known == end_entity) {
             if self.with_name {
                 let parsed = ParsedCertificate::try_from(end_entity)?;

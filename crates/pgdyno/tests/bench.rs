@@ -177,7 +177,8 @@ fn a_server_that_crashes_under_load_is_come_back_to() {
         said(child.wait_with_output().expect("ends")).fails(1, &["the server restarted during the load"]);
     let result = ended.json();
     let failed = result["failed"].as_u64().expect("a count");
-    assert!((1..=4).contains(&failed), "{result}");
+    // One that comes back before the others are gone can be lost once more.
+    assert!((1..=8).contains(&failed), "{result}");
     let seconds = result["seconds"].as_array().expect("seconds");
     let last = seconds.last().expect("a second");
     assert_eq!(last["clients"], 4, "{result}");

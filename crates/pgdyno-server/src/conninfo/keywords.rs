@@ -18,8 +18,10 @@ const OWN: [&str; 6] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) own: BTreeMap<String, String>,
-    /// For the driver.
-    pub(super) rest: String,
+    /// For the driver: a URI, or
+    pub(super) uri: Option<String>,
+    /// pairs.
+    pub(super) pairs: Vec<(String, String)>,
 }
 
 /// Splits "key=value ..." or "postgresql://...?key=value". `None` where it is neither.
@@ -28,35 +30,56 @@ pub(super) fn split(text: &str) -> Option<Words> {
         return split_uri(text);
     }
     let mut words = Words::default();
-    let pairs = pairs(text)?;
-    for (at, (name, value)) in pairs.iter().enumerate() {
-        // The last word counts.
-        if pairs[at + 1..].iter().all(|(later, _)| later != name) {
-            words.add(name, value);
-        }
+    for (name, value) in pairs(text)? {
+        words.set(name, value);
     }
     Some(words)
 }
 
 impl Words {
-    fn add(&mut self, name: &str, value: &str) {
-        if OWN.contains(&name) {
-            self.own.insert(name.to_owned(), value.to_owned());
+    /// The last word counts.
+    fn set(&mut self, name: String, value: String) {
+        if OWN.contains(&name.as_str()) {
+            self.own.insert(name, value);
         } else {
-            let quoted = value.replace('\\', "\\\\").replace('\'', "\\'");
-            self.rest += &format!("{name}='{quoted}' ");
+            self.pairs.retain(|(other, _)| *other != name);
+            self.pairs.push((name, value));
+        }
+    }
+
+    /// Takes from `other` what is missing here.
+    pub(super) fn fill(&mut self, other: Words) {
+        for (name, value) in other.own {
+            self.own.entry(name).or_insert(value);
+        }
+        for (name, value) in other.pairs {
+            if self.get(&name).is_none() {
+                self.pairs.push((name, value));
+            }
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let pair = self.pairs.iter().find(|(other, _)| other == name);
+        pair.map(|(_, value)| value.as_str())
+    }
+
+    /// What the driver is given.
+    pub(super) fn for_driver(&self) -> String {
+        let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
+        let pair = |(name, value): &(String, String)| format!("{name}='{}'", quoted(value));
+        match &self.uri {
+            Some(uri) => uri.clone(),
+            None => self.pairs.iter().map(pair).collect::<Vec<_>>().join(" "),
         }
     }
 }
 
 fn split_uri(text: &str) -> Option<Words> {
     let mut words = Words::default();
-    let Some((base, query)) = text.split_once('?') else {
-        words.rest = text.to_owned();
-        return Some(words);
-    };
+    let (base, query) = text.split_once('?').unwrap_or((text, ""));
     let mut kept = Vec::new();
-    for part in query.split('&') {
+    for part in query.split('&').filter(|part| !part.is_empty()) {
         match part.split_once('=') {
             Some((name, value)) if OWN.contains(&name) => {
                 words.own.insert(name.to_owned(), decoded(value)?);
@@ -64,11 +87,8 @@ fn split_uri(text: &str) -> Option<Words> {
             _ => kept.push(part),
         }
     }
-    words.rest = base.to_owned();
-    if !kept.is_empty() {
-        words.rest += "?";
-        words.rest += &kept.join("&");
-    }
+    let question = if kept.is_empty() { "" } else { "?" };
+    words.uri = Some(format!("{base}{question}{}", kept.join("&")));
     Some(words)
 }
 
@@ -122,19 +142,18 @@ fn value(text: &str) -> Option<(String, &str)> {
     (!quoted).then_some((value, ""))
 }
 
-/// The section of a service in a service file, as a connection string; `None` without one.
-pub(super) fn service(file: &str, name: &str) -> Option<String> {
+/// The words of a service's section in a service file; `None` without one.
+pub(super) fn service(file: &str, name: &str) -> Option<Words> {
     let heading = format!("[{name}]");
     let mut lines = file.lines().map(str::trim);
     lines.find(|line| *line == heading)?;
-    let mut text = String::new();
+    let mut words = Words::default();
     for line in lines.take_while(|line| !line.starts_with('[')) {
         if let Some((name, value)) = line.split_once('=').filter(|_| !line.starts_with('#')) {
-            let quoted = value.trim().replace('\\', "\\\\").replace('\'', "\\'");
-            text += &format!("{}='{quoted}' ", name.trim());
+            words.set(name.trim().to_owned(), value.trim().to_owned());
         }
     }
-    Some(text)
+    Some(words)
 }
 
 #[cfg(test)]
@@ -158,11 +177,14 @@ mod tests {
         assert_eq!(words, Words::default());
         let words = split(r"host = db sslmode=verify-full  password='a\'b c' sslrootcert=/a\ b").unwrap();
         assert_eq!(own(&words), [("sslmode", "verify-full"), ("sslrootcert", "/a b")]);
-        assert_eq!(words.rest, r"host='db' password='a\'b c' ");
-        assert_eq!(split("host=a port=1 host=b").unwrap().rest, "port='1' host='b' ");
+        assert_eq!(words.for_driver(), r"host='db' password='a\'b c'");
+        assert_eq!(
+            split("host=a port=1 host=b").unwrap().for_driver(),
+            "port='1' host='b'"
+        );
         assert_eq!(split("no equals sign"), None);
         assert_eq!(split("a='open"), None);
-        assert_eq!(split("").map(|words| words.rest), Some(String::new()));
+        assert_eq!(split(""), Some(Words::default()));
     }
 
     #[test]
@@ -171,17 +193,16 @@ mod tests {
             split("postgresql://ann:p%3F@db/x?sslmode=require&connect_timeout=3&sslrootcert=%2Fa%20b")
                 .unwrap();
         assert_eq!(own(&words), [("sslmode", "require"), ("sslrootcert", "/a b")]);
-        assert_eq!(words.rest, "postgresql://ann:p%3F@db/x?connect_timeout=3");
+        assert_eq!(words.for_driver(), "postgresql://ann:p%3F@db/x?connect_timeout=3");
         assert_eq!(split("postgres://db?sslmode=a%2"), None);
     }
 
     #[test]
     fn a_service_is_its_section() {
         let file = "# comment\n[one]\nhost=a\n\n[two]\nhost = b\n#port=1\npassword=x'y\n[three]\nhost=c\n";
-        assert_eq!(
-            service(file, "two").as_deref(),
-            Some("host='b' password='x\\'y' ")
-        );
+        let mut words = split("host=here").unwrap();
+        words.fill(service(file, "two").unwrap());
+        assert_eq!(words.for_driver(), r"host='here' password='x\'y'");
         assert_eq!(service(file, "four"), None);
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
         &context.catalogue,
     )?;
     let mut store = Store::open(&context.store_path(args.store.as_deref()))?;
-    restore::before(context, None, |_| true)?;
+    restore::before(context, None)?;
     if context.sandboxes().join(NAME).exists() {
         tell!("removing the private server of an earlier demo");
         sandbox::destroy(context, NAME)?;

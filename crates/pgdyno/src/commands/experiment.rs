@@ -16,7 +16,7 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
     let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
     let consent = consent_of(&args.consent);
     let command = format!("run {}", args.file.display());
-    restore::before(context, None, |_| true)?;
+    restore::before(context, None)?;
     let held = target::of_experiment(context, &file, args.target.as_deref(), consent.restart, &command)?;
     let repeat = vec![repeat_command(&args.file, args.target.as_deref(), &consent)];
     let summary = start(
@@ -56,9 +56,9 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
         .clone()
         .or_else(|| named_target(&stored.record.repeat));
     let command = format!("resume {id}");
-    restore::before(context, None, |_| true)?;
+    restore::before(context, None)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
-    restore::before(context, held.sandbox(), |_| true)?;
+    restore::before(context, held.sandbox())?;
     let summary = with_lab(context, &mut store, &consent, |lab| {
         lab.resume(id, held.target, &held.name)
     })?;
@@ -81,7 +81,7 @@ pub(crate) fn start(
     begin: Begin<'_>,
 ) -> anyhow::Result<Summary> {
     // While this waited for the target, another command may have been killed on it.
-    restore::before(context, begin.held.sandbox(), |_| true)?;
+    restore::before(context, begin.held.sandbox())?;
     with_lab(context, store, consent, |lab| {
         lab.run(
             begin.file,

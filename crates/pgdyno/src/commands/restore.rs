@@ -16,6 +16,9 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
         tell!("nothing to put back");
     }
     check(&left.lines)?;
+    if let Some(error) = left.unreadable.pop() {
+        return Err(error.into());
+    }
     if let Some(error) = left.held.pop() {
         return Err(
             anyhow::Error::new(error).context("not put back; end that command (Ctrl-C does it in order)")
@@ -30,6 +33,8 @@ pub(crate) struct Left {
     pub(crate) lines: Vec<PutBack>,
     /// Journals of commands that are alive.
     pub(crate) held: Vec<JournalError>,
+    /// Journals that cannot be read.
+    pub(crate) unreadable: Vec<JournalError>,
 }
 
 /// Puts back what dead commands have changed on the servers that are `wanted`; `mine` is the sandbox that the caller has
@@ -49,6 +54,7 @@ pub(crate) fn left_behind(
     let mut left = Left {
         lines: Vec::new(),
         held: Vec::new(),
+        unreadable: Vec::new(),
     };
     // The newest first: what was changed last is undone first.
     for path in stale_journals(&context.journals())?.into_iter().rev() {
@@ -59,7 +65,10 @@ pub(crate) fn left_behind(
                 left.held.push(error);
                 continue;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                left.unreadable.push(error);
+                continue;
+            }
         };
         let server = content.purpose.server.as_ref();
         if !wanted(server) {
@@ -80,31 +89,60 @@ pub(crate) fn left_behind(
 }
 
 /// Puts back what killed commands have changed, and says so. A reference measured over what they left would be none, and
-/// a server may not even start with it.
-pub(crate) fn before(
-    context: &Context,
-    mine: Option<&str>,
-    wanted: impl Fn(Option<&ServerRef>) -> bool,
-) -> anyhow::Result<()> {
-    let left = left_behind(context, false, mine, wanted)?;
-    if !left.lines.is_empty() {
-        tell!("an earlier command was killed; first what it had changed is put back:");
-        tell!("{}", show::put_back(&left.lines));
-        check(&left.lines)?;
-    }
+/// a server may not even start with it. `mine` is the sandbox that the caller has locked.
+pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()> {
+    let left = left_behind(context, false, mine, |_| true)?;
+    tell_left(&left.lines);
+    check(&left.lines)?;
     // What a living command holds is another experiment's, unless it is about the very sandbox that the caller has.
     let about_mine = |error: &JournalError| match error {
         JournalError::Held {
             purpose: Some(purpose),
             ..
-        } => {
-            matches!(&purpose.server, Some(ServerRef::Sandbox { name, .. }) if mine == Some(name))
-        }
+        } => matches!(&purpose.server, Some(ServerRef::Sandbox { name, .. }) if mine == Some(name)),
         _ => false,
     };
-    match left.held.into_iter().find(about_mine) {
+    let mut held = left.held.into_iter();
+    match left
+        .unreadable
+        .into_iter()
+        .next()
+        .or_else(|| held.find(about_mine))
+    {
         Some(error) => Err(error.into()),
         None => Ok(()),
+    }
+}
+
+/// Puts back what a killed experiment on a sandbox has left, before the sandbox goes: the kernel's knobs would have no
+/// journal to go by afterwards. That its server cannot be brought back is no reason to keep it.
+pub(crate) fn before_destroying(context: &Context, name: &str) -> anyhow::Result<()> {
+    let left = left_behind(
+        context,
+        false,
+        Some(name),
+        |server| matches!(server, Some(ServerRef::Sandbox { name: of, .. }) if of == name),
+    )?;
+    tell_left(&left.lines);
+    for error in &left.unreadable {
+        tell!("not put back: {error}");
+    }
+    let kernel: Vec<PutBack> = left
+        .lines
+        .into_iter()
+        .filter(|line| {
+            ["/proc/", "/sys/"]
+                .iter()
+                .any(|root| line.place.starts_with(root))
+        })
+        .collect();
+    check(&kernel)
+}
+
+fn tell_left(lines: &[PutBack]) {
+    if !lines.is_empty() {
+        tell!("an earlier command was killed; first what it had changed is put back:");
+        tell!("{}", show::put_back(lines));
     }
 }
 

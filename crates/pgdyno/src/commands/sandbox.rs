@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::target::lock_sandbox;
 use crate::{exit, progress, show};
 use pgdyno_host::Limits;
-use pgdyno_knobs::ServerRef;
 use pgdyno_server::sandbox::{self, Binaries, Plan, Sandbox, SandboxError, State};
 use serde_json::json;
 use std::path::Path;
@@ -80,12 +79,7 @@ fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result
 pub(crate) fn destroy(context: &Context, name: &str) -> anyhow::Result<()> {
     let root = context.sandboxes();
     let _guard = lock_sandbox(context, name, "sandbox destroy")?;
-    // The kernel's knobs that a killed experiment on it has left would have no journal to go by, once its server is gone.
-    restore::before(
-        context,
-        Some(name),
-        |server| matches!(server, Some(ServerRef::Sandbox { name: of, .. }) if of == name),
-    )?;
+    restore::before_destroying(context, name)?;
     match Sandbox::open(&root, name) {
         Ok(sandbox) => sandbox.destroy()?,
         Err(SandboxError::Record { .. }) => sandbox::remove_remains(&root, name)?,
