@@ -1,7 +1,7 @@
 //! One load, watched: host samples beside it, the server's own counters behind it.
 
 use pgdyno_host::{HostAccess, HostSample, HostSampler, cpu_us_of_tree};
-use pgdyno_load::{Endpoint, LoadError, LoadPlan, LoadResult, Second};
+use pgdyno_load::{Endpoint, LoadError, LoadPlan, LoadResult, Second, SecondFigures};
 use pgdyno_server::{Conninfo, Counters, Server, ServerError, counters, wait_until_gone};
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
 use pgdyno_store::CrossCheck;
@@ -111,7 +111,7 @@ pub fn measure(
         .seconds
         .iter()
         .filter(|s| s.measured && s.length_s > 0.99)
-        .map(Second::tps)
+        .map(SecondFigures::tps)
         .collect();
     let mut measurement = Measurement {
         steadiness: steadiness(&measured),

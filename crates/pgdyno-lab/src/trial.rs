@@ -148,7 +148,7 @@ fn seconds(measurement: &Measurement) -> Vec<SecondRecord> {
         seconds.push(SecondRecord {
             t_s,
             tps: second.tps(),
-            p95_ms: second.books.percentile_ms(95.0),
+            p95_ms: second.p95_ms,
             cpu_busy: sample.cpu_busy,
             cpu_iowait: sample.cpu_iowait,
             cpu_steal: sample.cpu_steal,

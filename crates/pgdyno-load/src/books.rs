@@ -283,10 +283,51 @@ pub struct Second {
 }
 
 impl Second {
+    /// Its figures, without the histogram that they were read from.
+    pub fn figures(&self) -> SecondFigures {
+        let books = &self.books;
+        SecondFigures {
+            number: self.number,
+            length_s: self.length_s,
+            measured: self.measured,
+            committed: books.committed,
+            failed: books.failed,
+            clients: self.clients,
+            p50_ms: books.percentile_ms(50.0),
+            p95_ms: books.percentile_ms(95.0),
+            p99_ms: books.percentile_ms(99.0),
+        }
+    }
+}
+
+/// The figures of a second: small enough to be kept for all seconds of a long load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SecondFigures {
+    /// 1 for the first second after the start, warm-up included.
+    pub number: u32,
+    /// Length in seconds: shorter than one at the end.
+    pub length_s: f64,
+    /// Whether it lies behind the warm-up.
+    pub measured: bool,
+    /// Committed transactions.
+    pub committed: u64,
+    /// Failed ones.
+    pub failed: u64,
+    /// Clients whose connection is alive.
+    pub clients: u32,
+    /// Median of the response time; `None` without a committed transaction, as the others.
+    pub p50_ms: Option<f64>,
+    /// Its 95th percentile.
+    pub p95_ms: Option<f64>,
+    /// Its 99th percentile.
+    pub p99_ms: Option<f64>,
+}
+
+impl SecondFigures {
     /// Committed transactions per second.
     #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
     pub fn tps(&self) -> f64 {
-        self.books.committed as f64 / self.length_s
+        self.committed as f64 / self.length_s
     }
 }
 

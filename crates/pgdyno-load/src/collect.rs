@@ -1,18 +1,19 @@
 //! The seconds of all threads, put together while the load runs.
 
-use crate::books::Second;
+use crate::books::{Second, SecondFigures};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
 /// What a thread tells while it runs: a second, or that no more will come.
 pub(crate) type Told = (u32, Option<Second>);
 
-/// Puts the threads' seconds together; a second is told once every thread has delivered it or has ended before it.
+/// Puts the threads' seconds together; a second is told once every thread has delivered it or has ended before it, and its
+/// figures are kept.
 pub(crate) fn collect(
     receiver: &Receiver<Told>,
     threads: u32,
     on_second: &mut dyn FnMut(&Second),
-) -> Vec<Second> {
+) -> Vec<SecondFigures> {
     let mut told = Vec::new();
     let mut open: BTreeMap<u32, Second> = BTreeMap::new();
     let mut delivered = vec![0_u32; threads as usize];
@@ -46,7 +47,7 @@ pub(crate) fn collect(
             }
             let second = entry.remove();
             on_second(&second);
-            told.push(second);
+            told.push(second.figures());
         }
     }
     told

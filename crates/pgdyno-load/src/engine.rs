@@ -1,7 +1,7 @@
 //! A load from its start to its end: connects all clients, runs the threads, puts their books together.
 
 use crate::blocking;
-use crate::books::{Books, Second};
+use crate::books::{Books, Second, SecondFigures};
 use crate::client::Client;
 use crate::collect::{Told, collect};
 use crate::connection::{self, ConnectError, Socket, Sockets};
@@ -83,7 +83,7 @@ pub struct LoadResult {
     /// CPU time of the load's threads in the measured time.
     pub client_cpu_us: f64,
     /// Second by second, warm-up included.
-    pub seconds: Vec<Second>,
+    pub seconds: Vec<SecondFigures>,
     /// The first reason why a connection was lost, and how many were.
     pub lost: Option<(String, u32)>,
     /// Whether it was stopped before its time.

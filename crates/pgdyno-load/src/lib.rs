@@ -25,13 +25,13 @@ mod tls;
 mod uring;
 mod workload;
 
-pub use books::{Books, ErrorTally, Instants, Parts, Second, SqlState, percentile_ms};
+pub use books::{Books, ErrorTally, Instants, Parts, Second, SecondFigures, SqlState, percentile_ms};
 pub use connection::ConnectError;
 pub use data::{DataError, DataProgress, create_data, drop_data, scale_of};
 pub use drive::Counts;
 pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};
-pub use export::interval_log;
+pub use export::with_interval_log;
 pub use hdrhistogram;
 pub use plan::{Arrivals, CLIENTS_MAX, Engine, LoadPlan};
 pub use random::stream_seed;

@@ -123,6 +123,7 @@ impl Experiment {
                 self.draw("applying settings");
             }
             Event::Second(second) => {
+                let second = second.figures();
                 self.draw(&format!(
                     "{:.0} TPS{}",
                     second.tps(),

@@ -9,14 +9,15 @@ use crate::{show, target};
 use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_lab::{Measurement, Probe, measure};
-use pgdyno_load::{Arrivals, LoadPlan, Second, Spacing, interval_log};
+use pgdyno_load::{Arrivals, LoadPlan, Second, Spacing, with_interval_log};
 use pgdyno_server::postgres::config::Host;
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Conninfo, Server};
 use serde_json::{Value, json};
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// A load of a number of transactions ends with them, or after this.
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);
@@ -48,15 +49,9 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     for &clients in &args.clients {
         let plan = plan_of(args, clients);
         if args.clients.len() > 1 {
-            tell!("{clients} clients");
+            tell!("{clients} client{}", if clients == 1 { "" } else { "s" });
         }
-        let started = SystemTime::now();
         let measurement = watch(args, &conninfo, &plan, &probe, &stop)?;
-        if let Some(path) = &args.histogram {
-            let log = interval_log(&measurement.load, started)
-                .with_context(|| format!("the histograms for {} cannot be encoded", path.display()))?;
-            std::fs::write(path, log).with_context(|| format!("{} cannot be written", path.display()))?;
-        }
         if !as_json && args.clients.len() == 1 {
             words::print(&plan, &measurement, &version);
         }
@@ -106,15 +101,31 @@ fn watch(
     stop: &AtomicBool,
 ) -> anyhow::Result<Measurement> {
     let lines = !args.quiet && std::io::stderr().is_terminal();
-    let mut on_second = |second: &Second| {
+    let show = |second: &Second| {
+        let second = second.figures();
         if lines {
-            tell!("{}", words::line(second, plan));
+            tell!("{}", words::line(&second, plan));
         }
         if args.stream {
-            put!("{}", words::second_json(second));
+            put!("{}", words::second_json(&second));
         }
     };
-    Ok(measure(conninfo, plan, probe, stop, &mut on_second)?)
+    let Some(path) = &args.histogram else {
+        return Ok(measure(conninfo, plan, probe, stop, &mut |second| show(second))?);
+    };
+    let not_written = || format!("{} could not be written", path.display());
+    let file = BufWriter::new(File::create(path).with_context(not_written)?);
+    let mut written = Ok(());
+    let measured = with_interval_log(file, |write| {
+        measure(conninfo, plan, probe, stop, &mut |second| {
+            if written.is_ok() {
+                written = write(second);
+            }
+            show(second);
+        })
+    });
+    written.with_context(not_written)?;
+    Ok(measured.with_context(not_written)??)
 }
 
 fn plan_of(args: &BenchArgs, clients: u32) -> LoadPlan {

@@ -2,17 +2,12 @@
 
 use pgdyno_lab::Measurement;
 use pgdyno_load::hdrhistogram::Histogram;
-use pgdyno_load::{Arrivals, LoadPlan, Second, Spacing, percentile_ms};
+use pgdyno_load::{Arrivals, LoadPlan, SecondFigures, Spacing, percentile_ms};
 use serde_json::{Value, json};
 
 /// A second of a load on one line.
-pub(super) fn line(second: &Second, plan: &LoadPlan) -> String {
-    let ms = |p| {
-        second
-            .books
-            .percentile_ms(p)
-            .map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"))
-    };
+pub(super) fn line(second: &SecondFigures, plan: &LoadPlan) -> String {
+    let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
     let whole = plan.warmup + plan.measure;
     let left = match plan.transactions {
         None => format!(
@@ -25,10 +20,10 @@ pub(super) fn line(second: &Second, plan: &LoadPlan) -> String {
         "{:>4} s {:>9.0} TPS  p50 {:>8} ms  p95 {:>8} ms  p99 {:>8} ms  failed {}  clients {}{left}{}",
         second.number,
         second.tps(),
-        ms(50.0),
-        ms(95.0),
-        ms(99.0),
-        second.books.failed,
+        ms(second.p50_ms),
+        ms(second.p95_ms),
+        ms(second.p99_ms),
+        second.failed,
         second.clients,
         if second.measured { "" } else { "  (warm-up)" }
     )
@@ -69,12 +64,11 @@ fn goodput(measurement: &Measurement) -> f64 {
 }
 
 /// A second of a load as an object.
-pub(super) fn second_json(second: &Second) -> Value {
-    let books = &second.books;
+pub(super) fn second_json(second: &SecondFigures) -> Value {
     json!({
         "second": second.number, "measured": second.measured, "tps": second.tps(),
-        "failed": books.failed, "clients": second.clients,
-        "p50_ms": books.percentile_ms(50.0), "p95_ms": books.percentile_ms(95.0), "p99_ms": books.percentile_ms(99.0),
+        "failed": second.failed, "clients": second.clients,
+        "p50_ms": second.p50_ms, "p95_ms": second.p95_ms, "p99_ms": second.p99_ms,
     })
 }
 
