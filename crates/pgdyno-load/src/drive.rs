@@ -368,8 +368,8 @@ impl<'a> Drive<'a> {
         }
         let inside = done < self.limits.end_ns;
         // An arrival that was begun in time belongs to the books of an open loop, however long it takes.
-        let counts = inside || self.schedule.is_some();
-        let measured = Some(&mut self.part.measured).filter(|_| counts && done >= self.limits.warmup_ns);
+        let in_books = inside || self.schedule.is_some();
+        let measured = Some(&mut self.part.measured).filter(|_| in_books && done >= self.limits.warmup_ns);
         let second = Some(&mut self.second_books).filter(|_| inside);
         for books in [measured, second].into_iter().flatten() {
             books.retries += u64::from(tries - 1);
