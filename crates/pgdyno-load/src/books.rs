@@ -69,7 +69,7 @@ pub struct Books {
     pub committed: u64,
     /// Transactions that ended with an error.
     pub failed: u64,
-    /// Arrivals that were due and never begun before the end; a closed loop has none.
+    /// Arrivals that were due and not begun before the end, or not finished soon after it; a closed loop has none.
     pub skipped: u64,
     /// Tries after the first one, of transactions that ended in whatever way.
     pub retries: u64,
@@ -95,15 +95,15 @@ pub struct Parts {
     pub skipped_wait_ns: Histogram<u64>,
 }
 
-/// The three instants of a transaction, in nanoseconds of the load's clock.
+/// The three instants of a transaction, on the load's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instants {
     /// When it was to begin.
-    pub due: u64,
+    pub due_ns: u64,
     /// When it did.
-    pub begun: u64,
+    pub begun_ns: u64,
     /// When its end was seen.
-    pub done: u64,
+    pub done_ns: u64,
 }
 
 fn histogram(digits: u8) -> Histogram<u64> {
@@ -147,12 +147,12 @@ impl Books {
     pub(crate) fn commit(&mut self, at: Instants, latency_limit_ns: u64) {
         self.all += 1;
         self.committed += 1;
-        let response = at.done - at.due;
-        self.late += u64::from(response > latency_limit_ns);
-        self.response_ns.saturating_record(response);
+        let response_ns = at.done_ns - at.due_ns;
+        self.late += u64::from(response_ns > latency_limit_ns);
+        self.response_ns.saturating_record(response_ns);
         if let Some(parts) = &mut self.parts {
-            parts.lag_ns.saturating_record(at.begun - at.due);
-            parts.service_ns.saturating_record(at.done - at.begun);
+            parts.lag_ns.saturating_record(at.begun_ns - at.due_ns);
+            parts.service_ns.saturating_record(at.done_ns - at.begun_ns);
         }
     }
 
@@ -338,9 +338,9 @@ mod tests {
     #[test]
     fn the_books_add_up_through_everything() {
         let took = |ns| Instants {
-            due: 5,
-            begun: 7,
-            done: 5 + ns,
+            due_ns: 5,
+            begun_ns: 7,
+            done_ns: 5 + ns,
         };
         let mut a = Books::new(true);
         a.commit(took(1_500_000), 1_000_000);

@@ -103,8 +103,8 @@ impl Client {
             ranges: Variable::ranges(scale),
             values: [0; Variable::COUNT],
             // The next connection may be sealed where this one is not.
-            out: Vec::with_capacity(program.longest() + OVERHEAD_BYTES),
-            plain: Vec::with_capacity(program.longest() + OVERHEAD_BYTES),
+            out: Vec::with_capacity(program.request_bytes_max() + OVERHEAD_BYTES),
+            plain: Vec::with_capacity(program.request_bytes_max() + OVERHEAD_BYTES),
             tls,
             waiting: Waiting::Idle,
             error: None,

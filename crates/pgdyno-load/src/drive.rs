@@ -66,7 +66,7 @@ pub struct Counts {
     pub committed: u64,
     /// Ended with an error.
     pub failed: u64,
-    /// Due and never begun.
+    /// Due and not begun before the end, or not finished soon after it.
     pub skipped: u64,
     /// Tries after the first one.
     pub retries: u64,
@@ -336,9 +336,9 @@ impl<'a> Drive<'a> {
             Progress::Done(outcome) => {
                 let now = self.now_ns();
                 let instants = Instants {
-                    due: self.clients[at].due_ns,
-                    begun: self.clients[at].begun_ns,
-                    done: now,
+                    due_ns: self.clients[at].due_ns,
+                    begun_ns: self.clients[at].begun_ns,
+                    done_ns: now,
                 };
                 let tries = self.clients[at].tries;
                 self.busy -= 1;
@@ -356,9 +356,8 @@ impl<'a> Drive<'a> {
     }
 
     fn book(&mut self, at: Instants, outcome: Outcome, tries: u32) {
-        self.turn_seconds(at.done);
-        let limit = self.limits.latency_limit_ns;
-        let done = at.done;
+        self.turn_seconds(at.done_ns);
+        let limit_ns = self.limits.latency_limit_ns;
         let counts = &mut self.part.whole;
         counts.all += 1;
         counts.retries += u64::from(tries - 1);
@@ -366,15 +365,16 @@ impl<'a> Drive<'a> {
             Outcome::Committed => counts.committed += 1,
             Outcome::Failed(_) => counts.failed += 1,
         }
-        let inside = done < self.limits.end_ns;
+        let inside = at.done_ns < self.limits.end_ns;
         // An arrival that was begun in time belongs to the books of an open loop, however long it takes.
         let in_books = inside || self.schedule.is_some();
-        let measured = Some(&mut self.part.measured).filter(|_| in_books && done >= self.limits.warmup_ns);
+        let measured =
+            Some(&mut self.part.measured).filter(|_| in_books && at.done_ns >= self.limits.warmup_ns);
         let second = Some(&mut self.second_books).filter(|_| inside);
         for books in [measured, second].into_iter().flatten() {
             books.retries += u64::from(tries - 1);
             match outcome {
-                Outcome::Committed => books.commit(at, limit),
+                Outcome::Committed => books.commit(at, limit_ns),
                 Outcome::Failed(code) => books.fail(code),
             }
         }
@@ -399,9 +399,9 @@ impl<'a> Drive<'a> {
             self.to_send.retain(|&other| other != client);
             let code = self.clients[at].last_error().unwrap_or(lost.code);
             let instants = Instants {
-                due: self.clients[at].due_ns,
-                begun: self.clients[at].begun_ns,
-                done: self.now_ns(),
+                due_ns: self.clients[at].due_ns,
+                begun_ns: self.clients[at].begun_ns,
+                done_ns: self.now_ns(),
             };
             let tries = self.clients[at].tries;
             self.book(instants, Outcome::Failed(code), tries);

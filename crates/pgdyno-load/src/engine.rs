@@ -303,8 +303,8 @@ impl Worker<'_> {
                 }
             },
             Engine::Epoll => Ok((Epoll::new(sockets)?.run(drive), named(wanted))),
-            Engine::IoUring | Engine::Auto => match Uring::probe() {
-                Ok(()) => Ok((Uring::new(sockets)?.run(drive)?, named(wanted))),
+            Engine::IoUring | Engine::Auto => match Uring::new(drive.clients()) {
+                Ok(ring) => Ok((ring.run(sockets, drive)?, named(wanted))),
                 Err(error) if self.plan.engine == Engine::Auto => Ok((
                     Epoll::new(sockets)?.run(drive),
                     format!("epoll (io-uring: {error})"),

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Type number of int4 in pg_type.
 const INT4_OID: u32 = 23;
 const BINARY: u16 = 1;
-/// The longest four-byte integer as text: "-2147483648".
+/// The request_bytes_max four-byte integer as text: "-2147483648".
 const INT4_TEXT_MAX: usize = 11;
 
 const SYNC: &[u8] = b"S\0\0\0\x04";
@@ -41,7 +41,7 @@ pub(crate) struct Program {
     /// What is sent in one go, up to a Sync or a simple query.
     trips: Vec<Vec<Piece>>,
     prepare: Option<Vec<u8>>,
-    longest: usize,
+    request_bytes_max: usize,
     /// Transactions of the server in one of the load.
     pub(crate) commits: u32,
 }
@@ -61,7 +61,7 @@ impl Program {
             fixed: Vec::new(),
             trips: Vec::new(),
             prepare: (protocol == Protocol::Prepared).then(|| prepare(&statements)),
-            longest: ROLLBACK.len(),
+            request_bytes_max: ROLLBACK.len(),
             commits,
         };
         let mut trip = Vec::new();
@@ -79,8 +79,8 @@ impl Program {
                 program.trips.push(std::mem::take(&mut trip));
             }
         }
-        let longest = program.trips.iter().map(|trip| length_of(trip)).max();
-        program.longest = program.longest.max(longest.unwrap_or(0));
+        let request_bytes_max = program.trips.iter().map(|trip| length_of(trip)).max();
+        program.request_bytes_max = program.request_bytes_max.max(request_bytes_max.unwrap_or(0));
         program
     }
 
@@ -158,8 +158,8 @@ impl Program {
     }
 
     /// No request is longer than this.
-    pub(crate) fn longest(&self) -> usize {
-        self.longest
+    pub(crate) fn request_bytes_max(&self) -> usize {
+        self.request_bytes_max
     }
 
     /// What a new connection sends to be ready; ends with a Sync.
@@ -274,9 +274,9 @@ mod tests {
         let values = [i32::MIN, i32::MIN, i32::MIN, i32::MIN];
         (0..program.trips())
             .map(|trip| {
-                let mut out = Vec::with_capacity(program.longest());
+                let mut out = Vec::with_capacity(program.request_bytes_max());
                 program.encode(trip, &values, &mut out);
-                assert!(out.len() <= program.longest());
+                assert!(out.len() <= program.request_bytes_max());
                 out
             })
             .collect()

@@ -22,11 +22,11 @@ pub enum Spacing {
 /// A stretch of time over which the rate goes from one value to another in a straight line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// Arrivals per second at its beginning.
-    pub from: f64,
-    /// Arrivals per second at its end.
-    pub to: f64,
-    /// Its length; the last one goes on at `to` after it.
+    /// Arrivals at its beginning.
+    pub from_per_s: f64,
+    /// Arrivals at its end.
+    pub to_per_s: f64,
+    /// Its length; the last one goes on at `to_per_s` after it.
     pub length: Duration,
 }
 
@@ -37,15 +37,15 @@ pub struct Stretch {
 pub struct Rate(Vec<Stretch>);
 
 /// Beyond this no single client machine gets.
-const RATE_MAX: f64 = 10_000_000.0;
+const RATE_PER_S_MAX: f64 = 10_000_000.0;
 const STRETCHES_MAX: usize = 1000;
 
 impl Rate {
     /// The same rate all the time.
     pub fn constant(per_second: f64) -> Rate {
         Rate(vec![Stretch {
-            from: per_second,
-            to: per_second,
+            from_per_s: per_second,
+            to_per_s: per_second,
             length: Duration::ZERO,
         }])
     }
@@ -61,11 +61,11 @@ impl FromStr for Rate {
         };
         let number = |text: &str| -> Result<f64, String> {
             let rate: f64 = text.trim().parse().map_err(|_| wrong())?;
-            if rate > 0.0 && rate <= RATE_MAX {
+            if rate > 0.0 && rate <= RATE_PER_S_MAX {
                 Ok(rate)
             } else {
                 Err(format!(
-                    "a rate must be above 0 and at most {RATE_MAX} per second, not {rate}"
+                    "a rate must be above 0 and at most {RATE_PER_S_MAX} per second, not {rate}"
                 ))
             }
         };
@@ -79,17 +79,21 @@ impl FromStr for Rate {
                 Some((rates, length)) => (rates, Some(duration(length)?)),
                 None => (*part, None),
             };
-            let (from, to) = match rates.split_once("..") {
+            let (from_per_s, to_per_s) = match rates.split_once("..") {
                 Some((from, to)) => (number(from)?, number(to)?),
                 None => (number(rates)?, number(rates)?),
             };
             let is_last = at + 1 == parts.len();
             let length = match length {
                 Some(length) => length,
-                None if is_last && from == to => Duration::ZERO,
+                None if is_last && from_per_s == to_per_s => Duration::ZERO,
                 None => return Err(format!("\"{part}\" needs a length, as {part}/30s")),
             };
-            stretches.push(Stretch { from, to, length });
+            stretches.push(Stretch {
+                from_per_s,
+                to_per_s,
+                length,
+            });
         }
         Ok(Rate(stretches))
     }
@@ -101,9 +105,9 @@ impl fmt::Display for Rate {
             if at > 0 {
                 f.write_str(",")?;
             }
-            write!(f, "{}", stretch.from)?;
-            if stretch.to != stretch.from {
-                write!(f, "..{}", stretch.to)?;
+            write!(f, "{}", stretch.from_per_s)?;
+            if stretch.to_per_s != stretch.from_per_s {
+                write!(f, "..{}", stretch.to_per_s)?;
             }
             if !stretch.length.is_zero() {
                 write!(f, "/{}s", stretch.length.as_secs_f64())?;
@@ -205,21 +209,21 @@ impl Schedule {
         let stretches = &self.rate.0;
         while let Some(stretch) = stretches.get(self.stretch) {
             let length_s = stretch.length.as_secs_f64();
-            let all = (stretch.from + stretch.to) / 2.0 * length_s;
+            let all = (stretch.from_per_s + stretch.to_per_s) / 2.0 * length_s;
             let inside = arrival - self.before;
             if inside < all {
                 // from * t + slope / 2 * t^2 = inside, in the form that stays exact for a slope near zero.
-                let slope = (stretch.to - stretch.from) / length_s;
-                let root = (stretch.from * stretch.from + 2.0 * slope * inside)
+                let slope = (stretch.to_per_s - stretch.from_per_s) / length_s;
+                let root = (stretch.from_per_s * stretch.from_per_s + 2.0 * slope * inside)
                     .max(0.0)
                     .sqrt();
-                return self.before_s + 2.0 * inside / (stretch.from + root);
+                return self.before_s + 2.0 * inside / (stretch.from_per_s + root);
             }
             self.stretch += 1;
             self.before += all;
             self.before_s += length_s;
         }
-        let rate = stretches.last().map_or(1.0, |stretch| stretch.to);
+        let rate = stretches.last().map_or(1.0, |stretch| stretch.to_per_s);
         self.before_s + (arrival - self.before) / rate
     }
 }
@@ -317,11 +321,11 @@ mod tests {
             let length_s = stretch.length.as_secs_f64();
             let inside_s = (time_s - begins_s).clamp(0.0, length_s);
             if length_s > 0.0 {
-                let slope = (stretch.to - stretch.from) / length_s;
-                expected += (stretch.from + slope * inside_s / 2.0) * inside_s;
+                let slope = (stretch.to_per_s - stretch.from_per_s) / length_s;
+                expected += (stretch.from_per_s + slope * inside_s / 2.0) * inside_s;
             }
             begins_s += length_s;
-            last = stretch.to;
+            last = stretch.to_per_s;
         }
         expected + last * (time_s - begins_s).max(0.0)
     }
@@ -333,7 +337,7 @@ mod tests {
             parts in prop::collection::vec((1.0_f64..1e5, 1.0_f64..1e5, 1_u64..20_000), 1..5),
             steps in prop::collection::vec(0.0_f64..1e5, 1..20),
         ) {
-            let stretches = parts.iter().map(|&(from, to, ms)| Stretch { from, to, length: Duration::from_millis(ms) });
+            let stretches = parts.iter().map(|&(from_per_s, to_per_s, ms)| Stretch { from_per_s, to_per_s, length: Duration::from_millis(ms) });
             let rate = Rate(stretches.collect());
             let mut schedule = Schedule::new(&rate, Spacing::Constant, 1, 0, 1);
             let mut arrival = 0.0;

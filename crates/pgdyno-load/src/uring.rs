@@ -47,34 +47,26 @@ struct Connection {
 }
 
 impl Uring {
-    /// Fails where the kernel is too old (before 6.1), or does not let this process use it; the sockets are lost then
-    /// only if `probe` was not asked first.
-    pub(crate) fn new(sockets: Vec<Socket>) -> io::Result<Uring> {
-        let count = u32::try_from(sockets.len()).unwrap_or(u32::MAX);
-        let (ring, buffers) = set_up(count)?;
-        let mut this = Uring {
+    /// A ring for so many clients. Fails where the kernel is too old (before 6.1), or does not let this process use one.
+    pub(crate) fn new(clients: u32) -> io::Result<Uring> {
+        let (ring, buffers) = set_up(clients)?;
+        Ok(Uring {
             ring,
             buffers,
-            connections: Vec::with_capacity(sockets.len()),
+            connections: Vec::with_capacity(clients as usize),
             closing: Vec::new(),
-        };
-        for (client, socket) in sockets.into_iter().enumerate() {
-            this.connections.push(Connection {
-                socket: Some(socket),
-                generation: 0,
-            });
-            this.receive(client);
-        }
-        Ok(this)
-    }
-
-    /// Whether this kernel has what is needed, and lets this process use it.
-    pub(crate) fn probe() -> io::Result<()> {
-        set_up(1).map(drop)
+        })
     }
 
     /// Runs the drive to its end and gives the sockets back.
-    pub(crate) fn run(mut self, drive: &mut Drive<'_>) -> io::Result<Sockets> {
+    pub(crate) fn run(mut self, sockets: Vec<Socket>, drive: &mut Drive<'_>) -> io::Result<Sockets> {
+        for (client, socket) in sockets.into_iter().enumerate() {
+            self.connections.push(Connection {
+                socket: Some(socket),
+                generation: 0,
+            });
+            self.receive(client);
+        }
         while let Step::Wait(wait_ns) = drive.step() {
             while let Some((client, socket)) = drive.new_connection() {
                 let connection = &mut self.connections[client as usize];
@@ -229,7 +221,7 @@ impl Uring {
 }
 
 fn set_up(clients: u32) -> io::Result<(IoUring, Buffers)> {
-    let entries = (clients * 2).next_power_of_two().clamp(8, ENTRIES_MAX);
+    let entries = (clients.max(1) * 2).next_power_of_two().clamp(8, ENTRIES_MAX);
     let ring = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()

@@ -64,31 +64,25 @@ fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
             scope.spawn(move || {
                 let sluice = Arc::new(Sluice::default());
                 let server = behind(&sluice);
-                let mut pause_s = 0.0;
-                let mut held: Option<Instant> = None;
                 let plan = open(engine, RATE, SECONDS);
-                let (tell, told) = std::sync::mpsc::channel();
-                let stopper = thread::spawn(move || {
-                    told.recv().expect("a second");
-                    sluice.set(true);
-                    let begun = Instant::now();
-                    // One second, as long as it really takes.
-                    let _ = told.recv_timeout(Duration::from_secs(1));
-                    sluice.set(false);
-                    begun.elapsed().as_secs_f64()
-                });
+                let (mut closed, mut pause_s) = (None, 0.0);
                 let result = run(
                     &server.endpoint(),
                     &plan,
                     &AtomicBool::new(false),
-                    &mut |second| {
-                        if second.number == 4 && held.replace(Instant::now()).is_none() {
-                            tell.send(()).expect("a listener");
+                    &mut |second| match second.number {
+                        4 => {
+                            sluice.set(true);
+                            closed = Some(Instant::now());
                         }
+                        5 => {
+                            sluice.set(false);
+                            pause_s = closed.expect("closed before").elapsed().as_secs_f64();
+                        }
+                        _ => {}
                     },
                 )
                 .expect("a load");
-                pause_s += stopper.join().expect("no panic");
                 let books = &result.measured;
                 assert!(books.add_up() && books.failed == 0);
                 let all = RATE * SECONDS as f64;
@@ -125,16 +119,11 @@ fn what_never_found_a_client_is_skipped_and_in_the_percentiles() {
     sluice.set(true);
     let server = behind(&sluice);
     let plan = open(Engine::Auto, 100.0, 1);
-    let opener = thread::spawn({
-        let sluice = Arc::clone(&sluice);
-        move || {
-            let (_never, alarm) = std::sync::mpsc::channel::<()>();
-            let _ = alarm.recv_timeout(Duration::from_millis(2000));
-            sluice.set(false);
-        }
-    });
-    let result = run(&server.endpoint(), &plan, &AtomicBool::new(false), &mut |_| ()).expect("a load");
-    opener.join().expect("no panic");
+    // The measured time is over when its only second is told.
+    let result = run(&server.endpoint(), &plan, &AtomicBool::new(false), &mut |_| {
+        sluice.set(false)
+    })
+    .expect("a load");
     let books = &result.measured;
     // Eight found a client, and their replies came after the end: they are in the books, and not in the rate.
     assert_eq!(

@@ -130,7 +130,7 @@ pub(crate) struct BenchArgs {
     /// Tries of a transaction that fails with a serialization failure or a deadlock.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) max_tries: u32,
-    /// Full load before measuring.
+    /// Full load before measuring; none before a number of transactions.
     #[arg(long, default_value = "2s", value_parser = duration)]
     pub(crate) warmup: Duration,
     /// Seed of the random keys.

