@@ -10,7 +10,7 @@ use pgdyno_knobs::{
     Applied, ApplyError, Catalogue, Changer, JournalError, Outcome, PutBack, Restart, Restorer, Setting,
     Target,
 };
-use pgdyno_load::{DataError, DataProgress, LoadPlan, Second, create_data, scale_of};
+use pgdyno_load::{DataError, DataPlan, DataProgress, Dataset, LoadPlan, Second, create_data, shape_of};
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Control, Lookup, Server, ServerError};
 use pgdyno_store::{
@@ -320,7 +320,7 @@ impl Lab<'_> {
 
     fn ensure_data(&mut self, plan: &Plan, target: &Target) -> Result<(), LabError> {
         let (wanted, endpoint) = (plan.file.data.scale, endpoint(&target.conninfo));
-        match scale_of(&endpoint) {
+        match shape_of(&endpoint, Dataset::Pgbench).map(|shape| shape.scale) {
             Ok(scale) if scale == wanted => return Ok(()),
             Ok(there) if !matches!(target.control, Control::Sandbox(_)) => {
                 return Err(LabError::OtherData { there, wanted });
@@ -329,10 +329,14 @@ impl Lab<'_> {
             Err(error) => return Err(error.into()),
         }
         let (stop, on_event) = (self.stop, &mut *self.on_event);
-        create_data(&endpoint, wanted, &mut |progress| {
-            on_event(Event::Data(progress));
-            !stop.load(Ordering::Relaxed)
-        })?;
+        create_data(
+            &endpoint,
+            &DataPlan::new(Dataset::Pgbench, wanted),
+            &mut |progress| {
+                on_event(Event::Data(progress));
+                !stop.load(Ordering::Relaxed)
+            },
+        )?;
         Ok(())
     }
 

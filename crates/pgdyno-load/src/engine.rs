@@ -136,7 +136,7 @@ pub fn run(
     plan.check().map_err(LoadError::Plan)?;
     raise_file_limit(plan.clients, plan.threads)?;
     let scale = if plan.workload.needs_data() {
-        data::scale_of(endpoint)?
+        data::shape_of(endpoint, data::Dataset::Pgbench)?.scale
     } else {
         1
     };

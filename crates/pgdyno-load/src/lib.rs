@@ -27,7 +27,10 @@ mod workload;
 
 pub use books::{Books, ErrorTally, Instants, Parts, Second, SecondFigures, SqlState, percentile_ms};
 pub use connection::ConnectError;
-pub use data::{DataError, DataProgress, create_data, drop_data, scale_of};
+pub use data::{
+    Condition, DataError, DataPlan, DataProgress, Dataset, Shape, check_data, create_data, drop_data,
+    shape_of,
+};
 pub use drive::Counts;
 pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};

@@ -11,6 +11,8 @@ pub enum Purpose {
     Transactions = 1,
     /// When transactions arrive.
     Arrivals = 2,
+    /// Rows of the data.
+    Data = 3,
 }
 
 /// The seed of one stream of a load: the load's seed, the client's number and the purpose, mixed by SplitMix64.

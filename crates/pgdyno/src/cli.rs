@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pgdyno_load::{CLIENTS_MAX, Control, Engine, Protocol, Rate, Workload, duration};
+use pgdyno_load::{CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Workload, duration};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -152,22 +152,51 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
-    /// Create pgbench's tables afresh and fill them by COPY.
-    Create {
+    /// Create the tables of a data set afresh and fill them by COPY.
+    Create(CreateDataArgs),
+    /// Whether the data of a set is whole: the conditions that hold whatever ran on it. Exit code 3 where one does not.
+    Check {
         /// sandbox:NAME or a connection string.
         target: String,
-        /// Units of 100,000 accounts and 15 MB.
-        #[arg(long, short)]
-        scale: u32,
-        /// Replace tables that are there.
+        /// pgbench, oltp or tpcc.
+        #[arg(default_value = "pgbench")]
+        dataset: Dataset,
+        /// Print JSON.
         #[arg(long)]
-        replace: bool,
+        json: bool,
     },
-    /// Drop pgbench's tables.
+    /// Drop the tables of a data set.
     Drop {
         /// sandbox:NAME or a connection string.
         target: String,
+        /// pgbench, oltp or tpcc.
+        #[arg(default_value = "pgbench")]
+        dataset: Dataset,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateDataArgs {
+    /// sandbox:NAME or a connection string.
+    pub(crate) target: String,
+    /// pgbench, oltp (sysbench's tables) or tpcc.
+    #[arg(default_value = "pgbench")]
+    pub(crate) dataset: Dataset,
+    /// Units of 100,000 accounts (15 MB) or of 100,000 rows per table (23 MB); warehouses (100 MB) for tpcc.
+    #[arg(long, short)]
+    pub(crate) scale: u32,
+    /// Tables of oltp.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) tables: u32,
+    /// Connections that rows are sent over; as many as there are CPUs if not given.
+    #[arg(long, short = 'j')]
+    pub(crate) threads: Option<u32>,
+    /// Seed of the random values.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Replace tables that are there.
+    #[arg(long)]
+    pub(crate) replace: bool,
 }
 
 /// Consent that is asked for anew each time.

@@ -2,7 +2,7 @@
 
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError};
 use pgdyno_lab::{FileError, LabError, MeasureError, PlanError};
-use pgdyno_load::{DataError, LoadError};
+use pgdyno_load::{DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
 use pgdyno_server::sandbox::SandboxError;
 use pgdyno_server::{ControlError, ServerError};
@@ -139,8 +139,18 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
             "fewer --clients, or a larger max_connections, where the server says there are too many",
         );
     }
-    if let Some(DataError::Missing { .. }) = cause.downcast_ref() {
-        return Some("`pgdyno data create TARGET --scale N` makes it (100,000 accounts and 15 MB per unit)");
+    if let Some(DataError::Missing { dataset, .. }) = cause.downcast_ref() {
+        return Some(match dataset {
+            Dataset::Pgbench => {
+                "`pgdyno data create TARGET --scale N` makes it (100,000 accounts and 15 MB per unit)"
+            }
+            Dataset::Oltp => {
+                "`pgdyno data create TARGET oltp --scale N` makes it (100,000 rows and 23 MB per unit and table)"
+            }
+            Dataset::Tpcc => {
+                "`pgdyno data create TARGET tpcc --scale N` makes it (a warehouse and 100 MB per unit)"
+            }
+        });
     }
     if let Some(CellError::Host(error)) = cause.downcast_ref()
         && error.is_refused()

@@ -1,45 +1,88 @@
 //! `pgdyno data`: the data of the workloads.
 
-use crate::cli::DataCommand;
+use crate::cli::{CreateDataArgs, DataCommand};
 use crate::context::{Context, stop_flag};
 use crate::exit::{self, Refused};
-use crate::{progress, target};
+use crate::{progress, show, target};
 use pgdyno_lab::endpoint;
-use pgdyno_load::{DataError, create_data, drop_data, scale_of};
+use pgdyno_load::{
+    Condition, DataError, DataPlan, Dataset, Shape, check_data, create_data, drop_data, shape_of,
+};
 use std::sync::atomic::Ordering;
 
 pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8> {
     match command {
-        DataCommand::Create {
+        DataCommand::Create(args) => create(context, &args)?,
+        DataCommand::Check {
             target,
-            scale,
-            replace,
+            dataset,
+            json,
         } => {
             let (conninfo, _) = target::conninfo(context, &target)?;
-            match scale_of(&endpoint(&conninfo)) {
-                Ok(there) if !replace => {
-                    let words = format!(
-                        "{conninfo} holds data of scale {there}; --replace drops it and creates it at scale {scale}"
-                    );
-                    return Err(Refused(words).into());
-                }
-                Ok(_) | Err(DataError::Missing { .. }) => {}
-                Err(error) => return Err(error.into()),
+            let conditions = check_data(&endpoint(&conninfo), dataset)?;
+            print(&conditions, json)?;
+            if conditions.iter().any(|condition| !condition.holds) {
+                return Ok(exit::NOT_HELD);
             }
-            let stop = stop_flag()?;
-            let bar = progress::DataBar::new();
-            let created = create_data(&endpoint(&conninfo), scale, &mut |progress| {
-                bar.update(progress);
-                !stop.load(Ordering::Relaxed)
-            });
-            bar.done();
-            created?;
-            tell!("{conninfo} holds data of scale {scale}");
         }
-        DataCommand::Drop { target } => {
+        DataCommand::Drop { target, dataset } => {
             let (conninfo, _) = target::conninfo(context, &target)?;
-            drop_data(&endpoint(&conninfo))?;
+            drop_data(&endpoint(&conninfo), dataset)?;
         }
     }
     Ok(exit::FINE)
+}
+
+fn create(context: &Context, args: &CreateDataArgs) -> anyhow::Result<()> {
+    let (conninfo, _) = target::conninfo(context, &args.target)?;
+    let mut plan = DataPlan::new(args.dataset, args.scale);
+    plan.tables = args.tables;
+    plan.seed = args.seed;
+    if let Some(threads) = args.threads {
+        plan.threads = threads;
+    }
+    let wanted = words(plan.dataset, plan.scale, plan.tables);
+    match shape_of(&endpoint(&conninfo), args.dataset) {
+        Ok(Shape { scale, tables, .. }) if !args.replace => {
+            let there = words(plan.dataset, scale, tables);
+            let words = format!("{conninfo} holds data of {there}; --replace drops it and creates {wanted}");
+            return Err(Refused(words).into());
+        }
+        Ok(_) | Err(DataError::Missing { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let stop = stop_flag()?;
+    let bar = progress::DataBar::new();
+    let created = create_data(&endpoint(&conninfo), &plan, &mut |progress| {
+        bar.update(progress);
+        !stop.load(Ordering::Relaxed)
+    });
+    bar.done();
+    created?;
+    tell!("{conninfo} holds data of {wanted}");
+    Ok(())
+}
+
+fn words(dataset: Dataset, scale: u32, tables: u32) -> String {
+    match dataset {
+        Dataset::Pgbench => format!("scale {scale}"),
+        Dataset::Oltp => format!("scale {scale} in {tables} tables of {dataset}"),
+        Dataset::Tpcc => format!("scale {scale} of {dataset}"),
+    }
+}
+
+fn print(conditions: &[Condition], json: bool) -> anyhow::Result<()> {
+    if json {
+        put!("{}", serde_json::to_string_pretty(conditions)?);
+        return Ok(());
+    }
+    let rows = conditions
+        .iter()
+        .map(|condition| {
+            let holds = if condition.holds { "holds" } else { "DOES NOT HOLD" };
+            vec![condition.name.clone(), holds.to_owned(), condition.words.clone()]
+        })
+        .collect();
+    put!("{}", show::table(&["condition", "", "figures"], &[], rows));
+    Ok(())
 }

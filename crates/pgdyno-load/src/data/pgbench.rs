@@ -1,131 +1,16 @@
-//! The data of the workloads: pgbench's schema, created by COPY, checked, dropped.
-//!
-//! Tables and columns are those of `pgbench -i` (PostgreSQL documentation, pgbench, "Initialization Options"), so that
-//! pgbench itself can run against the same data.
+//! pgbench's schema: tables and columns are those of `pgbench -i` (PostgreSQL documentation, pgbench, "Initialization
+//! Options"), so that pgbench itself can run against the same data.
 
+use super::{DataError, DataPlan, DataProgress, connect};
 use crate::endpoint::Endpoint;
-use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, TELLERS_PER_SCALE};
+use crate::workload::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
 use postgres::Client;
 use std::io::Write;
 
 /// Rows are handed to COPY in pieces of about this size.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// Why data could not be created, read or dropped.
-#[derive(Debug, thiserror::Error)]
-pub enum DataError {
-    /// No connection.
-    #[error("no connection to {place}: {source}")]
-    Connect {
-        /// Host and port, or socket.
-        place: String,
-        /// Why.
-        source: postgres::Error,
-    },
-    /// The tables are not there.
-    #[error(
-        "database \"{database}\" at {place} holds no data for this workload (no filled pgbench_branches)"
-    )]
-    Missing {
-        /// Host and port, or socket.
-        place: String,
-        /// Its name.
-        database: String,
-    },
-    /// A scale outside the schema.
-    #[error("the scale must be 1 to {SCALE_MAX}, not {0}")]
-    Scale(u32),
-    /// The server refused a step.
-    #[error("{step} failed: {}", server_words(source))]
-    Step {
-        /// What was being done.
-        step: &'static str,
-        /// Why.
-        source: postgres::Error,
-    },
-    /// Sending the rows failed.
-    #[error("sending rows to {table} failed: {source}")]
-    Copy {
-        /// Name of the table.
-        table: &'static str,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The caller asked to stop; the transaction was rolled back and nothing is left.
-    #[error("stopped; the data was not created")]
-    Stopped,
-}
-
-fn server_words(error: &postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
-        None => error.to_string(),
-    }
-}
-
-/// How far the creation is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DataProgress {
-    /// What is being done.
-    pub step: &'static str,
-    /// Rows sent so far.
-    pub rows: u64,
-    /// Rows in all.
-    pub rows_total: u64,
-}
-
-fn connect(endpoint: &Endpoint) -> Result<Client, DataError> {
-    endpoint.connect().map_err(|source| DataError::Connect {
-        place: endpoint.place(),
-        source,
-    })
-}
-
-/// The scale of the data that is there, from the number of branches.
-pub fn scale_of(endpoint: &Endpoint) -> Result<u32, DataError> {
-    let mut client = connect(endpoint)?;
-    let step = |source| DataError::Step {
-        step: "reading the scale of the data",
-        source,
-    };
-    let there: bool = client
-        .query_one("SELECT to_regclass('pgbench_branches') IS NOT NULL", &[])
-        .and_then(|row| row.try_get(0))
-        .map_err(step)?;
-    let branches: i64 = if there {
-        let sql = "SELECT count(*) FROM pgbench_branches";
-        client
-            .query_one(sql, &[])
-            .and_then(|row| row.try_get(0))
-            .map_err(step)?
-    } else {
-        0
-    };
-    match u32::try_from(branches) {
-        Ok(scale @ 1..=SCALE_MAX) => Ok(scale),
-        _ => Err(DataError::Missing {
-            place: endpoint.place(),
-            database: endpoint
-                .config
-                .get_dbname()
-                .or(endpoint.config.get_user())
-                .unwrap_or("postgres")
-                .to_owned(),
-        }),
-    }
-}
-
-/// Drops the tables, if they are there.
-pub fn drop_data(endpoint: &Endpoint) -> Result<(), DataError> {
-    connect(endpoint)?
-        .batch_execute(DROP)
-        .map_err(|source| DataError::Step {
-            step: "dropping the tables",
-            source,
-        })
-}
-
-const DROP: &str =
+pub(super) const DROP: &str =
     "DROP TABLE IF EXISTS pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
 const TABLES: &str = "
 CREATE TABLE pgbench_branches (bid int NOT NULL, bbalance int, filler char(88)) WITH (fillfactor = 100);
@@ -157,14 +42,11 @@ const FINISH: [(&str, &str); 5] = [
 
 /// Creates the data afresh at `scale` (100,000 accounts and about 15 MB each). `on_progress` answers whether to go
 /// on; tables and rows come in one transaction, so that a stop or an error leaves what was there before.
-pub fn create_data(
+pub(super) fn create(
     endpoint: &Endpoint,
-    scale: u32,
+    plan: &DataPlan,
     on_progress: &mut dyn FnMut(DataProgress) -> bool,
 ) -> Result<(), DataError> {
-    if scale == 0 || scale > SCALE_MAX {
-        return Err(DataError::Scale(scale));
-    }
     let mut client = connect(endpoint)?;
     // A connection string may carry limits that are meant for transactions, not for this.
     client
@@ -173,7 +55,7 @@ pub fn create_data(
             step: "preparing the session",
             source,
         })?;
-    let scale = scale.cast_signed();
+    let scale = plan.scale.cast_signed();
     let counts = [
         ("pgbench_branches", scale),
         ("pgbench_tellers", TELLERS_PER_SCALE * scale),
