@@ -1,7 +1,7 @@
 //! Where a load goes, and how securely.
 
 use crate::connection::where_is;
-use postgres::{Client, Config, NoTls};
+use postgres::{CancelToken, Client, Config, NoTls};
 use rustls::ClientConfig;
 use std::sync::Arc;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -32,6 +32,16 @@ impl Endpoint {
                 .connect(MakeRustlsConnect::new(ClientConfig::clone(tls))),
             None => self.config.connect(NoTls),
         }
+    }
+}
+
+impl Endpoint {
+    /// Asks the server to give up what a connection is doing. Whether it comes in time is not to be known.
+    pub(crate) fn cancel(&self, token: &CancelToken) {
+        let _ = match &self.tls {
+            Some(tls) => token.cancel_query(MakeRustlsConnect::new(ClientConfig::clone(tls))),
+            None => token.cancel_query(NoTls),
+        };
     }
 }
 

@@ -1,11 +1,16 @@
 //! The data of the workloads: created by COPY, recognised, checked, dropped. What a table holds is told in the rooms.
 
+mod jobs;
 mod pgbench;
+mod rows;
+mod session;
 
 use crate::endpoint::Endpoint;
 use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, UnknownName, by_name};
+use jobs::Job;
 use postgres::Client;
 use serde::{Deserialize, Serialize};
+use session::words_of;
 use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
@@ -171,7 +176,7 @@ pub enum DataError {
     #[error("{step} failed: {}", server_words(source))]
     Step {
         /// What was being done.
-        step: &'static str,
+        step: String,
         /// Why.
         source: postgres::Error,
     },
@@ -179,10 +184,13 @@ pub enum DataError {
     #[error("sending rows to {table} failed: {source}")]
     Copy {
         /// Name of the table.
-        table: &'static str,
+        table: String,
         /// Why.
         source: std::io::Error,
     },
+    /// No thread to be had.
+    #[error("the system refused a thread: {0}")]
+    Thread(std::io::Error),
     /// The caller asked to stop; what had been made was dropped.
     #[error("stopped; the data was not created")]
     Stopped,
@@ -206,13 +214,6 @@ pub struct DataProgress {
     pub rows_total: u64,
 }
 
-fn connect(endpoint: &Endpoint) -> Result<Client, DataError> {
-    endpoint.connect().map_err(|source| DataError::Connect {
-        place: endpoint.place(),
-        source,
-    })
-}
-
 fn missing(endpoint: &Endpoint, dataset: Dataset, why: &'static str) -> DataError {
     let config = &endpoint.config;
     DataError::Missing {
@@ -232,11 +233,8 @@ pub fn shape_of(endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataErro
     if dataset != Dataset::Pgbench {
         return Err(missing(endpoint, dataset, "it cannot be made yet"));
     }
-    let mut client = connect(endpoint)?;
-    let step = |source| DataError::Step {
-        step: "reading the scale of the data",
-        source,
-    };
+    let mut client = session::open(endpoint)?;
+    let step = |source| words_of("reading the scale of the data", source);
     let there: bool = client
         .query_one("SELECT to_regclass('pgbench_branches') IS NOT NULL", &[])
         .and_then(|row| row.try_get(0))
@@ -260,6 +258,22 @@ pub fn shape_of(endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataErro
     }
 }
 
+/// How a data set is made.
+struct Recipe {
+    /// Statements that make the tables.
+    tables: String,
+    /// What fills them and makes their keys.
+    jobs: Vec<Job>,
+    rows_total: u64,
+    /// Keys that are made at the same time, at most.
+    sorts: u32,
+    /// Statements at the end.
+    finish: Vec<String>,
+}
+
+/// Memory of all sorts for keys and indexes together, where the server's own setting is not larger.
+const SORT_MEMORY_KB: u32 = 256 * 1024;
+
 /// Creates the data afresh; what there was of the set is dropped. `on_progress` answers whether to go on. After an
 /// error or a stop nothing of the set is left.
 pub fn create_data(
@@ -271,7 +285,70 @@ pub fn create_data(
     if plan.dataset != Dataset::Pgbench {
         return Err(missing(endpoint, plan.dataset, "it cannot be made yet"));
     }
-    pgbench::create(endpoint, plan, on_progress)
+    let recipe = pgbench::recipe(plan);
+    let mut progress = DataProgress {
+        step: "tables",
+        rows: 0,
+        rows_total: recipe.rows_total,
+    };
+    let mut client = session::open(endpoint)?;
+    session::take_turn(&mut client, &mut || {
+        on_progress(DataProgress {
+            step: "waiting for another creation",
+            ..progress
+        })
+    })?;
+    // From here on tables and mark are seen by everyone or by nobody.
+    let begin = format!(
+        "BEGIN; {}; {} COMMENT ON TABLE {} IS '{}'; COMMIT",
+        pgbench::DROP,
+        recipe.tables,
+        pgbench::MARKED,
+        session::UNFINISHED
+    );
+    client
+        .batch_execute(&begin)
+        .map_err(|source| words_of("creating the tables", source))?;
+    let threads = plan.threads.min(u32::try_from(recipe.jobs.len()).unwrap_or(1));
+    let sort_memory_kb = SORT_MEMORY_KB / recipe.sorts.clamp(1, threads);
+    let made = jobs::run(
+        endpoint,
+        recipe.jobs,
+        threads,
+        sort_memory_kb,
+        recipe.rows_total,
+        on_progress,
+    )
+    .and_then(|()| {
+        progress.rows = progress.rows_total;
+        progress.step = "checkpoint";
+        if on_progress(progress) {
+            finish(&mut client, plan.dataset, &recipe.finish)
+        } else {
+            Err(DataError::Stopped)
+        }
+    });
+    if made.is_err() {
+        // Better none than half. Where even this fails the mark tells.
+        let _ = client.batch_execute(pgbench::DROP);
+    }
+    made
+}
+
+fn finish(client: &mut Client, _dataset: Dataset, statements: &[String]) -> Result<(), DataError> {
+    for sql in statements {
+        client
+            .batch_execute(sql)
+            .map_err(|source| words_of("finishing", source))?;
+    }
+    client
+        .batch_execute(&format!("COMMENT ON TABLE {} IS NULL", pgbench::MARKED))
+        .map_err(|source| words_of("finishing", source))?;
+    // So that a load does not begin with the writing of what was loaded. Not everyone may.
+    match client.batch_execute("CHECKPOINT") {
+        Err(source) if !session::is_refused(&source) => Err(words_of("checkpoint", source)),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the data is whole: each condition that must hold, with the figures compared.
@@ -285,10 +362,7 @@ pub fn drop_data(endpoint: &Endpoint, dataset: Dataset) -> Result<(), DataError>
     if dataset != Dataset::Pgbench {
         return Ok(());
     }
-    connect(endpoint)?
+    session::open(endpoint)?
         .batch_execute(pgbench::DROP)
-        .map_err(|source| DataError::Step {
-            step: "dropping the tables",
-            source,
-        })
+        .map_err(|source| words_of("dropping the tables", source))
 }

@@ -1,0 +1,238 @@
+//! The jobs of a creation: statements and rows, shared out to connections in order, each when what it needs is done.
+
+use super::rows::{Fill, Rows};
+use super::session::{self, words_of};
+use super::{DataError, DataProgress};
+use crate::endpoint::Endpoint;
+use postgres::{CancelToken, Client};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How often progress is told and a stop is looked for.
+const PROGRESS_EVERY: Duration = Duration::from_millis(50);
+
+/// What is shown while rows are sent.
+pub(super) const ROWS: &str = "rows";
+/// What is shown while keys and indexes are made.
+pub(super) const KEYS: &str = "keys and indexes";
+
+/// One piece of work of one connection.
+pub(super) struct Job {
+    /// For errors: "filling pgbench_accounts".
+    pub(super) what: String,
+    /// For people: one of a few words.
+    pub(super) step: &'static str,
+    /// Places in the list of those that must be done before.
+    pub(super) after: Vec<usize>,
+    pub(super) work: Work,
+}
+
+pub(super) enum Work {
+    /// Each statement by itself.
+    Sql(Vec<String>),
+    /// Rows for a table.
+    Rows(Filling),
+}
+
+/// Rows of one table, or a part of them.
+pub(super) struct Filling {
+    pub(super) table: String,
+    /// Those that are sent; the others get their defaults.
+    pub(super) columns: &'static str,
+    /// Whether this is all of the table, so that the rows can be written as frozen: nothing is left to do for VACUUM.
+    pub(super) whole: bool,
+    pub(super) fill: Fill,
+}
+
+/// What the threads of a creation share.
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    stop: AtomicBool,
+    rows: AtomicU64,
+}
+
+struct State {
+    jobs: Vec<Option<Job>>,
+    done: Vec<bool>,
+    rows_open: usize,
+    step: &'static str,
+    failed: Option<DataError>,
+    cancels: Vec<CancelToken>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next job that can be done, with its place; waits for one. `None` when there is nothing left.
+    fn next(&self) -> Option<(usize, Job)> {
+        let mut state = self.lock();
+        loop {
+            if self.stop.load(Ordering::Relaxed) || state.jobs.iter().all(Option::is_none) {
+                return None;
+            }
+            let ready = state.jobs.iter().position(|job| {
+                job.as_ref()
+                    .is_some_and(|job| job.after.iter().all(|&before| state.done[before]))
+            });
+            if let Some(place) = ready {
+                let job = state.jobs[place].take()?;
+                if state.rows_open == 0 {
+                    state.step = job.step;
+                }
+                return Some((place, job));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn finished(&self, place: usize, was_rows: bool, result: Result<(), DataError>) {
+        let mut state = self.lock();
+        match result {
+            Ok(()) => {
+                state.done[place] = true;
+                if was_rows {
+                    state.rows_open -= 1;
+                }
+            }
+            Err(error) => self.fail(&mut state, error),
+        }
+        self.changed.notify_all();
+    }
+
+    /// The first error counts; those that follow from the stop do not.
+    fn fail(&self, state: &mut State, error: DataError) {
+        if !self.stop.swap(true, Ordering::Relaxed) {
+            state.failed = Some(error);
+        }
+        self.changed.notify_all();
+    }
+
+    fn work(&self, endpoint: &Endpoint, sort_memory_kb: u32) {
+        let mut client = match session::open(endpoint)
+            .and_then(|mut client| session::for_loading(&mut client, sort_memory_kb).map(|()| client))
+        {
+            Ok(client) => client,
+            Err(error) => return self.fail(&mut self.lock(), error),
+        };
+        self.lock().cancels.push(client.cancel_token());
+        while let Some((place, job)) = self.next() {
+            let was_rows = matches!(job.work, Work::Rows(_));
+            let result = self.do_job(&mut client, job);
+            self.finished(place, was_rows, result);
+        }
+    }
+
+    fn do_job(&self, client: &mut Client, job: Job) -> Result<(), DataError> {
+        let what = job.what;
+        let failed = |source| words_of(what.clone(), source);
+        match job.work {
+            Work::Sql(statements) => {
+                for sql in statements {
+                    if self.stop.load(Ordering::Relaxed) {
+                        return Err(DataError::Stopped);
+                    }
+                    client.batch_execute(&sql).map_err(failed)?;
+                }
+            }
+            Work::Rows(filling) => {
+                let table = &filling.table;
+                let mut transaction = client.transaction().map_err(failed)?;
+                let freeze = if filling.whole {
+                    // A table that is emptied in this transaction may be given frozen rows.
+                    transaction
+                        .batch_execute(&format!("TRUNCATE {table}"))
+                        .map_err(failed)?;
+                    ", FREEZE"
+                } else {
+                    ""
+                };
+                let sql = format!(
+                    "COPY {table} ({}) FROM STDIN WITH (FORMAT binary{freeze})",
+                    filling.columns
+                );
+                let writer = transaction.copy_in(sql.as_str()).map_err(failed)?;
+                let mut rows = Rows::new(writer, table, &self.stop, &self.rows);
+                (filling.fill)(&mut rows)?;
+                rows.finish()?.finish().map_err(failed)?;
+                transaction.commit().map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Does all jobs over so many connections. A stop or an error cancels what is under way; what was committed stays,
+/// and is the caller's to drop.
+pub(super) fn run(
+    endpoint: &Endpoint,
+    jobs: Vec<Job>,
+    threads: u32,
+    sort_memory_kb: u32,
+    rows_total: u64,
+    on_progress: &mut dyn FnMut(DataProgress) -> bool,
+) -> Result<(), DataError> {
+    let rows_open = jobs
+        .iter()
+        .filter(|job| matches!(job.work, Work::Rows(_)))
+        .count();
+    let shared = Shared {
+        state: Mutex::new(State {
+            done: vec![false; jobs.len()],
+            jobs: jobs.into_iter().map(Some).collect(),
+            rows_open,
+            step: ROWS,
+            failed: None,
+            cancels: Vec::new(),
+        }),
+        changed: Condvar::new(),
+        stop: AtomicBool::new(false),
+        rows: AtomicU64::new(0),
+    };
+    let mut stopped = false;
+    thread::scope(|scope| {
+        let (sender, receiver) = channel::<()>();
+        for number in 0..threads {
+            let (sender, worker) = (sender.clone(), &shared);
+            let spawned = thread::Builder::new()
+                .name(format!("data-{number}"))
+                .spawn_scoped(scope, move || {
+                    worker.work(endpoint, sort_memory_kb);
+                    drop(sender);
+                });
+            if let Err(source) = spawned {
+                shared.fail(&mut shared.lock(), DataError::Thread(source));
+            }
+        }
+        drop(sender);
+        // Ends when the last worker has dropped its sender.
+        while receiver.recv_timeout(PROGRESS_EVERY) == Err(RecvTimeoutError::Timeout) {
+            let progress = DataProgress {
+                step: shared.lock().step,
+                rows: shared.rows.load(Ordering::Relaxed),
+                rows_total,
+            };
+            if !stopped && !on_progress(progress) {
+                stopped = true;
+                shared.fail(&mut shared.lock(), DataError::Stopped);
+            }
+            if shared.stop.load(Ordering::Relaxed) {
+                // A request that comes between two statements is lost, so it is made anew until all have ended.
+                let cancels = shared.lock().cancels.clone();
+                for cancel in cancels {
+                    endpoint.cancel(&cancel);
+                }
+            }
+        }
+    });
+    let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match state.failed {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
