@@ -42,6 +42,17 @@ impl Stream {
         unit
     }
 
+    /// 64 random bits.
+    pub(crate) fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Uniform in `0..end`, as [`Stream::between`].
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        let scaled = (u128::from(self.0.next_u64()) * u128::from(end)) >> 64;
+        scaled as u64
+    }
+
     /// Uniform in `low..=high` by widening multiplication (source: D. Lemire, "Fast random integer generation in an
     /// interval", 2019; without its rejection step the bias is below 2^-32 for ranges of 32 bits).
     pub(crate) fn between(&mut self, low: i32, high: i32) -> i32 {

@@ -1,14 +1,17 @@
 //! The data of the workloads: created by COPY, recognised, checked, dropped. What a table holds is told in the rooms.
 
 mod jobs;
+mod oltp;
 mod pgbench;
 mod rows;
 mod session;
+pub(crate) mod tpcc;
+mod verify;
 
 use crate::endpoint::Endpoint;
 use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, UnknownName, by_name};
 use jobs::Job;
-use postgres::Client;
+use postgres::{Client, IsolationLevel};
 use serde::{Deserialize, Serialize};
 use session::words_of;
 use std::fmt;
@@ -162,6 +165,18 @@ pub enum DataError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// Tables of the same names that pgdyno did not make.
+    #[error(
+        "database \"{database}\" at {place} has tables of these names that pgdyno did not make, and leaves them alone: {tables}"
+    )]
+    Foreign {
+        /// Host and port, or socket.
+        place: String,
+        /// Its name.
+        database: String,
+        /// Their names.
+        tables: String,
+    },
     /// A number of the plan outside its bounds.
     #[error("the {what} must be 1 to {max}, not {given}")]
     Number {
@@ -214,48 +229,151 @@ pub struct DataProgress {
     pub rows_total: u64,
 }
 
-fn missing(endpoint: &Endpoint, dataset: Dataset, why: &'static str) -> DataError {
+fn database(endpoint: &Endpoint) -> String {
     let config = &endpoint.config;
-    DataError::Missing {
-        place: endpoint.place(),
-        database: config
-            .get_dbname()
-            .or(config.get_user())
-            .unwrap_or("postgres")
-            .to_owned(),
-        dataset,
-        why,
+    let name = config.get_dbname().or(config.get_user());
+    name.unwrap_or("postgres").to_owned()
+}
+
+/// The tables of a data set that are there.
+struct Tables {
+    ours: Vec<String>,
+    foreign: Vec<String>,
+    unfinished: bool,
+}
+
+impl Tables {
+    fn find(client: &mut Client, dataset: Dataset) -> Result<Tables, DataError> {
+        let (names, pattern) = match dataset {
+            Dataset::Pgbench => (pgbench::NAMES.map(str::to_owned).to_vec(), "^$"),
+            Dataset::Oltp => (Vec::new(), "^sbtest[1-9][0-9]*$"),
+            Dataset::Tpcc => (tpcc::names(), "^$"),
+        };
+        let sql = "SELECT relname::text, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class
+                   WHERE (relname = ANY ($1) OR relname ~ $2) AND relkind IN ('r', 'p') AND pg_table_is_visible(oid)
+                   ORDER BY relname";
+        let rows: Vec<(String, String)> = client
+            .query(sql, &[&names, &pattern])
+            .and_then(|rows| {
+                rows.iter()
+                    .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                    .collect()
+            })
+            .map_err(|source| words_of("looking for the tables", source))?;
+        let unfinished = rows.iter().any(|(_, comment)| comment == session::UNFINISHED);
+        let is_ours = |comment: &str| {
+            dataset != Dataset::Tpcc || comment == tpcc::OWNED || comment == session::UNFINISHED
+        };
+        let (ours, foreign): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, comment)| is_ours(comment));
+        let names = |list: Vec<(String, String)>| list.into_iter().map(|(name, _)| name).collect();
+        Ok(Tables {
+            ours: names(ours),
+            foreign: names(foreign),
+            unfinished,
+        })
+    }
+
+    fn foreign(&self, endpoint: &Endpoint) -> Result<(), DataError> {
+        if self.foreign.is_empty() {
+            return Ok(());
+        }
+        Err(DataError::Foreign {
+            place: endpoint.place(),
+            database: database(endpoint),
+            tables: self.foreign.join(", "),
+        })
+    }
+
+    /// Statements that drop what is ours.
+    fn drop(&self, dataset: Dataset) -> String {
+        let mut sql = String::new();
+        if !self.ours.is_empty() {
+            sql = format!("DROP TABLE IF EXISTS {};", self.ours.join(", "));
+        }
+        if dataset == Dataset::Tpcc {
+            sql.push_str(tpcc::DROP_FUNCTIONS);
+        }
+        sql
     }
 }
 
 /// What the database holds of a data set; [`DataError::Missing`] where there is none or it is half made.
 pub fn shape_of(endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataError> {
-    if dataset != Dataset::Pgbench {
-        return Err(missing(endpoint, dataset, "it cannot be made yet"));
-    }
-    let mut client = session::open(endpoint)?;
-    let step = |source| words_of("reading the scale of the data", source);
-    let there: bool = client
-        .query_one("SELECT to_regclass('pgbench_branches') IS NOT NULL", &[])
-        .and_then(|row| row.try_get(0))
-        .map_err(step)?;
-    let branches: i64 = if there {
-        let sql = "SELECT count(*) FROM pgbench_branches";
-        client
-            .query_one(sql, &[])
-            .and_then(|row| row.try_get(0))
-            .map_err(step)?
-    } else {
-        0
+    shape(&mut session::open(endpoint)?, endpoint, dataset)
+}
+
+fn shape(client: &mut Client, endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataError> {
+    let missing = |why| DataError::Missing {
+        place: endpoint.place(),
+        database: database(endpoint),
+        dataset,
+        why,
     };
-    match u32::try_from(branches) {
-        Ok(scale @ 1..=SCALE_MAX) => Ok(Shape {
-            scale,
-            tables: 1,
-            rows: scale * ACCOUNTS_PER_SCALE.unsigned_abs(),
-        }),
-        _ => Err(missing(endpoint, dataset, "no filled pgbench_branches")),
+    let tables = Tables::find(client, dataset)?;
+    let has = |name: &str| tables.ours.iter().any(|ours| ours == name);
+    // The first table, a question that tells the size, and what is wrong where there is no answer.
+    let (marked, size, why) = match dataset {
+        Dataset::Pgbench => (
+            pgbench::MARKED,
+            "SELECT count(*) FROM pgbench_branches",
+            "no filled pgbench_branches",
+        ),
+        Dataset::Oltp => (
+            oltp::MARKED,
+            "SELECT coalesce(max(id), 0)::bigint FROM sbtest1",
+            "no filled sbtest1",
+        ),
+        Dataset::Tpcc => (
+            tpcc::MARKED,
+            "SELECT count(*) FROM warehouse",
+            "no filled warehouse that pgdyno made",
+        ),
+    };
+    if !has(marked) || (dataset == Dataset::Pgbench && !has("pgbench_branches")) {
+        return Err(missing(why));
     }
+    if tables.unfinished {
+        return Err(missing("its creation was not finished"));
+    }
+    let sql = format!(
+        "SELECT ({size}), EXISTS (SELECT FROM pg_index WHERE indrelid = '{marked}'::regclass AND indisprimary)"
+    );
+    let (size, keyed): (i64, bool) = client
+        .query_one(&sql, &[])
+        .and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .map_err(|source| words_of("reading the scale of the data", source))?;
+    if !keyed {
+        return Err(missing("its creation was not finished: a primary key is missing"));
+    }
+    let size = u32::try_from(size).ok().filter(|&size| size > 0);
+    let size = size.ok_or_else(|| missing(why))?;
+    let within = |scale| {
+        if scale > dataset.scale_max() {
+            Err(missing("more than there can be"))
+        } else {
+            Ok(scale)
+        }
+    };
+    Ok(match dataset {
+        Dataset::Pgbench => Shape {
+            scale: within(size)?,
+            tables: 1,
+            rows: size * ACCOUNTS_PER_SCALE.unsigned_abs(),
+        },
+        Dataset::Oltp => Shape {
+            scale: within(size / oltp::ROWS_PER_SCALE)?,
+            tables: (1..)
+                .take_while(|n| has(&format!("sbtest{n}")))
+                .max()
+                .unwrap_or(0),
+            rows: size,
+        },
+        Dataset::Tpcc => Shape {
+            scale: within(size)?,
+            tables: 1,
+            rows: size * tpcc::CUSTOMERS_PER_WAREHOUSE,
+        },
+    })
 }
 
 /// How a data set is made.
@@ -282,14 +400,10 @@ pub fn create_data(
     on_progress: &mut dyn FnMut(DataProgress) -> bool,
 ) -> Result<(), DataError> {
     plan.check()?;
-    if plan.dataset != Dataset::Pgbench {
-        return Err(missing(endpoint, plan.dataset, "it cannot be made yet"));
-    }
-    let recipe = pgbench::recipe(plan);
     let mut progress = DataProgress {
         step: "tables",
         rows: 0,
-        rows_total: recipe.rows_total,
+        rows_total: 0,
     };
     let mut client = session::open(endpoint)?;
     session::take_turn(&mut client, &mut || {
@@ -298,12 +412,23 @@ pub fn create_data(
             ..progress
         })
     })?;
+    let there = Tables::find(&mut client, plan.dataset)?;
+    there.foreign(endpoint)?;
+    let (recipe, marked, mark_at_end) = match plan.dataset {
+        Dataset::Pgbench => (pgbench::recipe(plan), pgbench::MARKED, "NULL".to_owned()),
+        Dataset::Oltp => (oltp::recipe(plan), oltp::MARKED, "NULL".to_owned()),
+        Dataset::Tpcc => {
+            let (now_us, now) = session::now(&mut client)?;
+            let recipe = tpcc::recipe(plan, now_us, &now);
+            (recipe, tpcc::MARKED, format!("'{}'", tpcc::OWNED))
+        }
+    };
+    progress.rows_total = recipe.rows_total;
     // From here on tables and mark are seen by everyone or by nobody.
     let begin = format!(
-        "BEGIN; {}; {} COMMENT ON TABLE {} IS '{}'; COMMIT",
-        pgbench::DROP,
+        "BEGIN; {} {} COMMENT ON TABLE {marked} IS '{}'; COMMIT",
+        there.drop(plan.dataset),
         recipe.tables,
-        pgbench::MARKED,
         session::UNFINISHED
     );
     client
@@ -323,27 +448,26 @@ pub fn create_data(
         progress.rows = progress.rows_total;
         progress.step = "checkpoint";
         if on_progress(progress) {
-            finish(&mut client, plan.dataset, &recipe.finish)
+            let mark = format!("COMMENT ON TABLE {marked} IS {mark_at_end}");
+            finish(&mut client, &recipe.finish, &mark)
         } else {
             Err(DataError::Stopped)
         }
     });
     if made.is_err() {
         // Better none than half. Where even this fails the mark tells.
-        let _ = client.batch_execute(pgbench::DROP);
+        let _ = drop_with(&mut client, plan.dataset);
     }
     made
 }
 
-fn finish(client: &mut Client, _dataset: Dataset, statements: &[String]) -> Result<(), DataError> {
-    for sql in statements {
+/// The last commit is the mark's, and it waits for the disk as the user's settings want it.
+fn finish(client: &mut Client, statements: &[String], mark: &str) -> Result<(), DataError> {
+    for sql in statements.iter().map(String::as_str).chain([mark]) {
         client
             .batch_execute(sql)
             .map_err(|source| words_of("finishing", source))?;
     }
-    client
-        .batch_execute(&format!("COMMENT ON TABLE {} IS NULL", pgbench::MARKED))
-        .map_err(|source| words_of("finishing", source))?;
     // So that a load does not begin with the writing of what was loaded. Not everyone may.
     match client.batch_execute("CHECKPOINT") {
         Err(source) if !session::is_refused(&source) => Err(words_of("checkpoint", source)),
@@ -351,18 +475,36 @@ fn finish(client: &mut Client, _dataset: Dataset, statements: &[String]) -> Resu
     }
 }
 
-/// Whether the data is whole: each condition that must hold, with the figures compared.
+/// Whether the data is whole: each condition that must hold whatever ran on it, with the figures compared.
 pub fn check_data(endpoint: &Endpoint, dataset: Dataset) -> Result<Vec<Condition>, DataError> {
-    shape_of(endpoint, dataset)?;
-    Ok(Vec::new())
+    let mut client = session::open(endpoint)?;
+    let shape = shape(&mut client, endpoint, dataset)?;
+    let failed = |source| words_of("checking the data", source);
+    session::for_reading(&mut client)?;
+    let mut transaction = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start()
+        .map_err(failed)?;
+    let conditions = match dataset {
+        Dataset::Pgbench => pgbench::check(&mut transaction, shape.scale),
+        Dataset::Oltp => oltp::check(&mut transaction, shape),
+        Dataset::Tpcc => tpcc::verify::check(&mut transaction, shape.scale),
+    }?;
+    transaction.commit().map_err(failed)?;
+    Ok(conditions)
 }
 
 /// Drops the tables and what belongs to them, if they are there.
 pub fn drop_data(endpoint: &Endpoint, dataset: Dataset) -> Result<(), DataError> {
-    if dataset != Dataset::Pgbench {
-        return Ok(());
-    }
-    session::open(endpoint)?
-        .batch_execute(pgbench::DROP)
-        .map_err(|source| words_of("dropping the tables", source))
+    drop_with(&mut session::open(endpoint)?, dataset)?.foreign(endpoint)
+}
+
+fn drop_with(client: &mut Client, dataset: Dataset) -> Result<Tables, DataError> {
+    let tables = Tables::find(client, dataset)?;
+    client
+        .batch_execute(&tables.drop(dataset))
+        .map_err(|source| words_of("dropping the tables", source))?;
+    Ok(tables)
 }

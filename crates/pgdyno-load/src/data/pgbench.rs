@@ -3,12 +3,17 @@
 
 use super::jobs::{Filling, Job, KEYS, ROWS, Work};
 use super::rows::Fields;
-use super::{DataPlan, Recipe};
+use super::verify::{Question, has_indexes};
+use super::{Condition, DataError, DataPlan, Recipe};
 use crate::workload::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
+use postgres::Transaction;
 
-pub(super) const DROP: &str =
-    "DROP TABLE IF EXISTS pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
-
+pub(super) const NAMES: [&str; 4] = [
+    "pgbench_accounts",
+    "pgbench_branches",
+    "pgbench_history",
+    "pgbench_tellers",
+];
 /// The table that carries the mark of unfinished data.
 pub(super) const MARKED: &str = "pgbench_accounts";
 
@@ -79,4 +84,49 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
         sorts: 1,
         finish: Vec::new(),
     }
+}
+
+/// What holds whatever ran. Sums of accounts and of the history do not: some workloads change one of them alone.
+pub(super) fn check(transaction: &mut Transaction<'_>, scale: u32) -> Result<Vec<Condition>, DataError> {
+    let scale = i64::from(scale);
+    let (accounts, tellers) = (i64::from(ACCOUNTS_PER_SCALE), i64::from(TELLERS_PER_SCALE));
+    let mut conditions = Vec::new();
+    for (table, rows, key, of_branch) in [
+        ("pgbench_branches", scale, "bid", 1),
+        ("pgbench_tellers", tellers * scale, "tid", tellers),
+        ("pgbench_accounts", accounts * scale, "aid", accounts),
+    ] {
+        conditions.push(Question::new(transaction).holds(
+            &format!("{table} has its rows, each of its branch"),
+            &format!(
+                "SELECT count(*) = {rows} AND count(*) FILTER (WHERE {key} BETWEEN 1 AND {rows}
+                   AND bid = ({key} - 1) / {of_branch} + 1) = {rows},
+                 format('%s of {rows} rows, %s in place', count(*), count(*) FILTER (WHERE {key} BETWEEN 1 AND {rows}
+                   AND bid = ({key} - 1) / {of_branch} + 1))
+                 FROM {table}"
+            ),
+        )?);
+    }
+    conditions.push(Question::new(transaction).holds(
+        "sum(tbalance) = sum(bbalance)",
+        "SELECT t = b, format('%s and %s', t, b) FROM (SELECT sum(tbalance) AS t FROM pgbench_tellers) AS tellers,
+           (SELECT sum(bbalance) AS b FROM pgbench_branches) AS branches",
+    )?);
+    conditions.push(Question::new(transaction).holds(
+        "pgbench_history knows only what there is",
+        &format!(
+            "SELECT count(*) = 0, format('%s rows with an unknown account, teller or branch', count(*))
+             FROM pgbench_history WHERE (aid BETWEEN 1 AND {} AND tid BETWEEN 1 AND {} AND bid BETWEEN 1 AND {scale})
+               IS NOT TRUE",
+            accounts * scale,
+            tellers * scale
+        ),
+    )?);
+    let keys = [
+        "pgbench_accounts_pkey",
+        "pgbench_branches_pkey",
+        "pgbench_tellers_pkey",
+    ];
+    conditions.push(has_indexes(transaction, &keys.map(str::to_owned))?);
+    Ok(conditions)
 }

@@ -71,3 +71,19 @@ pub(super) fn take_turn(client: &mut Client, go_on: &mut dyn FnMut() -> bool) ->
 pub(super) fn is_refused(error: &postgres::Error) -> bool {
     error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE)
 }
+
+/// The server's time: microseconds since 2000, and as SQL reads it.
+pub(super) fn now(client: &mut Client) -> Result<(i64, String), DataError> {
+    let sql = "SELECT (extract(epoch FROM now() - '2000-01-01 00:00:00+00') * 1000000)::bigint, now()::text";
+    client
+        .query_one(sql, &[])
+        .and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .map_err(|source| words_of("asking for the time", source))
+}
+
+/// For large aggregates: memory for their hashes.
+pub(super) fn for_reading(client: &mut Client) -> Result<(), DataError> {
+    client
+        .batch_execute("SET work_mem = '128MB'; SET jit = off")
+        .map_err(|source| words_of("preparing the session", source))
+}

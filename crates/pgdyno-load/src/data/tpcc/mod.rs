@@ -1,0 +1,140 @@
+//! TPC-C's schema and its population, and its transactions as functions on the server (TPC-C 5.11).
+
+mod rows;
+mod tables;
+#[allow(dead_code, reason = "some of it is for transactions")]
+pub(crate) mod values;
+pub(super) mod verify;
+
+use super::jobs::{Filling, Job, KEYS, ROWS, Work};
+use super::rows::Rows;
+use super::{DataError, DataPlan, Recipe};
+use rows::Source;
+use std::ops::RangeInclusive;
+use tables::Table;
+use values::{CUSTOMERS, DISTRICTS, ITEMS};
+
+/// The comment on its tables. Their names are common words: what has no such comment is somebody else's.
+pub(super) const OWNED: &str = "pgdyno: tpcc";
+/// The table that carries the mark of unfinished data.
+pub(super) const MARKED: &str = "warehouse";
+/// Customers of a warehouse.
+pub(super) const CUSTOMERS_PER_WAREHOUSE: u32 = (CUSTOMERS * DISTRICTS) as u32;
+
+const FUNCTIONS: &str = include_str!("functions.sql");
+pub(super) const DROP_FUNCTIONS: &str = "DROP FUNCTION IF EXISTS
+  tpcc_new_order(int, int, int, int[], int[], int[]), tpcc_payment(int, int, int, int, int, text, numeric),
+  tpcc_order_status(int, int, int, text), tpcc_delivery(int, int), tpcc_stock_level(int, int, int),
+  tpcc_customer(int, int, text);";
+
+/// Up to so many connections each fills whole tables, which are frozen as they come; with more of them the large
+/// tables are filled in parts by all.
+const WHOLE_TABLES_THREADS_MAX: u32 = 3;
+
+pub(super) fn names() -> Vec<String> {
+    tables::ALL.iter().map(|table| table.name.to_owned()).collect()
+}
+
+/// `now` is the instant of creation: microseconds since 2000, and as SQL reads it.
+pub(super) fn recipe(plan: &DataPlan, now_us: i64, now: &str) -> Recipe {
+    let warehouses = plan.scale.cast_signed();
+    let source = Source {
+        seed: plan.seed,
+        now_us,
+    };
+    let parts = if plan.threads <= WHOLE_TABLES_THREADS_MAX {
+        1
+    } else {
+        plan.threads.cast_signed().min(warehouses)
+    };
+    let mut list = List {
+        jobs: Vec::new(),
+        filled: Vec::new(),
+        warehouses,
+    };
+    // Those that take long go first, so that the last ones to end are short.
+    list.fill(&tables::STOCK, parts, move |part, rows| source.stock(part, rows));
+    list.fill(&tables::ORDER_LINE, parts, move |part, rows| {
+        source.order_lines(part, rows)
+    });
+    list.fill(&tables::CUSTOMER, parts, move |part, rows| {
+        source.customers(part, rows)
+    });
+    list.fill(&tables::HISTORY, parts, move |part, rows| {
+        source.history(part, rows)
+    });
+    list.fill(&tables::ORDERS, parts, move |part, rows| {
+        source.orders(part, rows)
+    });
+    list.fill(&tables::ITEM, 1, move |_, rows| source.items(rows));
+    list.fill(&tables::NEW_ORDER, 1, move |part, rows| {
+        source.new_orders(part, rows)
+    });
+    list.fill(&tables::DISTRICT, 1, move |part, rows| {
+        source.districts(part, rows)
+    });
+    list.fill(&tables::WAREHOUSE, 1, move |part, rows| {
+        source.warehouses(part, rows)
+    });
+    list.keys();
+    let per_warehouse = ITEMS + DISTRICTS * (3 * CUSTOMERS + 900 + 1) + 1;
+    Recipe {
+        tables: tables::ALL.iter().map(|table| table.create(now, OWNED)).collect(),
+        rows_total: u64::from(plan.scale) * u64::from(per_warehouse.unsigned_abs())
+            + u64::from(ITEMS.unsigned_abs())
+            + source.count_of_order_lines(1..=warehouses),
+        sorts: plan.threads,
+        finish: vec![FUNCTIONS.to_owned()],
+        jobs: list.jobs,
+    }
+}
+
+struct List {
+    jobs: Vec<Job>,
+    /// Tables with the jobs that fill them.
+    filled: Vec<(&'static Table, Vec<usize>)>,
+    warehouses: i32,
+}
+
+impl List {
+    fn fill(
+        &mut self,
+        table: &'static Table,
+        parts: i32,
+        put: impl Fn(RangeInclusive<i32>, &mut Rows<'_>) -> Result<(), DataError> + Copy + Send + 'static,
+    ) {
+        let mut places = Vec::new();
+        for part in 0..parts {
+            // Widened, so that the products fit.
+            let bound = |part: i32| {
+                let bound = i64::from(self.warehouses) * i64::from(part) / i64::from(parts);
+                i32::try_from(bound).unwrap_or(self.warehouses)
+            };
+            let range = bound(part) + 1..=bound(part + 1);
+            places.push(self.jobs.len());
+            self.jobs.push(Job {
+                what: format!("filling {}", table.name),
+                step: ROWS,
+                after: Vec::new(),
+                work: Work::Rows(Filling {
+                    table: table.name.to_owned(),
+                    columns: table.sent,
+                    whole: parts == 1,
+                    fill: Box::new(move |rows| put(range, rows)),
+                }),
+            });
+        }
+        self.filled.push((table, places));
+    }
+
+    fn keys(&mut self) {
+        for (table, places) in self.filled.drain(..) {
+            self.jobs.push(Job {
+                what: format!("making the keys of {}", table.name),
+                step: KEYS,
+                after: places,
+                work: Work::Sql(table.finish()),
+            });
+        }
+    }
+}
