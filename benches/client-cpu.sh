@@ -75,7 +75,7 @@ run_sysbench() {
   figures "$(awk -v n="$n" -v s="$seconds" 'BEGIN { print n / s }')" "$n" "$(tail -n 1 <<<"$out")"
 }
 run_pgdyno() {
-  local out target workload=point-select
+  local out target workload=select-only
   [ "$2" = update ] && workload=write
   target="host=$(host_of "$1") port=$port user=postgres dbname=postgres"
   out=$( { time "$pgdyno" bench "$target" -w $workload -c "$3" -j "$4" -d "${seconds}s" --warmup 0s -q --json \

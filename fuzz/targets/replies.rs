@@ -3,15 +3,16 @@
 use libfuzzer_sys::fuzz_target;
 use pgdyno_load::{Event, Malformed, Scanner};
 
-fn scan(pieces: &[&[u8]]) -> (Vec<Event>, Option<Malformed>) {
+fn scan(pieces: &[&[u8]]) -> (Vec<Event>, Vec<u8>, Option<Malformed>) {
     let mut scanner = Scanner::default();
+    scanner.keep_rows(true);
     let mut events = Vec::new();
     for piece in pieces {
         if let Err(error) = scanner.feed(piece, |event| events.push(event)) {
-            return (events, Some(error));
+            return (events, Vec::new(), Some(error));
         }
     }
-    (events, None)
+    (events, scanner.rows().to_vec(), None)
 }
 
 fuzz_target!(|input: (Vec<u8>, usize)| {

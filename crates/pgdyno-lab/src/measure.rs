@@ -200,8 +200,7 @@ fn settle(
 /// flight when the load ended, by the sessions' own start, by what this connection asked meanwhile, and by autovacuum
 /// and its like; never smaller.
 fn cross_check(before: &Counters, after: &Counters, load: &LoadResult, elapsed_s: f64) -> CrossCheck {
-    let per_transaction = u64::from(load.commits_per_transaction);
-    let client = load.whole.committed * per_transaction;
+    let client = load.whole.server_commits;
     let server = after.committed.saturating_sub(before.committed);
     let own = after.own_statements.saturating_sub(before.own_statements);
     let runs = after.autovacuum_runs.saturating_sub(before.autovacuum_runs);
@@ -212,13 +211,7 @@ fn cross_check(before: &Counters, after: &Counters, load: &LoadResult, elapsed_s
     )]
     let background = BACKGROUND_LEAST + elapsed_s as u64 * BACKGROUND_PER_S + runs * PER_AUTOVACUUM_RUN;
     let sessions = u64::from(load.sessions) * PER_SESSION + DATA_CHECK;
-    // Of a transaction that failed, statements before it may have committed by themselves.
-    let halves = (load.in_flight_at_end + load.whole.failed + load.whole.retries) * per_transaction;
-    let unfinished = if per_transaction > 1 {
-        halves
-    } else {
-        load.in_flight_at_end
-    };
+    let unfinished = load.in_flight_at_end * load.commits_per_transaction_max;
     let allowed_difference = unfinished + sessions + own + background;
     CrossCheck {
         client,

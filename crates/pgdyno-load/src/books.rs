@@ -17,6 +17,8 @@ impl SqlState {
     pub const SERIALIZATION_FAILURE: SqlState = SqlState(*b"40001");
     /// deadlock_detected: trying again may help.
     pub const DEADLOCK_DETECTED: SqlState = SqlState(*b"40P01");
+    /// no_data_found: a function asks for a rollback with it.
+    pub const NO_DATA_FOUND: SqlState = SqlState(*b"P0002");
     /// protocol_violation: the server sent what no server sends.
     pub const PROTOCOL_VIOLATION: SqlState = SqlState(*b"08P01");
 
@@ -65,8 +67,10 @@ const DIGITS_PER_SECOND: u8 = 2;
 pub struct Books {
     /// Transactions begun and ended in the books.
     pub all: u64,
-    /// Transactions that the server confirmed as committed.
+    /// Transactions that ended as they were meant to: the server confirmed them as committed, or rolled back.
     pub committed: u64,
+    /// Those of them that were meant to end by a rollback.
+    pub rolled_back: u64,
     /// Transactions that ended with an error.
     pub failed: u64,
     /// Arrivals that were due and not begun before the end, or not finished soon after it; a closed loop has none.
@@ -133,6 +137,7 @@ impl Books {
         Books {
             all: 0,
             committed: 0,
+            rolled_back: 0,
             failed: 0,
             skipped: 0,
             retries: 0,
@@ -184,6 +189,7 @@ impl Books {
     pub(crate) fn add(&mut self, other: &Books) {
         self.all += other.all;
         self.committed += other.committed;
+        self.rolled_back += other.rolled_back;
         self.failed += other.failed;
         self.skipped += other.skipped;
         self.retries += other.retries;
@@ -202,7 +208,7 @@ impl Books {
     }
 
     pub(crate) fn clear(&mut self) {
-        (self.all, self.committed, self.failed) = (0, 0, 0);
+        (self.all, self.committed, self.failed, self.rolled_back) = (0, 0, 0, 0);
         (self.skipped, self.retries, self.late, self.after_end) = (0, 0, 0, 0);
         self.response_ns.reset();
         self.errors.clear();
@@ -257,6 +263,29 @@ impl Books {
     /// Committed within the latency limit.
     pub fn good(&self) -> u64 {
         self.committed - self.late
+    }
+}
+
+/// How long round trips of one statement took, in nanoseconds, from its request to its reply.
+#[derive(Debug, Clone)]
+pub struct Times {
+    /// One per round trip that ended well in the measured time.
+    pub service_ns: Histogram<u64>,
+}
+
+impl Times {
+    pub(crate) fn new() -> Times {
+        Times {
+            service_ns: histogram(DIGITS_PER_SECOND),
+        }
+    }
+
+    pub(crate) fn record(&mut self, ns: u64) {
+        self.service_ns.saturating_record(ns);
+    }
+
+    pub(crate) fn add(&mut self, other: &Times) {
+        self.service_ns.add(&other.service_ns).expect("same bounds");
     }
 }
 

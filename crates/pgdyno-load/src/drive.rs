@@ -1,11 +1,11 @@
 //! What one thread of a load does, whatever moves its bytes: begins transactions when they are due, follows them to
 //! their end, keeps the books. Nothing in it waits, and nothing per transaction allocates.
 
-use crate::books::{Books, Instants, Second, SqlState};
+use crate::books::{Books, Instants, Second, SqlState, Times};
 use crate::client::{Client, Lost, Outcome, Progress};
 use crate::collect::Told;
 use crate::connection::{Connection, Socket};
-use crate::message::Program;
+use crate::program::Program;
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
 use rustix::time::{ClockId, clock_gettime};
@@ -55,6 +55,14 @@ pub(crate) struct Part {
     pub(crate) lost: Option<(String, u32)>,
     pub(crate) stopped_early: bool,
     pub(crate) engine: String,
+    /// Books of each kind of transaction, where there are several.
+    pub(crate) kinds: Vec<Books>,
+    /// Times of each statement, where there are several.
+    pub(crate) statements: Vec<Times>,
+    /// Why the load could not go on.
+    pub(crate) halted: Option<String>,
+    /// What scripts had to say.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Counts of transactions.
@@ -70,6 +78,9 @@ pub struct Counts {
     pub skipped: u64,
     /// Tries after the first one.
     pub retries: u64,
+    /// Transactions of the server that it confirmed to have committed: more than one for each of the load's, where
+    /// statements commit by themselves; none, where it ends by a rollback.
+    pub server_commits: u64,
 }
 
 impl Counts {
@@ -79,6 +90,7 @@ impl Counts {
         self.failed += other.failed;
         self.skipped += other.skipped;
         self.retries += other.retries;
+        self.server_commits += other.server_commits;
     }
 
     /// The identity that must hold at any time.
@@ -103,8 +115,8 @@ pub(crate) struct Drive<'a> {
     clients: Vec<Client>,
     /// Clients that wait for an arrival.
     free: Vec<u32>,
-    /// When clients that think begin again.
-    thinking: BinaryHeap<Reverse<(u64, u32)>>,
+    /// When clients go on that wait for an instant.
+    waiting: BinaryHeap<Reverse<(u64, u32)>>,
     /// Clients with a request that nobody has taken for sending yet.
     to_send: Vec<u32>,
     busy: u32,
@@ -113,6 +125,7 @@ pub(crate) struct Drive<'a> {
     ended: u32,
     reconnector: Reconnector,
     stop: &'a AtomicBool,
+    halt: &'a AtomicBool,
     sender: &'a Sender<Told>,
     thread: u32,
     start: Instant,
@@ -137,6 +150,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) clients: Vec<Client>,
     pub(crate) reconnector: Reconnector,
     pub(crate) stop: &'a AtomicBool,
+    /// Set by a thread whose load cannot go on, for all of them.
+    pub(crate) halt: &'a AtomicBool,
     pub(crate) sender: &'a Sender<Told>,
     pub(crate) thread: u32,
 }
@@ -151,13 +166,14 @@ impl<'a> Drive<'a> {
             clients: setup.clients,
             // Each client stands at most once in each of these, so that they never grow.
             free: Vec::with_capacity(count),
-            thinking: BinaryHeap::with_capacity(count),
+            waiting: BinaryHeap::with_capacity(count),
             to_send: Vec::with_capacity(count),
             busy: 0,
             alive: number,
             ended: 0,
             reconnector: setup.reconnector,
             stop: setup.stop,
+            halt: setup.halt,
             sender: setup.sender,
             thread: setup.thread,
             start: Instant::now(),
@@ -178,6 +194,16 @@ impl<'a> Drive<'a> {
                 lost: None,
                 stopped_early: false,
                 engine: String::new(),
+                kinds: match setup.program.kinds.as_slice() {
+                    [_] => Vec::new(),
+                    kinds => vec![Books::new(setup.schedule.is_some()); kinds.len()],
+                },
+                statements: match setup.program.times_statements() {
+                    true => vec![Times::new(); setup.program.statements.len()],
+                    false => Vec::new(),
+                },
+                halted: None,
+                notes: Vec::new(),
             },
             schedule: setup.schedule,
         }
@@ -194,7 +220,12 @@ impl<'a> Drive<'a> {
 
     /// Whether a client only ever waits for a reply, never for an instant.
     pub(crate) fn waits_for_replies_alone(&self) -> bool {
-        self.schedule.is_none() && self.limits.think_ns == 0
+        self.schedule.is_none() && self.limits.think_ns == 0 && !self.program.sleeps
+    }
+
+    /// Whether a client may send a whole request before it looks for replies, and waits for nothing but them.
+    pub(crate) fn may_block(&self) -> bool {
+        self.waits_for_replies_alone() && !self.program.pipelines
     }
 
     /// The next client with a request to send.
@@ -214,7 +245,8 @@ impl<'a> Drive<'a> {
         if self.cpu_at_warmup_us.is_none() && now >= self.limits.warmup_ns {
             self.cpu_at_warmup_us = Some(thread_cpu_us());
         }
-        if now < self.limits.end_ns && self.stop.load(Ordering::Relaxed) {
+        let stopped = self.stop.load(Ordering::Relaxed) || self.halt.load(Ordering::Relaxed);
+        if now < self.limits.end_ns && stopped {
             self.part.stopped_early = true;
             self.limits.end_ns = now;
         }
@@ -233,11 +265,12 @@ impl<'a> Drive<'a> {
             } else {
                 DRAIN_NS
             };
+            self.wake_what_is_due(now);
             let over = self.busy == 0 || now >= end_ns + drain_ns;
             return if over {
                 Step::End
             } else {
-                Step::Wait(STOP_CHECK_NS)
+                Step::Wait(self.next_wake_ns(now + STOP_CHECK_NS).saturating_sub(now))
             };
         }
         if !self.begun {
@@ -253,9 +286,7 @@ impl<'a> Drive<'a> {
         if self.alive < self.clients() {
             until = until.min(now + RECONNECT_CHECK_NS);
         }
-        if let Some(Reverse((wake_ns, _))) = self.thinking.peek() {
-            until = until.min(*wake_ns);
-        }
+        until = self.next_wake_ns(until);
         if let Some(schedule) = &self.schedule
             && !self.free.is_empty()
         {
@@ -264,13 +295,33 @@ impl<'a> Drive<'a> {
         Step::Wait(until.saturating_sub(now))
     }
 
-    fn begin_what_is_due(&mut self, now: u64) {
-        while let Some(&Reverse((wake_ns, client))) = self.thinking.peek()
+    /// When the first client wants to go on that waits for an instant, if that is before `until`.
+    fn next_wake_ns(&self, until: u64) -> u64 {
+        match self.waiting.peek() {
+            Some(Reverse((wake_ns, _))) => until.min(*wake_ns),
+            None => until,
+        }
+    }
+
+    fn wake_what_is_due(&mut self, now: u64) {
+        while let Some(&Reverse((wake_ns, client))) = self.waiting.peek()
             && wake_ns <= now
         {
-            self.thinking.pop();
-            self.begin(client, wake_ns, now);
+            self.waiting.pop();
+            let at = client as usize;
+            if self.clients[at].is_asleep() {
+                let progress = self.clients[at].wake(self.program);
+                self.follow(client, progress, now);
+            } else if self.schedule.is_some() {
+                self.go_on(client, now);
+            } else if now < self.limits.end_ns {
+                self.begin(client, wake_ns, now);
+            }
         }
+    }
+
+    fn begin_what_is_due(&mut self, now: u64) {
+        self.wake_what_is_due(now);
         if let Some(mut schedule) = self.schedule.take() {
             if schedule.next_ns() <= now {
                 self.woken_ns = now;
@@ -286,9 +337,55 @@ impl<'a> Drive<'a> {
     }
 
     fn begin(&mut self, client: u32, due_ns: u64, now: u64) {
-        self.clients[client as usize].begin(self.program, due_ns, now);
+        let progress = self.clients[client as usize].begin(self.program, due_ns, now);
         self.busy += 1;
-        self.to_send.push(client);
+        self.follow(client, progress, now);
+    }
+
+    /// Does what a client's transaction wants next. What ends without anything to wait for lets the client rest until
+    /// the next step, so that nobody is kept from their turn.
+    fn follow(&mut self, client: u32, progress: Progress, now: u64) {
+        if self.settle(client, progress, now) {
+            if self.clients[client as usize].has_ended() {
+                self.count_ended(now);
+            } else {
+                self.waiting.push(Reverse((now, client)));
+            }
+        }
+    }
+
+    /// The same; whether the transaction has ended is told.
+    fn settle(&mut self, client: u32, progress: Progress, now: u64) -> bool {
+        let at = client as usize;
+        match progress {
+            Progress::Wait | Progress::Astray => {}
+            Progress::Send => {
+                self.clients[at].sent_ns = now;
+                self.to_send.push(client);
+            }
+            Progress::Sleep(ns) => self.waiting.push(Reverse((now.saturating_add(ns), client))),
+            Progress::Done(Outcome::Failed(code)) if self.is_worth_a_retry(at, code) => {
+                let progress = self.clients[at].retry(self.program);
+                // What has failed once has sent something: this goes no deeper.
+                return self.settle(client, progress, now);
+            }
+            Progress::Done(outcome) => {
+                let instants = Instants {
+                    due_ns: self.clients[at].due_ns,
+                    begun_ns: self.clients[at].begun_ns,
+                    done_ns: now,
+                };
+                let tries = self.clients[at].tries;
+                self.busy -= 1;
+                self.book(at, instants, outcome, tries);
+                return true;
+            }
+            Progress::Halt(halt) => {
+                self.part.halted.get_or_insert(halt.0);
+                self.halt.store(true, Ordering::Relaxed);
+            }
+        }
+        false
     }
 
     /// A client without a transaction takes the next one, or waits for one.
@@ -307,10 +404,14 @@ impl<'a> Drive<'a> {
                 self.begin(client, due_ns, now);
             }
             Some(_) => self.free.push(client),
-            None if self.limits.think_ns > 0 => {
-                self.thinking.push(Reverse((now + self.limits.think_ns, client)));
+            None => {
+                let pause_ns =
+                    self.limits.think_ns + self.clients[client as usize].actor.pause_ns(self.program);
+                match pause_ns {
+                    0 => self.begin(client, now, now),
+                    pause_ns => self.waiting.push(Reverse((now + pause_ns, client))),
+                }
             }
-            None => self.begin(client, now, now),
         }
     }
 
@@ -326,25 +427,22 @@ impl<'a> Drive<'a> {
     /// [`Drive::lose`].
     pub(crate) fn feed(&mut self, client: u32, bytes: &[u8]) -> Result<(), Lost> {
         let at = client as usize;
-        match self.clients[at].feed(self.program, bytes)? {
-            Progress::Wait => {}
-            Progress::Send => self.to_send.push(client),
-            Progress::Done(Outcome::Failed(code)) if self.is_worth_a_retry(at, code) => {
-                self.clients[at].retry(self.program);
-                self.to_send.push(client);
-            }
-            Progress::Done(outcome) => {
-                let now = self.now_ns();
-                let instants = Instants {
-                    due_ns: self.clients[at].due_ns,
-                    begun_ns: self.clients[at].begun_ns,
-                    done_ns: now,
-                };
-                let tries = self.clients[at].tries;
-                self.busy -= 1;
-                self.book(instants, outcome, tries);
-                self.go_on(client, now);
-            }
+        let progress = self.clients[at].feed(self.program, bytes)?;
+        // Where nobody asks for the instant, no clock is read.
+        let finished = self.clients[at].take_finished();
+        let now = match progress {
+            Progress::Wait => return Ok(()),
+            Progress::Send if self.part.statements.is_empty() => self.clients[at].sent_ns,
+            _ => self.now_ns(),
+        };
+        if let Some(statement) = finished
+            && (self.limits.warmup_ns..self.limits.end_ns).contains(&now)
+            && let Some(times) = self.part.statements.get_mut(statement as usize)
+        {
+            times.record(now - self.clients[at].sent_ns);
+        }
+        if self.settle(client, progress, now) {
+            self.go_on(client, now);
         }
         Ok(())
     }
@@ -355,14 +453,15 @@ impl<'a> Drive<'a> {
             && self.now_ns() < self.limits.end_ns
     }
 
-    fn book(&mut self, at: Instants, outcome: Outcome, tries: u32) {
+    fn book(&mut self, client: usize, at: Instants, outcome: Outcome, tries: u32) {
         self.turn_seconds(at.done_ns);
+        let kind = self.clients[client].actor.kind(self.program) as usize;
         let limit_ns = self.limits.latency_limit_ns;
         let counts = &mut self.part.whole;
         counts.all += 1;
         counts.retries += u64::from(tries - 1);
         match outcome {
-            Outcome::Committed => counts.committed += 1,
+            Outcome::Committed | Outcome::RolledBack => counts.committed += 1,
             Outcome::Failed(_) => counts.failed += 1,
         }
         let inside = at.done_ns < self.limits.end_ns;
@@ -371,14 +470,18 @@ impl<'a> Drive<'a> {
         let measured =
             Some(&mut self.part.measured).filter(|_| in_books && at.done_ns >= self.limits.warmup_ns);
         let second = Some(&mut self.second_books).filter(|_| inside);
-        for books in [measured, second].into_iter().flatten() {
+        let of_kind = self.part.kinds.get_mut(kind).filter(|_| measured.is_some());
+        for books in [measured, second, of_kind].into_iter().flatten() {
             books.retries += u64::from(tries - 1);
             match outcome {
-                Outcome::Committed => books.commit(at, limit_ns),
+                Outcome::Committed | Outcome::RolledBack => {
+                    books.commit(at, limit_ns);
+                    books.rolled_back += u64::from(outcome == Outcome::RolledBack);
+                }
                 Outcome::Failed(code) => books.fail(code),
             }
         }
-        if !inside && self.schedule.is_some() && outcome == Outcome::Committed {
+        if !inside && self.schedule.is_some() && !matches!(outcome, Outcome::Failed(_)) {
             self.part.measured.after_end += 1;
         }
     }
@@ -389,9 +492,9 @@ impl<'a> Drive<'a> {
         self.alive -= 1;
         let entry = self.part.lost.get_or_insert((lost.reason, 0));
         entry.1 += 1;
+        self.waiting.retain(|Reverse((_, other))| *other != client);
         if self.clients[at].is_idle() {
             self.free.retain(|&other| other != client);
-            self.thinking.retain(|Reverse((_, other))| *other != client);
         } else {
             // The server may have committed it all the same.
             self.part.in_flight_at_end += 1;
@@ -404,7 +507,7 @@ impl<'a> Drive<'a> {
                 done_ns: self.now_ns(),
             };
             let tries = self.clients[at].tries;
-            self.book(instants, Outcome::Failed(code), tries);
+            self.book(at, instants, Outcome::Failed(code), tries);
         }
         let was_idle = self.clients[at].is_idle();
         self.clients[at].renew(None);
@@ -511,6 +614,10 @@ impl<'a> Drive<'a> {
         let measured_ns = end.saturating_sub(self.limits.warmup_ns) as f64;
         self.part.measured_s = measured_ns / 1e9;
         self.part.in_flight_at_end += u64::from(self.busy);
+        for client in &mut self.clients {
+            self.part.whole.server_commits += client.server_commits();
+            self.part.notes.append(&mut client.actor.take_notes());
+        }
         self.part.cpu_us = self.cpu_us.unwrap_or(0.0);
         self.part.engine = engine;
         debug_assert!(self.part.whole.add_up() && self.part.measured.add_up());

@@ -1,21 +1,24 @@
 //! A load from its start to its end: connects all clients, runs the threads, puts their books together.
 
 use crate::blocking;
-use crate::books::{Books, Second, SecondFigures};
+use crate::books::{Books, Second, SecondFigures, Times};
 use crate::client::Client;
 use crate::collect::{Told, collect};
 use crate::connection::{self, ConnectError, Socket, Sockets};
-use crate::data::{self, DataError};
+use crate::data::{self, DataError, Dataset};
 use crate::drive::{Counts, Drive, Limits, Part, Setup, nanoseconds};
 use crate::endpoint::Endpoint;
 use crate::epoll::Epoll;
 use crate::gate::Gate;
-use crate::message::Program;
-use crate::plan::{Arrivals, Engine, LoadPlan};
+use crate::plan::{Arrivals, Engine, LoadPlan, Work};
+use crate::program::{Program, StatementName};
 use crate::random::{Purpose, Stream};
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
+use crate::script::ScriptError;
+use crate::tpcc::{self, Style};
 use crate::uring::Uring;
+use crate::workload::{Extent, Workload};
 use rustix::net::{SendFlags, send};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -30,6 +33,12 @@ pub enum LoadError {
     /// The numbers of the plan cannot be.
     #[error("{0}")]
     Plan(String),
+    /// A script is not what a script must be.
+    #[error("{0}")]
+    Script(#[from] ScriptError),
+    /// A script could not go on: where, and why.
+    #[error("{0}")]
+    Halted(String),
     /// A client could not be connected.
     #[error("client {client} of {clients} could not connect: {source}")]
     Connect {
@@ -72,8 +81,14 @@ pub struct LoadResult {
     pub measured: Books,
     /// From the first transaction to the last, warm-up and end included.
     pub whole: Counts,
-    /// Transactions that the server counts for one of the load: each statement, where each commits by itself.
-    pub commits_per_transaction: u32,
+    /// The kinds of transactions, where there are several: name and books of the measured time.
+    pub kinds: Vec<(String, Books)>,
+    /// The statements, where there are several: round trips of each one alone, in the measured time.
+    pub statements: Vec<(StatementName, Times)>,
+    /// What scripts said with `debug`.
+    pub notes: Vec<String>,
+    /// The most transactions of the server in one of the load, where statements commit by themselves.
+    pub commits_per_transaction_max: u64,
     /// Length of the measured time.
     pub measured_s: f64,
     /// Transactions whose end was not seen: the server may or may not have committed them.
@@ -103,6 +118,14 @@ impl LoadResult {
         }
     }
 
+    /// New orders per minute that were committed; `None` where no transaction is a new order of tpcc.
+    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+    pub fn nopm(&self) -> Option<f64> {
+        let (_, books) = self.kinds.iter().find(|(name, _)| name == tpcc::NEW_ORDER)?;
+        let counted = books.committed - books.rolled_back - books.after_end;
+        (self.measured_s > 0.0).then(|| counted as f64 * 60.0 / self.measured_s)
+    }
+
     /// Client CPU per committed transaction; `None` without one.
     #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
     pub fn client_cpu_us_per_tx(&self) -> Option<f64> {
@@ -118,6 +141,13 @@ impl LoadResult {
         self.client_cpu_us += part.cpu_us;
         self.stopped_early |= part.stopped_early;
         self.engine = part.engine;
+        for ((_, books), part) in self.kinds.iter_mut().zip(&part.kinds) {
+            books.add(part);
+        }
+        for ((_, times), part) in self.statements.iter_mut().zip(&part.statements) {
+            times.add(part);
+        }
+        self.notes.extend(part.notes);
         if let Some((reason, count)) = part.lost {
             let lost = self.lost.get_or_insert((reason, 0));
             lost.1 += count;
@@ -135,12 +165,8 @@ pub fn run(
 ) -> Result<LoadResult, LoadError> {
     plan.check().map_err(LoadError::Plan)?;
     raise_file_limit(plan.clients, plan.threads)?;
-    let scale = if plan.workload.needs_data() {
-        data::shape_of(endpoint, data::Dataset::Pgbench)?.scale
-    } else {
-        1
-    };
-    let program = Program::new(plan.workload, plan.protocol, plan.control);
+    let program = program(endpoint, plan)?;
+    let halt = AtomicBool::new(false);
     let (sender, receiver) = channel();
     let gate = Gate::default();
     thread::scope(|scope| {
@@ -150,9 +176,9 @@ pub fn run(
                 endpoint,
                 plan,
                 program: &program,
-                scale,
                 number,
                 stop,
+                halt: &halt,
                 gate: &gate,
             };
             let sender = sender.clone();
@@ -173,10 +199,27 @@ pub fn run(
         drop(sender);
         gate.open_when_ready(plan.threads);
         let seconds = collect(&receiver, plan.threads, on_second);
+        let open = matches!(plan.arrivals, Arrivals::Open { .. });
         let mut result = LoadResult {
-            measured: Books::new(matches!(plan.arrivals, Arrivals::Open { .. })),
+            measured: Books::new(open),
             whole: Counts::default(),
-            commits_per_transaction: program.commits,
+            kinds: match program.kinds.as_slice() {
+                [_] => Vec::new(),
+                kinds => kinds
+                    .iter()
+                    .map(|kind| (kind.clone(), Books::new(open)))
+                    .collect(),
+            },
+            statements: match program.times_statements() {
+                true => program
+                    .statements
+                    .iter()
+                    .map(|name| (name.clone(), Times::new()))
+                    .collect(),
+                false => Vec::new(),
+            },
+            notes: Vec::new(),
+            commits_per_transaction_max: program.statements_max(),
             measured_s: 0.0,
             in_flight_at_end: 0,
             sessions: 0,
@@ -189,7 +232,12 @@ pub fn run(
         let mut first_error = None;
         for handle in handles {
             match handle.join() {
-                Ok(Ok(part)) => result.add(part),
+                Ok(Ok(mut part)) => {
+                    if let Some(words) = part.halted.take() {
+                        first_error.get_or_insert(LoadError::Halted(words));
+                    }
+                    result.add(part);
+                }
                 Ok(Err(Some(error))) => {
                     first_error.get_or_insert(error);
                 }
@@ -199,6 +247,54 @@ pub fn run(
         }
         first_error.map_or(Ok(result), Err)
     })
+}
+
+/// Compiles the transactions for the data that is there.
+fn program(endpoint: &Endpoint, plan: &LoadPlan) -> Result<Program, LoadError> {
+    match &plan.work {
+        Work::Workload(workload) => {
+            let mut extent = Extent {
+                scale: 1,
+                tables: 1,
+                rows: 1,
+            };
+            if let Some(dataset) = workload.dataset() {
+                let shape = data::shape_of(endpoint, dataset)?;
+                if workload.is_tpcc() {
+                    let style = Style {
+                        warehouses: i32::try_from(shape.scale).unwrap_or(i32::MAX),
+                        functions: *workload == Workload::TpccFunctions,
+                        control: plan.control,
+                        paced: plan.paced,
+                    };
+                    return Ok(tpcc::program(plan.protocol, style));
+                }
+                extent = Extent {
+                    scale: shape.scale,
+                    tables: shape.tables,
+                    rows: shape.rows,
+                };
+            }
+            Ok(Program::of_workload(
+                *workload,
+                plan.protocol,
+                plan.control,
+                extent,
+            ))
+        }
+        Work::Scripts(scripts) => {
+            // What is wrong with a script is wrong without a server, too.
+            scripts.check(plan.protocol)?;
+            let scale = match scripts
+                .wants_scale()
+                .then(|| data::shape_of(endpoint, Dataset::Pgbench))
+            {
+                None | Some(Err(DataError::Missing { .. })) => 1,
+                Some(shape) => shape?.scale,
+            };
+            Ok(scripts.compile(plan.protocol, scale, plan.seed)?)
+        }
+    }
 }
 
 /// Beside the clients: standard streams, the store, queues, the connections that ask the server.
@@ -230,7 +326,7 @@ const MANY_CLIENTS: u32 = 64;
 fn lightest(drive: &Drive<'_>, sockets: &[Socket]) -> Engine {
     let local = matches!(sockets.first(), Some(Socket::Unix(_)));
     match drive.clients() {
-        1 if !local && drive.waits_for_replies_alone() => Engine::Blocking,
+        1 if !local && drive.may_block() => Engine::Blocking,
         clients if local && clients < MANY_CLIENTS && drive.waits_for_replies_alone() => Engine::Epoll,
         _ => Engine::IoUring,
     }
@@ -240,9 +336,9 @@ struct Worker<'a> {
     endpoint: &'a Endpoint,
     plan: &'a LoadPlan,
     program: &'a Program,
-    scale: u32,
     number: u32,
     stop: &'a AtomicBool,
+    halt: &'a AtomicBool,
     gate: &'a Gate,
 }
 
@@ -262,6 +358,7 @@ impl Worker<'_> {
             clients,
             reconnector: Reconnector::new(self.endpoint.clone(), self.program.prepare()),
             stop: self.stop,
+            halt: self.halt,
             sender,
             thread: self.number,
         });
@@ -362,7 +459,7 @@ impl Worker<'_> {
             clients.push(Client::new(
                 self.program,
                 stream,
-                self.scale,
+                number,
                 self.plan.transactions,
                 connection.tls,
             ));

@@ -3,6 +3,7 @@
 //! In steady state nothing is allocated, locked, formatted or logged per transaction: requests are laid out
 //! once and only their values put in, replies are scanned where they arrived, times go into fixed histograms.
 
+mod actor;
 mod blocking;
 mod books;
 mod client;
@@ -15,17 +16,22 @@ mod engine;
 mod epoll;
 mod export;
 mod gate;
+mod machine;
 mod message;
 mod plan;
+mod program;
 mod random;
 mod reconnect;
+mod reply;
 mod scanner;
 mod schedule;
+mod script;
 mod tls;
+mod tpcc;
 mod uring;
 mod workload;
 
-pub use books::{Books, ErrorTally, Instants, Parts, Second, SecondFigures, SqlState, percentile_ms};
+pub use books::{Books, ErrorTally, Instants, Parts, Second, SecondFigures, SqlState, Times, percentile_ms};
 pub use connection::ConnectError;
 pub use data::{
     Condition, DataError, DataPlan, DataProgress, Dataset, Shape, check_data, create_data, drop_data,
@@ -36,8 +42,10 @@ pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};
 pub use export::with_interval_log;
 pub use hdrhistogram;
-pub use plan::{Arrivals, CLIENTS_MAX, Engine, LoadPlan};
+pub use plan::{Arrivals, CLIENTS_MAX, Engine, LoadPlan, Work};
+pub use program::StatementName;
 pub use random::stream_seed;
-pub use scanner::{Event, Malformed, Scanner};
+pub use scanner::{Event, Malformed, Scanner, Tag};
 pub use schedule::{Rate, Spacing, Stretch, duration};
+pub use script::{SCRIPT_BYTES_MAX, Script, ScriptError, Scripts};
 pub use workload::{Control, Protocol, UnknownName, Workload};

@@ -1,334 +1,444 @@
-//! Requests: what a transaction sends, laid out once; per transaction only the values are put in.
+//! Requests: laid out once as bytes and holes; per transaction only the values are put in.
 //!
 //! Message layouts: PostgreSQL documentation, "Message Formats" (protocol 3.0).
 
-use crate::workload::{Control, Protocol, Statement, Values, Variable, Workload};
+use crate::data::rows::Fields;
+use crate::script::expression::Variable;
+use crate::script::value::Slot;
 use std::ops::Range;
 
-/// Type number of int4 in pg_type.
-const INT4_OID: u32 = 23;
 const BINARY: u16 = 1;
-/// The request_bytes_max four-byte integer as text: "-2147483648".
-const INT4_TEXT_MAX: usize = 11;
 
-const SYNC: &[u8] = b"S\0\0\0\x04";
+pub(crate) const SYNC: &[u8] = b"S\0\0\0\x04";
 /// Execute the unnamed portal to its end.
 const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
+/// Describe the unnamed portal: tells the names of its columns.
+const DESCRIBE: &[u8] = b"D\0\0\0\x06P\0";
 /// Says good-bye.
 pub(crate) const TERMINATE: &[u8] = b"X\0\0\0\x04";
 /// Ends a failed transaction, as a simple query.
 pub(crate) const ROLLBACK: &[u8] = b"Q\0\0\0\x0dROLLBACK\0";
 
-/// A piece of a request.
+/// What the server is told about a variable in a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Type {
+    /// Nothing: it goes as text, and the server finds out what it is, as with pgbench.
+    Unknown,
+    /// An integer of four bytes, sent in binary.
+    Int4,
+    /// Text, which looks the same in binary.
+    Text,
+}
+
+impl Type {
+    /// Its number in pg_type.
+    fn oid(self) -> u32 {
+        match self {
+            Type::Unknown => 0,
+            Type::Int4 => 23,
+            Type::Text => 25,
+        }
+    }
+}
+
+/// A stretch of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
-    /// Bytes of the program that are the same each time.
-    Fixed(Range<usize>),
-    /// A variable as four bytes, big-endian.
-    Binary(Variable),
-    /// A variable as decimal text.
-    Text(Variable),
-    /// The length of a message stands here and counts from here.
-    Begin,
-    /// The message ends here.
-    End,
+pub(crate) enum Part {
+    Sql(String),
+    Variable(Variable, Type),
 }
 
-/// The transactions of a load, ready to be sent: shared by all clients.
-#[derive(Debug, Clone)]
-pub(crate) struct Program {
-    fixed: Vec<u8>,
-    /// What is sent in one go, up to a Sync or a simple query.
-    trips: Vec<Vec<Piece>>,
-    prepare: Option<Vec<u8>>,
-    request_bytes_max: usize,
-    /// Transactions of the server in one of the load.
-    pub(crate) commits: u32,
+/// A statement with the variables that stand in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Statement {
+    pub(crate) parts: Vec<Part>,
+    /// Whether somebody wants its rows with the names of the columns.
+    pub(crate) described: bool,
 }
 
-impl Program {
-    pub(crate) fn new(workload: Workload, protocol: Protocol, control: Control) -> Program {
-        let mut statements = workload.statements();
-        let commits = match control {
-            Control::None => u32::try_from(statements.len()).unwrap_or(u32::MAX),
-            Control::Explicit | Control::Pipelined => 1,
-        };
-        if control != Control::None {
-            statements.insert(0, Statement::new("BEGIN", &[]));
-            statements.push(Statement::new("COMMIT", &[]));
-        }
-        let mut program = Program {
-            fixed: Vec::new(),
-            trips: Vec::new(),
-            prepare: (protocol == Protocol::Prepared).then(|| prepare(&statements)),
-            request_bytes_max: ROLLBACK.len(),
-            commits,
-        };
-        let mut trip = Vec::new();
-        for (number, statement) in statements.iter().enumerate() {
-            match protocol {
-                Protocol::Simple => program.query(&mut trip, statement),
-                Protocol::Extended | Protocol::Prepared => {
-                    program.bind(&mut trip, statement, number, protocol == Protocol::Prepared);
-                }
-            }
-            if control != Control::Pipelined || number + 1 == statements.len() {
-                if protocol != Protocol::Simple {
-                    program.fix(&mut trip, SYNC);
-                }
-                program.trips.push(std::mem::take(&mut trip));
-            }
-        }
-        let request_bytes_max = program.trips.iter().map(|trip| length_of(trip)).max();
-        program.request_bytes_max = program.request_bytes_max.max(request_bytes_max.unwrap_or(0));
-        program
+impl Statement {
+    fn parameters(&self) -> impl Iterator<Item = (Variable, Type)> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Variable(variable, of) => Some((*variable, *of)),
+            Part::Sql(_) => None,
+        })
     }
 
-    fn fix(&mut self, trip: &mut Vec<Piece>, bytes: &[u8]) {
-        let start = self.fixed.len();
-        self.fixed.extend_from_slice(bytes);
-        if let Some(Piece::Fixed(range)) = trip.last_mut()
-            && range.end == start
-        {
-            range.end = self.fixed.len();
-        } else {
-            trip.push(Piece::Fixed(start..self.fixed.len()));
-        }
-    }
-
-    /// A simple query; values stand in its text.
-    fn query(&mut self, trip: &mut Vec<Piece>, statement: &Statement) {
-        // In one round trip, BEGIN to COMMIT are one message of several statements.
-        let goes_on = trip.last() == Some(&Piece::End);
-        if goes_on {
-            trip.pop();
-            // Over the zero that ended it.
-            if let Some(Piece::Fixed(range)) = trip.last_mut() {
-                range.end -= 1;
-            }
-            self.fix(trip, b";");
-        } else {
-            self.fix(trip, b"Q");
-            trip.push(Piece::Begin);
-        }
-        let mut rest = statement.sql;
-        while let Some(at) = rest.find('$') {
-            self.fix(trip, &rest.as_bytes()[..at]);
-            let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-            let number: usize = rest[at + 1..=at + digits].parse().unwrap_or(1);
-            trip.push(Piece::Text(statement.parameters[number - 1]));
-            rest = &rest[at + 1 + digits..];
-        }
-        self.fix(trip, rest.as_bytes());
-        self.fix(trip, b"\0");
-        trip.push(Piece::End);
-    }
-
-    /// Bind and Execute of a prepared statement, or with Parse before them.
-    fn bind(&mut self, trip: &mut Vec<Piece>, statement: &Statement, number: usize, prepared: bool) {
-        let name = if prepared {
-            statement_name(number)
-        } else {
-            self.fix(trip, &parse("", statement));
-            String::new()
-        };
-        // All values have one width, so that the length is known.
-        let length = 4 + 1 + name.len() + 1 + 2 + 2 + 2 + 8 * statement.parameters.len() + 2 + 2;
-        self.fix(trip, b"B");
-        self.fix(trip, &u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
-        self.fix(trip, b"\0"); // the unnamed portal
-        self.fix(trip, name.as_bytes());
-        self.fix(trip, b"\0");
-        for part in [1, BINARY, count(statement.parameters.len())] {
-            self.fix(trip, &part.to_be_bytes());
-        }
-        for &variable in &statement.parameters {
-            self.fix(trip, &4_u32.to_be_bytes());
-            trip.push(Piece::Binary(variable));
-        }
-        for part in [1, BINARY] {
-            self.fix(trip, &part.to_be_bytes());
-        }
-        self.fix(trip, EXECUTE);
-    }
-
-    /// How many round trips a transaction takes.
-    pub(crate) fn trips(&self) -> usize {
-        self.trips.len()
-    }
-
-    /// No request is longer than this.
-    pub(crate) fn request_bytes_max(&self) -> usize {
-        self.request_bytes_max
-    }
-
-    /// What a new connection sends to be ready; ends with a Sync.
-    pub(crate) fn prepare(&self) -> Option<&[u8]> {
-        self.prepare.as_deref()
-    }
-
-    /// Puts the request of a round trip into `out`, which keeps its memory.
-    pub(crate) fn encode(&self, trip: usize, values: &Values, out: &mut Vec<u8>) {
-        out.clear();
-        let mut begin = 0;
-        for piece in &self.trips[trip] {
-            match piece {
-                Piece::Fixed(range) => out.extend_from_slice(&self.fixed[range.clone()]),
-                Piece::Binary(variable) => {
-                    out.extend_from_slice(&values[*variable as usize].to_be_bytes());
-                }
-                Piece::Text(variable) => push_decimal(out, values[*variable as usize]),
-                Piece::Begin => {
-                    begin = out.len();
-                    out.extend_from_slice(&[0; 4]);
-                }
-                Piece::End => {
-                    let length = u32::try_from(out.len() - begin).unwrap_or(u32::MAX);
-                    out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
+    /// With `$1`, `$2` ... for its variables.
+    pub(crate) fn sql(&self) -> String {
+        let mut number = 0;
+        let mut sql = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Sql(text) => sql.push_str(text),
+                Part::Variable(..) => {
+                    number += 1;
+                    sql.push_str(&format!("${number}"));
                 }
             }
         }
+        sql
     }
-}
 
-fn length_of(trip: &[Piece]) -> usize {
-    let length = |piece: &Piece| match piece {
-        Piece::Fixed(range) => range.len(),
-        Piece::Binary(_) | Piece::Begin => 4,
-        Piece::Text(_) => INT4_TEXT_MAX,
-        Piece::End => 0,
-    };
-    trip.iter().map(length).sum()
-}
-
-fn push_decimal(out: &mut Vec<u8>, value: i32) {
-    if value < 0 {
-        out.push(b'-');
-    }
-    let mut digits = [0_u8; INT4_TEXT_MAX];
-    let mut at = digits.len();
-    let mut rest = value.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
+    /// The Parse message that gives it a name.
+    pub(crate) fn parse(&self, name: &str) -> Vec<u8> {
+        let mut body = Vec::new();
+        body.extend_from_slice(name.as_bytes());
+        body.push(0);
+        body.extend_from_slice(self.sql().as_bytes());
+        body.push(0);
+        body.extend_from_slice(&count(self.parameters().count()).to_be_bytes());
+        for (_, of) in self.parameters() {
+            body.extend_from_slice(&of.oid().to_be_bytes());
         }
+        message(b'P', &body)
     }
-    out.extend_from_slice(&digits[at..]);
+}
+
+/// A whole message.
+pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend_from_slice(&u32::try_from(body.len() + 4).unwrap_or(u32::MAX).to_be_bytes());
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// Closes a prepared statement of that name, if there is one.
+pub(crate) fn close(name: &str) -> Vec<u8> {
+    message(b'C', format!("S{name}\0").as_bytes())
+}
+
+pub(crate) fn statement_name(number: usize) -> String {
+    format!("s{number}")
 }
 
 fn count(n: usize) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
 }
 
-fn statement_name(number: usize) -> String {
-    format!("s{number}")
+/// A piece of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    /// Bytes that are the same each time.
+    Fixed(Range<usize>),
+    /// A variable as an integer of four bytes.
+    Int4(Variable),
+    /// A variable as a parameter: its length and its text, or null.
+    Parameter(Variable),
+    /// A variable within a simple query, by what stands there if it has no value.
+    Text(Variable, Range<usize>),
+    /// The length of a message stands here and counts from here.
+    Begin,
+    /// The message ends here.
+    End,
 }
 
-fn parse(name: &str, statement: &Statement) -> Vec<u8> {
-    let mut body = Vec::new();
-    body.extend_from_slice(name.as_bytes());
-    body.push(0);
-    body.extend_from_slice(statement.sql.as_bytes());
-    body.push(0);
-    body.extend_from_slice(&count(statement.parameters.len()).to_be_bytes());
-    for _ in &statement.parameters {
-        body.extend_from_slice(&INT4_OID.to_be_bytes());
+/// A stretch of pieces.
+pub(crate) type Pieces = Range<u32>;
+
+/// Every request of a load.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layout {
+    fixed: Vec<u8>,
+    pieces: Vec<Piece>,
+}
+
+impl Layout {
+    fn here(&self) -> u32 {
+        u32::try_from(self.pieces.len()).unwrap_or(u32::MAX)
     }
-    let mut bytes = vec![b'P'];
-    bytes.extend_from_slice(&u32::try_from(body.len() + 4).unwrap_or(u32::MAX).to_be_bytes());
-    bytes.extend_from_slice(&body);
-    bytes
+
+    fn store(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.fixed.len();
+        self.fixed.extend_from_slice(bytes);
+        start..self.fixed.len()
+    }
+
+    fn fix(&mut self, first: u32, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let stored = self.store(bytes);
+        let inside = self.pieces.len() > first as usize;
+        match self.pieces.last_mut() {
+            Some(Piece::Fixed(range)) if inside && range.end == stored.start => range.end = stored.end,
+            _ => self.pieces.push(Piece::Fixed(stored)),
+        }
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Pieces {
+        let first = self.here();
+        self.fix(first, bytes);
+        first..self.here()
+    }
+
+    /// A simple query; values stand in its text. `names` are those of the variables: one without a value is left
+    /// as it is written.
+    pub(crate) fn query(&mut self, statement: &Statement, names: &[String]) -> Pieces {
+        let first = self.here();
+        self.fix(first, b"Q");
+        self.pieces.push(Piece::Begin);
+        for part in &statement.parts {
+            match part {
+                Part::Sql(sql) => self.fix(first, sql.as_bytes()),
+                Part::Variable(variable, of) => {
+                    // Text that a workload draws holds no quote; a script writes its own.
+                    let quote: &[u8] = if *of == Type::Text { b"'" } else { b"" };
+                    self.fix(first, quote);
+                    let unset = self.store(format!(":{}", names[usize::from(*variable)]).as_bytes());
+                    self.pieces.push(Piece::Text(*variable, unset));
+                    self.fix(first, quote);
+                }
+            }
+        }
+        self.fix(first, b"\0");
+        self.pieces.push(Piece::End);
+        first..self.here()
+    }
+
+    /// Bind and Execute of the prepared statement `name`; the unnamed one is parsed before.
+    pub(crate) fn bind(&mut self, statement: &Statement, name: &str) -> Pieces {
+        let first = self.here();
+        if name.is_empty() {
+            self.fix(first, &statement.parse(""));
+        }
+        self.fix(first, b"B");
+        self.pieces.push(Piece::Begin);
+        self.fix(first, b"\0"); // the unnamed portal
+        self.fix(first, name.as_bytes());
+        self.fix(first, b"\0");
+        // One code for all of them; none stands for text.
+        let formats: &[u16] = match statement.parameters().next() {
+            Some((_, Type::Unknown)) => &[0],
+            _ if statement.described => &[0],
+            _ => &[1, BINARY],
+        };
+        let put = |layout: &mut Layout, numbers: &[u16]| {
+            for number in numbers {
+                layout.fix(first, &number.to_be_bytes());
+            }
+        };
+        put(self, formats);
+        put(self, &[count(statement.parameters().count())]);
+        for (variable, of) in statement.parameters() {
+            if of == Type::Int4 {
+                self.fix(first, &4_u32.to_be_bytes());
+                self.pieces.push(Piece::Int4(variable));
+            } else {
+                self.pieces.push(Piece::Parameter(variable));
+            }
+        }
+        put(self, if statement.described { &[0] } else { &[1, BINARY] });
+        self.pieces.push(Piece::End);
+        if statement.described {
+            self.fix(first, DESCRIBE);
+        }
+        self.fix(first, EXECUTE);
+        first..self.here()
+    }
+
+    /// Appends a stretch of pieces to a request.
+    pub(crate) fn encode(&self, pieces: &Pieces, slots: &[Slot], out: &mut Vec<u8>) {
+        let mut begin = 0;
+        for piece in &self.pieces[pieces.start as usize..pieces.end as usize] {
+            match piece {
+                Piece::Fixed(range) => out.extend_from_slice(&self.fixed[range.clone()]),
+                Piece::Int4(variable) => {
+                    #[expect(clippy::cast_possible_truncation, reason = "drawn within four bytes")]
+                    let value = slots[usize::from(*variable)].int() as i32;
+                    out.extend_from_slice(&value.to_be_bytes());
+                }
+                Piece::Parameter(variable) => push_parameter(&slots[usize::from(*variable)], out),
+                Piece::Text(variable, unset) => {
+                    let slot = &slots[usize::from(*variable)];
+                    if slot.is_set() {
+                        slot.write(out);
+                    } else {
+                        out.extend_from_slice(&self.fixed[unset.clone()]);
+                    }
+                }
+                Piece::Begin => {
+                    begin = out.len();
+                    out.extend_from_slice(&[0; 4]);
+                }
+                Piece::End => put_length(out, begin),
+            }
+        }
+    }
 }
 
-/// Parse for every statement, and one Sync.
-fn prepare(statements: &[Statement]) -> Vec<u8> {
-    let mut bytes: Vec<u8> = statements
-        .iter()
-        .enumerate()
-        .flat_map(|(number, statement)| parse(&statement_name(number), statement))
-        .collect();
-    bytes.extend_from_slice(SYNC);
-    bytes
+/// Length and text of a parameter; -1 stands for null.
+fn push_parameter(slot: &Slot, out: &mut Vec<u8>) {
+    let begin = out.len();
+    if slot.is_null() {
+        out.extend_from_slice(&u32::MAX.to_be_bytes());
+        return;
+    }
+    out.extend_from_slice(&[0; 4]);
+    slot.write(out);
+    let length = u32::try_from(out.len() - begin - 4).unwrap_or(u32::MAX);
+    out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Writes the length of a message whose length field stands at `begin` and which ends here.
+fn put_length(out: &mut [u8], begin: usize) {
+    let length = u32::try_from(out.len() - begin).unwrap_or(u32::MAX);
+    out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// A Bind written value by value, for whoever has no slots: all parameters and results in binary.
+pub(crate) struct Binding<'a> {
+    out: &'a mut Vec<u8>,
+    begin: usize,
+}
+
+impl<'a> Binding<'a> {
+    /// Begins to bind the prepared statement `name` to `parameters` values.
+    pub(crate) fn new(out: &'a mut Vec<u8>, name: &[u8], parameters: u16) -> Binding<'a> {
+        out.push(b'B');
+        let begin = out.len();
+        out.extend_from_slice(&[0; 4]);
+        out.push(0); // the unnamed portal
+        out.extend_from_slice(name);
+        out.push(0);
+        for number in [1, BINARY, parameters] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        Binding { out, begin }
+    }
+
+    pub(crate) fn int(self, value: i32) -> Self {
+        self.out.extend_from_slice(&4_u32.to_be_bytes());
+        self.out.extend_from_slice(&value.to_be_bytes());
+        self
+    }
+
+    pub(crate) fn bytes(self, value: &[u8]) -> Self {
+        let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
+        self.out.extend_from_slice(&length.to_be_bytes());
+        self.out.extend_from_slice(value);
+        self
+    }
+
+    /// A numeric of two places, from hundredths.
+    pub(crate) fn hundredths(self, value: i32) -> Self {
+        self.out.hundredths(value);
+        self
+    }
+
+    /// An array of integers of four bytes, of one dimension (source: PostgreSQL's array_send).
+    pub(crate) fn ints(self, values: impl ExactSizeIterator<Item = i32>) -> Self {
+        let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        self.out.extend_from_slice(&(20 + 8 * count).to_be_bytes());
+        // Dimensions, nulls, type, length, lower bound.
+        for number in [1, 0, Type::Int4.oid(), count, 1] {
+            self.out.extend_from_slice(&number.to_be_bytes());
+        }
+        for value in values {
+            self.out.extend_from_slice(&4_u32.to_be_bytes());
+            self.out.extend_from_slice(&value.to_be_bytes());
+        }
+        self
+    }
+
+    /// Ends the Bind; what it binds is to be executed.
+    pub(crate) fn execute(self) {
+        for number in [1, BINARY] {
+            self.out.extend_from_slice(&number.to_be_bytes());
+        }
+        put_length(self.out, self.begin);
+        self.out.extend_from_slice(EXECUTE);
+    }
+}
+
+/// The kinds of the messages in `bytes`: fails where a length does not fit.
+#[cfg(test)]
+pub(crate) fn kinds(mut bytes: &[u8]) -> String {
+    let mut kinds = String::new();
+    while let Some((&kind, rest)) = bytes.split_first() {
+        kinds.push(char::from(kind));
+        let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
+        bytes = &rest[length..];
+    }
+    kinds
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::value::Value;
 
-    /// Walks over the messages: type, length, and nothing left over.
-    fn kinds(mut bytes: &[u8]) -> String {
-        let mut kinds = String::new();
-        while let Some((&kind, rest)) = bytes.split_first() {
-            kinds.push(char::from(kind));
-            let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
-            bytes = &rest[length..];
+    fn statement(of: Type, described: bool) -> Statement {
+        Statement {
+            parts: vec![
+                Part::Sql("SELECT ".into()),
+                Part::Variable(1, of),
+                Part::Sql(", ".into()),
+                Part::Variable(0, of),
+            ],
+            described,
         }
-        kinds
     }
 
-    fn trips(workload: Workload, protocol: Protocol, control: Control) -> Vec<Vec<u8>> {
-        let program = Program::new(workload, protocol, control);
-        let values = [i32::MIN, i32::MIN, i32::MIN, i32::MIN];
-        (0..program.trips())
-            .map(|trip| {
-                let mut out = Vec::with_capacity(program.request_bytes_max());
-                program.encode(trip, &values, &mut out);
-                assert!(out.len() <= program.request_bytes_max());
-                out
-            })
-            .collect()
+    fn slots() -> Vec<Slot> {
+        let mut slots = vec![Slot::EMPTY; 2];
+        slots[0].set(Value::Int(0x0102_0304));
+        slots[1].set(Value::Int(-7));
+        slots
     }
 
-    #[test]
-    fn requests_are_whole_messages_in_the_order_of_the_protocol() {
-        let check = |protocol, control, expected: &[&str]| {
-            let found: Vec<String> = trips(Workload::SimpleUpdate, protocol, control)
-                .iter()
-                .map(|trip| kinds(trip))
-                .collect();
-            assert_eq!(found, expected, "{protocol:?} {control:?}");
-        };
-        check(Protocol::Prepared, Control::Explicit, &["BES"; 5]);
-        check(Protocol::Prepared, Control::None, &["BES"; 3]);
-        check(Protocol::Prepared, Control::Pipelined, &["BEBEBEBEBES"]);
-        check(Protocol::Extended, Control::None, &["PBES"; 3]);
-        check(Protocol::Simple, Control::Explicit, &["Q"; 5]);
-        check(Protocol::Simple, Control::Pipelined, &["Q"]);
-        assert_eq!(kinds(ROLLBACK), "Q");
-        assert_eq!(kinds(TERMINATE), "X");
-        for workload in Workload::ALL {
-            let program = Program::new(workload, Protocol::Prepared, Control::Explicit);
-            let statements = workload.statements().len() + 2;
-            assert_eq!(kinds(program.prepare().unwrap()), "P".repeat(statements) + "S");
-        }
+    fn encoded(layout: &Layout, pieces: &Pieces, slots: &[Slot]) -> Vec<u8> {
+        let mut out = Vec::new();
+        layout.encode(pieces, slots, &mut out);
+        out
     }
 
     #[test]
     fn values_stand_where_the_statement_wants_them() {
-        let program = Program::new(Workload::Tpcb, Protocol::Prepared, Control::Explicit);
-        let values = [0x0102_0304, 5, 6, -7];
-        let mut out = Vec::new();
-        program.encode(1, &values, &mut out);
-        let at = |needle: &[u8]| out.windows(needle.len()).position(|w| w == needle);
-        let delta = at(&(-7_i32).to_be_bytes()).unwrap();
-        assert_eq!(at(&[1, 2, 3, 4]).unwrap(), delta + 8, "delta, a length, then aid");
+        let mut layout = Layout::default();
+        let binary = layout.bind(&statement(Type::Int4, false), "s1");
+        let bytes = encoded(&layout, &binary, &slots());
+        assert_eq!(kinds(&bytes), "BE");
+        let at = |needle: &[u8]| bytes.windows(needle.len()).position(|w| w == needle);
+        let second = at(&[1, 2, 3, 4]).unwrap();
+        assert_eq!(
+            at(&(-7_i32).to_be_bytes()).unwrap() + 8,
+            second,
+            "a value, a length, a value"
+        );
 
-        let program = Program::new(Workload::Write, Protocol::Simple, Control::Pipelined);
-        program.encode(0, &[17, 0, 0, -2_147_483_648], &mut out);
-        let expected =
-            "BEGIN;UPDATE pgbench_accounts SET abalance = abalance + -2147483648 WHERE aid = 17;COMMIT";
-        assert_eq!(&out[5..], [expected.as_bytes(), b"\0"].concat());
+        let text = layout.bind(&statement(Type::Unknown, true), "");
+        let bytes = encoded(&layout, &text, &slots());
+        assert_eq!(kinds(&bytes), "PBDE");
+        assert!(bytes.windows(6).any(|w| w == b"\0\0\0\x02-7"));
+        let bytes = encoded(&layout, &text, &[slots()[0].clone(), Slot::EMPTY]);
+        assert!(bytes.windows(4).any(|w| w == [0xff; 4]), "not set: null");
     }
 
     #[test]
-    fn what_the_server_counts_per_transaction_is_known() {
-        let commits = |control| Program::new(Workload::Tpcb, Protocol::Prepared, control).commits;
-        assert_eq!(
-            [Control::None, Control::Explicit, Control::Pipelined].map(commits),
-            [5, 1, 1]
-        );
+    fn a_simple_query_leaves_what_is_not_set_as_it_is_written() {
+        let mut layout = Layout::default();
+        let names = ["aid".to_owned(), "delta".to_owned()];
+        let query = layout.query(&statement(Type::Int4, false), &names);
+        let bytes = encoded(&layout, &query, &slots());
+        assert_eq!(&bytes[5..], b"SELECT -7, 16909060\0");
+        assert_eq!(kinds(&bytes), "Q");
+        let bytes = encoded(&layout, &query, &[Slot::EMPTY, slots()[1].clone()]);
+        assert_eq!(&bytes[5..], b"SELECT -7, :aid\0");
+    }
+
+    #[test]
+    fn a_binding_is_a_whole_message() {
+        let mut out = Vec::new();
+        Binding::new(&mut out, b"s1", 3)
+            .int(1)
+            .bytes(b"abc")
+            .ints([1, 2].into_iter())
+            .execute();
+        assert_eq!(kinds(&out), "BE");
+        assert_eq!(kinds(&close("s1")), "C");
+        assert_eq!(kinds(ROLLBACK), "Q");
+        assert_eq!(kinds(TERMINATE), "X");
     }
 }

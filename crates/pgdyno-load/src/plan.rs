@@ -1,8 +1,10 @@
 //! What to drive and for how long.
 
 use crate::schedule::{Rate, Spacing};
+use crate::script::Scripts;
 use crate::workload::{Control, Protocol, UnknownName, Workload, by_name};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -61,14 +63,41 @@ impl FromStr for Engine {
     }
 }
 
+/// What transactions are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    /// A workload of our own.
+    Workload(Workload),
+    /// The user's scripts.
+    Scripts(Scripts),
+}
+
+impl From<Workload> for Work {
+    fn from(workload: Workload) -> Work {
+        Work::Workload(workload)
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Work::Workload(workload) => f.write_str(workload.name()),
+            Work::Scripts(scripts) => {
+                let names = scripts.scripts.iter().map(|script| script.name.as_str());
+                f.write_str(&names.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
 /// What to drive and for how long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPlan {
     /// The transactions.
-    pub workload: Workload,
+    pub work: Work,
     /// How statements are put to the server.
     pub protocol: Protocol,
-    /// How they are held together.
+    /// How they are held together; scripts do that themselves.
     pub control: Control,
     /// When transactions begin.
     pub arrivals: Arrivals,
@@ -82,6 +111,8 @@ pub struct LoadPlan {
     pub measure: Duration,
     /// Each client ends after so many, even if there is time left.
     pub transactions: Option<u64>,
+    /// Whether tpcc's clients stay at their warehouse, type and think (clause 5.2.5).
+    pub paced: bool,
     /// How often a transaction is tried that fails with 40001 (serialization) or 40P01 (deadlock), the first time
     /// included.
     pub max_tries: u32,
@@ -97,7 +128,7 @@ impl LoadPlan {
     /// A closed loop of prepared statements, as it is usual for the workload.
     pub fn closed(workload: Workload, clients: u32, threads: u32) -> LoadPlan {
         LoadPlan {
-            workload,
+            work: workload.into(),
             protocol: Protocol::Prepared,
             control: workload.usual_control(),
             arrivals: Arrivals::Closed {
@@ -108,6 +139,7 @@ impl LoadPlan {
             warmup: Duration::ZERO,
             measure: Duration::from_secs(10),
             transactions: None,
+            paced: false,
             max_tries: 1,
             latency_limit: None,
             engine: Engine::Auto,
@@ -135,13 +167,36 @@ impl LoadPlan {
         if self.transactions == Some(0) || self.max_tries == 0 {
             return Err("a number of transactions or of tries must be at least 1".into());
         }
-        if self.workload.is_empty() && self.control == Control::None {
-            return Err(format!(
-                "the workload {} has nothing to do without a transaction; use --transaction explicit or pipelined",
-                self.workload
-            ));
+        match &self.work {
+            Work::Workload(workload) if workload.is_empty() && self.control == Control::None => {
+                return Err(format!(
+                    "the workload {workload} has nothing to do without a transaction; use --transaction explicit or pipelined"
+                ));
+            }
+            Work::Workload(Workload::Tpcc) if self.control == Control::None => {
+                return Err(
+                    "the transactions of tpcc have many statements; use --transaction explicit or pipelined"
+                        .into(),
+                );
+            }
+            Work::Workload(workload) if workload.is_tpcc() && self.protocol == Protocol::Simple => {
+                return Err(
+                    "tpcc sends its values apart from its statements; use --protocol extended or prepared"
+                        .into(),
+                );
+            }
+            Work::Scripts(scripts) if scripts.scripts.is_empty() => return Err("there is no script".into()),
+            Work::Scripts(scripts) if scripts.scripts.iter().all(|script| script.weight == 0) => {
+                return Err("at least one script must have a weight above 0".into());
+            }
+            _ => {}
         }
-        let only_replies = matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
+        let is_tpcc = matches!(self.work, Work::Workload(workload) if workload.is_tpcc());
+        if self.paced && !(is_tpcc && matches!(self.arrivals, Arrivals::Closed { .. })) {
+            return Err("keying and think times are tpcc's, in a closed loop".into());
+        }
+        let only_replies =
+            !self.paced && matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
         if self.engine == Engine::Blocking && (self.clients > self.threads || !only_replies) {
             return Err(
                 "the blocking engine drives one client per thread, in a closed loop without think time"

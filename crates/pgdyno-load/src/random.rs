@@ -42,6 +42,37 @@ impl Stream {
         unit
     }
 
+    /// Uniform in `low..=high`, which are at most 2^63 - 1 apart, by widening multiplication with rejection (source:
+    /// D. Lemire, "Fast random integer generation in an interval", 2019).
+    pub(crate) fn between_i64(&mut self, low: i64, high: i64) -> i64 {
+        let range = high.wrapping_sub(low).cast_unsigned() + 1;
+        let mut product = u128::from(self.0.next_u64()) * u128::from(range);
+        #[expect(clippy::cast_possible_truncation, reason = "the lower half is wanted")]
+        if (product as u64) < range {
+            let least = range.wrapping_neg() % range;
+            while (product as u64) < least {
+                product = u128::from(self.0.next_u64()) * u128::from(range);
+            }
+        }
+        let offset = (product >> 64) as u64;
+        low.wrapping_add(offset.cast_signed())
+    }
+
+    /// Appends groups of eleven random digits, with hyphens between them: the texts of sysbench's tables.
+    pub(crate) fn push_digits(&mut self, text: &mut Vec<u8>, groups: u16) {
+        const DIGITS: usize = 11;
+        for group in 0..groups {
+            if group > 0 {
+                text.push(b'-');
+            }
+            let mut rest = self.0.next_u64();
+            for _ in 0..DIGITS {
+                text.push(b'0' + (rest % 10) as u8);
+                rest /= 10;
+            }
+        }
+    }
+
     /// 64 random bits.
     pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()

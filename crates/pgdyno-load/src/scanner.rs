@@ -10,9 +10,20 @@ pub enum Event {
     /// ErrorResponse with its SQLSTATE.
     Error(SqlState),
     /// CommandComplete: a statement ended well.
-    Complete,
+    Complete(Tag),
     /// DataRow.
     Row,
+}
+
+/// What a completed statement did to its transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tag {
+    /// It committed it.
+    Commit,
+    /// It rolled it back.
+    Rollback,
+    /// Nothing.
+    Other,
 }
 
 /// Bytes that no PostgreSQL server sends.
@@ -24,6 +35,9 @@ pub enum Malformed {
     /// A length below four or beyond a gibibyte.
     #[error("the server announced a message of {0} bytes")]
     Length(u32),
+    /// More rows than are kept for a script's variables.
+    #[error("the rows that are to become variables have more than {KEPT_ROWS_MAX} bytes")]
+    Rows,
 }
 
 /// Types that may arrive after the start-up (PostgreSQL documentation, "Message Formats").
@@ -34,6 +48,9 @@ const HEADER: usize = 5;
 /// Severity, its untranslated form and the SQLSTATE stand first in an error and fit this.
 const KEPT: usize = 128;
 
+/// Rows that are to be kept may have so many bytes in all.
+const KEPT_ROWS_MAX: usize = 16 << 20;
+
 /// Scans the replies of one connection. Bytes may be cut anywhere between two calls.
 #[derive(Debug, Clone)]
 pub struct Scanner {
@@ -43,6 +60,9 @@ pub struct Scanner {
     body_left: usize,
     kept: [u8; KEPT],
     kept_len: usize,
+    /// Whether rows and their columns are kept, and those that were.
+    keeps_rows: bool,
+    rows: Vec<u8>,
 }
 
 impl Default for Scanner {
@@ -53,11 +73,24 @@ impl Default for Scanner {
             body_left: 0,
             kept: [0; KEPT],
             kept_len: 0,
+            keeps_rows: false,
+            rows: Vec::new(),
         }
     }
 }
 
 impl Scanner {
+    /// Whether rows and the names of their columns are to be kept from here on; forgets those that were.
+    pub fn keep_rows(&mut self, keeps: bool) {
+        self.keeps_rows = keeps;
+        self.rows.clear();
+    }
+
+    /// The messages RowDescription and DataRow that were kept, whole.
+    pub fn rows(&self) -> &[u8] {
+        &self.rows
+    }
+
     /// Scans `input` to its end and tells each event. After an error the connection is of no more use.
     pub fn feed(&mut self, mut input: &[u8], mut on_event: impl FnMut(Event)) -> Result<(), Malformed> {
         while !input.is_empty() {
@@ -72,7 +105,7 @@ impl Scanner {
                 self.begin()?;
             }
             let taken = self.body_left.min(input.len());
-            self.keep(&input[..taken]);
+            self.keep(&input[..taken])?;
             self.body_left -= taken;
             input = &input[taken..];
             if self.body_left == 0 {
@@ -98,22 +131,39 @@ impl Scanner {
         }
         self.body_left = (length - 4) as usize;
         self.kept_len = 0;
+        if self.keeps_rows && matches!(kind, b'T' | b'D') {
+            self.rows.extend_from_slice(&self.header);
+        }
         Ok(())
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        if matches!(self.header[0], b'Z' | b'E') {
-            let taken = bytes.len().min(KEPT - self.kept_len);
-            self.kept[self.kept_len..self.kept_len + taken].copy_from_slice(&bytes[..taken]);
-            self.kept_len += taken;
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        match self.header[0] {
+            b'Z' | b'E' | b'C' => {
+                let taken = bytes.len().min(KEPT - self.kept_len);
+                self.kept[self.kept_len..self.kept_len + taken].copy_from_slice(&bytes[..taken]);
+                self.kept_len += taken;
+            }
+            b'T' | b'D' if self.keeps_rows => {
+                if self.rows.len() + bytes.len() > KEPT_ROWS_MAX {
+                    return Err(Malformed::Rows);
+                }
+                self.rows.extend_from_slice(bytes);
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     fn event(&self) -> Option<Event> {
         match self.header[0] {
             b'Z' => Some(Event::Ready(self.kept[0])),
             b'E' => Some(Event::Error(sqlstate(&self.kept[..self.kept_len]))),
-            b'C' => Some(Event::Complete),
+            b'C' => Some(Event::Complete(match &self.kept[..self.kept_len] {
+                b"COMMIT\0" => Tag::Commit,
+                b"ROLLBACK\0" => Tag::Rollback,
+                _ => Tag::Other,
+            })),
             b'D' => Some(Event::Row),
             _ => None,
         }
@@ -151,6 +201,7 @@ mod tests {
             message(b'2', b""),
             message(b'D', &[0; 20]),
             message(b'C', b"SELECT 1\0"),
+            message(b'C', b"COMMIT\0"),
             message(b'E', b"SERROR\0VERROR\0C40001\0Mcould not serialize\0\0"),
             message(b'Z', b"I"),
         ]
@@ -169,7 +220,8 @@ mod tests {
     fn expected() -> Vec<Event> {
         vec![
             Event::Row,
-            Event::Complete,
+            Event::Complete(Tag::Other),
+            Event::Complete(Tag::Commit),
             Event::Error(SqlState::from_bytes(b"40001")),
             Event::Ready(b'I'),
         ]

@@ -8,10 +8,17 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode;
 use x509_cert::der::oid::ObjectIdentifier;
 
-/// What sealing adds to a request: a record's header, tag and type, and an answer to a change of keys now and then.
-pub(crate) const OVERHEAD_BYTES: usize = 512;
+/// What sealing adds to a record: header, tag and type, and an answer to a change of keys now and then.
+const OVERHEAD_BYTES: usize = 512;
+/// No record carries more (RFC 8446, section 5.1).
+const RECORD_BYTES: usize = 1 << 14;
 /// Opened bytes are passed on in pieces of this size.
 const PIECE_BYTES: usize = 4096;
+
+/// At most so long is a request of `plain` bytes when it is sealed.
+pub(crate) fn sealed_bytes_max(plain: usize) -> usize {
+    plain + (plain / RECORD_BYTES + 1) * OVERHEAD_BYTES
+}
 
 /// An established TLS connection.
 #[derive(Debug)]
@@ -47,9 +54,11 @@ impl Tls {
     /// Seals `plain` into `out`, in place of what was there.
     pub(crate) fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
         out.clear();
-        // Into memory, neither of the two can fail.
-        let _ = self.0.writer().write_all(plain);
-        while self.0.wants_write() && self.0.write_tls(out).is_ok() {}
+        // Into memory, neither of the two can fail; more than a record at once would fill the connection's own buffer.
+        for record in plain.chunks(RECORD_BYTES) {
+            let _ = self.0.writer().write_all(record);
+            while self.0.wants_write() && self.0.write_tls(out).is_ok() {}
+        }
     }
 }
 

@@ -3,9 +3,10 @@
 mod common;
 
 use common::{ENGINES, FakeServer, REPLY, answer_all, plan};
-use pgdyno_load::{Arrivals, LoadPlan, Rate, Spacing, run};
+use pgdyno_load::{Arrivals, LoadPlan, Rate, Script, Scripts, Spacing, Work, run};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Counts what anybody allocates; the server of this test allocates nothing once a connection stands.
@@ -67,8 +68,42 @@ fn a_transaction_allocates_nothing() {
     }
 }
 
+/// RowDescription of a column n, then a row of a text.
+const NAMED_REPLY: &[u8] =
+    b"2\0\0\0\x04T\0\0\0\x1a\0\x01n\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0\
+    D\0\0\0\x0b\0\x01\0\0\0\x017C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+
+#[test]
+fn a_script_allocates_nothing_either() {
+    let text = "\\set a random(1, 100) + hash(5) % 7 + permute(3, 100) + random_zipfian(1, 10, 1.2)\n\\set b :a / 3.0\n\
+        \\if :a > 50\nselect :a, :b as n \\gset p_\n\\else\nselect :b as n \\aset p_\n\\endif\nselect :p_n;\n";
+    check_with(
+        &LoadPlan {
+            work: Work::Scripts(Scripts {
+                scripts: vec![Script {
+                    name: "a.sql".into(),
+                    text: text.into(),
+                    weight: 1,
+                }],
+                ..Scripts::default()
+            }),
+            measure: Duration::from_secs(3),
+            ..plan(ENGINES[1].0, 4)
+        },
+        NAMED_REPLY,
+    );
+}
+
 fn check(plan: &LoadPlan) {
-    let server = FakeServer::start(Box::new(|stream, _| answer_all(stream, REPLY)));
+    check_with(plan, REPLY);
+}
+
+/// Allocations are counted for the whole process: one load at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn check_with(plan: &LoadPlan, reply: &'static [u8]) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = FakeServer::start(Box::new(move |stream, _| answer_all(stream, reply)));
     let mut seconds: Vec<(u64, u64)> = Vec::with_capacity(16);
     let stop = AtomicBool::new(false);
     let result = run(&server.endpoint(), plan, &stop, &mut |second| {

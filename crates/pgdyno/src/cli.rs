@@ -91,9 +91,20 @@ pub(crate) enum Spread {
 pub(crate) struct BenchArgs {
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
     pub(crate) target: String,
-    /// What a transaction does: empty, simple, point-select, write, simple-update or tpcb.
+    /// What a transaction does: empty, simple; on pgbench's data read, write, commit, select-only, simple-update, tpcb; on
+    /// oltp's point-select, range-select, update-index, update-non-index, read-only, read-write, insert, delete; tpcc and
+    /// tpcc-functions.
     #[arg(long, short, default_value = "tpcb")]
     pub(crate) workload: Workload,
+    /// A script of pgbench's to run in place of a workload; several are chosen by their weights (1 if none is given).
+    #[arg(long = "script", short = 'f', value_name = "FILE[@WEIGHT]", conflicts_with_all = ["workload", "transaction"])]
+    pub(crate) scripts: Vec<String>,
+    /// A variable that scripts find set.
+    #[arg(long = "define", short = 'D', value_name = "NAME=VALUE", requires = "scripts")]
+    pub(crate) variables: Vec<String>,
+    /// Let scripts run commands on this machine (\shell, \setshell).
+    #[arg(long, requires = "scripts")]
+    pub(crate) allow_shell: bool,
     /// How statements are put to the server: simple, extended or prepared.
     #[arg(long, short = 'M', default_value = "prepared")]
     pub(crate) protocol: Protocol,
@@ -109,6 +120,9 @@ pub(crate) struct BenchArgs {
     /// Pause of a client between two transactions of a closed loop.
     #[arg(long, default_value = "0s", value_parser = duration)]
     pub(crate) think: Duration,
+    /// Let tpcc's clients type and think, each at a warehouse of its own, as the specification has it.
+    #[arg(long, conflicts_with_all = ["rate", "think"])]
+    pub(crate) paced: bool,
     /// Count responses that take longer as late; what is within is the goodput.
     #[arg(long, short = 'L', value_name = "TIME", value_parser = duration)]
     pub(crate) latency_limit: Option<Duration>,
@@ -142,6 +156,9 @@ pub(crate) struct BenchArgs {
     /// Print a JSON object per second while it runs.
     #[arg(long)]
     pub(crate) stream: bool,
+    /// Print how long round trips of each statement took.
+    #[arg(long, short = 'r')]
+    pub(crate) statements: bool,
     /// Write the response times of each second to FILE, in HdrHistogram's log format.
     #[arg(long, value_name = "FILE")]
     pub(crate) histogram: Option<PathBuf>,

@@ -2,25 +2,40 @@
 
 mod common;
 
-use common::{Home, said};
+use common::{Home, pgbench, said};
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
-
-fn pgbench() -> PathBuf {
-    fs::read_dir("/usr/lib/postgresql")
-        .expect("Debian's postgresql (make test installs it)")
-        .flatten()
-        .map(|entry| entry.path().join("bin/pgbench"))
-        .find(|path| path.exists())
-        .expect("pgbench")
-}
 
 #[test]
 fn every_workload_adds_up_and_agrees_with_the_server() {
     let home = Home::new();
     home.sandbox("x", &[]);
-    for workload in ["empty", "simple", "point-select", "simple-update", "tpcb"] {
+    home.run(&[
+        "data",
+        "create",
+        "sandbox:x",
+        "oltp",
+        "--scale",
+        "1",
+        "--tables",
+        "2",
+    ])
+    .fine();
+    home.run(&["data", "create", "sandbox:x", "tpcc", "--scale", "1"])
+        .fine();
+    for workload in [
+        "empty",
+        "simple",
+        "select-only",
+        "simple-update",
+        "tpcb",
+        "insert",
+        "delete",
+        "update-non-index",
+        "read-write",
+        "tpcc",
+        "tpcc-functions",
+    ] {
         let arguments = [
             "bench",
             "sandbox:x",
@@ -56,7 +71,13 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
             number("committed") + number("failed") + number("skipped")
         );
         assert!(number("committed") > 100, "{result}");
-        assert_eq!(number("failed"), 0, "{result}");
+        // Two of sysbench's transactions that take the same row one after the other insert it twice.
+        let failures_max = if workload == "read-write" {
+            number("committed") / 50
+        } else {
+            0
+        };
+        assert!(number("failed") <= failures_max, "{result}");
         assert_eq!(result["cross_check"]["agrees"], true, "{result}");
         assert!(
             result["cross_check"]["client"].as_u64() > Some(number("committed")),
@@ -72,6 +93,7 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
     let accounts = home.ask("x", sums);
     let history = home.ask("x", "SELECT sum(delta) FROM pgbench_history");
     assert_eq!(accounts, history);
+    home.run(&["data", "check", "sandbox:x", "tpcc"]).fine();
 }
 
 /// However a transaction is put to the server and its bytes are moved, both sides count the same.
@@ -97,6 +119,9 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
         assert!(result["committed"].as_u64() > Some(50), "{more:?} {result}");
         result
     };
+    for workload in ["read", "write", "commit"] {
+        check("sandbox:x", &["-w", workload, "-c", "3"]);
+    }
     for protocol in ["simple", "extended", "prepared"] {
         for control in ["none", "explicit", "pipelined"] {
             let more = [
@@ -129,7 +154,7 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
     }
     let open = check(
         "sandbox:x",
-        &["-w", "point-select", "-c", "4", "--rate", "500", "-L", "1s"],
+        &["-w", "select-only", "-c", "4", "--rate", "500", "-L", "1s"],
     );
     assert_eq!(
         (&open["arrivals"]["loop"], &open["late"]),
@@ -143,7 +168,7 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
         "{open}"
     );
     check("sandbox:x", &["-w", "write", "-c", "2"]);
-    let think = check("sandbox:x", &["-w", "point-select", "-c", "4", "--think", "10ms"]);
+    let think = check("sandbox:x", &["-w", "select-only", "-c", "4", "--think", "10ms"]);
     assert!(think["committed"].as_u64() <= Some(400), "{think}");
 }
 
@@ -196,7 +221,7 @@ fn ladders_limits_and_histograms() {
         "bench",
         "sandbox:x",
         "-w",
-        "point-select",
+        "select-only",
         "-c",
         "1,4",
         "-t",
@@ -360,8 +385,14 @@ fn mistakes_are_told_with_what_to_do() {
     home.run(&["data", "create", "sandbox:x", "--scale", "1"]).fine();
     home.run(&["data", "create", "sandbox:x", "--scale", "2"])
         .fails(4, &["--replace"]);
-    home.run(&["bench", "sandbox:x", "-w", "tpcc"])
+    home.run(&["bench", "sandbox:x", "-w", "tpcx"])
         .fails(2, &["unknown workload"]);
+    home.run(&["bench", "sandbox:x", "-w", "tpcc"])
+        .fails(1, &["no data of the set tpcc", "data create TARGET tpcc"]);
+    home.run(&["bench", "sandbox:x", "-w", "tpcc", "--transaction", "none"])
+        .fails(2, &["--transaction explicit or pipelined"]);
+    home.run(&["bench", "sandbox:x", "--paced"])
+        .fails(2, &["are tpcc's"]);
     home.run(&["bench", "sandbox:x", "-c", "0"])
         .fails(2, &["0 is not in 1..=10000"]);
     home.run(&["bench", "sandbox:x", "-c", "2", "-j", "3"])
@@ -406,7 +437,7 @@ fn passwords_are_used_and_never_shown() {
         "bench",
         &target,
         "-w",
-        "point-select",
+        "select-only",
         "-d",
         "1s",
         "--warmup",

@@ -3,7 +3,7 @@
 mod jobs;
 mod oltp;
 mod pgbench;
-mod rows;
+pub(crate) mod rows;
 mod session;
 pub(crate) mod tpcc;
 mod verify;

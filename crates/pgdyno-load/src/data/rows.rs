@@ -81,7 +81,7 @@ impl<'a> Rows<'a> {
 }
 
 /// The fields of a row.
-pub(super) trait Fields {
+pub(crate) trait Fields {
     /// int4.
     fn int(&mut self, value: i32);
     /// NULL.

@@ -9,13 +9,15 @@ use crate::{show, target};
 use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_lab::{Measurement, Probe, measure};
-use pgdyno_load::{Arrivals, LoadPlan, Second, Spacing, with_interval_log};
+use pgdyno_load::{
+    Arrivals, Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Second, Spacing, Work, with_interval_log,
+};
 use pgdyno_server::postgres::config::Host;
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Conninfo, Server};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal};
+use std::io::{BufWriter, IsTerminal, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -37,6 +39,12 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
             _ => None,
         }),
     };
+    let work = work(args)?;
+    if let Work::Scripts(scripts) = &work {
+        scripts
+            .check(args.protocol)
+            .map_err(|error| Usage(error.to_string()))?;
+    }
     let stop = stop_flag()?;
     // Objects per second are followed by one of the result, each on a line of its own.
     let as_json = args.json || args.stream;
@@ -47,13 +55,13 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     let version = Server::connect(&conninfo)?.version().to_string();
     let mut done: Vec<(LoadPlan, Measurement)> = Vec::new();
     for &clients in &args.clients {
-        let plan = plan_of(args, clients);
+        let plan = plan_of(args, work.clone(), clients);
         if args.clients.len() > 1 {
             tell!("{clients} client{}", if clients == 1 { "" } else { "s" });
         }
         let measurement = watch(args, &conninfo, &plan, &probe, &stop)?;
         if !as_json && args.clients.len() == 1 {
-            words::print(&plan, &measurement, &version);
+            words::print(&plan, &measurement, &version, args.statements);
         }
         done.push((plan, measurement));
         if stop.load(Ordering::Relaxed) {
@@ -128,7 +136,55 @@ fn watch(
     Ok(measured.with_context(not_written)??)
 }
 
-fn plan_of(args: &BenchArgs, clients: u32) -> LoadPlan {
+/// The workload, or the scripts with their texts.
+fn work(args: &BenchArgs) -> anyhow::Result<Work> {
+    if args.scripts.is_empty() {
+        return Ok(args.workload.into());
+    }
+    let scripts = args
+        .scripts
+        .iter()
+        .map(|word| script(word))
+        .collect::<Result<_, _>>()?;
+    let variables = args.variables.iter().map(|word| {
+        let defined = word.split_once('=').filter(|(name, _)| !name.is_empty());
+        let (name, value) =
+            defined.ok_or_else(|| Usage(format!("--define wants NAME=VALUE, not \"{word}\"")))?;
+        Ok((name.to_owned(), value.to_owned()))
+    });
+    Ok(Work::Scripts(Scripts {
+        scripts,
+        variables: variables.collect::<Result<_, Usage>>()?,
+        allow_shell: args.allow_shell,
+    }))
+}
+
+/// A script by its file and weight.
+fn script(word: &str) -> anyhow::Result<Script> {
+    let (path, weight) = match word.rsplit_once('@') {
+        Some((path, weight)) if !path.is_empty() => {
+            let wrong = |_| {
+                Usage(format!(
+                    "the weight of --script must be a whole number, not \"{weight}\""
+                ))
+            };
+            (path, weight.parse().map_err(wrong)?)
+        }
+        _ => (word, 1),
+    };
+    let mut text = String::new();
+    let limit = SCRIPT_BYTES_MAX as u64 + 1;
+    File::open(path)
+        .and_then(|file| file.take(limit).read_to_string(&mut text))
+        .with_context(|| format!("the script {path} cannot be read"))?;
+    Ok(Script {
+        name: path.to_owned(),
+        text,
+        weight,
+    })
+}
+
+fn plan_of(args: &BenchArgs, work: Work, clients: u32) -> LoadPlan {
     let half = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
     let half = u32::try_from(half).unwrap_or(1).min(clients.max(1));
     let warmup = match args.transactions {
@@ -137,9 +193,12 @@ fn plan_of(args: &BenchArgs, clients: u32) -> LoadPlan {
         None => args.warmup,
     };
     LoadPlan {
-        workload: args.workload,
+        control: match &work {
+            Work::Workload(workload) => args.transaction.unwrap_or(workload.usual_control()),
+            Work::Scripts(_) => Control::None,
+        },
+        work,
         protocol: args.protocol,
-        control: args.transaction.unwrap_or(args.workload.usual_control()),
         arrivals: match &args.rate {
             None => Arrivals::Closed { think: args.think },
             Some(rate) => Arrivals::Open {
@@ -159,6 +218,7 @@ fn plan_of(args: &BenchArgs, clients: u32) -> LoadPlan {
         warmup,
         measure: args.transactions.map_or(args.duration, |_| LONGEST),
         transactions: args.transactions,
+        paced: args.paced,
         max_tries: args.max_tries,
         latency_limit: args.latency_limit,
         engine: args.engine,

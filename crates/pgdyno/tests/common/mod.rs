@@ -209,3 +209,13 @@ pub(crate) fn disk_of(path: &Path) -> String {
     use pgdyno_host::{LocalHost, block};
     block::disk_of(&LocalHost::new(), &path.to_string_lossy()).expect("a disk")
 }
+
+/// Debian's pgbench.
+pub(crate) fn pgbench() -> PathBuf {
+    fs::read_dir("/usr/lib/postgresql")
+        .expect("Debian's postgresql (make test installs it)")
+        .flatten()
+        .map(|entry| entry.path().join("bin/pgbench"))
+        .find(|path| path.exists())
+        .expect("pgbench")
+}

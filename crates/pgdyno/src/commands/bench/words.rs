@@ -1,8 +1,11 @@
 //! What a load did, in words and as JSON.
 
+use crate::show;
 use pgdyno_lab::Measurement;
 use pgdyno_load::hdrhistogram::Histogram;
-use pgdyno_load::{Arrivals, LoadPlan, SecondFigures, Spacing, percentile_ms};
+use pgdyno_load::{
+    Arrivals, Books, LoadPlan, SecondFigures, Spacing, StatementName, Times, Work, percentile_ms,
+};
 use serde_json::{Value, json};
 
 /// A second of a load on one line.
@@ -76,11 +79,11 @@ pub(super) fn second_json(second: &SecondFigures) -> Value {
 pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str) -> Value {
     let load = &measurement.load;
     let books = &load.measured;
-    json!({
+    let mut document = json!({
         "format": "pgdyno-bench/1",
-        "workload": plan.workload,
+        "workload": plan.work.to_string(),
         "protocol": plan.protocol,
-        "transaction": plan.control,
+        "transaction": control_name(plan),
         "arrivals": arrivals_json(&plan.arrivals),
         "latency_limit_ms": plan.latency_limit.map(|limit| limit.as_secs_f64() * 1e3),
         "clients": plan.clients,
@@ -92,6 +95,8 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str)
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
         "tps": load.tps(),
+        "nopm": load.nopm(),
+        "rolled_back": books.rolled_back,
         "all": books.all,
         "committed": books.committed,
         "failed": books.failed,
@@ -101,9 +106,14 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str)
         "late": plan.latency_limit.map(|_| books.late),
         "goodput_tps": plan.latency_limit.map(|_| goodput(measurement)),
         "errors": books.errors(),
+    });
+    let times = json!({
         "response_ms": percentiles(|p| books.percentile_ms(p)),
         "response_at_least": PERCENTILES.iter().filter(|&&p| books.is_lower_bound(p))
             .map(|p| format!("p{p}")).collect::<Vec<_>>(),
+        "kinds": load.kinds.iter().map(kind_json).collect::<Vec<_>>(),
+        "statements": load.statements.iter().map(statement_json).collect::<Vec<_>>(),
+        "notes": load.notes,
         "service_ms": books.parts.as_ref().map(|parts| of_histogram(&parts.service_ns)),
         "schedule_lag_ms": books.parts.as_ref().map(|parts| of_histogram(&parts.lag_ns)),
         "client_cpu_us_per_tx": load.client_cpu_us_per_tx(),
@@ -115,6 +125,33 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str)
         "disturbances": measurement.disturbances,
         "broken": measurement.broken,
         "seconds": load.seconds.iter().map(second_json).collect::<Vec<_>>(),
+    });
+    if let (Some(document), Value::Object(times)) = (document.as_object_mut(), times) {
+        document.extend(times);
+    }
+    document
+}
+
+/// What holds a transaction's statements together; a script does that itself.
+fn control_name(plan: &LoadPlan) -> Option<&'static str> {
+    match plan.work {
+        Work::Workload(_) => Some(plan.control.name()),
+        Work::Scripts(_) => None,
+    }
+}
+
+fn kind_json((name, books): &(String, Books)) -> Value {
+    json!({
+        "name": name, "committed": books.committed, "failed": books.failed, "skipped": books.skipped,
+        "retries": books.retries, "errors": books.errors(),
+        "response_ms": percentiles(|p| books.percentile_ms(p)),
+    })
+}
+
+fn statement_json((name, times): &(StatementName, Times)) -> Value {
+    json!({
+        "transaction": name.transaction, "sql": name.sql, "count": times.service_ns.len(),
+        "service_ms": of_histogram(&times.service_ns),
     })
 }
 
@@ -143,6 +180,7 @@ pub(super) fn heading(
     clients: Option<u32>,
 ) -> String {
     let loop_words = match &plan.arrivals {
+        Arrivals::Closed { .. } if plan.paced => "closed loop with keying and think times".to_owned(),
         Arrivals::Closed { think } if think.is_zero() => "closed loop".to_owned(),
         Arrivals::Closed { think } => {
             format!("closed loop with {} ms of think time", think.as_secs_f64() * 1e3)
@@ -160,16 +198,16 @@ pub(super) fn heading(
         many(clients, "client") + &many(plan.threads, "thread")
     });
     format!(
-        "{}: {who}{loop_words}, {} protocol, transaction control {}, {} engine, PostgreSQL {version}",
-        plan.workload,
+        "{}: {who}{loop_words}, {} protocol, {}{} engine, PostgreSQL {version}",
+        plan.work,
         plan.protocol.name(),
-        plan.control.name(),
+        control_name(plan).map_or_else(String::new, |name| format!("transaction control {name}, ")),
         measurement.load.engine,
     )
 }
 
 /// Everything that came of a load.
-pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, version: &str) {
+pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, version: &str, statements: bool) {
     let load = &measurement.load;
     let books = &load.measured;
     put!("{}", heading(plan, measurement, version, Some(plan.clients)));
@@ -180,6 +218,9 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, version: &str) {
         if load.stopped_early { ", stopped early" } else { "" }
     );
     put!("TPS            {:.1}", load.tps());
+    if let Some(nopm) = load.nopm() {
+        put!("NOPM           {nopm:.0}");
+    }
     put!(
         "transactions   {} = {} committed + {} failed + {} skipped",
         books.all,
@@ -187,6 +228,12 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, version: &str) {
         books.failed,
         books.skipped
     );
+    if books.rolled_back > 0 {
+        put!(
+            "  rolled back  {} of the committed, as they were meant to be",
+            books.rolled_back
+        );
+    }
     if books.retries > 0 {
         put!(
             "  retries      {} (at most {} tries)",
@@ -237,6 +284,15 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, version: &str) {
     for disturbance in &measurement.disturbances {
         put!("disturbed      {disturbance}");
     }
+    for note in &load.notes {
+        put!("debug          {note}");
+    }
+    if !load.kinds.is_empty() {
+        put!("{}", kinds_table(measurement));
+    }
+    if statements {
+        put!("{}", statements_table(measurement));
+    }
     match measurement.cross_check {
         Some(check) => put!(
             "cross-check    clients saw {} commits in all, pg_stat_database counts {}: {} (allowed difference {})",
@@ -251,6 +307,76 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, version: &str) {
         ),
         None => put!("cross-check    none: the server's counters do not cover the whole load"),
     }
+}
+
+fn kinds_table(measurement: &Measurement) -> String {
+    let load = &measurement.load;
+    let rows = load.kinds.iter().map(|(name, books)| {
+        #[expect(clippy::cast_precision_loss, reason = "counts of transactions")]
+        let (tps, share) = (
+            books.committed as f64 / load.measured_s,
+            books.committed as f64 / (load.measured.committed.max(1)) as f64,
+        );
+        let ms = |p| number(books.percentile_ms(p), 3);
+        vec![
+            name.clone(),
+            format!("{tps:.1}"),
+            format!("{:.1}", share * 100.0),
+            ms(50.0),
+            ms(95.0),
+            ms(99.0),
+            books.failed.to_string(),
+        ]
+    });
+    let names = [
+        "transaction",
+        "TPS",
+        "share %",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "failed",
+    ];
+    show::table(&names, &[1, 2, 3, 4, 5, 6], rows.collect())
+}
+
+/// Statements longer than this are cut in tables.
+const STATEMENT_CHARACTERS: usize = 60;
+
+fn statements_table(measurement: &Measurement) -> String {
+    let load = &measurement.load;
+    let rows = load.statements.iter().map(|(name, times)| {
+        let ms = |p| number(percentile_ms(&times.service_ns, p), 3);
+        let mut sql = name.sql.split_whitespace().collect::<Vec<_>>().join(" ");
+        if sql.chars().count() > STATEMENT_CHARACTERS {
+            sql = sql
+                .chars()
+                .take(STATEMENT_CHARACTERS - 1)
+                .chain(['\u{2026}'])
+                .collect();
+        }
+        vec![
+            name.transaction.clone(),
+            sql,
+            times.service_ns.len().to_string(),
+            ms(50.0),
+            ms(95.0),
+            ms(99.0),
+        ]
+    });
+    let names = [
+        "transaction",
+        "statement",
+        "round trips",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+    ];
+    show::table(&names, &[2, 3, 4, 5], rows.collect())
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "\u{2013}".to_owned(), |value| format!("{value:.digits$}"))
 }
 
 /// Columns of a ladder, and those that are numbers.
@@ -272,9 +398,6 @@ pub(super) const LADDER: ([&str; 9], [usize; 8]) = (
 /// A rung of a ladder.
 pub(super) fn rung(plan: &LoadPlan, measurement: &Measurement) -> Vec<String> {
     let load = &measurement.load;
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or_else(|| "\u{2013}".to_owned(), |value| format!("{value:.digits$}"))
-    };
     let ms = |p| number(load.measured.percentile_ms(p), 3);
     vec![
         plan.clients.to_string(),
