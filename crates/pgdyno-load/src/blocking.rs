@@ -1,12 +1,16 @@
-//! Moves the bytes of a single client that only ever waits for replies: send, receive, nothing else.
+//! Moves the bytes of a single client that mostly waits for replies: send, receive, nothing else. The connections of
+//! transactions that have their own are made here, too.
 
+use crate::books::SqlState;
 use crate::client::Lost;
-use crate::connection::Socket;
+use crate::connection::{self, ConnectError, Connection, Socket};
 use crate::drive::{Drive, Step};
+use crate::endpoint::Endpoint;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 const READ_BUFFER_BYTES: usize = 16 * 1024;
 /// The clock is looked at so often where no reply comes.
@@ -14,53 +18,129 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Runs the drive to its end and gives the socket back.
 pub(crate) fn run(drive: &mut Drive<'_>, socket: Socket) -> io::Result<Option<Socket>> {
-    socket.set_timeout(Some(PATIENCE))?;
-    let mut socket = Some(socket);
-    let mut buffer = vec![0; READ_BUFFER_BYTES];
-    // Bytes of the request at hand that are still to be sent, from its end.
-    let mut unsent = 0;
+    let mut line = Line::new();
+    line.attach(socket)?;
     while let Step::Wait(_) = drive.step() {
-        let Some(connected) = &socket else {
-            if let Some((client, made)) = drive.wait_for_connection(PATIENCE) {
-                made.set_timeout(Some(PATIENCE))?;
-                socket = Some(made);
-                drive.revive(client);
-            }
-            continue;
-        };
-        if drive.next_to_send().is_some() {
-            unsent = drive.request(0).len();
+        if line.socket.is_some() {
+            line.exchange(drive);
+        } else if let Some((client, made)) = drive.wait_for_connection(PATIENCE) {
+            line.attach(made)?;
+            drive.revive(client);
         }
-        let moved = send_rest(drive, connected, &mut unsent).and_then(|()| match unsent {
-            0 => receive(drive, connected, &mut buffer),
+    }
+    Ok(line.socket)
+}
+
+/// The same, with a connection of its own for each transaction.
+pub(crate) fn run_connecting(
+    drive: &mut Drive<'_>,
+    endpoint: &Endpoint,
+    prepare: Option<&[u8]>,
+) -> io::Result<Option<Socket>> {
+    let mut line = Line::new();
+    while let Step::Wait(wait_ns) = drive.step() {
+        if drive.next_to_connect().is_some() {
+            let begun = Instant::now();
+            match connection::connect(endpoint, prepare) {
+                Ok(Connection { socket, tls }) => {
+                    line.attach(socket)?;
+                    drive.connected(0, tls, begun.elapsed());
+                }
+                Err(error) => drive.lose(0, not_made(&error)),
+            }
+        } else if line.socket.is_some() {
+            line.exchange(drive);
+        } else {
+            thread::sleep(Duration::from_nanos(wait_ns).min(PATIENCE));
+        }
+        if drive.wants_no_connection(0)
+            && let Some(socket) = line.socket.take()
+        {
+            let words = drive.good_bye(0);
+            let _ = send(&socket, words, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+    }
+    Ok(line.socket)
+}
+
+fn not_made(error: &ConnectError) -> Lost {
+    let code = match error {
+        ConnectError::Refused { sqlstate, .. } => SqlState::from_bytes(sqlstate.as_bytes()),
+        _ => SqlState::CONNECTION_FAILURE,
+    };
+    Lost {
+        code,
+        reason: error.to_string(),
+    }
+}
+
+/// The client's connection, if it has one.
+struct Line {
+    socket: Option<Socket>,
+    buffer: Vec<u8>,
+    /// Bytes of the request at hand that are still to be sent, from its end.
+    unsent: usize,
+}
+
+impl Line {
+    fn new() -> Line {
+        Line {
+            socket: None,
+            buffer: vec![0; READ_BUFFER_BYTES],
+            unsent: 0,
+        }
+    }
+
+    fn attach(&mut self, socket: Socket) -> io::Result<()> {
+        socket.set_timeout(Some(PATIENCE))?;
+        (self.socket, self.unsent) = (Some(socket), 0);
+        Ok(())
+    }
+
+    /// Sends what is to be sent and takes in what comes.
+    fn exchange(&mut self, drive: &mut Drive<'_>) {
+        if drive.next_to_send().is_some() {
+            self.unsent = drive.request(0).len();
+        }
+        let moved = self.send_rest(drive).and_then(|()| match self.unsent {
+            0 => self.receive(drive),
             _ => Ok(()),
         });
         if let Err(lost) = moved {
-            (socket, unsent) = (None, 0);
+            self.socket = None;
             drive.lose(0, lost);
         }
     }
-    Ok(socket)
-}
 
-fn send_rest(drive: &Drive<'_>, socket: &Socket, unsent: &mut usize) -> Result<(), Lost> {
-    let request = drive.request(0);
-    while *unsent > 0 {
-        match send(socket, &request[request.len() - *unsent..], SendFlags::NOSIGNAL) {
-            Ok(sent) => *unsent -= sent,
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => break,
-            Err(error) => return Err(io::Error::from(error).into()),
+    fn send_rest(&mut self, drive: &Drive<'_>) -> Result<(), Lost> {
+        let request = drive.request(0);
+        let Some(socket) = &self.socket else {
+            return Ok(());
+        };
+        while self.unsent > 0 {
+            match send(
+                socket,
+                &request[request.len() - self.unsent..],
+                SendFlags::NOSIGNAL,
+            ) {
+                Ok(sent) => self.unsent -= sent,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-fn receive(drive: &mut Drive<'_>, socket: &Socket, buffer: &mut [u8]) -> Result<(), Lost> {
-    match recv(socket, &mut *buffer, RecvFlags::empty()) {
-        Ok((_, 0)) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-        Ok((_, read)) => drive.feed(0, &buffer[..read]),
-        Err(Errno::INTR | Errno::AGAIN) => Ok(()),
-        Err(error) => Err(io::Error::from(error).into()),
+    fn receive(&mut self, drive: &mut Drive<'_>) -> Result<(), Lost> {
+        let Some(socket) = &self.socket else {
+            return Ok(());
+        };
+        match recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
+            Ok((_, 0)) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            Ok((_, read)) => drive.feed(0, &self.buffer[..read]),
+            Err(Errno::INTR | Errno::AGAIN) => Ok(()),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
     }
 }

@@ -56,6 +56,8 @@ pub(crate) enum Progress {
     Wait,
     /// The next request of the transaction is to be sent.
     Send,
+    /// A connection is to be made for the transaction: see [`Client::connected`].
+    Connect,
     /// The transaction goes on after so many nanoseconds: see [`Client::wake`].
     Sleep(u64),
     /// The transaction has ended.
@@ -71,6 +73,8 @@ pub(crate) enum Progress {
 enum Waiting {
     /// Between two transactions.
     Idle,
+    /// A connection for a transaction.
+    Connection,
     /// An instant within a transaction.
     Asleep,
     /// The reply to a round trip.
@@ -140,6 +144,8 @@ pub(crate) struct Client {
     /// The request before it is sealed.
     plain: Vec<u8>,
     waiting: Waiting,
+    /// Whether each transaction has a connection of its own.
+    connects: bool,
     heard: Heard,
     /// The statement whose round trip has just ended.
     finished: Option<u32>,
@@ -169,6 +175,7 @@ impl Client {
             plain: Vec::with_capacity(REQUEST_BYTES),
             tls,
             waiting: Waiting::Idle,
+            connects: false,
             heard: Heard::NOTHING,
             finished: None,
             tries: 0,
@@ -177,6 +184,16 @@ impl Client {
             begun_ns: 0,
             sent_ns: 0,
         }
+    }
+
+    /// Lets each transaction have a connection of its own.
+    pub(crate) fn connect_each(&mut self) {
+        self.connects = true;
+    }
+
+    /// Whether it has no use for a connection at the moment.
+    pub(crate) fn wants_no_connection(&self) -> bool {
+        self.connects && matches!(self.waiting, Waiting::Idle | Waiting::Connection)
     }
 
     /// Whether it may begin no more transactions.
@@ -227,6 +244,10 @@ impl Client {
         self.sent_ns = now_ns;
         self.left -= 1;
         self.tries = 1;
+        if self.connects {
+            self.waiting = Waiting::Connection;
+            return Progress::Connect;
+        }
         self.go_on(program)
     }
 
@@ -234,6 +255,12 @@ impl Client {
     pub(crate) fn retry(&mut self, program: &Program) -> Progress {
         self.tries += 1;
         self.actor.restart(program);
+        self.go_on(program)
+    }
+
+    /// Goes on with a transaction whose connection has been made.
+    pub(crate) fn connected(&mut self, program: &Program, tls: Option<Tls>) -> Progress {
+        self.renew(tls);
         self.go_on(program)
     }
 

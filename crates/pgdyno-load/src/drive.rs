@@ -8,6 +8,7 @@ use crate::connection::{Connection, Socket};
 use crate::program::Program;
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
+use crate::tls::Tls;
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -59,6 +60,8 @@ pub(crate) struct Part {
     pub(crate) kinds: Vec<Books>,
     /// Times of each statement, where there are several.
     pub(crate) statements: Vec<Times>,
+    /// Times to make the connections of transactions that have their own.
+    pub(crate) connections: Option<Times>,
     /// Why the load could not go on.
     pub(crate) halted: Option<String>,
     /// What scripts had to say.
@@ -117,6 +120,8 @@ pub(crate) struct Drive<'a> {
     free: Vec<u32>,
     /// When clients go on that wait for an instant.
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Clients whose transaction has no connection yet.
+    to_connect: Vec<u32>,
     /// Clients with a request that nobody has taken for sending yet.
     to_send: Vec<u32>,
     busy: u32,
@@ -149,6 +154,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) schedule: Option<Schedule>,
     pub(crate) clients: Vec<Client>,
     pub(crate) reconnector: Reconnector,
+    /// Whether each transaction has a connection of its own.
+    pub(crate) connects: bool,
     pub(crate) stop: &'a AtomicBool,
     /// Set by a thread whose load cannot go on, for all of them.
     pub(crate) halt: &'a AtomicBool,
@@ -167,6 +174,7 @@ impl<'a> Drive<'a> {
             // Each client stands at most once in each of these, so that they never grow.
             free: Vec::with_capacity(count),
             waiting: BinaryHeap::with_capacity(count),
+            to_connect: Vec::with_capacity(count),
             to_send: Vec::with_capacity(count),
             busy: 0,
             alive: number,
@@ -202,6 +210,7 @@ impl<'a> Drive<'a> {
                     true => vec![Times::new(); setup.program.statements.len()],
                     false => Vec::new(),
                 },
+                connections: setup.connects.then(Times::new),
                 halted: None,
                 notes: Vec::new(),
             },
@@ -226,6 +235,28 @@ impl<'a> Drive<'a> {
     /// Whether a client may send a whole request before it looks for replies, and waits for nothing but them.
     pub(crate) fn may_block(&self) -> bool {
         self.waits_for_replies_alone() && !self.program.pipelines
+    }
+
+    /// The next client whose transaction wants a connection: make one, and call [`Drive::connected`] or
+    /// [`Drive::lose`].
+    pub(crate) fn next_to_connect(&mut self) -> Option<u32> {
+        self.to_connect.pop()
+    }
+
+    /// Whether a client's connection is to be closed: its transaction has ended, and the next one makes its own.
+    pub(crate) fn wants_no_connection(&self, client: u32) -> bool {
+        self.clients[client as usize].wants_no_connection()
+    }
+
+    /// A transaction's connection was made.
+    pub(crate) fn connected(&mut self, client: u32, tls: Option<Tls>, took: Duration) {
+        if let Some(times) = &mut self.part.connections {
+            times.record(nanoseconds(took));
+        }
+        self.part.sessions += 1;
+        let now = self.now_ns();
+        let progress = self.clients[client as usize].connected(self.program, tls);
+        self.follow(client, progress, now);
     }
 
     /// The next client with a request to send.
@@ -363,6 +394,7 @@ impl<'a> Drive<'a> {
                 self.clients[at].sent_ns = now;
                 self.to_send.push(client);
             }
+            Progress::Connect => self.to_connect.push(client),
             Progress::Sleep(ns) => self.waiting.push(Reverse((now.saturating_add(ns), client))),
             Progress::Done(Outcome::Failed(code)) if self.is_worth_a_retry(at, code) => {
                 let progress = self.clients[at].retry(self.program);
@@ -486,18 +518,25 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// A client's connection is gone; a new one is asked for.
+    /// A client's connection is gone, or could not be made; a new one is asked for, or made by the next transaction.
     pub(crate) fn lose(&mut self, client: u32, lost: Lost) {
         let at = client as usize;
-        self.alive -= 1;
-        let entry = self.part.lost.get_or_insert((lost.reason, 0));
-        entry.1 += 1;
+        // A transaction's own connection that could not be made has cost nothing but this transaction.
+        let had_none = self.wants_no_connection(client);
+        let connects = self.part.connections.is_some();
+        if !connects {
+            self.alive -= 1;
+        }
+        if !had_none {
+            let entry = self.part.lost.get_or_insert((lost.reason, 0));
+            entry.1 += 1;
+        }
         self.waiting.retain(|Reverse((_, other))| *other != client);
         if self.clients[at].is_idle() {
             self.free.retain(|&other| other != client);
         } else {
             // The server may have committed it all the same.
-            self.part.in_flight_at_end += 1;
+            self.part.in_flight_at_end += u64::from(!had_none);
             self.busy -= 1;
             self.to_send.retain(|&other| other != client);
             let code = self.clients[at].last_error().unwrap_or(lost.code);
@@ -513,6 +552,7 @@ impl<'a> Drive<'a> {
         self.clients[at].renew(None);
         let now = self.now_ns();
         match (self.clients[at].has_ended(), was_idle) {
+            (false, _) if connects => self.waiting.push(Reverse((now + RECONNECT_CHECK_NS, client))),
             (false, _) if now < self.limits.end_ns => self.reconnector.ask_for(client),
             // With nothing left to do it needs no connection; that it had ended was counted when it became idle.
             (true, false) => self.count_ended(now),

@@ -85,6 +85,8 @@ pub struct LoadResult {
     pub kinds: Vec<(String, Books)>,
     /// The statements, where there are several: round trips of each one alone, in the measured time.
     pub statements: Vec<(StatementName, Times)>,
+    /// Times to make a connection, where each transaction has its own.
+    pub connections: Option<Times>,
     /// What scripts said with `debug`.
     pub notes: Vec<String>,
     /// The most transactions of the server in one of the load, where statements commit by themselves.
@@ -145,6 +147,9 @@ impl LoadResult {
             books.add(part);
         }
         for ((_, times), part) in self.statements.iter_mut().zip(&part.statements) {
+            times.add(part);
+        }
+        if let (Some(times), Some(part)) = (&mut self.connections, &part.connections) {
             times.add(part);
         }
         self.notes.extend(part.notes);
@@ -218,6 +223,7 @@ pub fn run(
                     .collect(),
                 false => Vec::new(),
             },
+            connections: plan.connect.then(Times::new),
             notes: Vec::new(),
             commits_per_transaction_max: program.statements_max(),
             measured_s: 0.0,
@@ -357,6 +363,7 @@ impl Worker<'_> {
             schedule: self.schedule(),
             clients,
             reconnector: Reconnector::new(self.endpoint.clone(), self.program.prepare()),
+            connects: self.plan.connect,
             stop: self.stop,
             halt: self.halt,
             sender,
@@ -385,6 +392,13 @@ impl Worker<'_> {
         };
         let named = |engine: Engine| engine.name().to_owned();
         match wanted {
+            _ if self.plan.connect => {
+                let left = blocking::run_connecting(drive, self.endpoint, self.program.prepare())?;
+                Ok((
+                    left.map(|socket| (0, socket)).into_iter().collect(),
+                    named(Engine::Blocking),
+                ))
+            }
             Engine::Blocking => match sockets.pop() {
                 Some(socket) => {
                     let left = blocking::run(drive, socket)?;
@@ -455,14 +469,16 @@ impl Worker<'_> {
                     }
                 })?;
             let stream = Stream::new(self.plan.seed, u64::from(number), Purpose::Transactions);
-            sockets.push(connection.socket);
-            clients.push(Client::new(
-                self.program,
-                stream,
-                number,
-                self.plan.transactions,
-                connection.tls,
-            ));
+            let transactions = self.plan.transactions;
+            let mut client = Client::new(self.program, stream, number, transactions, connection.tls);
+            if self.plan.connect {
+                // That there is a way to the server is known now.
+                let _ = send(&connection.socket, client.end(), SendFlags::NOSIGNAL);
+                client.connect_each();
+            } else {
+                sockets.push(connection.socket);
+            }
+            clients.push(client);
         }
         Ok((sockets, clients))
     }

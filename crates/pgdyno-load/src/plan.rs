@@ -111,6 +111,9 @@ pub struct LoadPlan {
     pub measure: Duration,
     /// Each client ends after so many, even if there is time left.
     pub transactions: Option<u64>,
+    /// Whether every transaction has a connection of its own, whose making is part of its time; each client then has a
+    /// thread of its own.
+    pub connect: bool,
     /// Whether tpcc's clients stay at their warehouse, type and think (clause 5.2.5).
     pub paced: bool,
     /// How often a transaction is tried that fails with 40001 (serialization) or 40P01 (deadlock), the first time
@@ -139,6 +142,7 @@ impl LoadPlan {
             warmup: Duration::ZERO,
             measure: Duration::from_secs(10),
             transactions: None,
+            connect: false,
             paced: false,
             max_tries: 1,
             latency_limit: None,
@@ -195,8 +199,17 @@ impl LoadPlan {
         if self.paced && !(is_tpcc && matches!(self.arrivals, Arrivals::Closed { .. })) {
             return Err("keying and think times are tpcc's, in a closed loop".into());
         }
-        let only_replies =
-            !self.paced && matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
+        if self.connect && self.threads != self.clients {
+            return Err(format!(
+                "with a connection per transaction each client has a thread of its own: threads must be {}, not {}",
+                self.clients, self.threads
+            ));
+        }
+        if self.connect && !matches!(self.engine, Engine::Auto | Engine::Blocking) {
+            return Err("connections are made by blocking calls; leave --engine at auto".into());
+        }
+        let only_replies = self.connect
+            || !self.paced && matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
         if self.engine == Engine::Blocking && (self.clients > self.threads || !only_replies) {
             return Err(
                 "the blocking engine drives one client per thread, in a closed loop without think time"

@@ -120,6 +120,9 @@ pub(crate) struct BenchArgs {
     /// Pause of a client between two transactions of a closed loop.
     #[arg(long, default_value = "0s", value_parser = duration)]
     pub(crate) think: Duration,
+    /// A new connection for each transaction, its making part of the response time; a thread per client.
+    #[arg(long, short = 'C', conflicts_with = "threads")]
+    pub(crate) connect: bool,
     /// Let tpcc's clients type and think, each at a warehouse of its own, as the specification has it.
     #[arg(long, conflicts_with_all = ["rate", "think"])]
     pub(crate) paced: bool,

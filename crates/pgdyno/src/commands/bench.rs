@@ -210,14 +210,17 @@ fn plan_of(args: &BenchArgs, work: Work, clients: u32) -> LoadPlan {
             },
         },
         clients,
-        // A ladder's lower rungs have fewer clients than its threads.
-        threads: args.threads.map_or(half, |threads| match args.clients.len() {
-            1 => threads,
-            _ => threads.min(clients.max(1)),
-        }),
+        threads: match args.threads {
+            _ if args.connect => clients,
+            None => half,
+            // A ladder's lower rungs have fewer clients than its threads.
+            Some(threads) if args.clients.len() > 1 => threads.min(clients.max(1)),
+            Some(threads) => threads,
+        },
         warmup,
         measure: args.transactions.map_or(args.duration, |_| LONGEST),
         transactions: args.transactions,
+        connect: args.connect,
         paced: args.paced,
         max_tries: args.max_tries,
         latency_limit: args.latency_limit,

@@ -88,6 +88,7 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str)
         "latency_limit_ms": plan.latency_limit.map(|limit| limit.as_secs_f64() * 1e3),
         "clients": plan.clients,
         "threads": plan.threads,
+        "connect": plan.connect,
         "seed": plan.seed,
         "engine": load.engine,
         "server_version": version,
@@ -114,6 +115,7 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str)
         "kinds": load.kinds.iter().map(kind_json).collect::<Vec<_>>(),
         "statements": load.statements.iter().map(statement_json).collect::<Vec<_>>(),
         "notes": load.notes,
+        "connection_ms": load.connections.as_ref().map(|times| of_histogram(&times.service_ns)),
         "service_ms": books.parts.as_ref().map(|parts| of_histogram(&parts.service_ns)),
         "schedule_lag_ms": books.parts.as_ref().map(|parts| of_histogram(&parts.lag_ns)),
         "client_cpu_us_per_tx": load.client_cpu_us_per_tx(),
@@ -264,6 +266,12 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, version: &str, s
         put!(
             "  lag ms       {}",
             times(|p| percentile_ms(&parts.lag_ns, p), |_| false)
+        );
+    }
+    if let Some(connections) = &load.connections {
+        put!(
+            "connection ms  {}",
+            times(|p| percentile_ms(&connections.service_ns, p), |_| false)
         );
     }
     let us = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |us| format!("{us:.1} us"));
