@@ -13,5 +13,5 @@ mod sample;
 pub use access::{HostAccess, HostError, LocalHost};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use facts::{Fact, boot_id, host_facts, storage_facts};
-pub use process::{cpu_us_of_tree, is_alive};
+pub use process::{children, cpu_us_of_tree, is_alive};
 pub use sample::{HostSample, HostSampler};

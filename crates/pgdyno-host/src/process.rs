@@ -9,17 +9,24 @@ const TICKS_PER_S: u64 = 100;
 /// Grandchildren count once their parent has reaped them. A child that vanishes between two reads is then part of
 /// what its parent has waited for, so a sum can be short by that child until the next call, never too high.
 pub fn cpu_us_of_tree(host: &dyn HostAccess, pid: u32) -> Result<u64, HostError> {
-    let children = host
-        .read(&format!("/proc/{pid}/task/{pid}/children"))
-        .unwrap_or_default();
+    let children = children(host, pid);
     let own = stat_ticks(host, pid)?;
     let living = children
-        .split_whitespace()
-        .filter_map(|child| child.parse().ok())
+        .into_iter()
         .filter_map(|child| stat_ticks(host, child).ok())
         .fold(0_u64, |sum, (own, _)| sum.saturating_add(own));
     let ticks = own.0.saturating_add(own.1).saturating_add(living);
     Ok(ticks.saturating_mul(1_000_000 / TICKS_PER_S))
+}
+
+/// The living children of a process.
+pub fn children(host: &dyn HostAccess, pid: u32) -> Vec<u32> {
+    let text = host
+        .read(&format!("/proc/{pid}/task/{pid}/children"))
+        .unwrap_or_default();
+    text.split_whitespace()
+        .filter_map(|child| child.parse().ok())
+        .collect()
 }
 
 /// Whether the process is there (a zombie is not).

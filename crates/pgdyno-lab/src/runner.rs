@@ -10,7 +10,9 @@ use pgdyno_knobs::{
     Applied, ApplyError, Catalogue, Changer, JournalError, Outcome, PutBack, Restart, Restorer, Setting,
     Target,
 };
-use pgdyno_load::{DataError, DataPlan, DataProgress, Dataset, LoadPlan, Second, create_data, shape_of};
+use pgdyno_load::{
+    DataError, DataPlan, DataProgress, Dataset, LoadPlan, Second, Warmup, create_data, shape_of,
+};
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Control, Lookup, Server, ServerError};
 use pgdyno_store::{
@@ -474,7 +476,7 @@ impl Lab<'_> {
         };
         let file = &plan.file.load;
         let load = LoadPlan {
-            warmup: Duration::from_secs_f64(file.warmup_s),
+            warmup: Warmup::For(Duration::from_secs_f64(file.warmup_s)),
             measure: Duration::from_secs_f64(file.measure_s),
             seed: seed_of_trial(plan.seed, block, position),
             ..LoadPlan::closed(file.workload, file.clients, threads_of(plan))

@@ -1,17 +1,40 @@
 //! The seconds of all threads, put together while the load runs.
 
 use crate::books::{Second, SecondFigures};
+use pgdyno_stats::has_settled;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 
 /// What a thread tells while it runs: a second, or that no more will come.
 pub(crate) type Told = (u32, Option<Second>);
+
+/// Watches for the end of a warm-up.
+pub(crate) struct Settling<'a> {
+    /// Where the second is told with whose end the load has settled.
+    pub(crate) settled_s: &'a AtomicU32,
+    /// The load is taken as settled after so many seconds at most.
+    pub(crate) most_s: u32,
+}
+
+impl Settling<'_> {
+    fn look_at(&self, told: &[SecondFigures]) {
+        let number = told.last().map_or(0, |second| second.number);
+        if self.settled_s.load(Ordering::Relaxed) == 0 {
+            let tps: Vec<f64> = told.iter().map(SecondFigures::tps).collect();
+            if number >= self.most_s || has_settled(&tps) {
+                self.settled_s.store(number, Ordering::Relaxed);
+            }
+        }
+    }
+}
 
 /// Puts the threads' seconds together; a second is told once every thread has delivered it or has ended before it, and its
 /// figures are kept.
 pub(crate) fn collect(
     receiver: &Receiver<Told>,
     threads: u32,
+    settling: Option<Settling<'_>>,
     on_second: &mut dyn FnMut(&Second),
 ) -> Vec<SecondFigures> {
     let mut told = Vec::new();
@@ -48,6 +71,9 @@ pub(crate) fn collect(
             let second = entry.remove();
             on_second(&second);
             told.push(second.figures());
+            if let Some(settling) = &settling {
+                settling.look_at(&told);
+            }
         }
     }
     told

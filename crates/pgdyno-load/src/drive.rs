@@ -12,7 +12,7 @@ use crate::tls::Tls;
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,9 @@ pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// The limits of a load; times in nanoseconds of its clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
+    /// `u64::MAX` until the load has settled, then also `end_ns`.
     pub(crate) warmup_ns: u64,
+    pub(crate) measure_ns: u64,
     pub(crate) end_ns: u64,
     /// Pause between two transactions of a client, in a closed loop.
     pub(crate) think_ns: u64,
@@ -50,6 +52,7 @@ pub(crate) struct Part {
     pub(crate) measured: Books,
     pub(crate) whole: Counts,
     pub(crate) measured_s: f64,
+    pub(crate) warmup_s: f64,
     pub(crate) in_flight_at_end: u64,
     pub(crate) sessions: u32,
     pub(crate) cpu_us: f64,
@@ -131,6 +134,7 @@ pub(crate) struct Drive<'a> {
     reconnector: Reconnector,
     stop: &'a AtomicBool,
     halt: &'a AtomicBool,
+    settled_s: &'a AtomicU32,
     sender: &'a Sender<Told>,
     thread: u32,
     start: Instant,
@@ -159,6 +163,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) stop: &'a AtomicBool,
     /// Set by a thread whose load cannot go on, for all of them.
     pub(crate) halt: &'a AtomicBool,
+    /// The second with whose end the load has settled; 0: not yet.
+    pub(crate) settled_s: &'a AtomicU32,
     pub(crate) sender: &'a Sender<Told>,
     pub(crate) thread: u32,
 }
@@ -182,6 +188,7 @@ impl<'a> Drive<'a> {
             reconnector: setup.reconnector,
             stop: setup.stop,
             halt: setup.halt,
+            settled_s: setup.settled_s,
             sender: setup.sender,
             thread: setup.thread,
             start: Instant::now(),
@@ -196,6 +203,7 @@ impl<'a> Drive<'a> {
                 measured: Books::new(setup.schedule.is_some()),
                 whole: Counts::default(),
                 measured_s: 0.0,
+                warmup_s: 0.0,
                 in_flight_at_end: 0,
                 sessions: number,
                 cpu_us: 0.0,
@@ -273,6 +281,13 @@ impl<'a> Drive<'a> {
     pub(crate) fn step(&mut self) -> Step {
         let now = self.now_ns();
         self.turn_seconds(now);
+        if self.limits.warmup_ns == u64::MAX
+            && let settled_s @ 1.. = self.settled_s.load(Ordering::Relaxed)
+        {
+            // It is told a moment after that second: all threads begin to measure with the end of the next one.
+            self.limits.warmup_ns = u64::from(settled_s + 1) * SECOND_NS;
+            self.limits.end_ns = self.limits.warmup_ns + self.limits.measure_ns;
+        }
         if self.cpu_at_warmup_us.is_none() && now >= self.limits.warmup_ns {
             self.cpu_at_warmup_us = Some(thread_cpu_us());
         }
@@ -653,6 +668,9 @@ impl<'a> Drive<'a> {
         #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a load")]
         let measured_ns = end.saturating_sub(self.limits.warmup_ns) as f64;
         self.part.measured_s = measured_ns / 1e9;
+        #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a load")]
+        let warmup_ns = self.limits.warmup_ns.min(end) as f64;
+        self.part.warmup_s = warmup_ns / 1e9;
         self.part.in_flight_at_end += u64::from(self.busy);
         for client in &mut self.clients {
             self.part.whole.server_commits += client.server_commits();

@@ -3,14 +3,14 @@
 use crate::blocking;
 use crate::books::{Books, Second, SecondFigures, Times};
 use crate::client::Client;
-use crate::collect::{Told, collect};
+use crate::collect::{Settling, Told, collect};
 use crate::connection::{self, ConnectError, Socket, Sockets};
 use crate::data::{self, DataError, Dataset};
 use crate::drive::{Counts, Drive, Limits, Part, Setup, nanoseconds};
 use crate::endpoint::Endpoint;
 use crate::epoll::Epoll;
 use crate::gate::Gate;
-use crate::plan::{Arrivals, Engine, LoadPlan, Work};
+use crate::plan::{Arrivals, Engine, LoadPlan, Warmup, Work};
 use crate::program::{Program, StatementName};
 use crate::random::{Purpose, Stream};
 use crate::reconnect::Reconnector;
@@ -21,8 +21,9 @@ use crate::uring::Uring;
 use crate::workload::{Extent, Workload};
 use rustix::net::{SendFlags, send};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -93,6 +94,8 @@ pub struct LoadResult {
     pub commits_per_transaction_max: u64,
     /// Length of the measured time.
     pub measured_s: f64,
+    /// Length of the time before it.
+    pub warmup_s: f64,
     /// Transactions whose end was not seen: the server may or may not have committed them.
     pub in_flight_at_end: u64,
     /// Sessions that were opened on the server.
@@ -138,6 +141,7 @@ impl LoadResult {
         self.measured.add(&part.measured);
         self.whole.add(part.whole);
         self.measured_s = self.measured_s.max(part.measured_s);
+        self.warmup_s = self.warmup_s.max(part.warmup_s);
         self.in_flight_at_end += part.in_flight_at_end;
         self.sessions += part.sessions;
         self.client_cpu_us += part.cpu_us;
@@ -172,6 +176,7 @@ pub fn run(
     raise_file_limit(plan.clients, plan.threads)?;
     let program = program(endpoint, plan)?;
     let halt = AtomicBool::new(false);
+    let settled_s = AtomicU32::new(0);
     let (sender, receiver) = channel();
     let gate = Gate::default();
     thread::scope(|scope| {
@@ -184,6 +189,7 @@ pub fn run(
                 number,
                 stop,
                 halt: &halt,
+                settled_s: &settled_s,
                 gate: &gate,
             };
             let sender = sender.clone();
@@ -203,7 +209,14 @@ pub fn run(
         }
         drop(sender);
         gate.open_when_ready(plan.threads);
-        let seconds = collect(&receiver, plan.threads, on_second);
+        let settling = match plan.warmup {
+            Warmup::For(_) => None,
+            Warmup::Settled(most) => Some(Settling {
+                settled_s: &settled_s,
+                most_s: u32::try_from(most.as_secs()).unwrap_or(u32::MAX),
+            }),
+        };
+        let seconds = collect(&receiver, plan.threads, settling, on_second);
         let open = matches!(plan.arrivals, Arrivals::Open { .. });
         let mut result = LoadResult {
             measured: Books::new(open),
@@ -227,6 +240,7 @@ pub fn run(
             notes: Vec::new(),
             commits_per_transaction_max: program.statements_max(),
             measured_s: 0.0,
+            warmup_s: 0.0,
             in_flight_at_end: 0,
             sessions: 0,
             client_cpu_us: 0.0,
@@ -345,12 +359,14 @@ struct Worker<'a> {
     number: u32,
     stop: &'a AtomicBool,
     halt: &'a AtomicBool,
+    settled_s: &'a AtomicU32,
     gate: &'a Gate,
 }
 
 impl Worker<'_> {
     /// `Err(None)`: another thread failed and tells why.
     fn run(&self, sender: &Sender<Told>) -> Result<Part, Option<LoadError>> {
+        self.bind_to_cpu();
         let connected = self.connect();
         let begin = self.gate.arrive(connected.is_ok());
         let (sockets, clients) = connected.map_err(Some)?;
@@ -366,6 +382,7 @@ impl Worker<'_> {
             connects: self.plan.connect,
             stop: self.stop,
             halt: self.halt,
+            settled_s: self.settled_s,
             sender,
             thread: self.number,
         });
@@ -383,6 +400,19 @@ impl Worker<'_> {
             let _ = send(&socket, words, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
         Ok(drive.finish(engine))
+    }
+
+    /// A CPU that cannot be had is no reason to do without the load: the kernel then chooses.
+    fn bind_to_cpu(&self) {
+        if let Some(&cpu) = self
+            .plan
+            .cpus
+            .get(self.number as usize % self.plan.cpus.len().max(1))
+        {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            let _ = sched_setaffinity(None, &set);
+        }
     }
 
     fn drive(&self, drive: &mut Drive<'_>, mut sockets: Vec<Socket>) -> io::Result<(Sockets, String)> {
@@ -426,14 +456,19 @@ impl Worker<'_> {
     }
 
     fn limits(&self) -> Limits {
-        let warmup_ns = nanoseconds(self.plan.warmup);
+        let measure_ns = nanoseconds(self.plan.measure);
+        let warmup_ns = match self.plan.warmup {
+            Warmup::For(time) => nanoseconds(time),
+            Warmup::Settled(_) => u64::MAX,
+        };
         let think = match self.plan.arrivals {
             Arrivals::Closed { think } => think,
             Arrivals::Open { .. } => Duration::ZERO,
         };
         Limits {
             warmup_ns,
-            end_ns: warmup_ns + nanoseconds(self.plan.measure),
+            measure_ns,
+            end_ns: warmup_ns.saturating_add(measure_ns),
             think_ns: nanoseconds(think),
             latency_limit_ns: self.plan.latency_limit.map_or(u64::MAX, nanoseconds),
             by_count: self.plan.transactions.is_some(),

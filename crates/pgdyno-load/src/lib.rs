@@ -42,7 +42,7 @@ pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};
 pub use export::with_interval_log;
 pub use hdrhistogram;
-pub use plan::{Arrivals, CLIENTS_MAX, Engine, LoadPlan, Work};
+pub use plan::{Arrivals, CLIENTS_MAX, Engine, LoadPlan, Warmup, Work};
 pub use program::StatementName;
 pub use random::stream_seed;
 pub use scanner::{Event, Malformed, Scanner, Tag};

@@ -90,6 +90,15 @@ impl fmt::Display for Work {
     }
 }
 
+/// Full load before anything is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warmup {
+    /// So long.
+    For(Duration),
+    /// Until the throughput has settled ([`pgdyno_stats::has_settled`]), at most so long.
+    Settled(Duration),
+}
+
 /// What to drive and for how long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPlan {
@@ -105,8 +114,10 @@ pub struct LoadPlan {
     pub clients: u32,
     /// Threads of the load; at most as many as clients.
     pub threads: u32,
+    /// The CPUs that threads are bound to, in turn; empty: wherever the kernel puts them.
+    pub cpus: Vec<usize>,
     /// Full load before anything is measured.
-    pub warmup: Duration,
+    pub warmup: Warmup,
     /// The measured time.
     pub measure: Duration,
     /// Each client ends after so many, even if there is time left.
@@ -139,7 +150,8 @@ impl LoadPlan {
             },
             clients,
             threads,
-            warmup: Duration::ZERO,
+            cpus: Vec::new(),
+            warmup: Warmup::For(Duration::ZERO),
             measure: Duration::from_secs(10),
             transactions: None,
             connect: false,

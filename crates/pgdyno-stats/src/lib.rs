@@ -7,6 +7,6 @@ mod summary;
 mod verdict;
 
 pub use blocks::{BlockFit, Contrast, Observation};
-pub use steady::{Steadiness, coefficient_of_variation, steadiness};
+pub use steady::{Steadiness, coefficient_of_variation, has_settled, steadiness};
 pub use summary::{MeanInterval, mean_interval};
 pub use verdict::{Comparison, Effect, Rules, Verdict, decide};

@@ -58,6 +58,24 @@ pub fn steadiness(values: &[f64]) -> Option<Steadiness> {
     })
 }
 
+/// Means of the two halves of the window further apart than this are a way up or down.
+const STEP_THAT_MATTERS: f64 = 0.05;
+
+/// Whether the latest of a growing series of values, a second each, show that it has settled: over the last six
+/// neither a trend ([`steadiness`]) nor a step between their halves of more than 5 %.
+pub fn has_settled(values: &[f64]) -> bool {
+    let Some(latest) = values
+        .len()
+        .checked_sub(FEWEST_VALUES)
+        .map(|first| &values[first..])
+    else {
+        return false;
+    };
+    let (before, after) = latest.split_at(FEWEST_VALUES / 2);
+    let step = after.iter().sum::<f64>() / before.iter().sum::<f64>() - 1.0;
+    step.abs() <= STEP_THAT_MATTERS && steadiness(latest).is_some_and(|found| found.settled)
+}
+
 /// Standard deviation over mean: the stability of a curve as a number. `None` below two values or without a mean.
 pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
@@ -73,6 +91,19 @@ pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_warm_up_ends_when_the_curve_has() {
+        let climb: Vec<f64> = (0..20).map(|s| 1000.0 * (1.0 - 0.7_f64.powi(s))).collect();
+        let settles = (1..=climb.len()).find(|&n| has_settled(&climb[..n]));
+        assert!((8..15).contains(&settles.unwrap()), "{settles:?}");
+        assert!(!has_settled(&climb[..5]) && !has_settled(&[]) && !has_settled(&[0.0; 9]));
+        assert!(has_settled(&[100.0, 101.0, 99.0, 100.0, 102.0, 98.0]));
+        assert!(
+            !has_settled(&[100.0, 100.0, 100.0, 110.0, 110.0, 110.0]),
+            "a step"
+        );
+    }
 
     #[test]
     fn a_flat_shaky_curve_is_settled_and_a_ramp_is_not() {

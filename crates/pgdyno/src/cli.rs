@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pgdyno_load::{CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Workload, duration};
+use pgdyno_load::{CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Warmup, Workload, duration};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -87,6 +87,27 @@ pub(crate) enum Spread {
     Poisson,
 }
 
+/// Where load and server run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlacementName {
+    /// Wherever the kernel puts them.
+    Free,
+    /// The server on the first half of the CPUs, the load on the rest.
+    Split,
+    /// Both on the first CPU.
+    SameCore,
+}
+
+impl PlacementName {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            PlacementName::Free => "free",
+            PlacementName::Split => "split",
+            PlacementName::SameCore => "same-core",
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
@@ -100,8 +121,8 @@ pub(crate) struct BenchArgs {
     #[arg(long = "script", short = 'f', value_name = "FILE[@WEIGHT]", conflicts_with_all = ["workload", "transaction"])]
     pub(crate) scripts: Vec<String>,
     /// A variable that scripts find set.
-    #[arg(long = "define", short = 'D', value_name = "NAME=VALUE", requires = "scripts")]
-    pub(crate) variables: Vec<String>,
+    #[arg(long = "define", short = 'D', value_name = "NAME=VALUE", value_parser = assignment, requires = "scripts")]
+    pub(crate) variables: Vec<(String, String)>,
     /// Let scripts run commands on this machine (\shell, \setshell).
     #[arg(long, requires = "scripts")]
     pub(crate) allow_shell: bool,
@@ -147,9 +168,13 @@ pub(crate) struct BenchArgs {
     /// Tries of a transaction that fails with a serialization failure or a deadlock.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) max_tries: u32,
-    /// Full load before measuring; none before a number of transactions.
-    #[arg(long, default_value = "2s", value_parser = duration)]
-    pub(crate) warmup: Duration,
+    /// Full load before measuring: a time, or auto (until the throughput has settled, a minute at most); none before a
+    /// number of transactions.
+    #[arg(long, default_value = "2s", value_parser = warmup)]
+    pub(crate) warmup: Warmup,
+    /// Which CPUs a sandbox's server and the load run on.
+    #[arg(long, value_enum, default_value_t = PlacementName::Free)]
+    pub(crate) placement: PlacementName,
     /// Seed of the random keys.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -384,6 +409,16 @@ fn bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.trim().parse().map_err(|_| wrong())?;
     number.checked_mul(factor).filter(|&n| n > 0).ok_or_else(wrong)
+}
+
+/// An automatic warm-up gives up after this.
+const WARMUP_MOST: Duration = Duration::from_secs(60);
+
+fn warmup(text: &str) -> Result<Warmup, String> {
+    match text {
+        "auto" => Ok(Warmup::Settled(WARMUP_MOST)),
+        text => duration(text).map(Warmup::For).map_err(|error| error.to_string()),
+    }
 }
 
 fn rate(text: &str) -> Result<Rate, String> {

@@ -21,6 +21,7 @@ mod cli;
 mod commands;
 mod context;
 mod exit;
+mod placement;
 mod progress;
 mod show;
 mod target;

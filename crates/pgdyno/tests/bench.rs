@@ -211,6 +211,67 @@ fn a_server_that_crashes_under_load_is_come_back_to() {
     assert_eq!(result["cross_check"], serde_json::Value::Null, "{result}");
 }
 
+/// A connection per transaction, CPUs for both sides, and a warm-up that ends by itself.
+#[test]
+fn connections_places_and_warm_ups() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let bench = |more: &[&str]| {
+        let arguments = [&["bench", "sandbox:x", "-w", "simple", "-c", "3", "--json"], more].concat();
+        let result = home.run(&arguments).fine().json();
+        assert_eq!(result["cross_check"]["agrees"], true, "{result}");
+        assert_eq!(result["failed"], 0, "{result}");
+        result
+    };
+    let result = bench(&["--connect", "-t", "20", "--placement", "split"]);
+    assert_eq!(
+        (&result["committed"], &result["threads"]),
+        (&60.into(), &3.into()),
+        "{result}"
+    );
+    assert!(
+        result["connection_ms"]["p50"].as_f64() < result["response_ms"]["p50"].as_f64(),
+        "{result}"
+    );
+    assert_eq!(result["placement"]["name"], "split", "{result}");
+    assert_ne!(
+        result["placement"]["client_cpus"], result["placement"]["server_cpus"],
+        "{result}"
+    );
+    let paced = bench(&["--connect", "-R", "50", "-d", "2s", "--warmup", "0s"]);
+    assert!(
+        (70..130).contains(&paced["committed"].as_u64().expect("a count")),
+        "{paced}"
+    );
+    // Behind it the server may use all CPUs again.
+    let postmaster = home.postmaster("x").expect("a postmaster");
+    let allowed = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a status");
+        status
+            .lines()
+            .find(|line| line.starts_with("Cpus_allowed_list"))
+            .map(str::to_owned)
+    };
+    assert_eq!(allowed(postmaster), allowed(std::process::id()));
+    let result = bench(&["--warmup", "auto", "-d", "2s"]);
+    let warmup_s = result["warmup_s"].as_f64().expect("a time");
+    assert!((6.0..=61.0).contains(&warmup_s), "{result}");
+    let measured: Vec<_> = result["seconds"]
+        .as_array()
+        .expect("seconds")
+        .iter()
+        .map(|s| s["measured"] == true)
+        .collect();
+    assert_eq!(
+        measured.iter().filter(|&&measured| measured).count(),
+        2,
+        "{result}"
+    );
+    assert!(measured.is_sorted(), "{result}");
+    home.run(&["bench", "host=/nowhere", "--placement", "split"])
+        .fails(4, &["binds the processes of sandboxes only"]);
+}
+
 /// A ladder of clients, a number of transactions, and the histograms of each second for others to read.
 #[test]
 fn ladders_limits_and_histograms() {

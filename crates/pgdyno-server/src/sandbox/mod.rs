@@ -5,6 +5,7 @@
 mod binaries;
 mod create;
 mod lock;
+mod place;
 mod process;
 mod record;
 
@@ -25,6 +26,9 @@ use std::time::{Duration, Instant};
 /// Why something could not be done with a sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
+    /// Its processes could not be bound to CPUs.
+    #[error("the server could not be bound to CPUs: {0}")]
+    Cpus(io::Error),
     /// A name that is no file name.
     #[error("\"{0}\" cannot be the name of a sandbox; use letters, digits, - and _, at most 40")]
     BadName(String),

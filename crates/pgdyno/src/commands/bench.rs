@@ -5,12 +5,14 @@ mod words;
 use crate::cli::{BenchArgs, Spread};
 use crate::context::{Context, stop_flag};
 use crate::exit::{self, Usage};
+use crate::placement::Placement;
 use crate::{show, target};
 use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_lab::{Measurement, Probe, measure};
 use pgdyno_load::{
-    Arrivals, Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Second, Spacing, Work, with_interval_log,
+    Arrivals, Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Second, Spacing, Warmup, Work,
+    with_interval_log,
 };
 use pgdyno_server::postgres::config::Host;
 use pgdyno_server::sandbox::State;
@@ -45,6 +47,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
             .check(args.protocol)
             .map_err(|error| Usage(error.to_string()))?;
     }
+    let placement = Placement::new(args.placement, sandbox.as_ref())?;
     let stop = stop_flag()?;
     // Objects per second are followed by one of the result, each on a line of its own.
     let as_json = args.json || args.stream;
@@ -55,13 +58,13 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     let version = Server::connect(&conninfo)?.version().to_string();
     let mut done: Vec<(LoadPlan, Measurement)> = Vec::new();
     for &clients in &args.clients {
-        let plan = plan_of(args, work.clone(), clients);
+        let plan = plan_of(args, work.clone(), clients, &placement);
         if args.clients.len() > 1 {
             tell!("{clients} client{}", if clients == 1 { "" } else { "s" });
         }
         let measurement = watch(args, &conninfo, &plan, &probe, &stop)?;
         if !as_json && args.clients.len() == 1 {
-            words::print(&plan, &measurement, &version, args.statements);
+            words::print(&plan, &measurement, &version, &placement, args.statements);
         }
         done.push((plan, measurement));
         if stop.load(Ordering::Relaxed) {
@@ -70,7 +73,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     }
     let mut documents = done
         .iter()
-        .map(|(plan, measurement)| words::as_json(plan, measurement, &version));
+        .map(|(plan, measurement)| words::as_json(plan, measurement, &version, &placement));
     match (as_json, args.clients.len()) {
         (true, 1) => put!("{}", written(&documents.next().unwrap_or_default())),
         (true, _) => {
@@ -146,15 +149,9 @@ fn work(args: &BenchArgs) -> anyhow::Result<Work> {
         .iter()
         .map(|word| script(word))
         .collect::<Result<_, _>>()?;
-    let variables = args.variables.iter().map(|word| {
-        let defined = word.split_once('=').filter(|(name, _)| !name.is_empty());
-        let (name, value) =
-            defined.ok_or_else(|| Usage(format!("--define wants NAME=VALUE, not \"{word}\"")))?;
-        Ok((name.to_owned(), value.to_owned()))
-    });
     Ok(Work::Scripts(Scripts {
         scripts,
-        variables: variables.collect::<Result<_, Usage>>()?,
+        variables: args.variables.clone(),
         allow_shell: args.allow_shell,
     }))
 }
@@ -184,12 +181,12 @@ fn script(word: &str) -> anyhow::Result<Script> {
     })
 }
 
-fn plan_of(args: &BenchArgs, work: Work, clients: u32) -> LoadPlan {
+fn plan_of(args: &BenchArgs, work: Work, clients: u32, placement: &Placement<'_>) -> LoadPlan {
     let half = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
     let half = u32::try_from(half).unwrap_or(1).min(clients.max(1));
     let warmup = match args.transactions {
         // The first of a number of transactions is as good as the others.
-        Some(_) => Duration::ZERO,
+        Some(_) => Warmup::For(Duration::ZERO),
         None => args.warmup,
     };
     LoadPlan {
@@ -221,6 +218,7 @@ fn plan_of(args: &BenchArgs, work: Work, clients: u32) -> LoadPlan {
         measure: args.transactions.map_or(args.duration, |_| LONGEST),
         transactions: args.transactions,
         connect: args.connect,
+        cpus: placement.bound(),
         paced: args.paced,
         max_tries: args.max_tries,
         latency_limit: args.latency_limit,

@@ -1,23 +1,25 @@
 //! What a load did, in words and as JSON.
 
+use crate::placement::Placement;
 use crate::show;
 use pgdyno_lab::Measurement;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::{
-    Arrivals, Books, LoadPlan, SecondFigures, Spacing, StatementName, Times, Work, percentile_ms,
+    Arrivals, Books, LoadPlan, SecondFigures, Spacing, StatementName, Times, Warmup, Work, percentile_ms,
 };
 use serde_json::{Value, json};
 
 /// A second of a load on one line.
 pub(super) fn line(second: &SecondFigures, plan: &LoadPlan) -> String {
     let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
-    let whole = plan.warmup + plan.measure;
-    let left = match plan.transactions {
-        None => format!(
+    let left = match (plan.transactions, plan.warmup) {
+        (None, Warmup::For(warmup)) => format!(
             "  {} s left",
-            whole.as_secs().saturating_sub(u64::from(second.number))
+            (warmup + plan.measure)
+                .as_secs()
+                .saturating_sub(u64::from(second.number))
         ),
-        Some(_) => String::new(),
+        _ => String::new(),
     };
     format!(
         "{:>4} s {:>9.0} TPS  p50 {:>8} ms  p95 {:>8} ms  p99 {:>8} ms  failed {}  clients {}{left}{}",
@@ -76,7 +78,12 @@ pub(super) fn second_json(second: &SecondFigures) -> Value {
 }
 
 /// The whole result as an object.
-pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str) -> Value {
+pub(super) fn as_json(
+    plan: &LoadPlan,
+    measurement: &Measurement,
+    version: &str,
+    placement: &Placement<'_>,
+) -> Value {
     let load = &measurement.load;
     let books = &load.measured;
     let mut document = json!({
@@ -92,7 +99,9 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str)
         "seed": plan.seed,
         "engine": load.engine,
         "server_version": version,
-        "warmup_s": plan.warmup.as_secs_f64(),
+        "warmup_s": load.warmup_s,
+        "warmup": match plan.warmup { Warmup::For(_) => "time", Warmup::Settled(_) => "auto" },
+        "placement": placement.as_json(),
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
         "tps": load.tps(),
@@ -209,14 +218,23 @@ pub(super) fn heading(
 }
 
 /// Everything that came of a load.
-pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, version: &str, statements: bool) {
+pub(super) fn print(
+    plan: &LoadPlan,
+    measurement: &Measurement,
+    version: &str,
+    placement: &Placement<'_>,
+    statements: bool,
+) {
     let load = &measurement.load;
     let books = &load.measured;
     put!("{}", heading(plan, measurement, version, Some(plan.clients)));
+    if !plan.cpus.is_empty() {
+        put!("placement {}", placement.words());
+    }
     put!(
         "measured {:.1} s after {:.1} s of warm-up{}",
         load.measured_s,
-        plan.warmup.as_secs_f64(),
+        load.warmup_s,
         if load.stopped_early { ", stopped early" } else { "" }
     );
     put!("TPS            {:.1}", load.tps());

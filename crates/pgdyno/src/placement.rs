@@ -1,0 +1,91 @@
+//! Which CPUs a load and a sandbox's server share: for a single client it can move throughput several-fold.
+
+use crate::cli::PlacementName;
+use crate::exit::{Refused, Usage};
+use pgdyno_server::sandbox::{Sandbox, SandboxError};
+use rustix::thread::sched_getaffinity;
+use serde_json::{Value, json};
+
+/// Where both sides run. Dropped, it lets the server run everywhere again.
+pub(crate) struct Placement<'a> {
+    name: PlacementName,
+    sandbox: Option<&'a Sandbox>,
+    all: Vec<usize>,
+    /// The load's CPUs; all of them where nothing is bound.
+    pub(crate) client: Vec<usize>,
+    server: Option<Vec<usize>>,
+}
+
+impl<'a> Placement<'a> {
+    /// Binds the sandbox's server; the load's threads bind themselves.
+    pub(crate) fn new(name: PlacementName, sandbox: Option<&'a Sandbox>) -> anyhow::Result<Placement<'a>> {
+        let set = sched_getaffinity(None)?;
+        let all: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU)
+            .filter(|&cpu| set.is_set(cpu))
+            .collect();
+        let (client, server) = match name {
+            PlacementName::Free => (all.clone(), all.clone()),
+            PlacementName::Split if all.len() < 2 => {
+                return Err(Usage("--placement split wants two CPUs at least".into()).into());
+            }
+            PlacementName::Split => {
+                let (server, client) = all.split_at(all.len().div_ceil(2));
+                (client.to_vec(), server.to_vec())
+            }
+            PlacementName::SameCore => (all[..1].to_vec(), all[..1].to_vec()),
+        };
+        match sandbox {
+            Some(sandbox) => sandbox.bind_to_cpus(&server)?,
+            None if name != PlacementName::Free => {
+                let words = "--placement binds the processes of sandboxes only; bind another server's with taskset or its unit's CPUAffinity";
+                return Err(Refused(words.into()).into());
+            }
+            None => {}
+        }
+        Ok(Placement {
+            name,
+            sandbox,
+            all,
+            client,
+            server: sandbox.map(|_| server),
+        })
+    }
+
+    /// The CPUs that the load's threads are to be bound to; none where they are free.
+    pub(crate) fn bound(&self) -> Vec<usize> {
+        match self.name {
+            PlacementName::Free => Vec::new(),
+            _ => self.client.clone(),
+        }
+    }
+
+    /// As the result tells it.
+    pub(crate) fn as_json(&self) -> Value {
+        json!({ "name": self.name.word(), "client_cpus": self.client, "server_cpus": self.server })
+    }
+
+    /// The same for people.
+    pub(crate) fn words(&self) -> String {
+        let list = |cpus: &[usize]| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        match &self.server {
+            Some(server) => format!(
+                "{}: client on CPUs {}, server on {}",
+                self.name.word(),
+                list(&self.client),
+                list(server)
+            ),
+            None => format!("{}: client on CPUs {}", self.name.word(), list(&self.client)),
+        }
+    }
+}
+
+impl Drop for Placement<'_> {
+    fn drop(&mut self) {
+        if let (Some(sandbox), true) = (self.sandbox, self.name != PlacementName::Free) {
+            let freed: Result<(), SandboxError> = sandbox.bind_to_cpus(&self.all);
+            if let Err(error) = freed {
+                tell!("the sandbox's server stays on its CPUs until it is restarted: {error}");
+            }
+        }
+    }
+}
