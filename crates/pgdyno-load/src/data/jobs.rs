@@ -1,10 +1,11 @@
 //! The jobs of a creation: statements and rows, shared out to connections in order, each when what it needs is done.
 
-use super::rows::{Fill, Rows};
+use super::rows::{Fill, Table};
 use super::session::{self, words_of};
 use super::{DataError, DataProgress};
 use crate::endpoint::Endpoint;
 use postgres::{CancelToken, Client};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -40,9 +41,7 @@ pub(super) enum Work {
 /// Rows of one table, or a part of them.
 pub(super) struct Filling {
     pub(super) table: String,
-    /// Those that are sent; the others get their defaults.
-    pub(super) columns: &'static str,
-    /// Whether this is all of the table, so that the rows can be written as frozen: nothing is left to do for VACUUM.
+    /// Whether this is all of the table.
     pub(super) whole: bool,
     pub(super) fill: Fill,
 }
@@ -141,26 +140,17 @@ impl Shared {
                 }
             }
             Work::Rows(filling) => {
-                let table = &filling.table;
-                let mut transaction = client.transaction().map_err(failed)?;
-                let freeze = if filling.whole {
-                    // A table that is emptied in this transaction may be given frozen rows.
-                    transaction
-                        .batch_execute(&format!("TRUNCATE {table}"))
-                        .map_err(failed)?;
-                    ", FREEZE"
-                } else {
-                    ""
+                let mut table = Table {
+                    transaction: client.transaction().map_err(failed)?,
+                    name: &filling.table,
+                    whole: filling.whole,
+                    stop: &self.stop,
+                    sent: &self.rows,
+                    defaults: BTreeMap::new(),
                 };
-                let sql = format!(
-                    "COPY {table} ({}) FROM STDIN WITH (FORMAT binary{freeze})",
-                    filling.columns
-                );
-                let writer = transaction.copy_in(sql.as_str()).map_err(failed)?;
-                let mut rows = Rows::new(writer, table, &self.stop, &self.rows);
-                (filling.fill)(&mut rows)?;
-                rows.finish()?.finish().map_err(failed)?;
-                transaction.commit().map_err(failed)?;
+                table.begin()?;
+                (filling.fill)(&mut table)?;
+                table.commit()?;
             }
         }
         Ok(())

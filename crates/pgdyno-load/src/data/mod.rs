@@ -418,9 +418,12 @@ pub fn create_data(
         Dataset::Pgbench => (pgbench::recipe(plan), pgbench::MARKED, "NULL".to_owned()),
         Dataset::Oltp => (oltp::recipe(plan), oltp::MARKED, "NULL".to_owned()),
         Dataset::Tpcc => {
-            let (now_us, now) = session::now(&mut client)?;
-            let recipe = tpcc::recipe(plan, now_us, &now);
-            (recipe, tpcc::MARKED, format!("'{}'", tpcc::OWNED))
+            let now = session::now(&mut client)?;
+            (
+                tpcc::recipe(plan, &now),
+                tpcc::MARKED,
+                format!("'{}'", tpcc::OWNED),
+            )
         }
     };
     progress.rows_total = recipe.rows_total;

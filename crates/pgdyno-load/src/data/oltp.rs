@@ -35,18 +35,18 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
             after: Vec::new(),
             work: Work::Rows(Filling {
                 table: format!("sbtest{number}"),
-                columns: "id, k, c, pad",
                 whole: true,
-                fill: Box::new(move |sender| {
-                    for id in 1..=rows {
-                        sender.row(4, |row| {
-                            row.int(id);
-                            row.int(skewed(&mut stream, rows));
-                            row.text(|text| groups(&mut stream, 10, text));
-                            row.text(|text| groups(&mut stream, 5, text));
-                        })?;
-                    }
-                    Ok(())
+                fill: Box::new(move |table| {
+                    table.section(&[], "id, k, c, pad", |sender| {
+                        (1..=rows).try_for_each(|id| {
+                            sender.row(|row| {
+                                row.int(id);
+                                row.int(skewed(&mut stream, rows));
+                                row.text(|text| groups(&mut stream, 10, text));
+                                row.text(|text| groups(&mut stream, 5, text));
+                            })
+                        })
+                    })
                 }),
             }),
         });

@@ -1,7 +1,9 @@
 //! Rows in COPY's binary format (PostgreSQL documentation, COPY, "Binary Format"), sent in pieces.
 
 use super::DataError;
-use postgres::CopyInWriter;
+use super::session::words_of;
+use postgres::{CopyInWriter, Transaction};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,12 +16,159 @@ const NULL: i32 = -1;
 const END: i16 = -1;
 
 /// Writes all rows of a filling.
-pub(super) type Fill = Box<dyn FnOnce(&mut Rows<'_>) -> Result<(), DataError> + Send>;
+pub(super) type Fill = Box<dyn FnOnce(&mut Table<'_>) -> Result<(), DataError> + Send>;
+
+/// A value that is the same in all rows of a section.
+#[derive(Debug, Clone)]
+pub(super) enum Constant {
+    Null,
+    Int(i32),
+    Text(&'static str),
+    /// numeric with two places.
+    Hundredths(i32),
+    Instant(Instant),
+}
+
+/// A point in time: microseconds since 2000, and as SQL reads it.
+#[derive(Debug, Clone)]
+pub(super) struct Instant {
+    pub(super) us: i64,
+    pub(super) sql: String,
+}
+
+impl Constant {
+    fn sql(&self) -> String {
+        match self {
+            Constant::Null => "NULL".to_owned(),
+            Constant::Int(value) => value.to_string(),
+            Constant::Text(text) => format!("'{text}'"),
+            Constant::Hundredths(value) => {
+                let (sign, size) = (if *value < 0 { "-" } else { "" }, value.unsigned_abs());
+                format!("{sign}{}.{:02}", size / 100, size % 100)
+            }
+            Constant::Instant(instant) => format!("'{}'", instant.sql),
+        }
+    }
+
+    fn append(&self, row: &mut Vec<u8>) {
+        match self {
+            Constant::Null => row.null(),
+            Constant::Int(value) => row.int(*value),
+            Constant::Text(text) => row.text(|row| row.extend_from_slice(text.as_bytes())),
+            Constant::Hundredths(value) => row.hundredths(*value),
+            Constant::Instant(instant) => row.instant(instant.us),
+        }
+    }
+}
+
+/// A table that is being filled, in a transaction.
+pub(super) struct Table<'a> {
+    pub(super) transaction: Transaction<'a>,
+    pub(super) name: &'a str,
+    /// Whether nobody else fills it: then its rows can be written as frozen, and nothing is left to do for VACUUM.
+    pub(super) whole: bool,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) sent: &'a AtomicU64,
+    /// Those it has meanwhile, in SQL.
+    pub(super) defaults: BTreeMap<&'static str, String>,
+}
+
+impl<'a> Table<'a> {
+    fn run(&mut self, sql: &str) -> Result<(), DataError> {
+        self.transaction
+            .batch_execute(sql)
+            .map_err(|source| words_of(format!("filling {}", self.name), source))
+    }
+
+    /// Emptied in this transaction: that is what lets rows be frozen.
+    pub(super) fn begin(&mut self) -> Result<(), DataError> {
+        if self.whole {
+            self.run(&format!("TRUNCATE {}", self.name))?;
+        }
+        Ok(())
+    }
+
+    /// Rows of which only `columns` are sent, the `constants` being the same in all. Where nobody else fills the
+    /// table they are made its defaults meanwhile: a default is laid into a row far quicker than a value is read from
+    /// the wire.
+    pub(super) fn section(
+        &mut self,
+        constants: &[(&'static str, Constant)],
+        columns: &str,
+        fill: impl FnOnce(&mut Rows<'_>) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let mut columns = columns.to_owned();
+        let mut suffix = Vec::new();
+        if self.whole {
+            let mut changes = Vec::new();
+            for (column, value) in constants {
+                let value = value.sql();
+                // A change costs about as much as a thousand values.
+                if self.defaults.get(column) != Some(&value) {
+                    changes.push(format!("ALTER {column} SET DEFAULT {value}"));
+                    self.defaults.insert(column, value);
+                }
+            }
+            if !changes.is_empty() {
+                self.run(&format!("ALTER TABLE {} {}", self.name, changes.join(", ")))?;
+            }
+        } else {
+            for (column, value) in constants {
+                columns.push_str(", ");
+                columns.push_str(column);
+                value.append(&mut suffix);
+            }
+        }
+        let count = i16::try_from(columns.split(',').count()).unwrap_or(i16::MAX);
+        let freeze = if self.whole { ", FREEZE" } else { "" };
+        let sql = format!(
+            "COPY {} ({columns}) FROM STDIN WITH (FORMAT binary{freeze})",
+            self.name
+        );
+        let name = self.name;
+        let failed = |source| words_of(format!("filling {name}"), source);
+        let writer = self.transaction.copy_in(sql.as_str()).map_err(failed)?;
+        let mut piece = Vec::with_capacity(PIECE_BYTES + ROW_BYTES_MAX);
+        piece.extend_from_slice(HEADER);
+        let mut rows = Rows {
+            piece,
+            in_piece: 0,
+            columns: count,
+            suffix,
+            writer,
+            table: name,
+            stop: self.stop,
+            sent: self.sent,
+        };
+        fill(&mut rows)?;
+        rows.finish()?.finish().map_err(failed)?;
+        Ok(())
+    }
+
+    /// Takes the defaults away that it had meanwhile, and commits.
+    pub(super) fn commit(mut self) -> Result<(), DataError> {
+        let changes: Vec<String> = self
+            .defaults
+            .keys()
+            .map(|column| format!("ALTER {column} DROP DEFAULT"))
+            .collect();
+        if !changes.is_empty() {
+            self.run(&format!("ALTER TABLE {} {}", self.name, changes.join(", ")))?;
+        }
+        let name = self.name;
+        self.transaction
+            .commit()
+            .map_err(|source| words_of(format!("filling {name}"), source))
+    }
+}
 
 /// Takes rows, field by field, and sends them.
 pub(super) struct Rows<'a> {
     piece: Vec<u8>,
     in_piece: u64,
+    columns: i16,
+    /// Fields that end every row.
+    suffix: Vec<u8>,
     writer: CopyInWriter<'a>,
     table: &'a str,
     stop: &'a AtomicBool,
@@ -27,28 +176,11 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(
-        writer: CopyInWriter<'a>,
-        table: &'a str,
-        stop: &'a AtomicBool,
-        sent: &'a AtomicU64,
-    ) -> Rows<'a> {
-        let mut piece = Vec::with_capacity(PIECE_BYTES + ROW_BYTES_MAX);
-        piece.extend_from_slice(HEADER);
-        Rows {
-            piece,
-            in_piece: 0,
-            writer,
-            table,
-            stop,
-            sent,
-        }
-    }
-
-    /// One row: `fields` puts exactly `columns` of them.
-    pub(super) fn row(&mut self, columns: i16, fields: impl FnOnce(&mut Vec<u8>)) -> Result<(), DataError> {
-        self.piece.extend_from_slice(&columns.to_be_bytes());
+    /// One row: `fields` puts all columns that the section has named.
+    pub(super) fn row(&mut self, fields: impl FnOnce(&mut Vec<u8>)) -> Result<(), DataError> {
+        self.piece.extend_from_slice(&self.columns.to_be_bytes());
         fields(&mut self.piece);
+        self.piece.extend_from_slice(&self.suffix);
         self.in_piece += 1;
         if self.piece.len() >= PIECE_BYTES {
             self.send()?;
@@ -73,7 +205,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The writer, to be finished.
-    pub(super) fn finish(mut self) -> Result<CopyInWriter<'a>, DataError> {
+    fn finish(mut self) -> Result<CopyInWriter<'a>, DataError> {
         self.piece.extend_from_slice(&END.to_be_bytes());
         self.send()?;
         Ok(self.writer)
@@ -88,9 +220,9 @@ pub(super) trait Fields {
     fn null(&mut self);
     /// char, varchar or text: what `put` appends, which must be ASCII.
     fn text(&mut self, put: impl FnOnce(&mut Vec<u8>));
-    /// numeric with two places, from hundredths below 10^8, not negative.
+    /// numeric with two places, from hundredths; fewer than 10^10 of them.
     fn hundredths(&mut self, value: i32);
-    /// numeric with four places, from ten-thousandths below 10,000, not negative.
+    /// numeric with four places, from ten-thousandths; fewer than 10,000 of them.
     fn ten_thousandths(&mut self, value: i32);
     /// timestamptz, from microseconds since 2000.
     fn instant(&mut self, us: i64);
@@ -116,12 +248,13 @@ impl Fields for Vec<u8> {
 
     fn hundredths(&mut self, value: i32) {
         // Digits of base 10,000, the first one the units of 10,000^weight.
-        let digits = [value / 1_000_000, value / 100 % 10_000, value % 100 * 100];
-        numeric(self, digits, 1, 2);
+        let size = value.unsigned_abs();
+        let digits = [size / 1_000_000, size / 100 % 10_000, size % 100 * 100];
+        numeric(self, digits, value < 0, 2);
     }
 
     fn ten_thousandths(&mut self, value: i32) {
-        numeric(self, [0, 0, value], 1, 4);
+        numeric(self, [0, 0, value.unsigned_abs()], value < 0, 4);
     }
 
     fn instant(&mut self, us: i64) {
@@ -130,27 +263,29 @@ impl Fields for Vec<u8> {
     }
 }
 
-/// numeric's binary form (source: numeric_send in PostgreSQL's numeric.c): how many digits, weight of the first one,
-/// sign, places shown, the digits; zeros at both ends are left out.
-fn numeric(row: &mut Vec<u8>, digits: [i32; 3], weight: i16, places: i16) {
+/// numeric's binary form (source: numeric_send in PostgreSQL's numeric.c): how many digits of base 10,000, weight of the
+/// first one, sign, places shown, the digits; zeros at both ends are left out. Here the middle one of three has the
+/// weight 0.
+fn numeric(row: &mut Vec<u8>, digits: [u32; 3], negative: bool, places: u16) {
+    const NEGATIVE: u16 = 0x4000;
     let first = digits.iter().position(|&digit| digit != 0).unwrap_or(3);
     let end = digits
         .iter()
         .rposition(|&digit| digit != 0)
         .map_or(first, |last| last + 1);
     let kept = &digits[first..end];
-    let count = i16::try_from(kept.len()).unwrap_or(0);
-    let weight = if count == 0 {
-        0
-    } else {
-        weight - i16::try_from(first).unwrap_or(0)
+    let weight: u16 = match (kept.len(), first) {
+        (0, _) | (_, 1) => 0,
+        (_, 0) => 1,
+        _ => u16::MAX, // -1
     };
-    row.extend_from_slice(&(8 + 2 * i32::from(count)).to_be_bytes());
-    for word in [count, weight, 0, places] {
+    let count = u16::try_from(kept.len()).unwrap_or(0);
+    row.extend_from_slice(&(8 + 2 * u32::from(count)).to_be_bytes());
+    for word in [count, weight, if negative { NEGATIVE } else { 0 }, places] {
         row.extend_from_slice(&word.to_be_bytes());
     }
     for &digit in kept {
-        row.extend_from_slice(&i16::try_from(digit).unwrap_or(0).to_be_bytes());
+        row.extend_from_slice(&u16::try_from(digit).unwrap_or(0).to_be_bytes());
     }
 }
 
@@ -195,7 +330,15 @@ mod tests {
             words(&|row| row.hundredths(1_234_567)),
             [3, 1, 0, 2, 1, 2345, 6700]
         );
+        assert_eq!(words(&|row| row.hundredths(-1000)), [1, 0, 0x4000, 2, 10]);
         assert_eq!(words(&|row| row.ten_thousandths(2000)), [1, -1, 0, 4, 2000]);
         assert_eq!(words(&|row| row.ten_thousandths(0)), [0, 0, 0, 4]);
+    }
+
+    #[test]
+    fn constants_are_the_same_in_sql() {
+        assert_eq!(Constant::Hundredths(-1000).sql(), "-10.00");
+        assert_eq!(Constant::Hundredths(5).sql(), "0.05");
+        assert_eq!(Constant::Text("OE").sql(), "'OE'");
     }
 }

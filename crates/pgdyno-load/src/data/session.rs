@@ -1,6 +1,7 @@
 //! Connections for data, and the marks by which half-made data is known.
 
 use super::DataError;
+use super::rows::Instant;
 use crate::endpoint::Endpoint;
 use postgres::Client;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -72,12 +73,17 @@ pub(super) fn is_refused(error: &postgres::Error) -> bool {
     error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE)
 }
 
-/// The server's time: microseconds since 2000, and as SQL reads it.
-pub(super) fn now(client: &mut Client) -> Result<(i64, String), DataError> {
+/// The server's time.
+pub(super) fn now(client: &mut Client) -> Result<Instant, DataError> {
     let sql = "SELECT (extract(epoch FROM now() - '2000-01-01 00:00:00+00') * 1000000)::bigint, now()::text";
     client
         .query_one(sql, &[])
-        .and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .and_then(|row| {
+            Ok(Instant {
+                us: row.try_get(0)?,
+                sql: row.try_get(1)?,
+            })
+        })
         .map_err(|source| words_of("asking for the time", source))
 }
 
