@@ -1,11 +1,10 @@
 //! The jobs of a creation: statements and rows, shared out to connections in order, each when what it needs is done.
 
-use super::rows::{Fill, Table};
+use super::rows::Filling;
 use super::session::{self, words_of};
 use super::{DataError, DataProgress};
 use crate::endpoint::Endpoint;
 use postgres::{CancelToken, Client};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,7 +21,7 @@ pub(super) const KEYS: &str = "keys and indexes";
 
 /// One piece of work of one connection.
 pub(super) struct Job {
-    /// For errors: "filling pgbench_accounts".
+    /// For errors: "making the key of pgbench_accounts".
     pub(super) what: String,
     /// For people: one of a few words.
     pub(super) step: &'static str,
@@ -36,14 +35,6 @@ pub(super) enum Work {
     Sql(Vec<String>),
     /// Rows for a table.
     Rows(Filling),
-}
-
-/// Rows of one table, or a part of them.
-pub(super) struct Filling {
-    pub(super) table: String,
-    /// Whether this is all of the table.
-    pub(super) whole: bool,
-    pub(super) fill: Fill,
 }
 
 /// What the threads of a creation share.
@@ -128,29 +119,17 @@ impl Shared {
     }
 
     fn do_job(&self, client: &mut Client, job: Job) -> Result<(), DataError> {
-        let what = job.what;
-        let failed = |source| words_of(what.clone(), source);
         match job.work {
+            Work::Rows(filling) => filling.run(client, &self.stop, &self.rows)?,
             Work::Sql(statements) => {
                 for sql in statements {
                     if self.stop.load(Ordering::Relaxed) {
                         return Err(DataError::Stopped);
                     }
-                    client.batch_execute(&sql).map_err(failed)?;
+                    client
+                        .batch_execute(&sql)
+                        .map_err(|source| words_of(job.what.clone(), source))?;
                 }
-            }
-            Work::Rows(filling) => {
-                let mut table = Table {
-                    transaction: client.transaction().map_err(failed)?,
-                    name: &filling.table,
-                    whole: filling.whole,
-                    stop: &self.stop,
-                    sent: &self.rows,
-                    defaults: BTreeMap::new(),
-                };
-                table.begin()?;
-                (filling.fill)(&mut table)?;
-                table.commit()?;
             }
         }
         Ok(())

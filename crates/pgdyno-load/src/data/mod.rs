@@ -97,7 +97,8 @@ impl DataPlan {
         }
     }
 
-    fn check(&self) -> Result<(), DataError> {
+    /// Whether its numbers can be.
+    pub fn check(&self) -> Result<(), DataError> {
         let within = |what, max, given| {
             if (1..=max).contains(&given) {
                 Ok(())
@@ -111,7 +112,11 @@ impl DataPlan {
             1
         };
         within("scale", self.dataset.scale_max(), self.scale)?;
-        within("number of tables", tables_max, self.tables)?;
+        within(
+            "number of tables (more than one only of oltp)",
+            tables_max,
+            self.tables,
+        )?;
         within("number of threads", THREADS_MAX, self.threads)
     }
 }
@@ -206,8 +211,8 @@ pub enum DataError {
     /// No thread to be had.
     #[error("the system refused a thread: {0}")]
     Thread(std::io::Error),
-    /// The caller asked to stop; what had been made was dropped.
-    #[error("stopped; the data was not created")]
+    /// The caller asked to stop; what had been made was dropped, and so was what it was to replace.
+    #[error("stopped; the data was not created, and nothing of the set is left")]
     Stopped,
 }
 

@@ -1,8 +1,8 @@
 //! The tables of sysbench's oltp tests, so that sysbench itself can run against the same data: names, columns and the
 //! distribution of values are those of sysbench 1.0.
 
-use super::jobs::{Filling, Job, KEYS, ROWS, Work};
-use super::rows::Fields;
+use super::jobs::{Job, KEYS, ROWS, Work};
+use super::rows::{Fields, Filling};
 use super::verify::{Question, has_indexes};
 use super::{Condition, DataError, DataPlan, Recipe, Shape};
 use crate::random::{Purpose, Stream};
@@ -36,15 +36,15 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
             work: Work::Rows(Filling {
                 table: format!("sbtest{number}"),
                 whole: true,
-                fill: Box::new(move |table| {
-                    table.section(&[], "id, k, c, pad", |sender| {
-                        (1..=rows).try_for_each(|id| {
-                            sender.row(|row| {
-                                row.int(id);
-                                row.int(skewed(&mut stream, rows));
-                                row.text(|text| groups(&mut stream, 10, text));
-                                row.text(|text| groups(&mut stream, 5, text));
-                            })
+                constants: Vec::new(),
+                columns: "id, k, c, pad",
+                send: Box::new(move |sender| {
+                    (1..=rows).try_for_each(|id| {
+                        sender.row(|row| {
+                            row.int(id);
+                            row.int(skewed(&mut stream, rows));
+                            row.text(|text| groups(&mut stream, 10, text));
+                            row.text(|text| groups(&mut stream, 5, text));
                         })
                     })
                 }),

@@ -1,8 +1,8 @@
 //! pgbench's schema: tables and columns are those of `pgbench -i` (PostgreSQL documentation, pgbench, "Initialization
 //! Options"), so that pgbench itself can run against the same data.
 
-use super::jobs::{Filling, Job, KEYS, ROWS, Work};
-use super::rows::{Constant, Fields};
+use super::jobs::{Job, KEYS, ROWS, Work};
+use super::rows::{Constant, Fields, Filling};
 use super::verify::{Question, has_indexes};
 use super::{Condition, DataError, DataPlan, Recipe};
 use crate::workload::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
@@ -36,19 +36,15 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
             work: Work::Rows(Filling {
                 table: "pgbench_accounts".into(),
                 whole: true,
-                fill: Box::new(move |table| {
-                    for branch in 1..=scale {
-                        let constants = [
-                            ("bid", Constant::Int(branch)),
-                            ("abalance", Constant::Int(0)),
-                            ("filler", Constant::Text("")),
-                        ];
-                        let first = (branch - 1) * ACCOUNTS_PER_SCALE + 1;
-                        table.section(&constants, "aid", |rows| {
-                            (first..first + ACCOUNTS_PER_SCALE).try_for_each(|aid| rows.row(|row| row.int(aid)))
-                        })?;
-                    }
-                    Ok(())
+                constants: vec![("abalance", Constant::Int(0)), ("filler", Constant::Text(""))],
+                columns: "aid, bid",
+                send: Box::new(move |sender| {
+                    (1..=accounts).try_for_each(|aid| {
+                        sender.row(|row| {
+                            row.int(aid);
+                            row.int((aid - 1) / ACCOUNTS_PER_SCALE + 1);
+                        })
+                    })
                 }),
             }),
         },

@@ -2,8 +2,7 @@
 
 use super::DataError;
 use super::session::words_of;
-use postgres::{CopyInWriter, Transaction};
-use std::collections::BTreeMap;
+use postgres::{Client, CopyInWriter};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -15,13 +14,25 @@ const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const NULL: i32 = -1;
 const END: i16 = -1;
 
-/// Writes all rows of a filling.
-pub(super) type Fill = Box<dyn FnOnce(&mut Table<'_>) -> Result<(), DataError> + Send>;
+/// Rows for one table, or a part of them.
+pub(super) struct Filling {
+    pub(super) table: String,
+    /// Whether this is all of the table: then its rows can be written as frozen, and nothing is left to do for VACUUM.
+    pub(super) whole: bool,
+    /// Columns that are the same in all rows.
+    pub(super) constants: Vec<(&'static str, Constant)>,
+    /// The other ones, in the order in which they are sent.
+    pub(super) columns: &'static str,
+    /// Sends them.
+    pub(super) send: Send,
+}
 
-/// A value that is the same in all rows of a section.
+/// Sends all rows of a filling.
+pub(super) type Send = Box<dyn FnOnce(&mut Rows<'_>) -> Result<(), DataError> + std::marker::Send>;
+
+/// A value that is the same in all rows.
 #[derive(Debug, Clone)]
 pub(super) enum Constant {
-    Null,
     Int(i32),
     Text(&'static str),
     /// numeric with two places.
@@ -39,7 +50,6 @@ pub(super) struct Instant {
 impl Constant {
     fn sql(&self) -> String {
         match self {
-            Constant::Null => "NULL".to_owned(),
             Constant::Int(value) => value.to_string(),
             Constant::Text(text) => format!("'{text}'"),
             Constant::Hundredths(value) => {
@@ -52,7 +62,6 @@ impl Constant {
 
     fn append(&self, row: &mut Vec<u8>) {
         match self {
-            Constant::Null => row.null(),
             Constant::Int(value) => row.int(*value),
             Constant::Text(text) => row.text(|row| row.extend_from_slice(text.as_bytes())),
             Constant::Hundredths(value) => row.hundredths(*value),
@@ -61,73 +70,44 @@ impl Constant {
     }
 }
 
-/// A table that is being filled, in a transaction.
-pub(super) struct Table<'a> {
-    pub(super) transaction: Transaction<'a>,
-    pub(super) name: &'a str,
-    /// Whether nobody else fills it: then its rows can be written as frozen, and nothing is left to do for VACUUM.
-    pub(super) whole: bool,
-    pub(super) stop: &'a AtomicBool,
-    pub(super) sent: &'a AtomicU64,
-    /// Those it has meanwhile, in SQL.
-    pub(super) defaults: BTreeMap<&'static str, String>,
-}
-
-impl<'a> Table<'a> {
-    fn run(&mut self, sql: &str) -> Result<(), DataError> {
-        self.transaction
-            .batch_execute(sql)
-            .map_err(|source| words_of(format!("filling {}", self.name), source))
-    }
-
-    /// Emptied in this transaction: that is what lets rows be frozen.
-    pub(super) fn begin(&mut self) -> Result<(), DataError> {
-        if self.whole {
-            self.run(&format!("TRUNCATE {}", self.name))?;
-        }
-        Ok(())
-    }
-
-    /// Rows of which only `columns` are sent, the `constants` being the same in all. Where nobody else fills the
-    /// table they are made its defaults meanwhile: a default is laid into a row far quicker than a value is read from
-    /// the wire.
-    pub(super) fn section(
-        &mut self,
-        constants: &[(&'static str, Constant)],
-        columns: &str,
-        fill: impl FnOnce(&mut Rows<'_>) -> Result<(), DataError>,
+impl Filling {
+    /// Does it in a transaction of its own, and by one COPY: each further one would leave pages behind it that it has
+    /// made and not used (seen with PostgreSQL 16 and later).
+    pub(super) fn run(
+        self,
+        client: &mut Client,
+        stop: &AtomicBool,
+        sent: &AtomicU64,
     ) -> Result<(), DataError> {
-        let mut columns = columns.to_owned();
+        let table = self.table.as_str();
+        let failed = |source| words_of(format!("filling {table}"), source);
+        let mut columns = self.columns.to_owned();
+        let (mut before, mut after, mut options) = (String::new(), String::new(), "");
         let mut suffix = Vec::new();
         if self.whole {
-            let mut changes = Vec::new();
-            for (column, value) in constants {
+            // A table that is emptied in this transaction may be given frozen rows. Nobody else fills it, so it can
+            // have defaults meanwhile: the server lays a default into a row far quicker than it reads a value.
+            before = format!("TRUNCATE {table};");
+            options = ", FREEZE";
+            for (column, value) in &self.constants {
                 let value = value.sql();
-                // A change costs about as much as a thousand values.
-                if self.defaults.get(column) != Some(&value) {
-                    changes.push(format!("ALTER {column} SET DEFAULT {value}"));
-                    self.defaults.insert(column, value);
-                }
-            }
-            if !changes.is_empty() {
-                self.run(&format!("ALTER TABLE {} {}", self.name, changes.join(", ")))?;
+                before.push_str(&format!(
+                    "ALTER TABLE {table} ALTER {column} SET DEFAULT {value};"
+                ));
+                after.push_str(&format!("ALTER TABLE {table} ALTER {column} DROP DEFAULT;"));
             }
         } else {
-            for (column, value) in constants {
+            for (column, value) in &self.constants {
                 columns.push_str(", ");
                 columns.push_str(column);
                 value.append(&mut suffix);
             }
         }
         let count = i16::try_from(columns.split(',').count()).unwrap_or(i16::MAX);
-        let freeze = if self.whole { ", FREEZE" } else { "" };
-        let sql = format!(
-            "COPY {} ({columns}) FROM STDIN WITH (FORMAT binary{freeze})",
-            self.name
-        );
-        let name = self.name;
-        let failed = |source| words_of(format!("filling {name}"), source);
-        let writer = self.transaction.copy_in(sql.as_str()).map_err(failed)?;
+        let copy = format!("COPY {table} ({columns}) FROM STDIN WITH (FORMAT binary{options})");
+        let mut transaction = client.transaction().map_err(failed)?;
+        transaction.batch_execute(&before).map_err(failed)?;
+        let writer = transaction.copy_in(copy.as_str()).map_err(failed)?;
         let mut piece = Vec::with_capacity(PIECE_BYTES + ROW_BYTES_MAX);
         piece.extend_from_slice(HEADER);
         let mut rows = Rows {
@@ -136,29 +116,14 @@ impl<'a> Table<'a> {
             columns: count,
             suffix,
             writer,
-            table: name,
-            stop: self.stop,
-            sent: self.sent,
+            table,
+            stop,
+            sent,
         };
-        fill(&mut rows)?;
+        (self.send)(&mut rows)?;
         rows.finish()?.finish().map_err(failed)?;
-        Ok(())
-    }
-
-    /// Takes the defaults away that it had meanwhile, and commits.
-    pub(super) fn commit(mut self) -> Result<(), DataError> {
-        let changes: Vec<String> = self
-            .defaults
-            .keys()
-            .map(|column| format!("ALTER {column} DROP DEFAULT"))
-            .collect();
-        if !changes.is_empty() {
-            self.run(&format!("ALTER TABLE {} {}", self.name, changes.join(", ")))?;
-        }
-        let name = self.name;
-        self.transaction
-            .commit()
-            .map_err(|source| words_of(format!("filling {name}"), source))
+        transaction.batch_execute(&after).map_err(failed)?;
+        transaction.commit().map_err(failed)
     }
 }
 
@@ -176,7 +141,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// One row: `fields` puts all columns that the section has named.
+    /// One row: `fields` puts all columns that the filling has named.
     pub(super) fn row(&mut self, fields: impl FnOnce(&mut Vec<u8>)) -> Result<(), DataError> {
         self.piece.extend_from_slice(&self.columns.to_be_bytes());
         fields(&mut self.piece);

@@ -6,8 +6,8 @@ mod tables;
 pub(crate) mod values;
 pub(super) mod verify;
 
-use super::jobs::{Filling, Job, KEYS, ROWS, Work};
-use super::rows::{Instant, Table as Filled};
+use super::jobs::{Job, KEYS, ROWS, Work};
+use super::rows::{Filling, Instant, Rows};
 use super::{DataError, DataPlan, Recipe};
 use rows::Source;
 use std::ops::RangeInclusive;
@@ -90,7 +90,7 @@ impl List {
         &mut self,
         table: &'static Table,
         parts: i32,
-        put: fn(&Source, RangeInclusive<i32>, &mut Filled<'_>) -> Result<(), DataError>,
+        put: fn(&Source, RangeInclusive<i32>, &mut Rows<'_>) -> Result<(), DataError>,
     ) {
         let mut places = Vec::new();
         for part in 0..parts {
@@ -109,7 +109,9 @@ impl List {
                 work: Work::Rows(Filling {
                     table: table.name.to_owned(),
                     whole: parts == 1,
-                    fill: Box::new(move |table| put(&source, range, table)),
+                    constants: table.constants(&source.now),
+                    columns: table.sent,
+                    send: Box::new(move |rows| put(&source, range, rows)),
                 }),
             });
         }
