@@ -33,10 +33,12 @@ pub(crate) struct DataBar(ProgressBar);
 impl DataBar {
     pub(crate) fn new() -> DataBar {
         let bar = ProgressBar::no_length();
-        if let Ok(style) = ProgressStyle::with_template(
-            "{msg} {wide_bar} {human_pos}/{human_len} rows, {per_sec}, {eta} left",
-        ) {
-            bar.set_style(style);
+        let template = "{msg} {wide_bar} {human_pos}/{human_len} rows, {rate} rows/s, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+                let _ = write!(out, "{:.0}", state.per_sec());
+            };
+            bar.set_style(style.with_key("rate", rate));
         }
         DataBar(bar)
     }
