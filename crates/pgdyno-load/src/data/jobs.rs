@@ -1,7 +1,7 @@
 //! The jobs of a creation: statements and rows, shared out to connections in order, each when what it needs is done.
 
 use super::rows::Filling;
-use super::session::{self, words_of};
+use super::session::{self, Sorting, words_of};
 use super::{DataError, DataProgress};
 use crate::endpoint::Endpoint;
 use postgres::{CancelToken, Client};
@@ -103,9 +103,9 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn work(&self, endpoint: &Endpoint, sort_memory_kb: u32) {
+    fn work(&self, endpoint: &Endpoint, sorting: Sorting) {
         let mut client = match session::open(endpoint)
-            .and_then(|mut client| session::for_loading(&mut client, sort_memory_kb).map(|()| client))
+            .and_then(|mut client| session::for_loading(&mut client, sorting).map(|()| client))
         {
             Ok(client) => client,
             Err(error) => return self.fail(&mut self.lock(), error),
@@ -142,7 +142,7 @@ pub(super) fn run(
     endpoint: &Endpoint,
     jobs: Vec<Job>,
     threads: u32,
-    sort_memory_kb: u32,
+    sorting: Sorting,
     rows_total: u64,
     on_progress: &mut dyn FnMut(DataProgress) -> bool,
 ) -> Result<(), DataError> {
@@ -171,7 +171,7 @@ pub(super) fn run(
             let spawned = thread::Builder::new()
                 .name(format!("data-{number}"))
                 .spawn_scoped(scope, move || {
-                    worker.work(endpoint, sort_memory_kb);
+                    worker.work(endpoint, sorting);
                     drop(sender);
                 });
             if let Err(source) = spawned {

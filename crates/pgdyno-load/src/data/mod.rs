@@ -13,7 +13,7 @@ use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, UnknownName, by_name};
 use jobs::Job;
 use postgres::{Client, IsolationLevel};
 use serde::{Deserialize, Serialize};
-use session::words_of;
+use session::{Sorting, words_of};
 use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
@@ -443,12 +443,16 @@ pub fn create_data(
         .batch_execute(&begin)
         .map_err(|source| words_of("creating the tables", source))?;
     let threads = plan.threads.min(u32::try_from(recipe.jobs.len()).unwrap_or(1));
-    let sort_memory_kb = SORT_MEMORY_KB / recipe.sorts.clamp(1, threads);
+    let sorts = recipe.sorts.clamp(1, threads);
+    let sorting = Sorting {
+        memory_kb: SORT_MEMORY_KB / sorts,
+        alone: sorts == 1,
+    };
     let made = jobs::run(
         endpoint,
         recipe.jobs,
         threads,
-        sort_memory_kb,
+        sorting,
         recipe.rows_total,
         on_progress,
     )

@@ -38,11 +38,26 @@ pub(super) fn open(endpoint: &Endpoint) -> Result<Client, DataError> {
     Ok(client)
 }
 
-/// What pays while much is written at once. Commits need not wait one by one: the last one does, and with it all WAL
-/// before it is on disk. Keys are sorted in memory as far as `sort_memory_kb` goes.
-pub(super) fn for_loading(client: &mut Client, sort_memory_kb: u32) -> Result<(), DataError> {
+/// What the sorts of one connection may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sorting {
+    /// Where the server's own setting is not larger.
+    pub(super) memory_kb: u32,
+    /// Whether this is the only sort at a time, so that the server may help it with workers.
+    pub(super) alone: bool,
+}
+
+/// What pays while much is written at once. Commits need not wait one by one: nothing of the user's is at stake, and the
+/// last one does wait, with which all WAL before it is on disk.
+pub(super) fn for_loading(client: &mut Client, sorting: Sorting) -> Result<(), DataError> {
+    let sort_memory_kb = sorting.memory_kb;
+    let workers = if sorting.alone {
+        ""
+    } else {
+        "SET max_parallel_maintenance_workers = 0;"
+    };
     let sql = format!(
-        "SET synchronous_commit = off;
+        "SET synchronous_commit = off; {workers}
          SELECT set_config(name, '{sort_memory_kb}kB', false) FROM pg_settings
            WHERE name = 'maintenance_work_mem' AND setting::bigint < {sort_memory_kb}"
     );
