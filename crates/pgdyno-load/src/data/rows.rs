@@ -72,7 +72,7 @@ impl Constant {
 
 impl Filling {
     /// Does it in a transaction of its own, and by one COPY: each further one would leave pages behind it that it has
-    /// made and not used (seen with PostgreSQL 16 and later).
+    /// made and not used (seen with PostgreSQL 18).
     pub(super) fn run(
         self,
         client: &mut Client,
