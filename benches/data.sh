@@ -21,6 +21,7 @@ trap '"$pgdyno" sandbox destroy "$name" >/dev/null 2>&1 || true; rm -rf "$PGDYNO
 "$pgdyno" sandbox create "$name" >/dev/null
 socket=$PGDYNO_HOME/state/sandboxes/$name/socket
 port=$("$pgdyno" sandbox list --json | sed -n 's/.*"port": \([0-9]*\).*/\1/p')
+export PGOPTIONS='-c client_min_messages=warning'
 sql() { "$psql" -X -q -At -h "$socket" -p "$port" -U postgres -v ON_ERROR_STOP=1 "$@"; }
 # Autovacuum would work on the one's tables while the other one is timed.
 sql -c "ALTER SYSTEM SET autovacuum = off" -c "SELECT pg_reload_conf()" >/dev/null

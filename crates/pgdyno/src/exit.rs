@@ -87,7 +87,12 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
     if cause.is::<Usage>() || cause.is::<FileError>() || cause.is::<CatalogueError>() {
         return Some(USAGE);
     }
-    if cause.is::<Refused>() || matches!(cause.downcast_ref(), Some(DataError::Foreign { .. })) {
+    if cause.is::<Refused>()
+        || matches!(
+            cause.downcast_ref(),
+            Some(DataError::Foreign { .. } | DataError::Meanwhile)
+        )
+    {
         return Some(REFUSED);
     }
     match (

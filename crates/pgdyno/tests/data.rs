@@ -420,6 +420,17 @@ fn a_killed_creation_is_begun_anew() {
     }
 }
 
+/// Two creations at a time do not mix: the second one waits, and does not replace what it has not seen.
+#[test]
+fn a_second_creation_waits() {
+    let home = empty_sandbox();
+    let first = begun(&home, &["pgbench", "--scale", "20"]);
+    data(&home, &["create", "--scale", "1"]).fails(4, &["meanwhile"]);
+    said(first.wait_with_output().expect("ends")).fine();
+    assert_eq!(holds(&home, "pgbench"), 6);
+    assert_eq!(home.ask("x", "SELECT count(*) FROM pgbench_branches"), "20");
+}
+
 /// A stop in the middle leaves nothing, and is quick; so does it when it replaces what was there.
 #[test]
 fn a_stopped_creation_leaves_nothing() {

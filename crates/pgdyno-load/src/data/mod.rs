@@ -211,6 +211,9 @@ pub enum DataError {
     /// No thread to be had.
     #[error("the system refused a thread: {0}")]
     Thread(std::io::Error),
+    /// Another creation was waited for, and it has made data of this set.
+    #[error("another creation has made data of this set meanwhile; it was left alone")]
+    Meanwhile,
     /// The caller asked to stop; what had been made was dropped, and so was what it was to replace.
     #[error("stopped; the data was not created, and nothing of the set is left")]
     Stopped,
@@ -411,12 +414,16 @@ pub fn create_data(
         rows_total: 0,
     };
     let mut client = session::open(endpoint)?;
-    session::take_turn(&mut client, &mut || {
+    let waited = session::take_turn(&mut client, &mut || {
         on_progress(DataProgress {
             step: "waiting for another creation",
             ..progress
         })
     })?;
+    // Whoever asked for this has not seen what was made meanwhile.
+    if waited && shape(&mut client, endpoint, plan.dataset).is_ok() {
+        return Err(DataError::Meanwhile);
+    }
     let there = Tables::find(&mut client, plan.dataset)?;
     there.foreign(endpoint)?;
     let (recipe, marked, mark_at_end) = match plan.dataset {

@@ -66,17 +66,19 @@ pub(super) fn for_loading(client: &mut Client, sorting: Sorting) -> Result<(), D
         .map_err(|source| words_of("preparing the session", source))
 }
 
-/// Waits until nobody else makes data in this database. `go_on` answers whether to keep waiting.
-pub(super) fn take_turn(client: &mut Client, go_on: &mut dyn FnMut() -> bool) -> Result<(), DataError> {
+/// Waits until nobody else makes data in this database; whether it had to. `go_on` answers whether to keep waiting.
+pub(super) fn take_turn(client: &mut Client, go_on: &mut dyn FnMut() -> bool) -> Result<bool, DataError> {
     let (_never, alarm) = channel::<()>();
+    let mut waited = false;
     loop {
         let ours: bool = client
             .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])
             .and_then(|row| row.try_get(0))
             .map_err(|source| words_of("waiting for another creation of data", source))?;
         if ours {
-            return Ok(());
+            return Ok(waited);
         }
+        waited = true;
         if !go_on() || alarm.recv_timeout(LOCK_EVERY) == Err(RecvTimeoutError::Disconnected) {
             return Err(DataError::Stopped);
         }
