@@ -51,7 +51,10 @@ pub(crate) fn run_connecting(
         } else if line.socket.is_some() {
             line.exchange(drive);
         } else {
-            #[expect(clippy::disallowed_methods, reason = "until the next arrival; nothing else can come")]
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "until the next arrival; nothing else can come"
+            )]
             thread::sleep(Duration::from_nanos(wait_ns).min(PATIENCE));
         }
         if drive.wants_no_connection(0)

@@ -87,7 +87,12 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
     if cause.is::<Usage>() || cause.is::<FileError>() || cause.is::<CatalogueError>() {
         return Some(USAGE);
     }
-    if cause.is::<Refused>() {
+    if cause.is::<Refused>()
+        || matches!(
+            cause.downcast_ref(),
+            Some(DataError::Foreign { .. } | DataError::Meanwhile)
+        )
+    {
         return Some(REFUSED);
     }
     match (
@@ -151,6 +156,9 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
                 "`pgdyno data create TARGET tpcc --scale N` makes it (a warehouse and 100 MB per unit)"
             }
         });
+    }
+    if let Some(DataError::Foreign { .. }) = cause.downcast_ref() {
+        return Some("a database of its own (CREATE DATABASE) has room for them");
     }
     if let Some(CellError::Host(error)) = cause.downcast_ref()
         && error.is_refused()

@@ -1,8 +1,9 @@
 //! What is shown while something long goes on: a bar on a terminal, lines elsewhere.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use pgdyno_lab::Event;
 use pgdyno_load::DataProgress;
+use std::fmt;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tracing_indicatif::IndicatifLayer;
@@ -32,10 +33,12 @@ pub(crate) struct DataBar(ProgressBar);
 impl DataBar {
     pub(crate) fn new() -> DataBar {
         let bar = ProgressBar::no_length();
-        if let Ok(style) =
-            ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} rows, {eta} left")
-        {
-            bar.set_style(style);
+        let template = "{msg} {wide_bar} {human_pos}/{human_len} rows, {rate} rows/s, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+                let _ = write!(out, "{:.0}", state.per_sec());
+            };
+            bar.set_style(style.with_key("rate", rate));
         }
         DataBar(bar)
     }

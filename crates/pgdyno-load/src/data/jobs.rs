@@ -1,7 +1,7 @@
 //! The jobs of a creation: statements and rows, shared out to connections in order, each when what it needs is done.
 
-use super::rows::{Fill, Rows};
-use super::session::{self, words_of};
+use super::rows::Filling;
+use super::session::{self, Sorting, words_of};
 use super::{DataError, DataProgress};
 use crate::endpoint::Endpoint;
 use postgres::{CancelToken, Client};
@@ -21,7 +21,7 @@ pub(super) const KEYS: &str = "keys and indexes";
 
 /// One piece of work of one connection.
 pub(super) struct Job {
-    /// For errors: "filling pgbench_accounts".
+    /// For errors: "making the key of pgbench_accounts".
     pub(super) what: String,
     /// For people: one of a few words.
     pub(super) step: &'static str,
@@ -35,16 +35,6 @@ pub(super) enum Work {
     Sql(Vec<String>),
     /// Rows for a table.
     Rows(Filling),
-}
-
-/// Rows of one table, or a part of them.
-pub(super) struct Filling {
-    pub(super) table: String,
-    /// Those that are sent; the others get their defaults.
-    pub(super) columns: &'static str,
-    /// Whether this is all of the table, so that the rows can be written as frozen: nothing is left to do for VACUUM.
-    pub(super) whole: bool,
-    pub(super) fill: Fill,
 }
 
 /// What the threads of a creation share.
@@ -113,9 +103,9 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn work(&self, endpoint: &Endpoint, sort_memory_kb: u32) {
+    fn work(&self, endpoint: &Endpoint, sorting: Sorting) {
         let mut client = match session::open(endpoint)
-            .and_then(|mut client| session::for_loading(&mut client, sort_memory_kb).map(|()| client))
+            .and_then(|mut client| session::for_loading(&mut client, sorting).map(|()| client))
         {
             Ok(client) => client,
             Err(error) => return self.fail(&mut self.lock(), error),
@@ -129,38 +119,17 @@ impl Shared {
     }
 
     fn do_job(&self, client: &mut Client, job: Job) -> Result<(), DataError> {
-        let what = job.what;
-        let failed = |source| words_of(what.clone(), source);
         match job.work {
+            Work::Rows(filling) => filling.run(client, &self.stop, &self.rows)?,
             Work::Sql(statements) => {
                 for sql in statements {
                     if self.stop.load(Ordering::Relaxed) {
                         return Err(DataError::Stopped);
                     }
-                    client.batch_execute(&sql).map_err(failed)?;
+                    client
+                        .batch_execute(&sql)
+                        .map_err(|source| words_of(job.what.clone(), source))?;
                 }
-            }
-            Work::Rows(filling) => {
-                let table = &filling.table;
-                let mut transaction = client.transaction().map_err(failed)?;
-                let freeze = if filling.whole {
-                    // A table that is emptied in this transaction may be given frozen rows.
-                    transaction
-                        .batch_execute(&format!("TRUNCATE {table}"))
-                        .map_err(failed)?;
-                    ", FREEZE"
-                } else {
-                    ""
-                };
-                let sql = format!(
-                    "COPY {table} ({}) FROM STDIN WITH (FORMAT binary{freeze})",
-                    filling.columns
-                );
-                let writer = transaction.copy_in(sql.as_str()).map_err(failed)?;
-                let mut rows = Rows::new(writer, table, &self.stop, &self.rows);
-                (filling.fill)(&mut rows)?;
-                rows.finish()?.finish().map_err(failed)?;
-                transaction.commit().map_err(failed)?;
             }
         }
         Ok(())
@@ -173,7 +142,7 @@ pub(super) fn run(
     endpoint: &Endpoint,
     jobs: Vec<Job>,
     threads: u32,
-    sort_memory_kb: u32,
+    sorting: Sorting,
     rows_total: u64,
     on_progress: &mut dyn FnMut(DataProgress) -> bool,
 ) -> Result<(), DataError> {
@@ -202,7 +171,7 @@ pub(super) fn run(
             let spawned = thread::Builder::new()
                 .name(format!("data-{number}"))
                 .spawn_scoped(scope, move || {
-                    worker.work(endpoint, sort_memory_kb);
+                    worker.work(endpoint, sorting);
                     drop(sender);
                 });
             if let Err(source) = spawned {

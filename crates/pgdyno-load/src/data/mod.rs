@@ -13,7 +13,7 @@ use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, UnknownName, by_name};
 use jobs::Job;
 use postgres::{Client, IsolationLevel};
 use serde::{Deserialize, Serialize};
-use session::words_of;
+use session::{Sorting, words_of};
 use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
@@ -97,7 +97,8 @@ impl DataPlan {
         }
     }
 
-    fn check(&self) -> Result<(), DataError> {
+    /// Whether its numbers can be.
+    pub fn check(&self) -> Result<(), DataError> {
         let within = |what, max, given| {
             if (1..=max).contains(&given) {
                 Ok(())
@@ -111,7 +112,11 @@ impl DataPlan {
             1
         };
         within("scale", self.dataset.scale_max(), self.scale)?;
-        within("number of tables", tables_max, self.tables)?;
+        within(
+            "number of tables (more than one only of oltp)",
+            tables_max,
+            self.tables,
+        )?;
         within("number of threads", THREADS_MAX, self.threads)
     }
 }
@@ -206,8 +211,11 @@ pub enum DataError {
     /// No thread to be had.
     #[error("the system refused a thread: {0}")]
     Thread(std::io::Error),
-    /// The caller asked to stop; what had been made was dropped.
-    #[error("stopped; the data was not created")]
+    /// Another creation was waited for, and it has made data of this set.
+    #[error("another creation has made data of this set meanwhile; it was left alone")]
+    Meanwhile,
+    /// The caller asked to stop; what had been made was dropped, and so was what it was to replace.
+    #[error("stopped; the data was not created, and nothing of the set is left")]
     Stopped,
 }
 
@@ -406,21 +414,28 @@ pub fn create_data(
         rows_total: 0,
     };
     let mut client = session::open(endpoint)?;
-    session::take_turn(&mut client, &mut || {
+    let waited = session::take_turn(&mut client, &mut || {
         on_progress(DataProgress {
             step: "waiting for another creation",
             ..progress
         })
     })?;
+    // Whoever asked for this has not seen what was made meanwhile.
+    if waited && shape(&mut client, endpoint, plan.dataset).is_ok() {
+        return Err(DataError::Meanwhile);
+    }
     let there = Tables::find(&mut client, plan.dataset)?;
     there.foreign(endpoint)?;
     let (recipe, marked, mark_at_end) = match plan.dataset {
         Dataset::Pgbench => (pgbench::recipe(plan), pgbench::MARKED, "NULL".to_owned()),
         Dataset::Oltp => (oltp::recipe(plan), oltp::MARKED, "NULL".to_owned()),
         Dataset::Tpcc => {
-            let (now_us, now) = session::now(&mut client)?;
-            let recipe = tpcc::recipe(plan, now_us, &now);
-            (recipe, tpcc::MARKED, format!("'{}'", tpcc::OWNED))
+            let now = session::now(&mut client)?;
+            (
+                tpcc::recipe(plan, &now),
+                tpcc::MARKED,
+                format!("'{}'", tpcc::OWNED),
+            )
         }
     };
     progress.rows_total = recipe.rows_total;
@@ -435,12 +450,16 @@ pub fn create_data(
         .batch_execute(&begin)
         .map_err(|source| words_of("creating the tables", source))?;
     let threads = plan.threads.min(u32::try_from(recipe.jobs.len()).unwrap_or(1));
-    let sort_memory_kb = SORT_MEMORY_KB / recipe.sorts.clamp(1, threads);
+    let sorts = recipe.sorts.clamp(1, threads);
+    let sorting = Sorting {
+        memory_kb: SORT_MEMORY_KB / sorts,
+        alone: sorts == 1,
+    };
     let made = jobs::run(
         endpoint,
         recipe.jobs,
         threads,
-        sort_memory_kb,
+        sorting,
         recipe.rows_total,
         on_progress,
     )

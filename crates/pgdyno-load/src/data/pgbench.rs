@@ -1,8 +1,8 @@
 //! pgbench's schema: tables and columns are those of `pgbench -i` (PostgreSQL documentation, pgbench, "Initialization
 //! Options"), so that pgbench itself can run against the same data.
 
-use super::jobs::{Filling, Job, KEYS, ROWS, Work};
-use super::rows::Fields;
+use super::jobs::{Job, KEYS, ROWS, Work};
+use super::rows::{Constant, Fields, Filling};
 use super::verify::{Question, has_indexes};
 use super::{Condition, DataError, DataPlan, Recipe};
 use crate::workload::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
@@ -17,13 +17,10 @@ pub(super) const NAMES: [&str; 4] = [
 /// The table that carries the mark of unfinished data.
 pub(super) const MARKED: &str = "pgbench_accounts";
 
-/// What is the same in all accounts comes from defaults while they are filled: a constant is laid into a row far
-/// quicker than a value is read from the wire, and the rows are the same.
 const TABLES: &str = "
 CREATE TABLE pgbench_branches (bid int NOT NULL, bbalance int, filler char(88)) WITH (fillfactor = 100);
 CREATE TABLE pgbench_tellers (tid int NOT NULL, bid int, tbalance int, filler char(84)) WITH (fillfactor = 100);
-CREATE TABLE pgbench_accounts (aid int NOT NULL, bid int, abalance int DEFAULT 0, filler char(84) DEFAULT '')
-  WITH (fillfactor = 100);
+CREATE TABLE pgbench_accounts (aid int NOT NULL, bid int, abalance int, filler char(84)) WITH (fillfactor = 100);
 CREATE TABLE pgbench_history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22));
 ";
 
@@ -38,16 +35,16 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
             after: Vec::new(),
             work: Work::Rows(Filling {
                 table: "pgbench_accounts".into(),
-                columns: "aid, bid",
                 whole: true,
-                fill: Box::new(move |rows| {
-                    for aid in 1..=accounts {
-                        rows.row(2, |row| {
+                constants: vec![("abalance", Constant::Int(0)), ("filler", Constant::Text(""))],
+                columns: "aid, bid",
+                send: Box::new(move |sender| {
+                    (1..=accounts).try_for_each(|aid| {
+                        sender.row(|row| {
                             row.int(aid);
                             row.int((aid - 1) / ACCOUNTS_PER_SCALE + 1);
-                        })?;
-                    }
-                    Ok(())
+                        })
+                    })
                 }),
             }),
         },
@@ -71,7 +68,6 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
             step: KEYS,
             after: vec![0],
             work: Work::Sql(vec![
-                "ALTER TABLE pgbench_accounts ALTER abalance DROP DEFAULT, ALTER filler DROP DEFAULT".into(),
                 "ALTER TABLE pgbench_accounts ADD PRIMARY KEY (aid)".into(),
                 "VACUUM (ANALYZE) pgbench_accounts".into(),
             ]),

@@ -1,7 +1,8 @@
 //! Rows in COPY's binary format (PostgreSQL documentation, COPY, "Binary Format"), sent in pieces.
 
 use super::DataError;
-use postgres::CopyInWriter;
+use super::session::words_of;
+use postgres::{Client, CopyInWriter};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,13 +14,126 @@ const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const NULL: i32 = -1;
 const END: i16 = -1;
 
-/// Writes all rows of a filling.
-pub(super) type Fill = Box<dyn FnOnce(&mut Rows<'_>) -> Result<(), DataError> + Send>;
+/// Rows for one table, or a part of them.
+pub(super) struct Filling {
+    pub(super) table: String,
+    /// Whether this is all of the table: then its rows can be written as frozen, and nothing is left to do for VACUUM.
+    pub(super) whole: bool,
+    /// Columns that are the same in all rows.
+    pub(super) constants: Vec<(&'static str, Constant)>,
+    /// The other ones, in the order in which they are sent.
+    pub(super) columns: &'static str,
+    /// Sends them.
+    pub(super) send: Send,
+}
+
+/// Sends all rows of a filling.
+pub(super) type Send = Box<dyn FnOnce(&mut Rows<'_>) -> Result<(), DataError> + std::marker::Send>;
+
+/// A value that is the same in all rows.
+#[derive(Debug, Clone)]
+pub(super) enum Constant {
+    Int(i32),
+    Text(&'static str),
+    /// numeric with two places.
+    Hundredths(i32),
+    Instant(Instant),
+}
+
+/// A point in time: microseconds since 2000, and as SQL reads it.
+#[derive(Debug, Clone)]
+pub(super) struct Instant {
+    pub(super) us: i64,
+    pub(super) sql: String,
+}
+
+impl Constant {
+    fn sql(&self) -> String {
+        match self {
+            Constant::Int(value) => value.to_string(),
+            Constant::Text(text) => format!("'{text}'"),
+            Constant::Hundredths(value) => {
+                let (sign, size) = (if *value < 0 { "-" } else { "" }, value.unsigned_abs());
+                format!("{sign}{}.{:02}", size / 100, size % 100)
+            }
+            Constant::Instant(instant) => format!("'{}'", instant.sql),
+        }
+    }
+
+    fn append(&self, row: &mut Vec<u8>) {
+        match self {
+            Constant::Int(value) => row.int(*value),
+            Constant::Text(text) => row.text(|row| row.extend_from_slice(text.as_bytes())),
+            Constant::Hundredths(value) => row.hundredths(*value),
+            Constant::Instant(instant) => row.instant(instant.us),
+        }
+    }
+}
+
+impl Filling {
+    /// Does it in a transaction of its own, and by one COPY: each further one would leave pages behind it that it has
+    /// made and not used (seen with PostgreSQL 18).
+    pub(super) fn run(
+        self,
+        client: &mut Client,
+        stop: &AtomicBool,
+        sent: &AtomicU64,
+    ) -> Result<(), DataError> {
+        let table = self.table.as_str();
+        let failed = |source| words_of(format!("filling {table}"), source);
+        let mut columns = self.columns.to_owned();
+        let (mut before, mut after, mut options) = (String::new(), String::new(), "");
+        let mut suffix = Vec::new();
+        if self.whole {
+            // A table that is emptied in this transaction may be given frozen rows. Nobody else fills it, so it can
+            // have defaults meanwhile: the server lays a default into a row far quicker than it reads a value.
+            before = format!("TRUNCATE {table};");
+            options = ", FREEZE";
+            for (column, value) in &self.constants {
+                let value = value.sql();
+                before.push_str(&format!(
+                    "ALTER TABLE {table} ALTER {column} SET DEFAULT {value};"
+                ));
+                after.push_str(&format!("ALTER TABLE {table} ALTER {column} DROP DEFAULT;"));
+            }
+        } else {
+            for (column, value) in &self.constants {
+                columns.push_str(", ");
+                columns.push_str(column);
+                value.append(&mut suffix);
+            }
+        }
+        let count = i16::try_from(columns.split(',').count()).unwrap_or(i16::MAX);
+        let copy = format!("COPY {table} ({columns}) FROM STDIN WITH (FORMAT binary{options})");
+        let mut transaction = client.transaction().map_err(failed)?;
+        transaction.batch_execute(&before).map_err(failed)?;
+        let writer = transaction.copy_in(copy.as_str()).map_err(failed)?;
+        let mut piece = Vec::with_capacity(PIECE_BYTES + ROW_BYTES_MAX);
+        piece.extend_from_slice(HEADER);
+        let mut rows = Rows {
+            piece,
+            in_piece: 0,
+            columns: count,
+            suffix,
+            writer,
+            table,
+            stop,
+            sent,
+        };
+        (self.send)(&mut rows)?;
+        rows.finish()?.finish().map_err(failed)?;
+        transaction.batch_execute(&after).map_err(failed)?;
+        transaction.commit().map_err(failed)
+    }
+}
 
 /// Takes rows, field by field, and sends them.
 pub(super) struct Rows<'a> {
     piece: Vec<u8>,
     in_piece: u64,
+    columns: i16,
+    /// Fields that end every row.
+    suffix: Vec<u8>,
     writer: CopyInWriter<'a>,
     table: &'a str,
     stop: &'a AtomicBool,
@@ -27,28 +141,11 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(
-        writer: CopyInWriter<'a>,
-        table: &'a str,
-        stop: &'a AtomicBool,
-        sent: &'a AtomicU64,
-    ) -> Rows<'a> {
-        let mut piece = Vec::with_capacity(PIECE_BYTES + ROW_BYTES_MAX);
-        piece.extend_from_slice(HEADER);
-        Rows {
-            piece,
-            in_piece: 0,
-            writer,
-            table,
-            stop,
-            sent,
-        }
-    }
-
-    /// One row: `fields` puts exactly `columns` of them.
-    pub(super) fn row(&mut self, columns: i16, fields: impl FnOnce(&mut Vec<u8>)) -> Result<(), DataError> {
-        self.piece.extend_from_slice(&columns.to_be_bytes());
+    /// One row: `fields` puts all columns that the filling has named.
+    pub(super) fn row(&mut self, fields: impl FnOnce(&mut Vec<u8>)) -> Result<(), DataError> {
+        self.piece.extend_from_slice(&self.columns.to_be_bytes());
         fields(&mut self.piece);
+        self.piece.extend_from_slice(&self.suffix);
         self.in_piece += 1;
         if self.piece.len() >= PIECE_BYTES {
             self.send()?;
@@ -73,7 +170,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The writer, to be finished.
-    pub(super) fn finish(mut self) -> Result<CopyInWriter<'a>, DataError> {
+    fn finish(mut self) -> Result<CopyInWriter<'a>, DataError> {
         self.piece.extend_from_slice(&END.to_be_bytes());
         self.send()?;
         Ok(self.writer)
@@ -88,9 +185,9 @@ pub(crate) trait Fields {
     fn null(&mut self);
     /// char, varchar or text: what `put` appends, which must be ASCII.
     fn text(&mut self, put: impl FnOnce(&mut Vec<u8>));
-    /// numeric with two places, from hundredths below 10^8, not negative.
+    /// numeric with two places, from hundredths; fewer than 10^10 of them.
     fn hundredths(&mut self, value: i32);
-    /// numeric with four places, from ten-thousandths below 10,000, not negative.
+    /// numeric with four places, from ten-thousandths; fewer than 10,000 of them.
     fn ten_thousandths(&mut self, value: i32);
     /// timestamptz, from microseconds since 2000.
     fn instant(&mut self, us: i64);
@@ -116,12 +213,13 @@ impl Fields for Vec<u8> {
 
     fn hundredths(&mut self, value: i32) {
         // Digits of base 10,000, the first one the units of 10,000^weight.
-        let digits = [value / 1_000_000, value / 100 % 10_000, value % 100 * 100];
-        numeric(self, digits, 1, 2);
+        let size = value.unsigned_abs();
+        let digits = [size / 1_000_000, size / 100 % 10_000, size % 100 * 100];
+        numeric(self, digits, value < 0, 2);
     }
 
     fn ten_thousandths(&mut self, value: i32) {
-        numeric(self, [0, 0, value], 1, 4);
+        numeric(self, [0, 0, value.unsigned_abs()], value < 0, 4);
     }
 
     fn instant(&mut self, us: i64) {
@@ -130,27 +228,29 @@ impl Fields for Vec<u8> {
     }
 }
 
-/// numeric's binary form (source: numeric_send in PostgreSQL's numeric.c): how many digits, weight of the first one,
-/// sign, places shown, the digits; zeros at both ends are left out.
-fn numeric(row: &mut Vec<u8>, digits: [i32; 3], weight: i16, places: i16) {
+/// numeric's binary form (source: numeric_send in PostgreSQL's numeric.c): how many digits of base 10,000, weight of the
+/// first one, sign, places shown, the digits; zeros at both ends are left out. Here the middle one of three has the
+/// weight 0.
+fn numeric(row: &mut Vec<u8>, digits: [u32; 3], negative: bool, places: u16) {
+    const NEGATIVE: u16 = 0x4000;
     let first = digits.iter().position(|&digit| digit != 0).unwrap_or(3);
     let end = digits
         .iter()
         .rposition(|&digit| digit != 0)
         .map_or(first, |last| last + 1);
     let kept = &digits[first..end];
-    let count = i16::try_from(kept.len()).unwrap_or(0);
-    let weight = if count == 0 {
-        0
-    } else {
-        weight - i16::try_from(first).unwrap_or(0)
+    let weight: u16 = match (kept.len(), first) {
+        (0, _) | (_, 1) => 0,
+        (_, 0) => 1,
+        _ => u16::MAX, // -1
     };
-    row.extend_from_slice(&(8 + 2 * i32::from(count)).to_be_bytes());
-    for word in [count, weight, 0, places] {
+    let count = u16::try_from(kept.len()).unwrap_or(0);
+    row.extend_from_slice(&(8 + 2 * u32::from(count)).to_be_bytes());
+    for word in [count, weight, if negative { NEGATIVE } else { 0 }, places] {
         row.extend_from_slice(&word.to_be_bytes());
     }
     for &digit in kept {
-        row.extend_from_slice(&i16::try_from(digit).unwrap_or(0).to_be_bytes());
+        row.extend_from_slice(&u16::try_from(digit).unwrap_or(0).to_be_bytes());
     }
 }
 
@@ -195,7 +295,15 @@ mod tests {
             words(&|row| row.hundredths(1_234_567)),
             [3, 1, 0, 2, 1, 2345, 6700]
         );
+        assert_eq!(words(&|row| row.hundredths(-1000)), [1, 0, 0x4000, 2, 10]);
         assert_eq!(words(&|row| row.ten_thousandths(2000)), [1, -1, 0, 4, 2000]);
         assert_eq!(words(&|row| row.ten_thousandths(0)), [0, 0, 0, 4]);
+    }
+
+    #[test]
+    fn constants_are_the_same_in_sql() {
+        assert_eq!(Constant::Hundredths(-1000).sql(), "-10.00");
+        assert_eq!(Constant::Hundredths(5).sql(), "0.05");
+        assert_eq!(Constant::Text("OE").sql(), "'OE'");
     }
 }

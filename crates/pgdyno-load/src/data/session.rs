@@ -1,6 +1,7 @@
 //! Connections for data, and the marks by which half-made data is known.
 
 use super::DataError;
+use super::rows::Instant;
 use crate::endpoint::Endpoint;
 use postgres::Client;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -37,11 +38,26 @@ pub(super) fn open(endpoint: &Endpoint) -> Result<Client, DataError> {
     Ok(client)
 }
 
-/// What pays while much is written at once. Commits need not wait one by one: the last one does, and with it all WAL
-/// before it is on disk. Keys are sorted in memory as far as `sort_memory_kb` goes.
-pub(super) fn for_loading(client: &mut Client, sort_memory_kb: u32) -> Result<(), DataError> {
+/// What the sorts of one connection may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sorting {
+    /// Where the server's own setting is not larger.
+    pub(super) memory_kb: u32,
+    /// Whether this is the only sort at a time, so that the server may help it with workers.
+    pub(super) alone: bool,
+}
+
+/// What pays while much is written at once. Commits need not wait one by one: nothing of the user's is at stake, and the
+/// last one does wait, with which all WAL before it is on disk.
+pub(super) fn for_loading(client: &mut Client, sorting: Sorting) -> Result<(), DataError> {
+    let sort_memory_kb = sorting.memory_kb;
+    let workers = if sorting.alone {
+        ""
+    } else {
+        "SET max_parallel_maintenance_workers = 0;"
+    };
     let sql = format!(
-        "SET synchronous_commit = off;
+        "SET synchronous_commit = off; {workers}
          SELECT set_config(name, '{sort_memory_kb}kB', false) FROM pg_settings
            WHERE name = 'maintenance_work_mem' AND setting::bigint < {sort_memory_kb}"
     );
@@ -50,17 +66,19 @@ pub(super) fn for_loading(client: &mut Client, sort_memory_kb: u32) -> Result<()
         .map_err(|source| words_of("preparing the session", source))
 }
 
-/// Waits until nobody else makes data in this database. `go_on` answers whether to keep waiting.
-pub(super) fn take_turn(client: &mut Client, go_on: &mut dyn FnMut() -> bool) -> Result<(), DataError> {
+/// Waits until nobody else makes data in this database; whether it had to. `go_on` answers whether to keep waiting.
+pub(super) fn take_turn(client: &mut Client, go_on: &mut dyn FnMut() -> bool) -> Result<bool, DataError> {
     let (_never, alarm) = channel::<()>();
+    let mut waited = false;
     loop {
         let ours: bool = client
             .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])
             .and_then(|row| row.try_get(0))
             .map_err(|source| words_of("waiting for another creation of data", source))?;
         if ours {
-            return Ok(());
+            return Ok(waited);
         }
+        waited = true;
         if !go_on() || alarm.recv_timeout(LOCK_EVERY) == Err(RecvTimeoutError::Disconnected) {
             return Err(DataError::Stopped);
         }
@@ -72,12 +90,17 @@ pub(super) fn is_refused(error: &postgres::Error) -> bool {
     error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE)
 }
 
-/// The server's time: microseconds since 2000, and as SQL reads it.
-pub(super) fn now(client: &mut Client) -> Result<(i64, String), DataError> {
+/// The server's time.
+pub(super) fn now(client: &mut Client) -> Result<Instant, DataError> {
     let sql = "SELECT (extract(epoch FROM now() - '2000-01-01 00:00:00+00') * 1000000)::bigint, now()::text";
     client
         .query_one(sql, &[])
-        .and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .and_then(|row| {
+            Ok(Instant {
+                us: row.try_get(0)?,
+                sql: row.try_get(1)?,
+            })
+        })
         .map_err(|source| words_of("asking for the time", source))
 }
 

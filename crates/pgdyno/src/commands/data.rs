@@ -9,6 +9,7 @@ use pgdyno_load::{
     Condition, DataError, DataPlan, Dataset, Shape, check_data, create_data, drop_data, shape_of,
 };
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8> {
     match command {
@@ -41,6 +42,7 @@ fn create(context: &Context, args: &CreateDataArgs) -> anyhow::Result<()> {
     if let Some(threads) = args.threads {
         plan.threads = threads;
     }
+    plan.check()?;
     let wanted = words(plan.dataset, plan.scale, plan.tables);
     match shape_of(&endpoint(&conninfo), args.dataset) {
         Ok(Shape { scale, tables, .. }) if !args.replace => {
@@ -53,13 +55,21 @@ fn create(context: &Context, args: &CreateDataArgs) -> anyhow::Result<()> {
     }
     let stop = stop_flag()?;
     let bar = progress::DataBar::new();
+    let begun = Instant::now();
+    let (mut rows, mut rows_s) = (0, 0.0);
     let created = create_data(&endpoint(&conninfo), &plan, &mut |progress| {
         bar.update(progress);
+        if progress.rows > rows {
+            (rows, rows_s) = (progress.rows, begun.elapsed().as_secs_f64());
+        }
         !stop.load(Ordering::Relaxed)
     });
     bar.done();
     created?;
-    tell!("{conninfo} holds data of {wanted}");
+    let all_s = begun.elapsed().as_secs_f64();
+    tell!(
+        "{conninfo} holds data of {wanted}: {rows} rows in {rows_s:.2} s, {all_s:.2} s with keys and statistics"
+    );
     Ok(())
 }
 

@@ -2,15 +2,15 @@
 
 mod rows;
 mod tables;
-#[allow(dead_code, reason = "some of it is for transactions")]
 pub(crate) mod values;
 pub(super) mod verify;
 
-use super::jobs::{Filling, Job, KEYS, ROWS, Work};
-use super::rows::Rows;
+use super::jobs::{Job, KEYS, ROWS, Work};
+use super::rows::{Filling, Instant, Rows};
 use super::{DataError, DataPlan, Recipe};
 use rows::Source;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use tables::Table;
 use values::{CUSTOMERS, DISTRICTS, ITEMS};
 
@@ -35,13 +35,13 @@ pub(super) fn names() -> Vec<String> {
     tables::ALL.iter().map(|table| table.name.to_owned()).collect()
 }
 
-/// `now` is the instant of creation: microseconds since 2000, and as SQL reads it.
-pub(super) fn recipe(plan: &DataPlan, now_us: i64, now: &str) -> Recipe {
+/// `now` is the instant of creation.
+pub(super) fn recipe(plan: &DataPlan, now: &Instant) -> Recipe {
     let warehouses = plan.scale.cast_signed();
-    let source = Source {
+    let source = Arc::new(Source {
         seed: plan.seed,
-        now_us,
-    };
+        now: now.clone(),
+    });
     let parts = if plan.threads <= WHOLE_TABLES_THREADS_MAX {
         1
     } else {
@@ -51,35 +51,22 @@ pub(super) fn recipe(plan: &DataPlan, now_us: i64, now: &str) -> Recipe {
         jobs: Vec::new(),
         filled: Vec::new(),
         warehouses,
+        source: Arc::clone(&source),
     };
     // Those that take long go first, so that the last ones to end are short.
-    list.fill(&tables::STOCK, parts, move |part, rows| source.stock(part, rows));
-    list.fill(&tables::ORDER_LINE, parts, move |part, rows| {
-        source.order_lines(part, rows)
-    });
-    list.fill(&tables::CUSTOMER, parts, move |part, rows| {
-        source.customers(part, rows)
-    });
-    list.fill(&tables::HISTORY, parts, move |part, rows| {
-        source.history(part, rows)
-    });
-    list.fill(&tables::ORDERS, parts, move |part, rows| {
-        source.orders(part, rows)
-    });
-    list.fill(&tables::ITEM, 1, move |_, rows| source.items(rows));
-    list.fill(&tables::NEW_ORDER, 1, move |part, rows| {
-        source.new_orders(part, rows)
-    });
-    list.fill(&tables::DISTRICT, 1, move |part, rows| {
-        source.districts(part, rows)
-    });
-    list.fill(&tables::WAREHOUSE, 1, move |part, rows| {
-        source.warehouses(part, rows)
-    });
+    list.fill(&tables::STOCK, parts, Source::stock);
+    list.fill(&tables::ORDER_LINE, parts, Source::order_lines);
+    list.fill(&tables::CUSTOMER, parts, Source::customers);
+    list.fill(&tables::HISTORY, parts, Source::history);
+    list.fill(&tables::ORDERS, parts, Source::orders);
+    list.fill(&tables::ITEM, 1, Source::items);
+    list.fill(&tables::NEW_ORDER, 1, Source::new_orders);
+    list.fill(&tables::DISTRICT, 1, Source::districts);
+    list.fill(&tables::WAREHOUSE, 1, Source::warehouses);
     list.keys();
     let per_warehouse = ITEMS + DISTRICTS * (3 * CUSTOMERS + 900 + 1) + 1;
     Recipe {
-        tables: tables::ALL.iter().map(|table| table.create(now, OWNED)).collect(),
+        tables: tables::ALL.iter().map(|table| table.create(OWNED)).collect(),
         rows_total: u64::from(plan.scale) * u64::from(per_warehouse.unsigned_abs())
             + u64::from(ITEMS.unsigned_abs())
             + source.count_of_order_lines(1..=warehouses),
@@ -94,6 +81,7 @@ struct List {
     /// Tables with the jobs that fill them.
     filled: Vec<(&'static Table, Vec<usize>)>,
     warehouses: i32,
+    source: Arc<Source>,
 }
 
 impl List {
@@ -101,7 +89,7 @@ impl List {
         &mut self,
         table: &'static Table,
         parts: i32,
-        put: impl Fn(RangeInclusive<i32>, &mut Rows<'_>) -> Result<(), DataError> + Copy + Send + 'static,
+        put: fn(&Source, RangeInclusive<i32>, &mut Rows<'_>) -> Result<(), DataError>,
     ) {
         let mut places = Vec::new();
         for part in 0..parts {
@@ -112,15 +100,17 @@ impl List {
             };
             let range = bound(part) + 1..=bound(part + 1);
             places.push(self.jobs.len());
+            let source = Arc::clone(&self.source);
             self.jobs.push(Job {
                 what: format!("filling {}", table.name),
                 step: ROWS,
                 after: Vec::new(),
                 work: Work::Rows(Filling {
                     table: table.name.to_owned(),
-                    columns: table.sent,
                     whole: parts == 1,
-                    fill: Box::new(move |rows| put(range, rows)),
+                    constants: table.constants(&source.now),
+                    columns: table.sent,
+                    send: Box::new(move |rows| put(&source, range, rows)),
                 }),
             });
         }

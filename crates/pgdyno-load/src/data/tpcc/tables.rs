@@ -1,12 +1,17 @@
 //! The tables of TPC-C (clause 1.3), their keys and indexes.
 
+use super::values::CUSTOMERS;
+use crate::data::rows::Constant::{Hundredths, Int, Text};
+use crate::data::rows::{Constant, Instant};
+
 /// One table.
 pub(super) struct Table {
     pub(super) name: &'static str,
     columns: &'static str,
-    /// The columns that rows are sent for; all others are the same in every row and get these defaults meanwhile.
+    /// Columns that are sent; [`Table::constants`] has the others.
     pub(super) sent: &'static str,
-    constants: &'static [(&'static str, &'static str)],
+    /// Columns that no statement compares.
+    unread: &'static [&'static str],
     key: Option<&'static str>,
     /// Beside the key: name and columns.
     index: Option<(&'static str, &'static str)>,
@@ -17,7 +22,7 @@ pub(super) const WAREHOUSE: Table = Table {
     columns: "w_id int NOT NULL, w_name varchar(10), w_street_1 varchar(20), w_street_2 varchar(20), \
               w_city varchar(20), w_state char(2), w_zip char(9), w_tax numeric(4,4), w_ytd numeric(12,2)",
     sent: "w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax",
-    constants: &[("w_ytd", "300000.00")],
+    unread: &[],
     key: Some("w_id"),
     index: None,
 };
@@ -28,7 +33,7 @@ pub(super) const DISTRICT: Table = Table {
               d_street_2 varchar(20), d_city varchar(20), d_state char(2), d_zip char(9), d_tax numeric(4,4), \
               d_ytd numeric(12,2), d_next_o_id int",
     sent: "d_id, d_w_id, d_name, d_street_1, d_street_2, d_city, d_state, d_zip, d_tax",
-    constants: &[("d_ytd", "30000.00"), ("d_next_o_id", "3001")],
+    unread: &[],
     key: Some("d_w_id, d_id"),
     index: None,
 };
@@ -42,14 +47,17 @@ pub(super) const CUSTOMER: Table = Table {
               c_ytd_payment numeric(12,2), c_payment_cnt int, c_delivery_cnt int, c_data varchar(500)",
     sent: "c_id, c_d_id, c_w_id, c_first, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_credit, \
            c_discount, c_data",
-    constants: &[
-        ("c_middle", "OE"),
-        ("c_since", NOW),
-        ("c_credit_lim", "50000.00"),
-        ("c_balance", "-10.00"),
-        ("c_ytd_payment", "10.00"),
-        ("c_payment_cnt", "1"),
-        ("c_delivery_cnt", "0"),
+    unread: &[
+        "c_first",
+        "c_street_1",
+        "c_street_2",
+        "c_city",
+        "c_state",
+        "c_zip",
+        "c_phone",
+        "c_since",
+        "c_discount",
+        "c_data",
     ],
     key: Some("c_w_id, c_d_id, c_id"),
     index: Some(("customer_name", "c_w_id, c_d_id, c_last, c_first")),
@@ -60,7 +68,7 @@ pub(super) const HISTORY: Table = Table {
     columns: "h_c_id int, h_c_d_id int, h_c_w_id int, h_d_id int, h_w_id int, h_date timestamptz, \
               h_amount numeric(12,2), h_data varchar(24)",
     sent: "h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_data",
-    constants: &[("h_date", NOW), ("h_amount", "10.00")],
+    unread: &["h_data"],
     key: None,
     index: None,
 };
@@ -69,7 +77,7 @@ pub(super) const NEW_ORDER: Table = Table {
     name: "new_order",
     columns: "no_o_id int NOT NULL, no_d_id int NOT NULL, no_w_id int NOT NULL",
     sent: "no_o_id, no_d_id, no_w_id",
-    constants: &[],
+    unread: &[],
     key: Some("no_w_id, no_d_id, no_o_id"),
     index: None,
 };
@@ -79,7 +87,7 @@ pub(super) const ORDERS: Table = Table {
     columns: "o_id int NOT NULL, o_d_id int NOT NULL, o_w_id int NOT NULL, o_c_id int, o_entry_d timestamptz, \
               o_carrier_id int, o_ol_cnt int, o_all_local int",
     sent: "o_id, o_d_id, o_w_id, o_c_id, o_carrier_id, o_ol_cnt",
-    constants: &[("o_entry_d", NOW), ("o_all_local", "1")],
+    unread: &[],
     key: Some("o_w_id, o_d_id, o_id"),
     index: Some(("orders_customer", "o_w_id, o_d_id, o_c_id, o_id")),
 };
@@ -90,7 +98,7 @@ pub(super) const ORDER_LINE: Table = Table {
               ol_i_id int, ol_supply_w_id int, ol_delivery_d timestamptz, ol_quantity int, ol_amount numeric(12,2), \
               ol_dist_info char(24)",
     sent: "ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_amount, ol_dist_info",
-    constants: &[("ol_quantity", "5")],
+    unread: &["ol_dist_info"],
     key: Some("ol_w_id, ol_d_id, ol_o_id, ol_number"),
     index: None,
 };
@@ -99,7 +107,7 @@ pub(super) const ITEM: Table = Table {
     name: "item",
     columns: "i_id int NOT NULL, i_im_id int, i_name varchar(24), i_price numeric(12,2), i_data varchar(50)",
     sent: "i_id, i_im_id, i_name, i_price, i_data",
-    constants: &[],
+    unread: &["i_name", "i_data"],
     key: Some("i_id"),
     index: None,
 };
@@ -112,7 +120,19 @@ pub(super) const STOCK: Table = Table {
               s_remote_cnt int, s_data varchar(50)",
     sent: "s_i_id, s_w_id, s_quantity, s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05, s_dist_06, s_dist_07, \
            s_dist_08, s_dist_09, s_dist_10, s_data",
-    constants: &[("s_ytd", "0"), ("s_order_cnt", "0"), ("s_remote_cnt", "0")],
+    unread: &[
+        "s_dist_01",
+        "s_dist_02",
+        "s_dist_03",
+        "s_dist_04",
+        "s_dist_05",
+        "s_dist_06",
+        "s_dist_07",
+        "s_dist_08",
+        "s_dist_09",
+        "s_dist_10",
+        "s_data",
+    ],
     key: Some("s_w_id, s_i_id"),
     index: None,
 };
@@ -129,46 +149,74 @@ pub(super) const ALL: [&Table; 9] = [
     &STOCK,
 ];
 
-/// Stands for the instant of creation.
-const NOW: &str = "now";
-
 impl Table {
-    /// Statements that make it, with the defaults, and with a comment that tells whose it is. `now` is the instant of
-    /// creation as SQL reads it.
-    pub(super) fn create(&self, now: &str, owned: &str) -> String {
-        let name = self.name;
-        let mut sql = format!(
-            "CREATE TABLE {name} ({}); COMMENT ON TABLE {name} IS '{owned}';",
-            self.columns
-        );
-        for &(column, value) in self.constants {
-            let value = if value == NOW { now } else { value };
-            sql.push_str(&format!(
-                "ALTER TABLE {name} ALTER COLUMN {column} SET DEFAULT '{value}';"
-            ));
+    /// Columns that are the same in all rows at the beginning (clause 4.3.3.1).
+    pub(super) fn constants(&self, now: &Instant) -> Vec<(&'static str, Constant)> {
+        let now = || Constant::Instant(now.clone());
+        match self.name {
+            "warehouse" => vec![("w_ytd", Hundredths(30_000_000))],
+            "district" => vec![
+                ("d_ytd", Hundredths(3_000_000)),
+                ("d_next_o_id", Int(CUSTOMERS + 1)),
+            ],
+            "customer" => vec![
+                ("c_middle", Text("OE")),
+                ("c_since", now()),
+                ("c_credit_lim", Hundredths(5_000_000)),
+                ("c_balance", Hundredths(-1_000)),
+                ("c_ytd_payment", Hundredths(1_000)),
+                ("c_payment_cnt", Int(1)),
+                ("c_delivery_cnt", Int(0)),
+            ],
+            "history" => vec![("h_date", now()), ("h_amount", Hundredths(1_000))],
+            "orders" => vec![("o_entry_d", now()), ("o_all_local", Int(1))],
+            "order_line" => vec![("ol_quantity", Int(5))],
+            "stock" => vec![
+                ("s_ytd", Int(0)),
+                ("s_order_cnt", Int(0)),
+                ("s_remote_cnt", Int(0)),
+            ],
+            _ => Vec::new(),
         }
-        sql
     }
 
-    /// Statements for when the rows are there: defaults away, keys made, read by ANALYZE.
+    /// Statements that make it, with a comment that tells whose it is.
+    pub(super) fn create(&self, owned: &str) -> String {
+        let name = self.name;
+        format!(
+            "CREATE TABLE {name} ({}); COMMENT ON TABLE {name} IS '{owned}';",
+            self.columns
+        )
+    }
+
+    /// Statements for when the rows are there: key and index, and statistics. Those of columns that no statement
+    /// compares are left to autovacuum, whenever it comes by: they take longer than all others.
     pub(super) fn finish(&self) -> Vec<String> {
         let name = self.name;
-        let mut changes: Vec<String> = self
-            .constants
-            .iter()
-            .map(|(column, _)| format!("ALTER COLUMN {column} DROP DEFAULT"))
-            .collect();
-        changes.extend(self.key.map(|key| format!("ADD PRIMARY KEY ({key})")));
-        let mut statements = Vec::new();
-        if !changes.is_empty() {
-            statements.push(format!("ALTER TABLE {name} {}", changes.join(", ")));
-        }
-        statements.extend(
-            self.index
-                .map(|(index, columns)| format!("CREATE INDEX {index} ON {name} ({columns})")),
-        );
-        statements.push(format!("VACUUM (ANALYZE) {name}"));
-        statements
+        let key = self
+            .key
+            .map(|key| format!("ALTER TABLE {name} ADD PRIMARY KEY ({key})"));
+        let index = self
+            .index
+            .map(|(index, columns)| format!("CREATE INDEX {index} ON {name} ({columns})"));
+        let statistics = |value: i32| {
+            let changes: Vec<String> = self
+                .unread
+                .iter()
+                .map(|column| format!("ALTER {column} SET STATISTICS {value}"))
+                .collect();
+            (!changes.is_empty()).then(|| format!("ALTER TABLE {name} {}", changes.join(", ")))
+        };
+        [
+            key,
+            index,
+            statistics(0),
+            Some(format!("VACUUM (ANALYZE) {name}")),
+            statistics(-1),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// Names of the indexes that it must have.

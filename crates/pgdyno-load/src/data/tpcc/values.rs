@@ -47,9 +47,6 @@ pub(crate) fn last_name(number: i32, name: &mut Vec<u8>) {
     }
 }
 
-/// The longest last name: three times OUGHT, CALLY or ATION.
-pub(crate) const LAST_NAME_BYTES_MAX: usize = 15;
-
 /// Letters, digits and two more (clause 4.3.2.2 asks for letters and digits at least): six bits draw one evenly.
 const CHARACTERS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz .";
 
@@ -133,7 +130,7 @@ mod tests {
         assert_eq!(name(999), "EINGEINGEING");
         let all: std::collections::BTreeSet<String> = (0..1000).map(name).collect();
         assert_eq!(all.len(), 1000);
-        assert_eq!(all.iter().map(String::len).max(), Some(LAST_NAME_BYTES_MAX));
+        assert_eq!(all.iter().map(String::len).max(), Some(15));
     }
 
     proptest! {

@@ -77,12 +77,10 @@ ORDER BY 1";
 
 /// Conditions 10 and 12: about customers.
 const CUSTOMER_LEVEL: &str = "
-WITH l AS (
-  SELECT ol_w_id AS w, ol_d_id AS d, ol_o_id AS o, sum(ol_amount) AS amount
-  FROM order_line WHERE ol_delivery_d IS NOT NULL GROUP BY 1, 2, 3),
-o AS (
-  SELECT w, d, o_c_id AS c, sum(amount) AS amount
-  FROM l JOIN orders ON o_w_id = w AND o_d_id = d AND o_id = o GROUP BY 1, 2, 3),
+WITH o AS (
+  SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, sum(ol_amount) AS amount
+  FROM order_line JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id
+  WHERE ol_delivery_d IS NOT NULL GROUP BY 1, 2, 3),
 h AS (
   SELECT h_c_w_id AS w, h_c_d_id AS d, h_c_id AS c, sum(h_amount) AS paid FROM history GROUP BY 1, 2, 3),
 per_c AS (
