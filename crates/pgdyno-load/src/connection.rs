@@ -15,7 +15,7 @@ use postgres_protocol::message::frontend;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -125,10 +125,16 @@ impl AsFd for Socket {
 /// Where a configuration points: "127.0.0.1:5432" or the socket's path. Never holds a password.
 pub(crate) fn where_is(config: &Config) -> String {
     let port = config.get_ports().first().copied().unwrap_or(5432);
-    match config.get_hosts().first() {
+    let place = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) if host.contains(':') => format!("[{host}]:{port}"),
         Some(Host::Tcp(host)) => format!("{host}:{port}"),
         Some(Host::Unix(directory)) => format!("{}/.s.PGSQL.{port}", directory.display()),
         None => format!("port {port} of no host"),
+    };
+    match (config.get_hostaddrs().first(), config.get_hosts().first()) {
+        (Some(address), Some(Host::Tcp(host))) if address.to_string() == *host => place,
+        (Some(address), _) => format!("{place} ({address})"),
+        (None, _) => place,
     }
 }
 
@@ -184,21 +190,24 @@ pub(crate) fn connect(endpoint: &Endpoint, prepare: Option<&[u8]>) -> Result<Con
 
 fn open(config: &Config, timeout: Duration) -> io::Result<Socket> {
     let port = config.get_ports().first().copied().unwrap_or(5432);
-    match config.get_hosts().first() {
-        Some(Host::Unix(directory)) => {
+    let any_of = |addresses: &mut dyn Iterator<Item = SocketAddr>| {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, timeout) {
+                Ok(stream) => return stream.set_nodelay(true).map(|()| Socket::Tcp(stream)),
+                Err(e) => last = e,
+            }
+        }
+        Err(last)
+    };
+    match (config.get_hostaddrs().first(), config.get_hosts().first()) {
+        // An address goes before the name, which is for TLS then.
+        (Some(&address), _) => any_of(&mut std::iter::once((address, port).into())),
+        (None, Some(Host::Unix(directory))) => {
             UnixStream::connect(directory.join(format!(".s.PGSQL.{port}"))).map(Socket::Unix)
         }
-        Some(Host::Tcp(host)) => {
-            let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-            for address in (host.as_str(), port).to_socket_addrs()? {
-                match TcpStream::connect_timeout(&address, timeout) {
-                    Ok(stream) => return stream.set_nodelay(true).map(|()| Socket::Tcp(stream)),
-                    Err(e) => last = e,
-                }
-            }
-            Err(last)
-        }
-        None => Err(io::Error::new(
+        (None, Some(Host::Tcp(host))) => any_of(&mut (host.as_str(), port).to_socket_addrs()?),
+        (None, None) => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "the connection string names no host",
         )),

@@ -2,17 +2,23 @@
 //!
 //! Source: PostgreSQL documentation, "Database Connection Control Functions" (strings, PG* variables, password file).
 
+mod hosts;
 mod keywords;
+
+pub(crate) use hosts::Wanted;
 
 use crate::server::ServerError;
 use crate::tls::{self, Files, Mode, Roots};
 use crate::users::User;
+use hosts::Place;
 use keywords::Words;
 use pgdyno_host::LocalHost;
 use postgres::Config;
 use postgres::config::{ChannelBinding, Host, SslMode};
+use rustls::ClientConfig;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,20 +31,39 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 const DEFAULT_PORT: u16 = 5432;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// What "no limit" is where libpq has none: nobody waits longer for a server.
+const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 
-/// A resolved connection. Displays as place, database and user; never as password.
+/// A connection to one server. Displays as place, database and user; never as password.
 #[derive(Clone)]
 pub struct Conninfo {
     config: Config,
-    tls: Option<Arc<rustls::ClientConfig>>,
+    tls: Option<Arc<ClientConfig>>,
     /// The words of the connection string that are about TLS, for writing it down.
     tls_words: String,
+    ways: Ways,
 }
 
-impl Conninfo {
-    /// Takes "key=value ..." or "postgresql://...", fills what is missing from PG* variables, then from libpq's
-    /// defaults, and the password from PGPASSWORD or the password file.
-    pub fn resolve(text: &str, environment: Lookup<'_>) -> Result<Conninfo, ServerError> {
+/// In which order TLS and plain text are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ways {
+    One,
+    TlsThenPlain,
+    PlainThenTls,
+}
+
+/// The servers that a connection string names, and which of them is wanted.
+pub(crate) struct Hosts {
+    pub(crate) each: Vec<Conninfo>,
+    pub(crate) wanted: Wanted,
+    /// load_balance_hosts=random: in any order.
+    pub(crate) shuffled: bool,
+}
+
+impl Hosts {
+    /// Takes "key=value ..." or "postgresql://...", fills what is missing from the service, from PG* variables, then
+    /// from libpq's defaults, and the passwords from PGPASSWORD or the password file.
+    pub(crate) fn resolve(text: &str, environment: Lookup<'_>) -> Result<Hosts, ServerError> {
         let looks_right = text.is_empty()
             || text.contains('=')
             || text.starts_with("postgres://")
@@ -50,83 +75,199 @@ impl Conninfo {
         }
         let mut words = keywords::split(text).ok_or(ServerError::ConnectionString)?;
         if let Some(service) = service_of(&words, environment)? {
-            if words.uri.is_some() {
-                return Err(not_done("a service beside a URI; write it as key=value pairs"));
-            }
             words.fill(service);
         }
-        // The parser's own words may quote a piece of a password, so they are not passed on.
-        let mut config: Config = words
-            .for_driver()
-            .parse()
-            .map_err(|_| ServerError::ConnectionString)?;
-        // Questions and load must go to one and the same server.
-        if config.get_hosts().len() > 1 {
-            return Err(not_done("several hosts; name the one that is meant"));
+        if let Some(word) = words.not_done() {
+            return Err(ServerError::NotDone { word });
         }
-        if !config.get_hostaddrs().is_empty() || environment("PGHOSTADDR").is_some() {
-            return Err(not_done("hostaddr; put the address into host"));
+        let config = basis(&words, environment)?;
+        let own = Own {
+            words: &words.own,
+            environment,
+        };
+        let secrecy = own.secrecy(&config)?;
+        let each = own
+            .places()?
+            .into_iter()
+            .map(|place| own.conninfo(config.clone(), &place, &secrecy))
+            .collect::<Result<_, _>>()?;
+        Ok(Hosts {
+            each,
+            wanted: own
+                .named("target_session_attrs", "PGTARGETSESSIONATTRS", Wanted::named)?
+                .unwrap_or(Wanted::Any),
+            shuffled: own
+                .named("load_balance_hosts", "PGLOADBALANCEHOSTS", |word| match word {
+                    "disable" => Some(false),
+                    "random" => Some(true),
+                    _ => None,
+                })?
+                .unwrap_or(false),
+        })
+    }
+}
+
+/// What is the same for all hosts.
+fn basis(words: &Words, environment: Lookup<'_>) -> Result<Config, ServerError> {
+    // The parser's own words may quote a piece of a password, so they are not passed on.
+    let mut config: Config = words
+        .for_driver()
+        .parse()
+        .map_err(|_| ServerError::ConnectionString)?;
+    if config.get_options().is_none()
+        && let Some(options) = environment("PGOPTIONS")
+    {
+        config.options(&options);
+    }
+    if config.get_user().is_none() {
+        let user = environment("PGUSER")
+            .or_else(|| User::current(&LocalHost::new()).map(|user| user.name))
+            .unwrap_or_else(|| "postgres".to_owned());
+        config.user(&user);
+    }
+    if config.get_dbname().is_none() {
+        let name = environment("PGDATABASE").or_else(|| config.get_user().map(str::to_owned));
+        config.dbname(&name.unwrap_or_default());
+    }
+    match (
+        config.get_channel_binding(),
+        environment("PGCHANNELBINDING").as_deref(),
+    ) {
+        (ChannelBinding::Prefer, Some("require")) => {
+            config.channel_binding(ChannelBinding::Require);
         }
-        if config.get_options().is_none()
-            && let Some(options) = environment("PGOPTIONS")
-        {
-            config.options(&options);
+        (ChannelBinding::Prefer, Some("disable")) => {
+            config.channel_binding(ChannelBinding::Disable);
         }
-        let number = |name: &str| environment(name).and_then(|value| value.parse::<u16>().ok());
-        if config.get_hosts().is_empty() {
-            match environment("PGHOST") {
-                Some(host) => config.host(&host),
-                None => match SOCKET_DIRECTORIES.iter().find(|dir| Path::new(dir).is_dir()) {
-                    Some(directory) => config.host_path(directory),
-                    None => config.host("localhost"),
-                },
-            };
+        _ => {}
+    }
+    Ok(config)
+}
+
+/// How a connection over TCP is to be secured.
+struct Secrecy {
+    mode: Mode,
+    tls: Option<Arc<ClientConfig>>,
+    words: String,
+}
+
+/// The words that the driver is not given, with the environment behind them.
+struct Own<'a> {
+    words: &'a BTreeMap<String, String>,
+    environment: Lookup<'a>,
+}
+
+impl Own<'_> {
+    /// An empty word hides the variable and is none itself, as with libpq.
+    fn word(&self, name: &str, variable: &str) -> Option<String> {
+        self.words
+            .get(name)
+            .cloned()
+            .or_else(|| (self.environment)(variable))
+            .filter(|word| !word.is_empty())
+    }
+
+    /// A word of which there are few.
+    fn named<T>(
+        &self,
+        name: &'static str,
+        variable: &str,
+        meaning: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ServerError> {
+        self.word(name, variable)
+            .map(|word| meaning(&word).ok_or(ServerError::Word { name, word }))
+            .transpose()
+    }
+
+    fn places(&self) -> Result<Vec<Place>, ServerError> {
+        let default_host = SOCKET_DIRECTORIES
+            .iter()
+            .find(|directory| Path::new(directory).is_dir())
+            .unwrap_or(&"localhost");
+        hosts::places(
+            self.word("host", "PGHOST").as_deref(),
+            self.word("hostaddr", "PGHOSTADDR").as_deref(),
+            self.word("port", "PGPORT").as_deref(),
+            default_host,
+        )
+        .map_err(|reason| ServerError::Hosts { reason })
+    }
+
+    /// libpq's connect_timeout: whole seconds, none or less for no limit.
+    fn connect_timeout(&self) -> Result<Duration, ServerError> {
+        let seconds = self.named("connect_timeout", "PGCONNECT_TIMEOUT", |word| {
+            word.trim().parse::<i32>().ok()
+        })?;
+        Ok(match seconds.map(u64::try_from) {
+            None => CONNECT_TIMEOUT,
+            Some(Ok(seconds @ 1..)) => Duration::from_secs(seconds).min(CONNECT_TIMEOUT_MAX),
+            Some(_) => CONNECT_TIMEOUT_MAX,
+        })
+    }
+
+    fn conninfo(
+        &self,
+        mut config: Config,
+        place: &Place,
+        secrecy: &Secrecy,
+    ) -> Result<Conninfo, ServerError> {
+        if place.host.starts_with('@') {
+            return Err(ServerError::Hosts {
+                reason:
+                    "it names a socket of the abstract namespace (@), where no server of pgdyno's listens"
+                        .into(),
+            });
         }
-        if config.get_ports().is_empty() {
-            config.port(number("PGPORT").unwrap_or(DEFAULT_PORT));
+        // With an address, a directory is no socket but a name that nobody has.
+        config.host(&place.host).port(place.port);
+        if let Some(address) = place.address {
+            config.hostaddr(address);
         }
-        if config.get_user().is_none() {
-            let user = environment("PGUSER")
-                .or_else(|| User::current(&LocalHost::new()).map(|user| user.name))
-                .unwrap_or_else(|| "postgres".to_owned());
-            config.user(&user);
-        }
-        if config.get_dbname().is_none() {
-            let name = environment("PGDATABASE").or_else(|| config.get_user().map(str::to_owned));
-            config.dbname(&name.unwrap_or_default());
-        }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIMEOUT);
-        }
-        let own = words.own;
+        config.connect_timeout(self.connect_timeout()?);
+        let config_binds = config.get_channel_binding() == ChannelBinding::Require;
         let mut conninfo = Conninfo {
             config,
-            tls: None,
-            tls_words: String::new(),
+            tls: secrecy.tls.clone(),
+            tls_words: secrecy.words.clone(),
+            ways: match secrecy.mode {
+                // In plain text there is nothing to be bound to.
+                _ if config_binds => Ways::One,
+                Mode::Allow => Ways::PlainThenTls,
+                Mode::Prefer => Ways::TlsThenPlain,
+                _ => Ways::One,
+            },
         };
-        conninfo.secure(&own, environment)?;
+        if conninfo.is_local() || secrecy.mode == Mode::Disable {
+            conninfo = conninfo.without_tls();
+        } else {
+            conninfo.config.ssl_mode(match secrecy.mode {
+                Mode::Disable | Mode::Allow | Mode::Prefer => SslMode::Prefer,
+                Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+            });
+        }
         if conninfo.config.get_password().is_none()
-            && let Some(password) = environment("PGPASSWORD")
-                .or_else(|| conninfo.passfile_password(own.get("passfile"), environment))
+            && let Some(password) =
+                (self.environment)("PGPASSWORD").or_else(|| self.passfile_password(&conninfo))
         {
             conninfo.config.password(password);
         }
         Ok(conninfo)
     }
 
-    /// Sets TLS up as sslmode and its files say; not over a Unix socket, as libpq.
-    fn secure(&mut self, own: &BTreeMap<String, String>, environment: Lookup<'_>) -> Result<(), ServerError> {
-        let word = |name: &str, variable: &str| own.get(name).cloned().or_else(|| environment(variable));
+    /// Sets TLS up as sslmode and its files say.
+    fn secrecy(&self, config: &Config) -> Result<Secrecy, ServerError> {
         let usual = |file: &str| {
-            let path = PathBuf::from(environment("HOME")?).join(".postgresql").join(file);
+            let path = PathBuf::from((self.environment)("HOME")?)
+                .join(".postgresql")
+                .join(file);
             path.exists().then_some(path)
         };
-        let roots = match word("sslrootcert", "PGSSLROOTCERT") {
+        let roots = match self.word("sslrootcert", "PGSSLROOTCERT") {
             Some(word) if word == "system" => Roots::System,
             Some(path) => Roots::File(path.into()),
             None => usual("root.crt").map_or(Roots::None, Roots::File),
         };
-        let mode = match word("sslmode", "PGSSLMODE") {
+        let mode = match self.word("sslmode", "PGSSLMODE") {
             Some(word) => Mode::named(&word).ok_or(ServerError::SslMode { word })?,
             None if roots == Roots::System => Mode::VerifyFull,
             None => Mode::Prefer,
@@ -138,43 +279,20 @@ impl Conninfo {
                         .into(),
             });
         }
-        match (
-            self.config.get_channel_binding(),
-            environment("PGCHANNELBINDING").as_deref(),
-        ) {
-            (ChannelBinding::Prefer, Some("require")) => {
-                self.config.channel_binding(ChannelBinding::Require);
-            }
-            (ChannelBinding::Prefer, Some("disable")) => {
-                self.config.channel_binding(ChannelBinding::Disable);
-            }
-            _ => {}
+        let local = |place: &Place| place.address.is_none() && place.host.starts_with('/');
+        if mode == Mode::Disable || self.places()?.iter().all(local) {
+            return Ok(Secrecy {
+                mode: Mode::Disable,
+                tls: None,
+                words: String::new(),
+            });
         }
-        let local = matches!(self.config.get_hosts().first(), Some(Host::Unix(_)));
-        if local || mode == Mode::Disable {
-            self.config.ssl_mode(SslMode::Disable);
-            self.tls_words = " sslmode=disable".into();
-            return Ok(());
-        }
-        let certificate =
-            word("sslcert", "PGSSLCERT").map_or_else(|| usual("postgresql.crt"), |path| Some(path.into()));
-        let key =
-            word("sslkey", "PGSSLKEY").map_or_else(|| usual("postgresql.key"), |path| Some(path.into()));
-        for (name, variable) in [
-            ("sslmode", "PGSSLMODE"),
-            ("sslrootcert", "PGSSLROOTCERT"),
-            ("sslcert", "PGSSLCERT"),
-            ("sslkey", "PGSSLKEY"),
-        ] {
-            if let Some(word) = word(name, variable) {
-                self.tls_words += &format!(" {name}={}", quoted(&word));
-            }
-        }
-        match self.config.get_channel_binding() {
-            ChannelBinding::Require => self.tls_words += " channel_binding=require",
-            ChannelBinding::Disable => self.tls_words += " channel_binding=disable",
-            _ => {}
-        }
+        let certificate = self
+            .word("sslcert", "PGSSLCERT")
+            .map_or_else(|| usual("postgresql.crt"), |path| Some(path.into()));
+        let key = self
+            .word("sslkey", "PGSSLKEY")
+            .map_or_else(|| usual("postgresql.key"), |path| Some(path.into()));
         let certificate = match (certificate, key) {
             (None, _) => None,
             (Some(certificate), Some(key)) => Some((certificate, key)),
@@ -186,20 +304,79 @@ impl Conninfo {
         };
         let files = Files {
             // Secrecy is taken where it is to be had; who is there is not asked.
-            roots: if mode == Mode::Prefer { Roots::None } else { roots },
+            roots: if mode <= Mode::Prefer { Roots::None } else { roots },
             certificate,
         };
-        let config = tls::client_config(mode, &files).map_err(|reason| ServerError::Tls { reason })?;
-        self.tls = Some(config);
-        self.config.ssl_mode(match mode {
-            Mode::Prefer | Mode::Disable => SslMode::Prefer,
-            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
-        });
-        Ok(())
+        Ok(Secrecy {
+            mode,
+            tls: Some(tls::client_config(mode, &files).map_err(|reason| ServerError::Tls { reason })?),
+            words: self.tls_words(config),
+        })
+    }
+
+    /// What was asked for about TLS, to be written down.
+    fn tls_words(&self, config: &Config) -> String {
+        let mut words = String::new();
+        for (name, variable) in [
+            ("sslmode", "PGSSLMODE"),
+            ("sslrootcert", "PGSSLROOTCERT"),
+            ("sslcert", "PGSSLCERT"),
+            ("sslkey", "PGSSLKEY"),
+        ] {
+            if let Some(word) = self.word(name, variable) {
+                words += &format!(" {name}={}", quoted(&word));
+            }
+        }
+        match config.get_channel_binding() {
+            ChannelBinding::Require => words += " channel_binding=require",
+            ChannelBinding::Disable => words += " channel_binding=disable",
+            _ => {}
+        }
+        words
+    }
+
+    fn passfile_password(&self, conninfo: &Conninfo) -> Option<String> {
+        let path = self.word("passfile", "PGPASSFILE").or_else(|| {
+            let home = (self.environment)("HOME")?;
+            Some(format!("{home}/.pgpass"))
+        })?;
+        let open_to_others = std::fs::metadata(&path).is_ok_and(|m| m.mode() & 0o077 != 0);
+        if open_to_others {
+            // As libpq: a password file that others can read is not used.
+            return None;
+        }
+        let text = std::fs::read_to_string(path).ok()?;
+        let (host, port) = match conninfo.host() {
+            Host::Tcp(host) => (host, conninfo.port()),
+            Host::Unix(directory)
+                if SOCKET_DIRECTORIES
+                    .iter()
+                    .all(|usual| directory != Path::new(usual)) =>
+            {
+                (directory.display().to_string(), conninfo.port())
+            }
+            Host::Unix(_) => ("localhost".to_owned(), conninfo.port()),
+        };
+        let wanted = [&host, &port.to_string(), conninfo.database(), conninfo.user()];
+        find_password(&text, &wanted)
+    }
+}
+
+impl Conninfo {
+    /// The one server that a connection string names. Nobody is asked: see [`crate::Found`] for a string that may
+    /// name several.
+    pub fn resolve(text: &str, environment: Lookup<'_>) -> Result<Conninfo, ServerError> {
+        let mut each = Hosts::resolve(text, environment)?.each;
+        match (each.pop(), each.len()) {
+            (Some(one), 0) => Ok(one),
+            (_, others) => Err(ServerError::Hosts {
+                reason: format!("it names {} hosts, where one is meant", others + 1),
+            }),
+        }
     }
 
     /// What TLS is done with; `None` where it is not wanted.
-    pub fn tls(&self) -> Option<&Arc<rustls::ClientConfig>> {
+    pub fn tls(&self) -> Option<&Arc<ClientConfig>> {
         self.tls.as_ref()
     }
 
@@ -209,7 +386,40 @@ impl Conninfo {
             config,
             tls: None,
             tls_words: String::new(),
+            ways: Ways::One,
         }
+    }
+
+    /// The same server without TLS.
+    pub(crate) fn without_tls(mut self) -> Conninfo {
+        self.config.ssl_mode(SslMode::Disable);
+        Conninfo {
+            tls: None,
+            tls_words: " sslmode=disable".into(),
+            ways: Ways::One,
+            ..self
+        }
+    }
+
+    /// The same server at one of its name's addresses.
+    pub(crate) fn at(&self, address: IpAddr) -> Conninfo {
+        let mut there = self.clone();
+        there.config.hostaddr(address);
+        there
+    }
+
+    /// The ways that sslmode allows, in its order.
+    pub(crate) fn ways(&self) -> Vec<Conninfo> {
+        match self.ways {
+            Ways::One => vec![self.clone()],
+            Ways::TlsThenPlain => vec![self.clone(), self.clone().without_tls()],
+            Ways::PlainThenTls => vec![self.clone().without_tls(), self.clone()],
+        }
+    }
+
+    /// Whether this is a way with TLS, where the server has it.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// The configuration for a driver; it holds the password.
@@ -217,13 +427,36 @@ impl Conninfo {
         &self.config
     }
 
-    /// Host and port, or the socket's directory and port.
+    /// Whether it goes over a socket of this machine.
+    pub fn is_local(&self) -> bool {
+        self.address().is_none() && matches!(self.host(), Host::Unix(_))
+    }
+
+    /// The name of the host, or the directory of its socket.
+    pub(crate) fn host(&self) -> Host {
+        let host = self.config.get_hosts().first().cloned();
+        host.unwrap_or_else(|| Host::Tcp("localhost".to_owned()))
+    }
+
+    /// Where the host is, if that is known.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.config.get_hostaddrs().first().copied()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.config.get_ports().first().copied().unwrap_or(DEFAULT_PORT)
+    }
+
+    /// Host and port, or the socket's directory and port; and the address where it was chosen.
     pub fn place(&self) -> String {
-        let port = self.config.get_ports().first().copied().unwrap_or(DEFAULT_PORT);
-        match self.config.get_hosts().first() {
-            Some(Host::Tcp(host)) => format!("{host}:{port}"),
-            Some(Host::Unix(directory)) => format!("{}:{port}", directory.display()),
-            None => format!("localhost:{port}"),
+        let (host, port) = (written(&self.host()), self.port());
+        let place = match host.contains(':') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
+        };
+        match self.address().map(|address| address.to_string()) {
+            Some(address) if address != host => format!("{place} ({address})"),
+            _ => place,
         }
     }
 
@@ -239,44 +472,23 @@ impl Conninfo {
 
     /// A connection string without the password: what may be stored.
     pub fn without_password(&self) -> String {
-        let port = self.config.get_ports().first().copied().unwrap_or(DEFAULT_PORT);
-        let host = match self.config.get_hosts().first() {
-            Some(Host::Tcp(host)) => host.clone(),
-            Some(Host::Unix(directory)) => directory.display().to_string(),
-            None => "localhost".to_owned(),
-        };
+        let address = self.address();
+        let address = address.map_or_else(String::new, |address| format!(" hostaddr={address}"));
         format!(
-            "host={} port={port} user={} dbname={}{}",
-            quoted(&host),
+            "host={}{address} port={} user={} dbname={}{}",
+            quoted(&written(&self.host())),
+            self.port(),
             quoted(self.user()),
             quoted(self.database()),
             self.tls_words
         )
     }
+}
 
-    fn passfile_password(&self, named: Option<&String>, environment: Lookup<'_>) -> Option<String> {
-        let path = named
-            .cloned()
-            .or_else(|| environment("PGPASSFILE"))
-            .or_else(|| environment("HOME").map(|home| format!("{home}/.pgpass")))?;
-        let open_to_others = std::fs::metadata(&path).is_ok_and(|m| m.mode() & 0o077 != 0);
-        if open_to_others {
-            // As libpq: a password file that others can read is not used.
-            return None;
-        }
-        let text = std::fs::read_to_string(path).ok()?;
-        let host = match self.config.get_hosts().first() {
-            Some(Host::Tcp(host)) => host.clone(),
-            _ => "localhost".to_owned(),
-        };
-        let port = self
-            .config
-            .get_ports()
-            .first()
-            .copied()
-            .unwrap_or(DEFAULT_PORT)
-            .to_string();
-        find_password(&text, &[&host, &port, self.database(), self.user()])
+fn written(host: &Host) -> String {
+    match host {
+        Host::Tcp(host) => host.clone(),
+        Host::Unix(directory) => directory.display().to_string(),
     }
 }
 
@@ -284,23 +496,29 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-fn not_done(what: &'static str) -> ServerError {
-    ServerError::NotDone { what }
-}
-
 /// The words of the service that is named in the string or by PGSERVICE.
 fn service_of(words: &Words, environment: Lookup<'_>) -> Result<Option<Words>, ServerError> {
-    let named = words.own.get("service").cloned();
-    let Some(name) = named.or_else(|| environment("PGSERVICE")) else {
+    let own = Own {
+        words: &words.own,
+        environment,
+    };
+    let Some(name) = own.word("service", "PGSERVICE") else {
         return Ok(None);
     };
-    let path = environment("PGSERVICEFILE")
-        .or_else(|| environment("HOME").map(|home| format!("{home}/.pg_service.conf")))
-        .unwrap_or_default();
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
-    match keywords::service(&text, &name) {
+    let of_user = own
+        .word("servicefile", "PGSERVICEFILE")
+        .or_else(|| environment("HOME").map(|home| format!("{home}/.pg_service.conf")));
+    let of_all = environment("PGSYSCONFDIR").map(|directory| format!("{directory}/pg_service.conf"));
+    let found = of_user
+        .iter()
+        .chain(&of_all)
+        .find_map(|path| keywords::service(&std::fs::read_to_string(path).ok()?, &name));
+    match found {
         Some(words) => Ok(Some(words)),
-        None => Err(ServerError::Service { name, path }),
+        None => Err(ServerError::Service {
+            name,
+            path: of_user.or(of_all).unwrap_or_default(),
+        }),
     }
 }
 
@@ -410,8 +628,15 @@ mod tests {
                 .to_string();
             assert!(error.contains(words), "{text}: {error}");
         };
-        check("hostaddr=10.0.0.5 sslmode=verify-full", "hostaddr");
-        check("host=/tmp,db.example sslmode=verify-full", "several hosts");
+        check("host=a,b", "2 hosts, where one is meant");
+        check("host=a,b port=1,2,3", "that of ports 3");
+        check("host=@abstract", "abstract namespace");
+        check("host=db sslcrl=/x", "\"sslcrl\"");
+        check(
+            "host=db target_session_attrs=primarily",
+            "target_session_attrs is \"primarily\"",
+        );
+        check("host=db connect_timeout=soon", "connect_timeout is \"soon\"");
         check(
             "host=db sslrootcert=system sslmode=require",
             "any certificate of any name",
@@ -425,6 +650,72 @@ mod tests {
             "{}",
             bound.without_password()
         );
+    }
+
+    #[test]
+    fn several_hosts_have_their_own_words() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(
+            file.path(),
+            "a:1:*:*:of a\n10.0.0.5:2:*:*:of c\n*:*:*:*:of others\n",
+        )
+        .unwrap();
+        let text = format!(
+            "postgres://ann@a:1,%2Ftmp,:2/x?hostaddr=,,10.0.0.5&sslmode=require&target_session_attrs=prefer-standby\
+             &load_balance_hosts=random&passfile={}",
+            file.path().display()
+        );
+        let hosts = Hosts::resolve(&text, &environment(&[("PGCONNECT_TIMEOUT", "3")])).unwrap();
+        assert!(hosts.wanted == Wanted::PreferStandby && hosts.shuffled);
+        let shown: Vec<String> = hosts.each.iter().map(Conninfo::place).collect();
+        assert_eq!(shown, ["a:1", "/tmp:5432", "10.0.0.5:2"]);
+        let passwords: Vec<_> = hosts
+            .each
+            .iter()
+            .map(|each| each.config().get_password())
+            .collect();
+        assert_eq!(passwords, [&b"of a"[..], b"of others", b"of c"].map(Some));
+        let secured: Vec<bool> = hosts.each.iter().map(Conninfo::has_tls).collect();
+        assert_eq!(secured, [true, false, true]);
+        for each in &hosts.each {
+            assert_eq!(each.config().get_connect_timeout(), Some(&Duration::from_secs(3)));
+        }
+    }
+
+    #[test]
+    fn an_address_is_written_down_beside_its_name() {
+        let check = |text: &str, place: &str, written: &str| {
+            let found = Conninfo::resolve(text, &environment(&[])).unwrap();
+            assert_eq!(found.place(), place);
+            assert_eq!(found.without_password(), written);
+            let again = Conninfo::resolve(written, &environment(&[])).unwrap();
+            assert_eq!(again.without_password(), written);
+        };
+        check(
+            "host=db hostaddr=10.0.0.5 user=ann",
+            "db:5432 (10.0.0.5)",
+            "host='db' hostaddr=10.0.0.5 port=5432 user='ann' dbname='ann'",
+        );
+        check(
+            "hostaddr=::1 user=ann sslmode=disable",
+            "[::1]:5432",
+            "host='::1' hostaddr=::1 port=5432 user='ann' dbname='ann' sslmode=disable",
+        );
+    }
+
+    #[test]
+    fn prefer_and_allow_have_two_ways() {
+        let check = |mode: &str, expected: &[bool]| {
+            let found = Conninfo::resolve(&format!("host=db sslmode={mode}"), &environment(&[])).unwrap();
+            let ways: Vec<bool> = found.ways().iter().map(Conninfo::has_tls).collect();
+            assert_eq!(ways, expected, "{mode}");
+        };
+        check("disable", &[false]);
+        check("allow", &[false, true]);
+        check("prefer", &[true, false]);
+        check("require", &[true]);
+        let local = Conninfo::resolve("host=/tmp", &environment(&[])).unwrap();
+        assert_eq!(local.ways().len(), 1);
     }
 
     #[test]

@@ -10,7 +10,6 @@ use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_lab::{Measurement, Probe, measure};
 use pgdyno_load::{Arrivals, LoadPlan, Second, Spacing, with_interval_log};
-use pgdyno_server::postgres::config::Host;
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Conninfo, Server};
 use serde_json::{Value, json};
@@ -27,7 +26,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     if args.clients.len() > 1 && args.histogram.is_some() {
         return Err(Usage("--histogram is for a single number of clients".into()).into());
     }
-    let local = matches!(conninfo.config().get_hosts().first(), Some(Host::Unix(_)));
+    let local = conninfo.is_local();
     let data = sandbox.as_ref().map(|sandbox| sandbox.record().data.clone());
     let probe = Probe {
         host: local.then_some(&context.host as &dyn HostAccess),
@@ -45,6 +44,10 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         false => format!("{document:#}"),
     };
     let version = Server::connect(&conninfo)?.version().to_string();
+    let server = words::ServerWords {
+        place: conninfo.place(),
+        version,
+    };
     let mut done: Vec<(LoadPlan, Measurement)> = Vec::new();
     for &clients in &args.clients {
         let plan = plan_of(args, clients);
@@ -53,7 +56,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         }
         let measurement = watch(args, &conninfo, &plan, &probe, &stop)?;
         if !as_json && args.clients.len() == 1 {
-            words::print(&plan, &measurement, &version);
+            words::print(&plan, &measurement, &server);
         }
         done.push((plan, measurement));
         if stop.load(Ordering::Relaxed) {
@@ -62,7 +65,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     }
     let mut documents = done
         .iter()
-        .map(|(plan, measurement)| words::as_json(plan, measurement, &version));
+        .map(|(plan, measurement)| words::as_json(plan, measurement, &server));
     match (as_json, args.clients.len()) {
         (true, 1) => put!("{}", written(&documents.next().unwrap_or_default())),
         (true, _) => {
@@ -72,7 +75,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         }
         (false, 1) => {}
         (false, _) => {
-            put!("{}", words::heading(&done[0].0, &done[0].1, &version, None));
+            put!("{}", words::heading(&done[0].0, &done[0].1, &server, None));
             let (names, right) = words::LADDER;
             let rows = done.iter().map(|(plan, m)| words::rung(plan, m)).collect();
             put!("{}", show::table(&names, &right, rows));

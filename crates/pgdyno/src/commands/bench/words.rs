@@ -5,6 +5,13 @@ use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::{Arrivals, LoadPlan, SecondFigures, Spacing, percentile_ms};
 use serde_json::{Value, json};
 
+/// The server that was driven.
+pub(super) struct ServerWords {
+    /// Host and port, or the socket's directory and port.
+    pub(super) place: String,
+    pub(super) version: String,
+}
+
 /// A second of a load on one line.
 pub(super) fn line(second: &SecondFigures, plan: &LoadPlan) -> String {
     let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
@@ -73,7 +80,7 @@ pub(super) fn second_json(second: &SecondFigures) -> Value {
 }
 
 /// The whole result as an object.
-pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str) -> Value {
+pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, server: &ServerWords) -> Value {
     let load = &measurement.load;
     let books = &load.measured;
     json!({
@@ -87,7 +94,8 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, version: &str)
         "threads": plan.threads,
         "seed": plan.seed,
         "engine": load.engine,
-        "server_version": version,
+        "server": server.place,
+        "server_version": server.version,
         "warmup_s": plan.warmup.as_secs_f64(),
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
@@ -139,7 +147,7 @@ fn times(value: impl Fn(f64) -> Option<f64>, is_lower_bound: impl Fn(f64) -> boo
 pub(super) fn heading(
     plan: &LoadPlan,
     measurement: &Measurement,
-    version: &str,
+    server: &ServerWords,
     clients: Option<u32>,
 ) -> String {
     let loop_words = match &plan.arrivals {
@@ -160,19 +168,21 @@ pub(super) fn heading(
         many(clients, "client") + &many(plan.threads, "thread")
     });
     format!(
-        "{}: {who}{loop_words}, {} protocol, transaction control {}, {} engine, PostgreSQL {version}",
+        "{}: {who}{loop_words}, {} protocol, transaction control {}, {} engine, PostgreSQL {} at {}",
         plan.workload,
         plan.protocol.name(),
         plan.control.name(),
         measurement.load.engine,
+        server.version,
+        server.place,
     )
 }
 
 /// Everything that came of a load.
-pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, version: &str) {
+pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerWords) {
     let load = &measurement.load;
     let books = &load.measured;
-    put!("{}", heading(plan, measurement, version, Some(plan.clients)));
+    put!("{}", heading(plan, measurement, server, Some(plan.clients)));
     put!(
         "measured {:.1} s after {:.1} s of warm-up{}",
         load.measured_s,

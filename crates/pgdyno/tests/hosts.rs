@@ -1,0 +1,203 @@
+//! Several hosts in one connection string: which server is taken, and that questions and load go to it alone.
+
+mod common;
+
+use common::{Home, Said, said};
+use std::fs;
+use std::net::TcpListener;
+
+/// A primary "p", a standby "s", and a primary "r" whose sessions are read-only.
+struct Servers {
+    home: Home,
+    /// Where nobody listens.
+    nobody: u16,
+}
+
+impl Servers {
+    fn start(version: &str) -> Servers {
+        let home = Home::new();
+        for name in ["p", "s", "r"] {
+            home.run(&["sandbox", "create", name, "-V", version]).fine();
+            home.run(&["sandbox", "stop", name]).fine();
+            let rules = "local all all trust\nhost all all 127.0.0.1/32 trust\n";
+            fs::write(home.data(name).join("pg_hba.conf"), rules).expect("written");
+        }
+        // Without a primary it stays what it is.
+        fs::write(home.data("s").join("standby.signal"), "").expect("written");
+        for name in ["p", "s", "r"] {
+            home.run(&["sandbox", "start", name]).fine();
+        }
+        assert_eq!(home.ask("s", "SELECT pg_is_in_recovery()"), "t");
+        home.ask("r", "ALTER SYSTEM SET default_transaction_read_only = on");
+        home.run(&["sandbox", "restart", "r"]).fine();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let nobody = listener.local_addr().expect("an address").port();
+        Servers { home, nobody }
+    }
+
+    fn port(&self, name: &str) -> String {
+        match name {
+            "x" => self.nobody.to_string(),
+            name => self.home.record(name)["port"].to_string(),
+        }
+    }
+
+    fn ports(&self, names: &[&str]) -> String {
+        let ports: Vec<String> = names.iter().map(|name| self.port(name)).collect();
+        ports.join(",")
+    }
+
+    fn bench(&self, target: &str, variables: &[(&str, &str)]) -> Said {
+        let mut command = self.home.command(&[
+            "bench", target, "-w", "simple", "-c", "3", "-j", "2", "-t", "100", "--json",
+        ]);
+        command
+            .env("HOME", self.home.path.path())
+            .env("PGUSER", "postgres")
+            .env("PGDATABASE", "postgres");
+        said(
+            command
+                .envs(variables.iter().copied())
+                .output()
+                .expect("pgdyno runs"),
+        )
+    }
+
+    /// A load over these servers in this order goes to `expected`, and to it alone.
+    fn taken(&self, names: &[&str], words: &str, expected: &str) -> Said {
+        let hosts = vec!["127.0.0.1"; names.len()].join(",");
+        let said = self
+            .bench(&format!("host={hosts} port={} {words}", self.ports(names)), &[])
+            .fine();
+        let result = said.json();
+        let place = format!("127.0.0.1:{}", self.port(expected));
+        assert_eq!(
+            result["server"],
+            place.as_str(),
+            "{names:?} {words}: {}",
+            said.err
+        );
+        assert_eq!(result["committed"], 300, "{names:?} {words}: {result}");
+        assert_eq!(
+            result["cross_check"]["agrees"], true,
+            "{names:?} {words}: {result}"
+        );
+        said
+    }
+}
+
+fn the_server_that_is_meant(version: &str) {
+    let servers = Servers::start(version);
+    let wants = |names: &[&str], wanted: &str, expected: &str| {
+        servers.taken(names, &format!("target_session_attrs={wanted}"), expected)
+    };
+    servers.taken(&["x", "p", "s"], "", "p");
+    servers.taken(&["s", "p"], "", "s");
+    let said = wants(&["x", "s", "r", "p"], "read-write", "p");
+    for words in [
+        format!("of 4 hosts, 127.0.0.1:{} is taken", servers.port("p")),
+        format!("not 127.0.0.1:{}: Connection refused", servers.port("x")),
+        format!("not 127.0.0.1:{}: it is a standby", servers.port("s")),
+        format!("not 127.0.0.1:{}: its sessions are read-only", servers.port("r")),
+    ] {
+        assert!(said.err.contains(&words), "\"{words}\" is not in:\n{}", said.err);
+    }
+    wants(&["s", "r", "p"], "primary", "r");
+    wants(&["p", "r", "s"], "read-only", "r");
+    wants(&["p", "s"], "standby", "s");
+    wants(&["p", "s"], "prefer-standby", "s");
+    wants(&["p", "r"], "prefer-standby", "p");
+    servers.taken(&["x", "s"], "load_balance_hosts=random", "s");
+    // A URI, and the environment.
+    let uri = format!(
+        "postgresql://127.0.0.1:{},127.0.0.1:{}/",
+        servers.port("s"),
+        servers.port("p")
+    );
+    let result = servers
+        .bench(&uri, &[("PGTARGETSESSIONATTRS", "primary")])
+        .fine()
+        .json();
+    assert_eq!(
+        result["server"],
+        format!("127.0.0.1:{}", servers.port("p")).as_str()
+    );
+    // Names, with addresses that go before them.
+    let target = format!(
+        "host=one.example,two.example hostaddr=127.0.0.1,127.0.0.1 port={} target_session_attrs=standby",
+        servers.ports(&["p", "s"])
+    );
+    let result = servers.bench(&target, &[]).fine().json();
+    let place = format!("two.example:{} (127.0.0.1)", servers.port("s"));
+    assert_eq!(result["server"], place.as_str());
+
+    let target = format!(
+        "host=127.0.0.1,127.0.0.1,127.0.0.1 port={} target_session_attrs=standby",
+        servers.ports(&["p", "x", "r"])
+    );
+    let said = servers
+        .bench(&target, &[])
+        .fails(1, &["no server for target_session_attrs=standby"]);
+    for words in [
+        format!("127.0.0.1:{}: it is no standby; ", servers.port("p")),
+        format!("127.0.0.1:{}: Connection refused", servers.port("x")),
+        format!("127.0.0.1:{}: it is no standby\n", servers.port("r")),
+    ] {
+        assert!(said.err.contains(&words), "\"{words}\" is not in:\n{}", said.err);
+    }
+    assert_eq!(said.err.lines().count(), 2, "a line and a hint:\n{}", said.err);
+}
+
+#[test]
+fn the_server_that_is_meant_of_the_oldest_version() {
+    the_server_that_is_meant("14");
+}
+
+#[test]
+fn the_server_that_is_meant_of_the_newest_version() {
+    the_server_that_is_meant("18");
+}
+
+#[test]
+fn a_refused_password_ends_the_search() {
+    let servers = Servers::start("18");
+    let home = &servers.home;
+    let rules = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+    fs::write(home.data("p").join("pg_hba.conf"), rules).expect("written");
+    home.ask("p", "ALTER ROLE postgres PASSWORD 'open sesame'");
+    home.run(&["sandbox", "restart", "p"]).fine();
+    let run = |password: &str| {
+        let target = format!(
+            "host=127.0.0.1,127.0.0.1,127.0.0.1 port={}",
+            servers.ports(&["x", "p", "s"])
+        );
+        servers.bench(&target, &[("PGPASSWORD", password)])
+    };
+    let said = run("wrong sesame");
+    let said = said.fails(1, &["password authentication failed", &servers.port("p")]);
+    assert!(!said.err.contains("sesame"), "{}", said.err);
+    run("open sesame").fine();
+    home.run(&["sandbox", "stop", "p"]).fine();
+    let result = run("open sesame").fine().json();
+    assert_eq!(
+        result["server"],
+        format!("127.0.0.1:{}", servers.port("s")).as_str()
+    );
+}
+
+/// Facts, data and experiments go the same way.
+#[test]
+fn other_commands_take_the_same_server() {
+    let servers = Servers::start("18");
+    let target = format!(
+        "host=127.0.0.1,127.0.0.1 port={} user=postgres dbname=postgres target_session_attrs=read-write",
+        servers.ports(&["s", "p"])
+    );
+    let home = &servers.home;
+    home.run(&["data", "create", &target, "--scale", "1"]).fine();
+    assert_eq!(home.ask("p", "SELECT count(*) FROM pgbench_branches"), "1");
+    let said = home.run(&["facts", &target]).fine();
+    assert!(said.err.contains("of 2 hosts"), "{}", said.err);
+    home.run(&["data", "drop", &target]).fine();
+    assert_eq!(home.ask("p", "SELECT to_regclass('pgbench_branches')"), "");
+}
