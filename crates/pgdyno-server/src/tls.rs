@@ -150,7 +150,8 @@ fn in_its_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Er
             not_before,
         }));
     }
-    if now.as_secs() > not_after.as_secs() {
+    // As OpenSSL, which counts the last second out.
+    if now.as_secs() >= not_after.as_secs() {
         return Err(Error::InvalidCertificate(CertificateError::ExpiredContext {
             time: now,
             not_after,

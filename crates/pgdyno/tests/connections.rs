@@ -253,7 +253,7 @@ fn every_way(version: &str) {
 }
 
 /// A certificate that signed itself, for so many days from now; the server shows it from now on.
-fn signs_itself(home: &Home, certificates: &Certificates, days: i32) -> String {
+fn signs_itself(home: &Home, certificates: &Certificates, days: u32) -> String {
     let (key, request, certificate) = (
         certificates.path("server.key"),
         certificates.path("server.csr"),
@@ -274,6 +274,13 @@ fn signs_itself(home: &Home, certificates: &Certificates, days: i32) -> String {
         "-out",
         &certificate,
     ]);
+    // One for no days expires in this second.
+    let is_over = || {
+        let check = ["x509", "-checkend", "0", "-noout", "-in", &certificate];
+        let output = Command::new("openssl").args(check).output();
+        !output.expect("openssl runs").status.success()
+    };
+    while days == 0 && !is_over() {}
     let data = home.data("x").join("server.crt");
     // Over what is there, which keeps its owner and mode.
     let bytes = fs::read(&certificate).expect("read");
@@ -287,12 +294,9 @@ fn a_certificate_of_its_own(version: &str) {
     let home = Home::new();
     let certificates = Certificates::make(home.file("certificates"));
     server(&home, version, &certificates);
-    for (days, modes) in [
-        (2, ["verify-ca", "verify-full"]),
-        (-2, ["verify-ca", "verify-full"]),
-    ] {
+    for days in [2, 0] {
         let root = signs_itself(&home, &certificates, days);
-        for mode in modes {
+        for mode in ["verify-ca", "verify-full"] {
             let words = format!("user=sealed sslmode={mode} sslrootcert={root}");
             let said = bench(&home, &words, &[]);
             match days {
