@@ -42,6 +42,7 @@ pub struct Conninfo {
     /// The words of the connection string that are about TLS, for writing it down.
     tls_words: String,
     ways: Ways,
+    is_proxied: bool,
 }
 
 /// In which order TLS and plain text are tried.
@@ -229,6 +230,7 @@ impl Own<'_> {
             config,
             tls: secrecy.tls.clone(),
             tls_words: secrecy.words.clone(),
+            is_proxied: false,
             ways: match secrecy.mode {
                 // In plain text there is nothing to be bound to.
                 _ if config_binds => Ways::One,
@@ -387,6 +389,7 @@ impl Conninfo {
             tls: None,
             tls_words: String::new(),
             ways: Ways::One,
+            is_proxied: false,
         }
     }
 
@@ -430,6 +433,17 @@ impl Conninfo {
     /// Whether it goes over a socket of this machine.
     pub fn is_local(&self) -> bool {
         self.address().is_none() && matches!(self.host(), Host::Unix(_))
+    }
+
+    /// Whether something stands between, a pooler perhaps: the server was asked, and saw the connection come in by
+    /// another door than the one that was knocked at.
+    pub fn is_proxied(&self) -> bool {
+        self.is_proxied
+    }
+
+    /// The same, behind something or not.
+    pub(crate) fn proxied(self, is_proxied: bool) -> Conninfo {
+        Conninfo { is_proxied, ..self }
     }
 
     /// The name of the host, or the directory of its socket.

@@ -145,7 +145,7 @@ fn try_ways(host: &Conninfo, wanted: Wanted) -> Result<Tried, ServerError> {
     let [first, second] = ways.as_slice() else {
         return ask(host, wanted, None);
     };
-    let refused = match Server::connect(first) {
+    let refused = match Server::enter(first) {
         Ok(server) => return judge(server, wanted, None),
         Err(error) => error,
     };
@@ -180,28 +180,43 @@ fn both(first: &Conninfo, first_reason: &str, mut second: ServerError) -> Server
 }
 
 fn ask(host: &Conninfo, wanted: Wanted, remark: Option<String>) -> Result<Tried, ServerError> {
-    judge(Server::connect(host)?, wanted, remark)
+    judge(Server::enter(host)?, wanted, remark)
 }
 
-/// Whether the server is what is wanted.
+/// Whether the server is what is wanted, and whether it is the one that answers.
 fn judge(mut server: Server, wanted: Wanted, remark: Option<String>) -> Result<Tried, ServerError> {
-    let conninfo = Box::new(server.conninfo().clone());
-    if wanted == Wanted::Any {
-        return Ok(Tried::Taken(conninfo, remark));
-    }
-    let sql = "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
+    let sql = "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only'), \
+               pg_catalog.inet_server_addr(), pg_catalog.current_setting('port')";
     let rows = match server.rows("asking what kind of server it is", sql) {
         Ok(rows) => rows,
         Err(error) => return Ok(Tried::NotThere(error.to_string())),
     };
-    let is = |column: usize, word: &str| {
-        let value = rows.first().and_then(|row| row.get(column)?.as_deref());
-        value == Some(word)
+    let value = |column: usize| rows.first().and_then(|row| row.get(column)?.as_deref());
+    if let Some(reason) = wanted.objection(value(0) == Some("t"), value(1) == Some("on")) {
+        return Ok(Tried::NotWanted(reason));
+    }
+    let conninfo = server.conninfo().clone();
+    let is_proxied = is_proxied(&conninfo, value(2), value(3));
+    Ok(Tried::Taken(Box::new(conninfo.proxied(is_proxied)), remark))
+}
+
+/// Whether the server saw the connection come in by another door: an address (none over a socket) and a port.
+fn is_proxied(conninfo: &Conninfo, address: Option<&str>, port: Option<&str>) -> bool {
+    if port != Some(&conninfo.port().to_string()) {
+        return true;
+    }
+    // An address may be written with the length of its network.
+    let seen: Option<IpAddr> = address.and_then(|text| text.split('/').next()?.parse().ok());
+    let Some(seen) = seen else {
+        return !conninfo.is_local();
     };
-    Ok(match wanted.objection(is(0, "t"), is(1, "on")) {
-        None => Tried::Taken(conninfo, remark),
-        Some(reason) => Tried::NotWanted(reason),
-    })
+    match (conninfo.host(), conninfo.address()) {
+        (_, Some(address)) => address != seen,
+        (Host::Unix(_), None) => true,
+        (Host::Tcp(name), None) => (name.as_str(), conninfo.port())
+            .to_socket_addrs()
+            .is_ok_and(|mut known| known.all(|known| known.ip() != seen)),
+    }
 }
 
 /// Any order is as likely as any other; who is served is no secret and nothing is repeated by it.
@@ -230,6 +245,22 @@ mod tests {
             assert_eq!(items, [0, 1, 2, 3]);
         }
         assert_eq!(firsts, [true; 4]);
+    }
+
+    #[test]
+    fn another_door_is_seen() {
+        let check = |text: &str, address: Option<&str>, port: &str, expected: bool| {
+            let conninfo = Conninfo::resolve(text, &|_| None).unwrap();
+            assert_eq!(is_proxied(&conninfo, address, Some(port)), expected, "{text}");
+        };
+        check("host=/tmp port=1", None, "1", false);
+        check("host=/tmp port=1", None, "2", true);
+        check("host=/tmp port=1", Some("127.0.0.1/32"), "1", true);
+        check("host=127.0.0.1 port=1", Some("127.0.0.1"), "1", false);
+        check("host=127.0.0.1 port=1", Some("127.0.0.1/32"), "6432", true);
+        check("host=127.0.0.1 port=1", None, "1", true);
+        check("host=a hostaddr=10.0.0.5 port=1", Some("10.0.0.5"), "1", false);
+        check("host=a hostaddr=10.0.0.5 port=1", Some("10.0.0.6"), "1", true);
     }
 
     /// A port that nobody listens at, on an address that is there.

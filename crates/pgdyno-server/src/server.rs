@@ -320,6 +320,13 @@ pub struct Server {
 impl Server {
     /// Connects and finds out the version.
     pub fn connect(conninfo: &Conninfo) -> Result<Server, ServerError> {
+        let mut server = Server::enter(conninfo)?;
+        server.limit_statements(STATEMENT_TIMEOUT_MS)?;
+        Ok(server)
+    }
+
+    /// The same without a limit, for a first look at what is there.
+    pub(crate) fn enter(conninfo: &Conninfo) -> Result<Server, ServerError> {
         let client = log_in(conninfo)?;
         let mut server = Server {
             client,
@@ -341,11 +348,23 @@ impl Server {
                 version: server.version.major,
             });
         }
-        server.execute(
-            "limiting the statement time",
-            &format!("SET statement_timeout = {STATEMENT_TIMEOUT_MS}"),
-        )?;
         Ok(server)
+    }
+
+    /// Behind a pooler the session goes on to others, who never asked for a limit: there is none then.
+    fn limit_statements(&mut self, limit_ms: u32) -> Result<(), ServerError> {
+        if self.conninfo.is_proxied() {
+            return Ok(());
+        }
+        self.execute(
+            "limiting the statement time",
+            &format!("SET statement_timeout = {limit_ms}"),
+        )
+    }
+
+    /// What follows takes as long as it takes.
+    pub fn without_limit(&mut self) -> Result<(), ServerError> {
+        self.limit_statements(0)
     }
 
     /// The server's version.

@@ -120,6 +120,7 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, server: &Serve
         "stability_cv": measurement.stability_cv,
         "steadiness": measurement.steadiness,
         "cross_check": measurement.cross_check,
+        "unchecked": measurement.unchecked,
         "disturbances": measurement.disturbances,
         "broken": measurement.broken,
         "seconds": load.seconds.iter().map(second_json).collect::<Vec<_>>(),
@@ -259,7 +260,13 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerW
             },
             check.allowed_difference
         ),
-        None => put!("cross-check    none: the server's counters do not cover the whole load"),
+        None => put!(
+            "cross-check    none: {}",
+            measurement
+                .unchecked
+                .as_deref()
+                .unwrap_or("the server's counters do not cover the whole load")
+        ),
     }
 }
 
