@@ -590,6 +590,7 @@ fn split_escaped(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn environment(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
         move |name| {
@@ -738,6 +739,29 @@ mod tests {
             Conninfo::resolve("demo", &environment(&[])),
             Err(ServerError::NotATarget { .. })
         ));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_down_is_the_same_server(
+            words in proptest::collection::vec(
+                ("(host|hostaddr|port|user|dbname|sslmode|password|connect_timeout|target_session_attrs|x)",
+                 "(a|,|/tmp|::1|10.0.0.5|7|prefer|allow|disable|any|' |\\\\'|[ -~]{0,6})"),
+                0..6
+            ),
+            uri in "[a-z0-9:@/?&=%,.\\[\\]-]{0,40}",
+        ) {
+            let pairs: Vec<String> = words.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            for text in [pairs.join(" "), format!("postgresql://{uri}"), format!("postgres://{uri}?{}", pairs.join("&"))] {
+                let Ok(found) = Conninfo::resolve(&text, &environment(&[])) else {
+                    continue;
+                };
+                let written = found.without_password();
+                let again = Conninfo::resolve(&written, &environment(&[])).unwrap();
+                prop_assert_eq!(&written, &again.without_password());
+                prop_assert_eq!(found.to_string(), again.to_string());
+            }
+        }
     }
 
     #[test]
