@@ -3,8 +3,10 @@
 mod common;
 
 use common::{Home, Said, said};
+use pgdyno_server::pause;
 use std::fs;
 use std::net::TcpListener;
+use std::time::{Duration, Instant};
 
 /// A primary "p", a standby "s", and a primary "r" whose sessions are read-only.
 struct Servers {
@@ -183,6 +185,36 @@ fn a_refused_password_ends_the_search() {
         result["server"],
         format!("127.0.0.1:{}", servers.port("s")).as_str()
     );
+}
+
+/// A server that went away is waited for; another one that is named beside it is not taken.
+#[test]
+fn a_lost_connection_is_made_anew_to_the_same_server() {
+    let servers = Servers::start("18");
+    let home = &servers.home;
+    let target = format!(
+        "host=127.0.0.1,127.0.0.1 port={} user=postgres dbname=postgres",
+        servers.ports(&["p", "s"])
+    );
+    let load = home.spawn(&[
+        "bench", &target, "-w", "simple", "-c", "4", "-d", "8s", "--warmup", "0s",
+    ]);
+    let of_load = |name: &str| {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
+        home.ask(name, sql)
+    };
+    let until_all_are_there = || {
+        let limit = Instant::now() + Duration::from_secs(30);
+        while of_load("p") != "4" {
+            assert!(Instant::now() < limit, "the load has {} sessions", of_load("p"));
+            pause(Duration::from_millis(20));
+        }
+    };
+    until_all_are_there();
+    home.run(&["sandbox", "restart", "p"]).fine();
+    until_all_are_there();
+    assert_eq!(of_load("s"), "0");
+    said(load.wait_with_output().expect("it ends")).fails(1, &["the load broke off", "the server restarted"]);
 }
 
 /// Facts, data and experiments go the same way.
