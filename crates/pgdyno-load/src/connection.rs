@@ -6,7 +6,7 @@ use crate::message::TERMINATE;
 use crate::tls::{Tls, end_point};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
-use postgres::config::{self, Config, Host, SslMode};
+use postgres::config::{self, Config, Host, SslMode, SslNegotiation};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
     ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
@@ -288,18 +288,8 @@ impl Startup {
         if config.get_ssl_mode() == SslMode::Disable {
             return Ok(());
         }
-        let mut request = BytesMut::new();
-        frontend::ssl_request(&mut request);
-        self.send(&request)?;
-        let mut answer = [0];
-        self.socket
-            .read_exact(&mut answer)
-            .map_err(|e| self.unreachable(e))?;
-        match answer[0] {
-            b'S' => {}
-            b'N' if config.get_ssl_mode() == SslMode::Prefer => return Ok(()),
-            b'N' => return Err(self.no_tls("it is asked for (sslmode), and the server has none")),
-            _ => return Err(self.protocol("an unexpected answer to the request for TLS")),
+        if config.get_ssl_negotiation() == SslNegotiation::Postgres && !self.may_have_tls(config)? {
+            return Ok(());
         }
         let name = ServerName::try_from(host.to_owned()).map_err(|e| self.no_tls(&e.to_string()))?;
         let mut connection = ClientConnection::new(tls, name).map_err(|e| self.no_tls(&e.to_string()))?;
@@ -310,6 +300,23 @@ impl Startup {
         }
         self.tls = Some(connection);
         Ok(())
+    }
+
+    /// Asks whether the server has TLS; where it has none, tells whether that will do.
+    fn may_have_tls(&mut self, config: &Config) -> Result<bool, ConnectError> {
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
+        self.send(&request)?;
+        let mut answer = [0];
+        self.socket
+            .read_exact(&mut answer)
+            .map_err(|e| self.unreachable(e))?;
+        match answer[0] {
+            b'S' => Ok(true),
+            b'N' if config.get_ssl_mode() == SslMode::Prefer => Ok(false),
+            b'N' => Err(self.no_tls("it is asked for (sslmode), and the server has none")),
+            _ => Err(self.protocol("an unexpected answer to the request for TLS")),
+        }
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), ConnectError> {

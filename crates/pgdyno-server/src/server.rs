@@ -202,6 +202,7 @@ fn expected(name: &str) -> &'static str {
     match name {
         "target_session_attrs" => "any, read-write, read-only, primary, standby or prefer-standby",
         "load_balance_hosts" => "disable or random",
+        "sslnegotiation" => "postgres or direct",
         _ => "a whole number of seconds",
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn client_config(mode: Mode, files: &Files) -> Result<Arc<ClientConfi
         .map_err(|e| e.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
-    let config = match &files.certificate {
+    let mut config = match &files.certificate {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let chain = certificates(certificate)?;
@@ -82,6 +82,8 @@ pub(crate) fn client_config(mode: Mode, files: &Files) -> Result<Arc<ClientConfi
                 .map_err(|e| format!("{} and {}: {e}", certificate.display(), key.display()))?
         }
     };
+    // Who shakes hands unasked (sslnegotiation=direct) must say for what; others may.
+    config.alpn_protocols = vec![b"postgresql".to_vec()];
     Ok(Arc::new(config))
 }
 

@@ -190,6 +190,13 @@ fn every_way(version: &str) {
     fine(&format!("user=certified sslmode=verify-full {root} {own}"));
     fine("user=old sslmode=disable");
     fine("user=old sslmode=require");
+    let direct =
+        format!("user=sealed sslmode=verify-full {root} sslnegotiation=direct channel_binding=require");
+    match version {
+        // Since 17 a server knows a handshake that it was not asked for.
+        "18" => fine(&direct),
+        _ => fails(&direct, &["no TLS with the server"]),
+    }
     // The address is where it goes, the name is what the certificate is held against.
     fine(&format!(
         "user=sealed sslmode=verify-full {root} hostaddr=127.0.0.1"

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 /// What the driver does not know, or not in all of libpq's ways.
-const OWN: [&str; 13] = [
+const OWN: [&str; 14] = [
     "host",
     "hostaddr",
     "port",
@@ -13,6 +13,7 @@ const OWN: [&str; 13] = [
     "target_session_attrs",
     "load_balance_hosts",
     "sslmode",
+    "sslnegotiation",
     "sslrootcert",
     "sslcert",
     "sslkey",

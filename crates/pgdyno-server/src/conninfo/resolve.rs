@@ -11,7 +11,7 @@ use crate::tls::{self, Files, Mode, Roots};
 use crate::users::User;
 use pgdyno_host::LocalHost;
 use postgres::Config;
-use postgres::config::{ChannelBinding, Host, SslMode};
+use postgres::config::{ChannelBinding, Host, SslMode, SslNegotiation};
 use rustls::ClientConfig;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -120,6 +120,7 @@ fn basis(words: &Words, environment: Lookup<'_>) -> Result<Config, ServerError> 
 /// How a connection over TCP is to be secured.
 struct Secrecy {
     mode: Mode,
+    negotiation: SslNegotiation,
     tls: Option<Arc<ClientConfig>>,
     words: String,
 }
@@ -214,6 +215,7 @@ impl Own<'_> {
         if conninfo.is_local() || secrecy.mode == Mode::Disable {
             conninfo = conninfo.without_tls();
         } else {
+            conninfo.config.ssl_negotiation(secrecy.negotiation);
             conninfo.config.ssl_mode(match secrecy.mode {
                 Mode::Disable | Mode::Allow | Mode::Prefer => SslMode::Prefer,
                 Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
@@ -257,8 +259,23 @@ impl Own<'_> {
         if mode == Mode::Disable || self.places()?.iter().all(local) {
             return Ok(Secrecy {
                 mode: Mode::Disable,
+                negotiation: SslNegotiation::Postgres,
                 tls: None,
                 words: String::new(),
+            });
+        }
+        let negotiation = self
+            .named("sslnegotiation", "PGSSLNEGOTIATION", |word| match word {
+                "postgres" => Some(SslNegotiation::Postgres),
+                "direct" => Some(SslNegotiation::Direct),
+                _ => None,
+            })?
+            .unwrap_or_default();
+        if negotiation == SslNegotiation::Direct && mode < Mode::Require {
+            return Err(ServerError::Tls {
+                reason:
+                    "sslnegotiation=direct asks nobody whether there is TLS; it needs sslmode=require or more"
+                        .into(),
             });
         }
         let certificate = self
@@ -283,6 +300,7 @@ impl Own<'_> {
         };
         Ok(Secrecy {
             mode,
+            negotiation,
             tls: Some(tls::client_config(mode, &files).map_err(|reason| ServerError::Tls { reason })?),
             words: self.tls_words(config),
         })
@@ -293,6 +311,7 @@ impl Own<'_> {
         let mut words = String::new();
         for (name, variable) in [
             ("sslmode", "PGSSLMODE"),
+            ("sslnegotiation", "PGSSLNEGOTIATION"),
             ("sslrootcert", "PGSSLROOTCERT"),
             ("sslcert", "PGSSLCERT"),
             ("sslkey", "PGSSLKEY"),

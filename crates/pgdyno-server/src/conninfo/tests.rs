@@ -56,6 +56,8 @@ fn what_is_not_done_is_told() {
     check("host=a,b", "2 hosts, where one is meant");
     check("host=a,b port=1,2,3", "that of ports 3");
     check("host=@abstract", "abstract namespace");
+    check("host=db sslnegotiation=direct", "needs sslmode=require");
+    check("host=db sslnegotiation=indirect", "expected postgres or direct");
     check("host=db sslcrl=/x", "\"sslcrl\"");
     check(
         "host=db target_session_attrs=primarily",
