@@ -230,6 +230,19 @@ fn other_commands_take_the_same_server() {
     assert_eq!(home.ask("p", "SELECT count(*) FROM pgbench_branches"), "1");
     let said = home.run(&["facts", &target]).fine();
     assert!(said.err.contains("of 2 hosts"), "{}", said.err);
+    let before = fs::read(home.data("p").join("postgresql.auto.conf")).expect("a file");
+    let steps = "[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n";
+    let text = format!(
+        "name = \"hosts\"\nquestion = \"Where?\"\ndesign = \"one-at-a-time\"\nblocks = 1\nseed = 5\n[target]\n\
+         connection = \"{target}\"\nrestart = \"when-needed\"\n[data]\nscale = 1\n[load]\nworkload = \"tpcb\"\n\
+         clients = 2\nwarmup_s = 0.2\nmeasure_s = 1.0\n{steps}"
+    );
+    let path = home.write("experiment.toml", &text);
+    let said = home.run(&["run", &path.to_string_lossy()]).fine();
+    assert!(said.err.contains("of 2 hosts"), "{}", said.err);
+    assert_eq!(home.stored_trials(1).len(), 2, "{}", said.err);
+    let after = fs::read(home.data("p").join("postgresql.auto.conf")).expect("a file");
+    assert_eq!(before, after);
     home.run(&["data", "drop", &target]).fine();
     assert_eq!(home.ask("p", "SELECT to_regclass('pgbench_branches')"), "");
 }
