@@ -71,6 +71,14 @@ pub(super) fn split(text: &str) -> Option<Words> {
         None => pairs(text)?,
     };
     for (name, value) in all {
+        // Anything else might be more to the driver than a name.
+        if name.is_empty()
+            || !name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        {
+            return None;
+        }
         words.set(name, value);
     }
     Some(words)
@@ -117,15 +125,15 @@ impl Words {
             .copied()
     }
 
-    /// What the driver is given; an empty value is none, as with libpq.
+    /// What the driver is given; an empty value is none, as with libpq. It begins with a space, so that no name, of a
+    /// service file perhaps, can make a URI of it.
     pub(super) fn for_driver(&self) -> String {
         let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
         self.pairs
             .iter()
             .filter(|(_, value)| !value.is_empty())
-            .map(|(name, value)| format!("{name}='{}'", quoted(value)))
-            .collect::<Vec<_>>()
-            .join(" ")
+            .map(|(name, value)| format!(" {name}='{}'", quoted(value)))
+            .collect()
     }
 }
 
@@ -290,11 +298,13 @@ mod tests {
             ("sslrootcert", "/a b"),
         ];
         assert_eq!(own(&words), expected);
-        assert_eq!(words.for_driver(), r"password='a\'b c'");
+        assert_eq!(words.for_driver().trim(), r"password='a\'b c'");
         let words = split("user=a dbname=x user=b options=''").unwrap();
-        assert_eq!(words.for_driver(), "dbname='x' user='b'");
+        assert_eq!(words.for_driver().trim(), "dbname='x' user='b'");
         assert_eq!(split("no equals sign"), None);
         assert_eq!(split("a='open"), None);
+        // Together with what is put behind it, the driver would take this for a URI.
+        assert_eq!(split(" postgresql://db/x?a=1"), None);
         assert_eq!(split(""), Some(Words::default()));
     }
 
@@ -303,7 +313,7 @@ mod tests {
         let check = |text: &str, expected: &[(&str, &str)], driver: &str| {
             let words = split(text).unwrap_or_else(|| panic!("{text} cannot be read"));
             assert_eq!(own(&words), expected, "{text}");
-            assert_eq!(words.for_driver(), driver, "{text}");
+            assert_eq!(words.for_driver().trim(), driver, "{text}");
         };
         check(
             "postgresql://ann:p%3F@db/x?sslmode=require&options=-c%20a%3Db&sslrootcert=%2Fa%20b",
@@ -364,13 +374,16 @@ mod tests {
         let mut words = split("host=here").unwrap();
         words.fill(service(file, "two").unwrap());
         assert_eq!(own(&words), [("host", "here")]);
-        assert_eq!(words.for_driver(), r"password='x\'y'");
+        assert_eq!(words.for_driver().trim(), r"password='x\'y'");
         assert_eq!(service(file, "four"), None);
         // What a URI names goes before what its service says.
         let mut words = split("postgresql://ann@/x?service=two").unwrap();
         words.fill(service(file, "two").unwrap());
         assert_eq!(own(&words), [("host", "b"), ("service", "two")]);
-        assert_eq!(words.for_driver(), r"user='ann' dbname='x' password='x\'y'");
+        assert_eq!(
+            words.for_driver().trim(),
+            r"user='ann' dbname='x' password='x\'y'"
+        );
     }
 
     proptest! {
