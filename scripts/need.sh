@@ -40,6 +40,9 @@ test)
   have setpriv || want util-linux
   # Certificates for the ways to a server.
   have openssl || want openssl
+  # Poolers to drive loads through; their programs are not in everybody's path.
+  { have pgbouncer || [ -x /usr/sbin/pgbouncer ]; } || want pgbouncer
+  { have pgpool || [ -x /usr/sbin/pgpool ]; } || want pgpool2
   ;;
 esac
 
@@ -55,9 +58,28 @@ if [ -n "$packages" ]; then
       $sudo mkdir -p /etc/postgresql-common/createcluster.d
       echo "create_main_cluster = false" | $sudo tee /etc/postgresql-common/createcluster.d/pgdyno.conf >/dev/null
     fi
+    # So do those of the poolers, now and at every boot.
+    policy=/usr/sbin/policy-rc.d
+    ours=""
+    if [ ! -e $policy ]; then
+      ours=$policy
+      trap '$sudo rm -f $ours' EXIT
+      printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
+      $sudo chmod 755 $policy
+    fi
     $sudo apt-get update -qq
     # shellcheck disable=SC2086
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $packages >/dev/null
+    if [ -n "$ours" ]; then $sudo rm -f "$ours"; fi
+    trap - EXIT
+    for service in pgbouncer pgpool2; do
+      case " $packages " in
+      *" $service "*)
+        $sudo update-rc.d "$service" disable >/dev/null 2>&1 || true
+        if have systemctl; then $sudo systemctl disable "$service" >/dev/null 2>&1 || true; fi
+        ;;
+      esac
+    done
   else
     manual="$manual
   these packages (Debian's names):$packages

@@ -4,6 +4,7 @@ mod collect;
 mod file;
 mod measure;
 mod plan;
+mod pooled;
 mod runner;
 mod trial;
 

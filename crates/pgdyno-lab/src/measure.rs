@@ -1,7 +1,11 @@
 //! One load, watched: host samples beside it, the server's own counters behind it.
 
+use crate::pooled;
 use pgdyno_host::{HostAccess, HostSample, HostSampler, cpu_us_of_tree};
-use pgdyno_load::{Endpoint, LoadError, LoadPlan, LoadResult, Second, SecondFigures};
+use pgdyno_load::{
+    ConnectError, Endpoint, LoadError, LoadPlan, LoadResult, Protocol, Second, SecondFigures,
+    keeps_prepared_statements,
+};
 use pgdyno_server::{Conninfo, Counters, Server, ServerError, counters, wait_until_gone};
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
 use pgdyno_store::CrossCheck;
@@ -25,8 +29,10 @@ pub struct Measurement {
     pub load: LoadResult,
     /// Host samples, one for each second of the load.
     pub samples: Vec<HostSample>,
-    /// The count held against the server's; `None` where the server could not be asked any more.
+    /// The count held against the server's; `None` where the server could not be asked any more, or
     pub cross_check: Option<CrossCheck>,
+    /// why its count is not known in full.
+    pub unchecked: Option<String>,
     /// Whether throughput was steady in the measured time.
     pub steadiness: Option<Steadiness>,
     /// Stability of the throughput.
@@ -43,8 +49,9 @@ pub struct Measurement {
 
 /// The name under which the load's sessions are seen.
 const LOAD_NAME: &str = "pgdyno load";
-/// Sessions flush their counts when they end; the server may take this long to show them.
-const COUNTS_LIMIT: Duration = Duration::from_secs(10);
+/// Sessions flush their counts when they end, or ten seconds after they became idle (since 15); the server may take
+/// this long to show them.
+const COUNTS_LIMIT: Duration = Duration::from_secs(12);
 /// Before this version, counts are shown as they were up to half a second ago.
 const COUNTS_AT_ONCE_SINCE: u32 = 15;
 /// Transactions of a run of autovacuum over one table, at most.
@@ -58,6 +65,8 @@ const BACKGROUND_LEAST: u64 = 10;
 const PER_SESSION: u64 = 2;
 /// So are the questions of the look at the data before the load.
 const DATA_CHECK: u64 = 8;
+/// And those of the look at prepared statements behind a pooler.
+const PREPARED_CHECK: u64 = 6;
 
 /// Disturbances are told from these on.
 const STEAL_MAX: f64 = 0.02;
@@ -79,7 +88,14 @@ pub fn measure(
     stop: &AtomicBool,
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<Measurement, MeasureError> {
+    let endpoint = endpoint(conninfo);
+    if conninfo.is_proxied() && plan.protocol == Protocol::Prepared {
+        keeps_prepared_statements(&endpoint)?;
+    }
     let mut server = Server::connect(conninfo)?;
+    if conninfo.is_proxied() {
+        pooled::send_counts(&mut server, plan.clients)?;
+    }
     if server.version().major < COUNTS_AT_ONCE_SINCE {
         server.execute(
             "waiting for the counts of earlier sessions",
@@ -92,7 +108,6 @@ pub fn measure(
     let mut samples = Vec::new();
     let begun = Instant::now();
     let mut last = begun;
-    let endpoint = endpoint(conninfo);
     let load = pgdyno_load::run(&endpoint, plan, stop, &mut |second| {
         if let (Some(host), Some(sampler)) = (probe.host, &mut sampler) {
             let now = Instant::now();
@@ -102,7 +117,7 @@ pub fn measure(
         on_second(second);
     })?;
     let elapsed_s = begun.elapsed().as_secs_f64();
-    let settled = settle(server, &before, &load, elapsed_s);
+    let settled = settle(server, &before, &load, elapsed_s, plan);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
         .zip(probe.server_cpu_us())
@@ -119,6 +134,7 @@ pub fn measure(
         server_cpu_us_per_tx: per_transaction(cpu_us, &load),
         wal_bytes_per_tx: None,
         cross_check: None,
+        unchecked: None,
         disturbances: Vec::new(),
         broken: load
             .lost
@@ -128,14 +144,31 @@ pub fn measure(
         samples,
     };
     match settled {
-        Ok((after, check)) => {
-            measurement.cross_check = Some(check);
+        Ok(Settled {
+            after,
+            check,
+            resting,
+        }) => {
+            if resting > 0 && check.server < check.client {
+                measurement.unchecked = Some(format!(
+                    "{resting} sessions of a pooler live on and have not told all their counts: {} of {} commits are \
+                     confirmed",
+                    check.server, check.client
+                ));
+            } else {
+                measurement.cross_check = Some(check);
+            }
             let wal = after.wal_bytes.checked_sub(before.wal_bytes);
             measurement.wal_bytes_per_tx = per_transaction(wal, &measurement.load);
             measurement.disturbances = disturbances(&before, &after, &measurement, cpu_us, elapsed_s);
+            let unchecked = measurement.unchecked.iter();
+            measurement
+                .disturbances
+                .extend(unchecked.map(|reason| format!("no cross-check: {reason}")));
             if after.started != before.started {
                 // A server that crashed has begun to count anew.
                 measurement.cross_check = None;
+                measurement.unchecked = None;
                 measurement.broken = Some("the server restarted during the load".into());
             }
         }
@@ -157,6 +190,9 @@ pub enum MeasureError {
     /// The server.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// What stands between.
+    #[error(transparent)]
+    Pooler(#[from] ConnectError),
 }
 
 impl Probe<'_> {
@@ -172,24 +208,50 @@ fn per_transaction(total: Option<u64>, load: &LoadResult) -> Option<f64> {
         .map(|total| total as f64 / load.whole.committed as f64)
 }
 
+/// The server's counts when they are complete, or as complete as they become.
+struct Settled {
+    after: Counters,
+    check: CrossCheck,
+    /// Sessions of a pooler that outlive the load.
+    resting: u32,
+}
+
 /// Waits for the server's counts to be complete and holds them against the clients'.
 fn settle(
     mut server: Server,
     before: &Counters,
     load: &LoadResult,
     elapsed_s: f64,
-) -> Result<(Counters, CrossCheck), ServerError> {
+    plan: &LoadPlan,
+) -> Result<Settled, ServerError> {
     if load.lost.is_some() {
         // The server may be coming up again; its old connection is of no use.
         server = Server::connect(&server.conninfo().clone())?;
     }
-    wait_until_gone(&mut server, LOAD_NAME, COUNTS_LIMIT)?;
+    // Behind a pooler the load's sessions do not end, and may not even keep their name.
+    let is_proxied = server.conninfo().is_proxied();
+    let resting = match is_proxied {
+        true => pooled::send_counts(&mut server, plan.clients)?,
+        false => {
+            wait_until_gone(&mut server, LOAD_NAME, COUNTS_LIMIT)?;
+            0
+        }
+    };
+    let by_pooler = match is_proxied {
+        // Before the load and after it.
+        true => 2 * u64::from(plan.clients.max(resting)) * pooled::PER_SESSION + PREPARED_CHECK,
+        false => 0,
+    };
     let deadline = Instant::now() + COUNTS_LIMIT;
     loop {
         let after = counters(&mut server)?;
-        let check = cross_check(before, &after, load, elapsed_s);
+        let check = cross_check(before, &after, load, elapsed_s, by_pooler);
         if check.agrees || check.server > check.client || Instant::now() >= deadline {
-            return Ok((after, check));
+            return Ok(Settled {
+                after,
+                check,
+                resting,
+            });
         }
         // Before 15 the counts travel through a collector of their own and arrive a moment later.
         server.execute("waiting for the server's counts", "SELECT pg_sleep(0.1)")?;
@@ -199,7 +261,13 @@ fn settle(
 /// Both sides count whole transactions from the first to the last. The server's side may be larger by what was in
 /// flight when the load ended, by the sessions' own start, by what this connection asked meanwhile, and by autovacuum
 /// and its like; never smaller.
-fn cross_check(before: &Counters, after: &Counters, load: &LoadResult, elapsed_s: f64) -> CrossCheck {
+fn cross_check(
+    before: &Counters,
+    after: &Counters,
+    load: &LoadResult,
+    elapsed_s: f64,
+    by_pooler: u64,
+) -> CrossCheck {
     let client = load.whole.server_commits;
     let server = after.committed.saturating_sub(before.committed);
     let own = after.own_statements.saturating_sub(before.own_statements);
@@ -212,7 +280,7 @@ fn cross_check(before: &Counters, after: &Counters, load: &LoadResult, elapsed_s
     let background = BACKGROUND_LEAST + elapsed_s as u64 * BACKGROUND_PER_S + runs * PER_AUTOVACUUM_RUN;
     let sessions = u64::from(load.sessions) * PER_SESSION + DATA_CHECK;
     let unfinished = load.in_flight_at_end * load.commits_per_transaction_max;
-    let allowed_difference = unfinished + sessions + own + background;
+    let allowed_difference = unfinished + sessions + own + background + by_pooler;
     CrossCheck {
         client,
         server,

@@ -483,7 +483,7 @@ impl Lab<'_> {
         };
         let checkpointed = Server::connect(&target.conninfo).and_then(|mut server| {
             // On a limited disk it takes as long as it takes.
-            server.execute("preparing the checkpoint", "SET statement_timeout = 0")?;
+            server.without_limit()?;
             server.execute("a checkpoint before the load", "CHECKPOINT")
         });
         if let Err(error) = checkpointed {

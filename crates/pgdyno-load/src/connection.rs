@@ -2,10 +2,11 @@
 
 use crate::books::SqlState;
 use crate::endpoint::Endpoint;
+use crate::message::TERMINATE;
 use crate::tls::{Tls, end_point};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
-use postgres::config::{self, Config, Host, SslMode};
+use postgres::config::{self, Config, Host, SslMode, SslNegotiation};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
     ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
@@ -15,7 +16,7 @@ use postgres_protocol::message::frontend;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -23,6 +24,11 @@ use std::time::Duration;
 
 /// Longest wait for any step of the start-up, unless the connection string sets connect_timeout.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// invalid_sql_statement_name: there is no such prepared statement.
+const NO_STATEMENT: &str = "26000";
+/// duplicate_prepared_statement: there is one already.
+const SECOND_STATEMENT: &str = "42P05";
 
 /// Why a client could not be connected and made ready.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +66,14 @@ pub enum ConnectError {
         place: String,
         /// Why.
         reason: String,
+    },
+    /// A prepared statement is not there in the session's next transaction, or another session's is.
+    #[error(
+        "what answers at {place} keeps no prepared statements: it is a pooler (such as pgbouncer) in transaction mode"
+    )]
+    NotPrepared {
+        /// Host and port, or socket.
+        place: String,
     },
     /// What came is not PostgreSQL's protocol.
     #[error("what answers at {place} does not speak PostgreSQL's protocol: {detail}")]
@@ -125,10 +139,16 @@ impl AsFd for Socket {
 /// Where a configuration points: "127.0.0.1:5432" or the socket's path. Never holds a password.
 pub(crate) fn where_is(config: &Config) -> String {
     let port = config.get_ports().first().copied().unwrap_or(5432);
-    match config.get_hosts().first() {
+    let place = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) if host.contains(':') => format!("[{host}]:{port}"),
         Some(Host::Tcp(host)) => format!("{host}:{port}"),
         Some(Host::Unix(directory)) => format!("{}/.s.PGSQL.{port}", directory.display()),
         None => format!("port {port} of no host"),
+    };
+    match (config.get_hostaddrs().first(), config.get_hosts().first()) {
+        (Some(address), Some(Host::Tcp(host))) if address.to_string() == *host => place,
+        (Some(address), _) => format!("{place} ({address})"),
+        (None, _) => place,
     }
 }
 
@@ -144,38 +164,19 @@ pub(crate) struct Connection {
 
 /// Connects, authenticates, and sends what prepares the statements.
 pub(crate) fn connect(endpoint: &Endpoint, prepare: Option<&[u8]>) -> Result<Connection, ConnectError> {
-    let config = &endpoint.config;
-    let place = where_is(config);
-    let unreachable = |source| ConnectError::Unreachable {
-        place: place.clone(),
-        source,
-    };
-    let timeout = config.get_connect_timeout().copied().unwrap_or(STARTUP_TIMEOUT);
-    let socket = open(config, timeout).map_err(unreachable)?;
-    socket.set_timeout(Some(timeout)).map_err(unreachable)?;
-    let mut startup = Startup {
-        socket,
-        tls: None,
-        binding: config.get_channel_binding(),
-        is_bound: false,
-        place: &place,
-        received: BytesMut::with_capacity(8192),
-    };
-    let host = config.get_hosts().first();
-    match (&endpoint.tls, host) {
-        (Some(tls), Some(Host::Tcp(host))) => startup.secure(config, Arc::clone(tls), host)?,
-        _ if config.get_ssl_mode() == SslMode::Require => {
-            return Err(startup.no_tls("it is asked for, and not set up"));
-        }
-        _ => {}
-    }
-    startup.authenticate(config)?;
+    let mut startup = Startup::begin(endpoint)?;
     if let Some(prepare) = prepare {
         startup.send(prepare)?;
-        startup.until_ready()?;
+        startup
+            .until_ready()
+            .map_err(|error| startup.of_prepared(error))?;
     }
-    let Startup { socket, tls, .. } = startup;
-    socket.set_timeout(None).map_err(unreachable)?;
+    let Startup {
+        socket, tls, place, ..
+    } = startup;
+    socket
+        .set_timeout(None)
+        .map_err(|source| ConnectError::Unreachable { place, source })?;
     Ok(Connection {
         socket,
         tls: tls.map(Tls::new),
@@ -184,55 +185,111 @@ pub(crate) fn connect(endpoint: &Endpoint, prepare: Option<&[u8]>) -> Result<Con
 
 fn open(config: &Config, timeout: Duration) -> io::Result<Socket> {
     let port = config.get_ports().first().copied().unwrap_or(5432);
-    match config.get_hosts().first() {
-        Some(Host::Unix(directory)) => {
+    let any_of = |addresses: &mut dyn Iterator<Item = SocketAddr>| {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, timeout) {
+                Ok(stream) => return stream.set_nodelay(true).map(|()| Socket::Tcp(stream)),
+                Err(e) => last = e,
+            }
+        }
+        Err(last)
+    };
+    match (config.get_hostaddrs().first(), config.get_hosts().first()) {
+        // An address goes before the name, which is for TLS then.
+        (Some(&address), _) => any_of(&mut std::iter::once((address, port).into())),
+        (None, Some(Host::Unix(directory))) => {
             UnixStream::connect(directory.join(format!(".s.PGSQL.{port}"))).map(Socket::Unix)
         }
-        Some(Host::Tcp(host)) => {
-            let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-            for address in (host.as_str(), port).to_socket_addrs()? {
-                match TcpStream::connect_timeout(&address, timeout) {
-                    Ok(stream) => return stream.set_nodelay(true).map(|()| Socket::Tcp(stream)),
-                    Err(e) => last = e,
-                }
-            }
-            Err(last)
-        }
-        None => Err(io::Error::new(
+        (None, Some(Host::Tcp(host))) => any_of(&mut (host.as_str(), port).to_socket_addrs()?),
+        (None, None) => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "the connection string names no host",
         )),
     }
 }
 
-struct Startup<'a> {
+/// A connection that is being made, with blocking calls within a time limit.
+pub(crate) struct Startup {
     socket: Socket,
     tls: Option<ClientConnection>,
     binding: config::ChannelBinding,
     /// Whether SCRAM was bound to the TLS channel.
     is_bound: bool,
-    place: &'a str,
+    place: String,
     received: BytesMut,
 }
 
-impl Startup<'_> {
+impl Startup {
+    /// Connects and authenticates.
+    pub(crate) fn begin(endpoint: &Endpoint) -> Result<Startup, ConnectError> {
+        let config = &endpoint.config;
+        let place = where_is(config);
+        let unreachable = |source| ConnectError::Unreachable {
+            place: place.clone(),
+            source,
+        };
+        let timeout = config.get_connect_timeout().copied().unwrap_or(STARTUP_TIMEOUT);
+        let socket = open(config, timeout).map_err(unreachable)?;
+        socket.set_timeout(Some(timeout)).map_err(unreachable)?;
+        let mut startup = Startup {
+            socket,
+            tls: None,
+            binding: config.get_channel_binding(),
+            is_bound: false,
+            place,
+            received: BytesMut::with_capacity(8192),
+        };
+        match (&endpoint.tls, config.get_hosts().first()) {
+            (Some(tls), Some(Host::Tcp(host))) => startup.secure(config, Arc::clone(tls), host)?,
+            _ if config.get_ssl_mode() == SslMode::Require => {
+                return Err(startup.no_tls("it is asked for, and not set up"));
+            }
+            _ => {}
+        }
+        startup.authenticate(config)?;
+        Ok(startup)
+    }
+
+    /// Longest wait for the steps that follow.
+    pub(crate) fn set_timeout(&self, timeout: Duration) -> Result<(), ConnectError> {
+        self.socket
+            .set_timeout(Some(timeout))
+            .map_err(|e| self.unreachable(e))
+    }
+
+    /// Sends requests that end with one Sync, or one simple query, and reads the replies.
+    pub(crate) fn do_all(&mut self, requests: &[u8]) -> Result<(), ConnectError> {
+        self.send(requests)?;
+        self.until_ready()
+    }
+
+    /// Says good-bye.
+    pub(crate) fn end(&mut self) {
+        let _ = self.send(TERMINATE);
+    }
+
+    /// What an error about a prepared statement is, where this session has just prepared it.
+    pub(crate) fn of_prepared(&self, error: ConnectError) -> ConnectError {
+        match error {
+            ConnectError::Refused { sqlstate, .. }
+                if [NO_STATEMENT, SECOND_STATEMENT].contains(&&*sqlstate) =>
+            {
+                ConnectError::NotPrepared {
+                    place: self.place.clone(),
+                }
+            }
+            other => other,
+        }
+    }
+
     /// Asks for TLS and shakes hands; a server without it is left in plain text where that is allowed.
     fn secure(&mut self, config: &Config, tls: Arc<ClientConfig>, host: &str) -> Result<(), ConnectError> {
         if config.get_ssl_mode() == SslMode::Disable {
             return Ok(());
         }
-        let mut request = BytesMut::new();
-        frontend::ssl_request(&mut request);
-        self.send(&request)?;
-        let mut answer = [0];
-        self.socket
-            .read_exact(&mut answer)
-            .map_err(|e| self.unreachable(e))?;
-        match answer[0] {
-            b'S' => {}
-            b'N' if config.get_ssl_mode() == SslMode::Prefer => return Ok(()),
-            b'N' => return Err(self.no_tls("it is asked for (sslmode), and the server has none")),
-            _ => return Err(self.protocol("an unexpected answer to the request for TLS")),
+        if config.get_ssl_negotiation() == SslNegotiation::Postgres && !self.may_have_tls(config)? {
+            return Ok(());
         }
         let name = ServerName::try_from(host.to_owned()).map_err(|e| self.no_tls(&e.to_string()))?;
         let mut connection = ClientConnection::new(tls, name).map_err(|e| self.no_tls(&e.to_string()))?;
@@ -243,6 +300,23 @@ impl Startup<'_> {
         }
         self.tls = Some(connection);
         Ok(())
+    }
+
+    /// Asks whether the server has TLS; where it has none, tells whether that will do.
+    fn may_have_tls(&mut self, config: &Config) -> Result<bool, ConnectError> {
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
+        self.send(&request)?;
+        let mut answer = [0];
+        self.socket
+            .read_exact(&mut answer)
+            .map_err(|e| self.unreachable(e))?;
+        match answer[0] {
+            b'S' => Ok(true),
+            b'N' if config.get_ssl_mode() == SslMode::Prefer => Ok(false),
+            b'N' => Err(self.no_tls("it is asked for (sslmode), and the server has none")),
+            _ => Err(self.protocol("an unexpected answer to the request for TLS")),
+        }
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), ConnectError> {
@@ -341,7 +415,7 @@ impl Startup<'_> {
 
     fn required_password<'c>(&self, config: &'c Config) -> Result<&'c [u8], ConnectError> {
         config.get_password().ok_or_else(|| ConnectError::Refused {
-            place: self.place.to_owned(),
+            place: self.place.clone(),
             sqlstate: "28P01".into(),
             message: "a password is required and none was given".into(),
         })
@@ -433,7 +507,7 @@ impl Startup<'_> {
             }
         }
         ConnectError::Refused {
-            place: self.place.to_owned(),
+            place: self.place.clone(),
             sqlstate,
             message,
         }
@@ -441,7 +515,7 @@ impl Startup<'_> {
 
     fn unreachable(&self, source: io::Error) -> ConnectError {
         ConnectError::Unreachable {
-            place: self.place.to_owned(),
+            place: self.place.clone(),
             source,
         }
     }
@@ -459,21 +533,21 @@ impl Startup<'_> {
 
     fn no_tls(&self, reason: &str) -> ConnectError {
         ConnectError::Tls {
-            place: self.place.to_owned(),
+            place: self.place.clone(),
             reason: reason.to_owned(),
         }
     }
 
     fn unsupported(&self, what: &str) -> ConnectError {
         ConnectError::Unsupported {
-            place: self.place.to_owned(),
+            place: self.place.clone(),
             what: what.to_owned(),
         }
     }
 
     fn protocol(&self, detail: &str) -> ConnectError {
         ConnectError::Protocol {
-            place: self.place.to_owned(),
+            place: self.place.clone(),
             detail: detail.to_owned(),
         }
     }

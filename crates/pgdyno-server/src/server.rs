@@ -3,7 +3,10 @@
 use crate::conninfo::Conninfo;
 use postgres::error::SqlState;
 use postgres::{Client, NoTls, SimpleQueryMessage};
+use rustls::ClientConfig;
 use std::fmt;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Oldest version that can be read at all.
@@ -25,11 +28,33 @@ pub enum ServerError {
         "the connection string cannot be read; expected key=value pairs or postgresql://user@host:port/database"
     )]
     ConnectionString,
-    /// A way of naming a server that is libpq's and not pgdyno's.
-    #[error("the connection string holds what pgdyno does not do: {what}")]
+    /// A word of libpq's that asks for more than there is.
+    #[error("the connection string holds \"{word}\" in a way that pgdyno does not do")]
     NotDone {
-        /// What, and what to write instead.
-        what: &'static str,
+        /// libpq's word.
+        word: &'static str,
+    },
+    /// Lists of hosts, addresses and ports that do not go together.
+    #[error("the connection string cannot be used: {reason}")]
+    Hosts {
+        /// Which list, and what is wrong with it.
+        reason: String,
+    },
+    /// A word with a meaning that nobody knows.
+    #[error("{name} is \"{word}\"; expected {}", expected(name))]
+    Word {
+        /// libpq's word.
+        name: &'static str,
+        /// What was given for it.
+        word: String,
+    },
+    /// All of several servers were asked, or one that is not what is wanted.
+    #[error("no server for target_session_attrs={wanted}: {each}")]
+    NoneFits {
+        /// target_session_attrs.
+        wanted: String,
+        /// Each server with the reason.
+        each: String,
     },
     /// A word that libpq does not know either.
     #[error(
@@ -60,6 +85,24 @@ pub enum ServerError {
         target: String,
         /// The system's words.
         reason: String,
+    },
+    /// Secrecy or proof of identity is wanted and cannot be had.
+    #[error("no TLS with the server for {target}: {reason}")]
+    NoTls {
+        /// Database, place, user.
+        target: String,
+        /// What is wrong with the server's TLS.
+        reason: String,
+    },
+    /// It answers, and takes no connection now.
+    #[error("the server refused the connection for {target}: {reason} (SQLSTATE {sqlstate})")]
+    Refused {
+        /// Database, place, user.
+        target: String,
+        /// The server's words.
+        reason: String,
+        /// Error code.
+        sqlstate: String,
     },
     /// Wrong user or password.
     #[error("the server refused the login for {target}: {reason}")]
@@ -127,6 +170,12 @@ impl ServerError {
                 "set PGPASSWORD or a line in ~/.pgpass (readable by you alone), or name another user"
             }
             ServerError::NoDatabase { .. } => "name another with dbname=..., or create it",
+            ServerError::Refused { sqlstate, .. } if sqlstate == "53300" => {
+                "a larger max_connections on the server, or fewer other clients"
+            }
+            ServerError::NoneFits { .. } => {
+                "another target_session_attrs, or the hosts that are meant; each was asked in its order"
+            }
             ServerError::TooOld { .. } => "upgrade the server; experiments need 14 or later",
             _ => return None,
         })
@@ -145,6 +194,16 @@ impl ServerError {
                 reason: innermost(error),
             },
         }
+    }
+}
+
+/// What a word may be.
+fn expected(name: &str) -> &'static str {
+    match name {
+        "target_session_attrs" => "any, read-write, read-only, primary, standby or prefer-standby",
+        "load_balance_hosts" => "disable or random",
+        "sslnegotiation" => "postgres or direct",
+        _ => "a whole number of seconds",
     }
 }
 
@@ -185,6 +244,72 @@ impl fmt::Display for Version {
 /// A row of text values, NULL as `None`.
 type Row = Vec<Option<String>>;
 
+/// A connection that has passed authentication, within connect_timeout all in all.
+fn log_in(conninfo: &Conninfo) -> Result<Client, ServerError> {
+    let target = conninfo.to_string();
+    let limit = conninfo.config().get_connect_timeout().copied();
+    let (sender, receiver) = channel();
+    let (mut config, tls) = (conninfo.config().clone(), conninfo.tls().cloned());
+    config.application_name("pgdyno");
+    // The driver's own limit ends with the TCP connection, and a server may take that and then say nothing. A thread
+    // that waits for such a one has nothing and is left to itself.
+    let attempt = move || {
+        let connected = match tls {
+            Some(tls) => config.connect(MakeRustlsConnect::new(ClientConfig::clone(&tls))),
+            None => config.connect(NoTls),
+        };
+        let _ = sender.send(connected);
+    };
+    let unreachable = |reason: String| ServerError::Unreachable {
+        target: target.clone(),
+        reason,
+    };
+    thread::Builder::new()
+        .name("connect".into())
+        .spawn(attempt)
+        .map_err(|e| unreachable(format!("the system refused a thread: {e}")))?;
+    let connected = match limit {
+        Some(limit) => receiver.recv_timeout(limit),
+        None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+    };
+    match connected {
+        Ok(connected) => connected.map_err(|error| refusal(target, &error)),
+        Err(RecvTimeoutError::Timeout) => Err(unreachable(format!(
+            "nothing within {} s (connect_timeout)",
+            limit.unwrap_or_default().as_secs()
+        ))),
+        Err(RecvTimeoutError::Disconnected) => Err(unreachable("the driver gave up".into())),
+    }
+}
+
+/// Why there is no connection.
+fn refusal(target: String, error: &postgres::Error) -> ServerError {
+    let Some(db) = error.as_db_error() else {
+        let reason = innermost(error);
+        // The driver tells these kinds of errors by their words alone.
+        return if reason.contains("password missing") {
+            ServerError::Login {
+                target,
+                reason: "a password is required and none was given".into(),
+            }
+        } else if error.to_string().contains("TLS handshake") {
+            ServerError::NoTls { target, reason }
+        } else {
+            ServerError::Unreachable { target, reason }
+        };
+    };
+    let reason = db.message().to_owned();
+    match db.code() {
+        code if *code == SqlState::INVALID_CATALOG_NAME => ServerError::NoDatabase { target },
+        code if code.code().starts_with("28") => ServerError::Login { target, reason },
+        code => ServerError::Refused {
+            target,
+            reason,
+            sqlstate: code.code().to_owned(),
+        },
+    }
+}
+
 /// A connected server.
 pub struct Server {
     client: Client,
@@ -196,34 +321,14 @@ pub struct Server {
 impl Server {
     /// Connects and finds out the version.
     pub fn connect(conninfo: &Conninfo) -> Result<Server, ServerError> {
-        let target = conninfo.to_string();
-        let mut config = conninfo.config().clone();
-        config.application_name("pgdyno");
-        let connected = match conninfo.tls() {
-            Some(tls) => config.connect(MakeRustlsConnect::new(rustls::ClientConfig::clone(tls))),
-            None => config.connect(NoTls),
-        };
-        let client = connected.map_err(|error| match error.as_db_error() {
-            Some(db) if *db.code() == SqlState::INVALID_CATALOG_NAME => ServerError::NoDatabase {
-                target: target.clone(),
-            },
-            Some(db) if db.code().code().starts_with("28") => ServerError::Login {
-                target: target.clone(),
-                reason: db.message().to_owned(),
-            },
-            Some(db) => ServerError::Unreachable {
-                target: target.clone(),
-                reason: db.message().to_owned(),
-            },
-            None if innermost(&error).contains("password missing") => ServerError::Login {
-                target: target.clone(),
-                reason: "a password is required and none was given".into(),
-            },
-            None => ServerError::Unreachable {
-                target: target.clone(),
-                reason: innermost(&error),
-            },
-        })?;
+        let mut server = Server::enter(conninfo)?;
+        server.limit_statements(STATEMENT_TIMEOUT_MS)?;
+        Ok(server)
+    }
+
+    /// The same without a limit, for a first look at what is there.
+    pub(crate) fn enter(conninfo: &Conninfo) -> Result<Server, ServerError> {
+        let client = log_in(conninfo)?;
         let mut server = Server {
             client,
             conninfo: conninfo.clone(),
@@ -244,11 +349,23 @@ impl Server {
                 version: server.version.major,
             });
         }
-        server.execute(
-            "limiting the statement time",
-            &format!("SET statement_timeout = {STATEMENT_TIMEOUT_MS}"),
-        )?;
         Ok(server)
+    }
+
+    /// Behind a pooler the session goes on to others, who never asked for a limit: there is none then.
+    fn limit_statements(&mut self, limit_ms: u32) -> Result<(), ServerError> {
+        if self.conninfo.is_proxied() {
+            return Ok(());
+        }
+        self.execute(
+            "limiting the statement time",
+            &format!("SET statement_timeout = {limit_ms}"),
+        )
+    }
+
+    /// What follows takes as long as it takes.
+    pub fn without_limit(&mut self) -> Result<(), ServerError> {
+        self.limit_statements(0)
     }
 
     /// The server's version.

@@ -13,13 +13,17 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
+use x509_cert::time::Time;
 
 /// How much a connection must be secured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
     Disable,
-    /// Where the server has it. libpq's "allow" is taken for this one too. Unlike libpq it does not try again in plain
-    /// text where a server with TLS then refuses: that wants "disable".
+    /// Where plain text is refused.
+    Allow,
+    /// Where the server has it, and does not refuse it.
     Prefer,
     Require,
     VerifyCa,
@@ -30,7 +34,8 @@ impl Mode {
     pub(crate) fn named(word: &str) -> Option<Mode> {
         Some(match word {
             "disable" => Mode::Disable,
-            "allow" | "prefer" => Mode::Prefer,
+            "allow" => Mode::Allow,
+            "prefer" => Mode::Prefer,
             "require" => Mode::Require,
             "verify-ca" => Mode::VerifyCa,
             "verify-full" => Mode::VerifyFull,
@@ -68,7 +73,7 @@ pub(crate) fn client_config(mode: Mode, files: &Files) -> Result<Arc<ClientConfi
         .map_err(|e| e.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
-    let config = match &files.certificate {
+    let mut config = match &files.certificate {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let chain = certificates(certificate)?;
@@ -77,6 +82,8 @@ pub(crate) fn client_config(mode: Mode, files: &Files) -> Result<Arc<ClientConfi
                 .map_err(|e| format!("{} and {}: {e}", certificate.display(), key.display()))?
         }
     };
+    // Who shakes hands unasked (sslnegotiation=direct) must say for what; others may.
+    config.alpn_protocols = vec![b"postgresql".to_vec()];
     Ok(Arc::new(config))
 }
 
@@ -132,6 +139,29 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_file(path).map_err(|e| format!("{} holds no private key: {e}", path.display()))
 }
 
+/// Whether a certificate's dates hold.
+fn in_its_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
+    let parsed = Certificate::from_der(certificate)
+        .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
+    let validity = &parsed.tbs_certificate.validity;
+    let moment = |time: &Time| UnixTime::since_unix_epoch(time.to_unix_duration());
+    let (not_before, not_after) = (moment(&validity.not_before), moment(&validity.not_after));
+    if now.as_secs() < not_before.as_secs() {
+        return Err(Error::InvalidCertificate(CertificateError::NotValidYetContext {
+            time: now,
+            not_before,
+        }));
+    }
+    // As OpenSSL, which counts the last second out.
+    if now.as_secs() >= not_after.as_secs() {
+        return Err(Error::InvalidCertificate(CertificateError::ExpiredContext {
+            time: now,
+            not_after,
+        }));
+    }
+    Ok(())
+}
+
 #[derive(Debug)]
 struct Trusted {
     chain: Arc<WebPkiServerVerifier>,
@@ -159,8 +189,9 @@ impl ServerCertVerifier for Verifier {
         let Some(trusted) = &self.trusted else {
             return Ok(ServerCertVerified::assertion());
         };
-        // A server that signed its own certificate is trusted by that very certificate, whatever its dates.
+        // A server that signed its own certificate is trusted by that very certificate, in its time.
         if trusted.certificates.iter().any(|known| known == end_entity) {
+            in_its_time(end_entity, now)?;
             if self.with_name {
                 let parsed = ParsedCertificate::try_from(end_entity)?;
                 rustls::client::verify_server_name(&parsed, server_name)?;

@@ -2,7 +2,7 @@
 
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError};
 use pgdyno_lab::{FileError, LabError, MeasureError, PlanError};
-use pgdyno_load::{DataError, Dataset, LoadError};
+use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
 use pgdyno_server::sandbox::SandboxError;
 use pgdyno_server::{ControlError, ServerError};
@@ -69,6 +69,8 @@ fn inner(error: &Cause) -> &Cause {
         ) {
             (Some(MeasureError::Load(e)), ..) => Some(e),
             (Some(MeasureError::Server(e)), ..) => Some(e),
+            (Some(MeasureError::Pooler(e)), ..) => Some(e),
+            (_, Some(LoadError::Connect { source, .. }), ..) => Some(source),
             (_, Some(LoadError::Data(e)), ..) => Some(e),
             (_, _, Some(ControlError::Sandbox(e)), _) => Some(e),
             (_, _, _, Some(PlanError::Catalogue(e))) => Some(e),
@@ -139,10 +141,8 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
     if let Some(error) = cause.downcast_ref::<HtmlError>() {
         return error.hint();
     }
-    if let Some(LoadError::Connect { .. }) = cause.downcast_ref() {
-        return Some(
-            "fewer --clients, or a larger max_connections, where the server says there are too many",
-        );
+    if let Some(error) = cause.downcast_ref::<ConnectError>() {
+        return hint_of_connection(error);
     }
     if let Some(DataError::Missing { dataset, .. }) = cause.downcast_ref() {
         return Some(match dataset {
@@ -172,6 +172,19 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
         return Some("--accept-durability-risk KNOB agrees to it for this one run");
     }
     None
+}
+
+fn hint_of_connection(error: &ConnectError) -> Option<&'static str> {
+    match error {
+        ConnectError::NotPrepared { .. } => Some(
+            "--protocol extended or simple, or pgbouncer 1.21 or later with max_prepared_statements, or its session mode",
+        ),
+        // insufficient_resources: of connections, mostly.
+        ConnectError::Refused { sqlstate, .. } if sqlstate.starts_with("53") => {
+            Some("fewer --clients, or a larger max_connections")
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
 use pgdyno_lab::ExperimentFile;
 use pgdyno_server::sandbox::{self, Guard, Sandbox, State};
-use pgdyno_server::{Conninfo, Control, Server};
+use pgdyno_server::{Conninfo, Control, Found, Server};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -61,8 +61,17 @@ pub(crate) fn conninfo(context: &Context, text: &str) -> anyhow::Result<(Conninf
                 .into()),
             }
         }
-        None => Ok((Conninfo::resolve(text, &variable)?, None)),
+        None => Ok((found(text)?, None)),
     }
+}
+
+/// The server that a connection string means; what is to be known of the way there is said.
+fn found(text: &str) -> anyhow::Result<Conninfo> {
+    let found = Found::find(text, &variable)?;
+    for remark in &found.remarks {
+        tell!("{remark}");
+    }
+    Ok(found.conninfo)
 }
 
 /// The target of an experiment: `named` on the command line, else the file's.
@@ -123,7 +132,7 @@ pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow
 }
 
 fn of_server(context: &Context, text: &str, restart: Option<String>) -> anyhow::Result<Held> {
-    let conninfo = Conninfo::resolve(text, &variable)?;
+    let conninfo = found(text)?;
     let mut server = Server::connect(&conninfo)?;
     let data = server
         .value("asking for the data directory", "SHOW data_directory")

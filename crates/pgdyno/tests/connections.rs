@@ -190,6 +190,39 @@ fn every_way(version: &str) {
     fine(&format!("user=certified sslmode=verify-full {root} {own}"));
     fine("user=old sslmode=disable");
     fine("user=old sslmode=require");
+    let direct =
+        format!("user=sealed sslmode=verify-full {root} sslnegotiation=direct channel_binding=require");
+    match version {
+        // Since 17 a server knows a handshake that it was not asked for.
+        "18" => fine(&direct),
+        _ => fails(&direct, &["no TLS with the server"]),
+    }
+    // The address is where it goes, the name is what the certificate is held against.
+    fine(&format!(
+        "user=sealed sslmode=verify-full {root} hostaddr=127.0.0.1"
+    ));
+    fails(
+        &format!("user=sealed sslmode=verify-full {root} hostaddr=127.0.0.1 host=db.example"),
+        &["not valid for name"],
+    );
+    let refused = bench(&home, "user=plain", &[]).fine();
+    assert!(
+        refused
+            .err
+            .contains("reached without TLS, for with it: no pg_hba.conf entry"),
+        "{}",
+        refused.err
+    );
+    fine("user=plain sslmode=allow");
+    fine("user=sealed sslmode=allow");
+    fails("user=plain channel_binding=require", &["no pg_hba.conf entry"]);
+    fails(
+        "user=plain password=wrong",
+        &[
+            "with TLS: no pg_hba.conf entry",
+            "without: password authentication failed",
+        ],
+    );
     // Signed by itself: the certificate is its own root.
     fine(&format!(
         "user=sealed sslmode=verify-full sslrootcert={}",
@@ -224,6 +257,116 @@ fn every_way(version: &str) {
     fails("user=sealed password=wrong", &["password authentication failed"]);
     fs::set_permissions(certificates.path("client.key"), fs::Permissions::from_mode(0o644)).expect("changed");
     fails(&format!("user=certified {own}"), &["can be read by others"]);
+}
+
+/// A certificate that signed itself, for so many days from now; the server shows it from now on.
+fn signs_itself(home: &Home, certificates: &Certificates, days: u32) -> String {
+    let (key, request, certificate) = (
+        certificates.path("server.key"),
+        certificates.path("server.csr"),
+        certificates.path(&format!("itself{days}.crt")),
+    );
+    let extensions = home.write("itself", "subjectAltName=DNS:localhost");
+    certificates.openssl(&[
+        "x509",
+        "-req",
+        "-in",
+        &request,
+        "-signkey",
+        &key,
+        "-days",
+        &days.to_string(),
+        "-extfile",
+        &extensions.to_string_lossy(),
+        "-out",
+        &certificate,
+    ]);
+    // One for no days expires in this second.
+    let is_over = || {
+        let check = ["x509", "-checkend", "0", "-noout", "-in", &certificate];
+        let output = Command::new("openssl").args(check).output();
+        !output.expect("openssl runs").status.success()
+    };
+    while days == 0 && !is_over() {}
+    let data = home.data("x").join("server.crt");
+    // Over what is there, which keeps its owner and mode.
+    let bytes = fs::read(&certificate).expect("read");
+    fs::write(data, bytes).expect("written");
+    home.run(&["sandbox", "restart", "x"]).fine();
+    certificate
+}
+
+/// What the server's TLS may be, and what becomes of it in the modes.
+fn a_certificate_of_its_own(version: &str) {
+    let home = Home::new();
+    let certificates = Certificates::make(home.file("certificates"));
+    server(&home, version, &certificates);
+    for days in [2, 0] {
+        let root = signs_itself(&home, &certificates, days);
+        for mode in ["verify-ca", "verify-full"] {
+            let words = format!("user=sealed sslmode={mode} sslrootcert={root}");
+            let said = bench(&home, &words, &[]);
+            match days {
+                1.. => said.fine(),
+                _ => said.fails(1, &["no TLS with the server", "expired"]),
+            };
+        }
+        bench(&home, "user=sealed sslmode=require", &[]).fine();
+    }
+    // TLS so old that nobody shakes hands with it: plain text is what "prefer" goes back to, and nothing else does.
+    home.ask("x", "ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1'");
+    home.ask("x", "ALTER SYSTEM SET ssl_max_protocol_version = 'TLSv1.1'");
+    home.run(&["sandbox", "restart", "x"]).fine();
+    let said = bench(&home, "user=old", &[]).fine();
+    assert!(said.err.contains("reached without TLS"), "{}", said.err);
+    bench(&home, "user=old sslmode=require", &[]).fails(1, &["no TLS with the server"]);
+    bench(&home, "user=sealed", &[]).fails(1, &["with TLS: ", "without: no pg_hba.conf entry"]);
+}
+
+#[test]
+fn certificates_of_ones_own_on_the_oldest_version() {
+    a_certificate_of_its_own("14");
+}
+
+#[test]
+fn certificates_of_ones_own_on_the_newest_version() {
+    a_certificate_of_its_own("18");
+}
+
+/// Many clients are told no with one line.
+#[test]
+fn a_no_to_many_clients_is_one_line() {
+    let home = Home::new();
+    let certificates = Certificates::make(home.file("certificates"));
+    server(&home, "18", &certificates);
+    home.ask("x", "ALTER SYSTEM SET max_connections = 20");
+    home.run(&["sandbox", "restart", "x"]).fine();
+    let port = home.record("x")["port"].to_string();
+    let check = |words: &str, expected: &[&str]| {
+        let target = format!("host=localhost port={port} dbname=postgres {words}");
+        let mut command = home.command(&["bench", &target, "-w", "simple", "-c", "64", "-j", "4", "-t", "9"]);
+        command
+            .env("PGPASSWORD", "open sesame")
+            .env("HOME", home.path.path());
+        let said = said(command.output().expect("pgdyno runs")).fails(1, expected);
+        let lines: Vec<&str> = said
+            .err
+            .lines()
+            .filter(|line| !line.starts_with("hint: "))
+            .collect();
+        assert_eq!(lines.len(), 1, "{}", said.err);
+        assert!(
+            !said.err.contains("sesame") && said.out.is_empty(),
+            "{}",
+            said.err
+        );
+    };
+    check("user=sealed password=wrong", &["password authentication failed"]);
+    check("user=plain sslmode=require", &["no pg_hba.conf entry"]);
+    check("user=sealed", &["of 64 could not connect", "53300", "hint: "]);
+    home.ask("x", "ALTER SYSTEM SET ssl = off");
+    home.run(&["sandbox", "restart", "x"]).fine();
+    check("user=old sslmode=require", &["no TLS with the server"]);
 }
 
 #[test]
@@ -270,6 +413,17 @@ fn services_and_password_files_are_libpqs() {
     run(&passfile, &[]).fine();
     let file = passwords.to_string_lossy();
     run("", &[("PGSERVICE", "shop"), ("PGPASSFILE", &file)]).fine();
+    // What stands in a URI goes before its service.
+    run(
+        &format!("postgresql://sealed@/postgres?service=shop&passfile={file}"),
+        &[("PGDATABASE", "nowhere")],
+    )
+    .fine();
+    run(
+        "postgresql:///nowhere?service=shop",
+        &[("PGPASSWORD", "open sesame")],
+    )
+    .fails(1, &["no such database", "nowhere"]);
     run("service=nowhere", &[]).fails(1, &["there is no service \"nowhere\"", "services"]);
     // What stands in the string itself counts.
     run("service=shop user=plain", &[("PGPASSWORD", "open sesame")]).fails(1, &["no pg_hba.conf entry"]);

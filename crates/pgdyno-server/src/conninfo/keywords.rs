@@ -5,32 +5,80 @@
 use std::collections::BTreeMap;
 
 /// What the driver does not know, or not in all of libpq's ways.
-const OWN: [&str; 6] = [
+const OWN: [&str; 14] = [
+    "host",
+    "hostaddr",
+    "port",
+    "connect_timeout",
+    "target_session_attrs",
+    "load_balance_hosts",
     "sslmode",
+    "sslnegotiation",
     "sslrootcert",
     "sslcert",
     "sslkey",
     "service",
+    "servicefile",
     "passfile",
+];
+
+/// Words of libpq that change nothing here, unless they ask for what is in [`ASKS_FOR_MORE`]: names of programs,
+/// Kerberos where it is not insisted on, and TLS as it is done anyway (1.2 or later, with the server's name).
+const WITHOUT_EFFECT: [&str; 9] = [
+    "client_encoding",
+    "fallback_application_name",
+    "gssdelegation",
+    "gssencmode",
+    "gsslib",
+    "krbsrvname",
+    "sslcompression",
+    "sslsni",
+    "ssl_min_protocol_version",
+];
+const ASKS_FOR_MORE: [&str; 2] = ["require", "TLSv1.3"];
+
+/// Words of libpq that ask for what is not done; going on without them would be less than what was asked for.
+const NOT_DONE: [&str; 11] = [
+    "max_protocol_version",
+    "min_protocol_version",
+    "replication",
+    "require_auth",
+    "requirepeer",
+    "requiressl",
+    "ssl_max_protocol_version",
+    "sslcertmode",
+    "sslcrl",
+    "sslcrldir",
+    "sslpassword",
 ];
 
 /// A connection string in two parts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) own: BTreeMap<String, String>,
-    /// For the driver: a URI, or
-    pub(super) uri: Option<String>,
-    /// pairs.
+    /// For the driver.
     pub(super) pairs: Vec<(String, String)>,
 }
 
 /// Splits "key=value ..." or "postgresql://...?key=value". `None` where it is neither.
 pub(super) fn split(text: &str) -> Option<Words> {
-    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        return split_uri(text);
-    }
     let mut words = Words::default();
-    for (name, value) in pairs(text)? {
+    let all = match text
+        .strip_prefix("postgres://")
+        .or_else(|| text.strip_prefix("postgresql://"))
+    {
+        Some(rest) => of_uri(rest)?,
+        None => pairs(text)?,
+    };
+    for (name, value) in all {
+        // Anything else might be more to the driver than a name.
+        if name.is_empty()
+            || !name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        {
+            return None;
+        }
         words.set(name, value);
     }
     Some(words)
@@ -39,6 +87,9 @@ pub(super) fn split(text: &str) -> Option<Words> {
 impl Words {
     /// The last word counts.
     fn set(&mut self, name: String, value: String) {
+        if WITHOUT_EFFECT.contains(&name.as_str()) && !ASKS_FOR_MORE.contains(&value.as_str()) {
+            return;
+        }
         if OWN.contains(&name.as_str()) {
             self.own.insert(name, value);
         } else {
@@ -64,32 +115,96 @@ impl Words {
         pair.map(|(_, value)| value.as_str())
     }
 
-    /// What the driver is given.
+    /// A word of libpq that pgdyno does not do, if there is one. Words that libpq does not know either are not told:
+    /// they may be a piece of a password.
+    pub(super) fn not_done(&self) -> Option<&'static str> {
+        NOT_DONE
+            .iter()
+            .chain(&WITHOUT_EFFECT)
+            .find(|name| self.get(name).is_some())
+            .copied()
+    }
+
+    /// What the driver is given; an empty value is none, as with libpq. It begins with a space, so that no name, of a
+    /// service file perhaps, can make a URI of it.
     pub(super) fn for_driver(&self) -> String {
         let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
-        let pair = |(name, value): &(String, String)| format!("{name}='{}'", quoted(value));
-        match &self.uri {
-            Some(uri) => uri.clone(),
-            None => self.pairs.iter().map(pair).collect::<Vec<_>>().join(" "),
-        }
+        self.pairs
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| format!(" {name}='{}'", quoted(value)))
+            .collect()
     }
 }
 
-fn split_uri(text: &str) -> Option<Words> {
-    let mut words = Words::default();
-    let (base, query) = text.split_once('?').unwrap_or((text, ""));
-    let mut kept = Vec::new();
-    for part in query.split('&').filter(|part| !part.is_empty()) {
-        match part.split_once('=') {
-            Some((name, value)) if OWN.contains(&name) => {
-                words.own.insert(name.to_owned(), decoded(value)?);
-            }
-            _ => kept.push(part),
+/// user:password@host:port,host:port/database?key=value&...
+fn of_uri(rest: &str) -> Option<Vec<(String, String)>> {
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let (user, hosts) = match authority.split_once('@') {
+        Some((user, hosts)) => (Some(user), hosts),
+        None => (None, authority),
+    };
+    // A second "@" is most likely one of a password; what follows it must not be taken for a host and shown.
+    if hosts.contains('@') {
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut add = |name: &str, value: &str| -> Option<()> {
+        found.push((name.to_owned(), decoded(value)?));
+        Some(())
+    };
+    if let Some(user) = user {
+        let (user, password) = match user.split_once(':') {
+            Some((user, password)) => (user, Some(password)),
+            None => (user, None),
+        };
+        add("user", user)?;
+        if let Some(password) = password {
+            add("password", password)?;
         }
     }
-    let question = if kept.is_empty() { "" } else { "?" };
-    words.uri = Some(format!("{base}{question}{}", kept.join("&")));
-    Some(words)
+    if !database.is_empty() {
+        add("dbname", database)?;
+    }
+    if !hosts.is_empty() {
+        let (hosts, ports) = hosts_and_ports(hosts)?;
+        if !hosts.is_empty() {
+            add("host", &hosts)?;
+        }
+        if ports.chars().any(|c| c != ',') {
+            add("port", &ports)?;
+        }
+    }
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        let (name, value) = part.split_once('=')?;
+        match (name, value) {
+            // libpq's word for those who come from JDBC.
+            ("ssl", "true") => add("sslmode", "require")?,
+            _ => add(&decoded(name)?, value)?,
+        }
+    }
+    Some(found)
+}
+
+/// "a:1,[::1],c" is the hosts "a,::1,c" and the ports "1,,".
+fn hosts_and_ports(text: &str) -> Option<(String, String)> {
+    let (mut hosts, mut ports) = (Vec::new(), Vec::new());
+    for part in text.split(',') {
+        let (host, port) = match part.strip_prefix('[') {
+            Some(rest) => {
+                let (host, rest) = rest.split_once(']')?;
+                match rest.strip_prefix(':') {
+                    None if rest.is_empty() => (host, ""),
+                    port => (host, port?),
+                }
+            }
+            None => part.split_once(':').unwrap_or((part, "")),
+        };
+        hosts.push(host);
+        ports.push(port);
+    }
+    Some((hosts.join(","), ports.join(",")))
 }
 
 /// %41 is A.
@@ -104,7 +219,8 @@ fn decoded(text: &str) -> Option<String> {
             bytes.push(byte);
         }
     }
-    String::from_utf8(bytes).ok()
+    // No value of libpq's holds a zero.
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
 fn pairs(text: &str) -> Option<Vec<(String, String)>> {
@@ -176,25 +292,80 @@ mod tests {
         // Two quotes end one value and begin no other.
         assert_eq!(words, Words::default());
         let words = split(r"host = db sslmode=verify-full  password='a\'b c' sslrootcert=/a\ b").unwrap();
-        assert_eq!(own(&words), [("sslmode", "verify-full"), ("sslrootcert", "/a b")]);
-        assert_eq!(words.for_driver(), r"host='db' password='a\'b c'");
-        assert_eq!(
-            split("host=a port=1 host=b").unwrap().for_driver(),
-            "port='1' host='b'"
-        );
+        let expected = [
+            ("host", "db"),
+            ("sslmode", "verify-full"),
+            ("sslrootcert", "/a b"),
+        ];
+        assert_eq!(own(&words), expected);
+        assert_eq!(words.for_driver().trim(), r"password='a\'b c'");
+        let words = split("user=a dbname=x user=b options=''").unwrap();
+        assert_eq!(words.for_driver().trim(), "dbname='x' user='b'");
         assert_eq!(split("no equals sign"), None);
         assert_eq!(split("a='open"), None);
+        // Together with what is put behind it, the driver would take this for a URI.
+        assert_eq!(split(" postgresql://db/x?a=1"), None);
         assert_eq!(split(""), Some(Words::default()));
     }
 
     #[test]
-    fn a_uris_query_is_parted() {
-        let words =
-            split("postgresql://ann:p%3F@db/x?sslmode=require&connect_timeout=3&sslrootcert=%2Fa%20b")
-                .unwrap();
-        assert_eq!(own(&words), [("sslmode", "require"), ("sslrootcert", "/a b")]);
-        assert_eq!(words.for_driver(), "postgresql://ann:p%3F@db/x?connect_timeout=3");
-        assert_eq!(split("postgres://db?sslmode=a%2"), None);
+    fn a_uri_is_its_parts() {
+        let check = |text: &str, expected: &[(&str, &str)], driver: &str| {
+            let words = split(text).unwrap_or_else(|| panic!("{text} cannot be read"));
+            assert_eq!(own(&words), expected, "{text}");
+            assert_eq!(words.for_driver().trim(), driver, "{text}");
+        };
+        check(
+            "postgresql://ann:p%3F@db/x?sslmode=require&options=-c%20a%3Db&sslrootcert=%2Fa%20b",
+            &[("host", "db"), ("sslmode", "require"), ("sslrootcert", "/a b")],
+            "user='ann' password='p?' dbname='x' options='-c a=b'",
+        );
+        check(
+            "postgres://a:1,[::1]:2,c/x?target_session_attrs=read-write",
+            &[
+                ("host", "a,::1,c"),
+                ("port", "1,2,"),
+                ("target_session_attrs", "read-write"),
+            ],
+            "dbname='x'",
+        );
+        check(
+            "postgres://%2Ftmp:7/x",
+            &[("host", "/tmp"), ("port", "7")],
+            "dbname='x'",
+        );
+        check(
+            "postgres:///x?host=/tmp&port=6",
+            &[("host", "/tmp"), ("port", "6")],
+            "dbname='x'",
+        );
+        check("postgres://:6000", &[("port", "6000")], "");
+        check("postgres://a,b", &[("host", "a,b")], "");
+        check(
+            "postgres://db?host=other&ssl=true",
+            &[("host", "other"), ("sslmode", "require")],
+            "",
+        );
+        check("postgres://", &[], "");
+        for bad in [
+            "postgres://db?sslmode=a%2",
+            "postgres://db?sslmode",
+            "postgres://ann:pa@ss@db",
+            "postgres://[::1",
+            "postgres://[::1]x",
+            "postgres://db?user=a%00b",
+        ] {
+            assert_eq!(split(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn libpqs_other_words_are_known() {
+        let of = |text: &str| split(text).unwrap().not_done();
+        assert_eq!(of("host=a gssencmode=prefer client_encoding=UTF8 sslsni=1"), None);
+        assert_eq!(of("host=a gssencmode=require"), Some("gssencmode"));
+        assert_eq!(of("host=a sslcrl=/x"), Some("sslcrl"));
+        assert_eq!(of("host=a hunter2=x"), None);
     }
 
     #[test]
@@ -202,8 +373,17 @@ mod tests {
         let file = "# comment\n[one]\nhost=a\n\n[two]\nhost = b\n#port=1\npassword=x'y\n[three]\nhost=c\n";
         let mut words = split("host=here").unwrap();
         words.fill(service(file, "two").unwrap());
-        assert_eq!(words.for_driver(), r"host='here' password='x\'y'");
+        assert_eq!(own(&words), [("host", "here")]);
+        assert_eq!(words.for_driver().trim(), r"password='x\'y'");
         assert_eq!(service(file, "four"), None);
+        // What a URI names goes before what its service says.
+        let mut words = split("postgresql://ann@/x?service=two").unwrap();
+        words.fill(service(file, "two").unwrap());
+        assert_eq!(own(&words), [("host", "b"), ("service", "two")]);
+        assert_eq!(
+            words.for_driver().trim(),
+            r"user='ann' dbname='x' password='x\'y'"
+        );
     }
 
     proptest! {

@@ -14,7 +14,6 @@ use pgdyno_load::{
     Arrivals, Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Second, Spacing, Warmup, Work,
     with_interval_log,
 };
-use pgdyno_server::postgres::config::Host;
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Conninfo, Server};
 use serde_json::{Value, json};
@@ -31,7 +30,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     if args.clients.len() > 1 && args.histogram.is_some() {
         return Err(Usage("--histogram is for a single number of clients".into()).into());
     }
-    let local = matches!(conninfo.config().get_hosts().first(), Some(Host::Unix(_)));
+    let local = conninfo.is_local();
     let data = sandbox.as_ref().map(|sandbox| sandbox.record().data.clone());
     let probe = Probe {
         host: local.then_some(&context.host as &dyn HostAccess),
@@ -47,7 +46,6 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
             .check(args.protocol)
             .map_err(|error| Usage(error.to_string()))?;
     }
-    let placement = Placement::new(args.placement, sandbox.as_ref())?;
     let stop = stop_flag()?;
     // Objects per second are followed by one of the result, each on a line of its own.
     let as_json = args.json || args.stream;
@@ -55,16 +53,22 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         true => document.to_string(),
         false => format!("{document:#}"),
     };
+    let placement = Placement::new(args.placement, sandbox.as_ref())?;
     let version = Server::connect(&conninfo)?.version().to_string();
+    let server = words::ServerWords {
+        place: conninfo.place(),
+        version,
+        placement,
+    };
     let mut done: Vec<(LoadPlan, Measurement)> = Vec::new();
     for &clients in &args.clients {
-        let plan = plan_of(args, work.clone(), clients, &placement);
+        let plan = plan_of(args, work.clone(), clients, &server.placement);
         if args.clients.len() > 1 {
             tell!("{clients} client{}", if clients == 1 { "" } else { "s" });
         }
         let measurement = watch(args, &conninfo, &plan, &probe, &stop)?;
         if !as_json && args.clients.len() == 1 {
-            words::print(&plan, &measurement, &version, &placement, args.statements);
+            words::print(&plan, &measurement, &server, args.statements);
         }
         done.push((plan, measurement));
         if stop.load(Ordering::Relaxed) {
@@ -73,7 +77,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     }
     let mut documents = done
         .iter()
-        .map(|(plan, measurement)| words::as_json(plan, measurement, &version, &placement));
+        .map(|(plan, measurement)| words::as_json(plan, measurement, &server));
     match (as_json, args.clients.len()) {
         (true, 1) => put!("{}", written(&documents.next().unwrap_or_default())),
         (true, _) => {
@@ -83,7 +87,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         }
         (false, 1) => {}
         (false, _) => {
-            put!("{}", words::heading(&done[0].0, &done[0].1, &version, None));
+            put!("{}", words::heading(&done[0].0, &done[0].1, &server, None));
             let (names, right) = words::LADDER;
             let rows = done.iter().map(|(plan, m)| words::rung(plan, m)).collect();
             put!("{}", show::table(&names, &right, rows));

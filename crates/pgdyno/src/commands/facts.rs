@@ -6,13 +6,12 @@ use crate::{exit, show, target};
 use pgdyno_host::HostAccess;
 use pgdyno_lab::collect_facts;
 use pgdyno_server::Server;
-use pgdyno_server::postgres::config::Host;
 
 pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
     let (conninfo, sandbox) = target::conninfo(context, &args.target)?;
     let mut server = Server::connect(&conninfo)?;
     // A server reached over a socket runs here; of one reached over TCP that is not known.
-    let local = matches!(conninfo.config().get_hosts().first(), Some(Host::Unix(_)));
+    let local = conninfo.is_local();
     let host: Option<&dyn HostAccess> = if local { Some(&context.host) } else { None };
     let facts = collect_facts(host, &mut server, sandbox.as_ref())?;
     if args.json {

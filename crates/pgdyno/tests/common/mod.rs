@@ -96,6 +96,9 @@ impl Home {
             "PGPASSWORD",
             "PGDATABASE",
             "PGSERVICE",
+            "PGHOSTADDR",
+            "PGSSLMODE",
+            "PGTARGETSESSIONATTRS",
         ] {
             command.env_remove(name);
         }

@@ -9,6 +9,14 @@ use pgdyno_load::{
 };
 use serde_json::{Value, json};
 
+/// The server that was driven.
+pub(super) struct ServerWords<'a> {
+    /// Host and port, or the socket's directory and port.
+    pub(super) place: String,
+    pub(super) version: String,
+    pub(super) placement: Placement<'a>,
+}
+
 /// A second of a load on one line.
 pub(super) fn line(second: &SecondFigures, plan: &LoadPlan) -> String {
     let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
@@ -78,12 +86,7 @@ pub(super) fn second_json(second: &SecondFigures) -> Value {
 }
 
 /// The whole result as an object.
-pub(super) fn as_json(
-    plan: &LoadPlan,
-    measurement: &Measurement,
-    version: &str,
-    placement: &Placement<'_>,
-) -> Value {
+pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, server: &ServerWords<'_>) -> Value {
     let load = &measurement.load;
     let books = &load.measured;
     let mut document = json!({
@@ -98,10 +101,11 @@ pub(super) fn as_json(
         "connect": plan.connect,
         "seed": plan.seed,
         "engine": load.engine,
-        "server_version": version,
+        "server": server.place,
+        "server_version": server.version,
         "warmup_s": load.warmup_s,
         "warmup": match plan.warmup { Warmup::For(_) => "time", Warmup::Settled(_) => "auto" },
-        "placement": placement.as_json(),
+        "placement": server.placement.as_json(),
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
         "tps": load.tps(),
@@ -133,6 +137,7 @@ pub(super) fn as_json(
         "stability_cv": measurement.stability_cv,
         "steadiness": measurement.steadiness,
         "cross_check": measurement.cross_check,
+        "unchecked": measurement.unchecked,
         "disturbances": measurement.disturbances,
         "broken": measurement.broken,
         "seconds": load.seconds.iter().map(second_json).collect::<Vec<_>>(),
@@ -187,7 +192,7 @@ fn times(value: impl Fn(f64) -> Option<f64>, is_lower_bound: impl Fn(f64) -> boo
 pub(super) fn heading(
     plan: &LoadPlan,
     measurement: &Measurement,
-    version: &str,
+    server: &ServerWords<'_>,
     clients: Option<u32>,
 ) -> String {
     let loop_words = match &plan.arrivals {
@@ -209,27 +214,23 @@ pub(super) fn heading(
         many(clients, "client") + &many(plan.threads, "thread")
     });
     format!(
-        "{}: {who}{loop_words}, {} protocol, {}{} engine, PostgreSQL {version}",
+        "{}: {who}{loop_words}, {} protocol, {}{} engine, PostgreSQL {} at {}",
         plan.work,
         plan.protocol.name(),
         control_name(plan).map_or_else(String::new, |name| format!("transaction control {name}, ")),
         measurement.load.engine,
+        server.version,
+        server.place,
     )
 }
 
 /// Everything that came of a load.
-pub(super) fn print(
-    plan: &LoadPlan,
-    measurement: &Measurement,
-    version: &str,
-    placement: &Placement<'_>,
-    statements: bool,
-) {
+pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerWords<'_>, statements: bool) {
     let load = &measurement.load;
     let books = &load.measured;
-    put!("{}", heading(plan, measurement, version, Some(plan.clients)));
+    put!("{}", heading(plan, measurement, server, Some(plan.clients)));
     if !plan.cpus.is_empty() {
-        put!("placement {}", placement.words());
+        put!("placement {}", server.placement.words());
     }
     put!(
         "measured {:.1} s after {:.1} s of warm-up{}",
@@ -331,7 +332,13 @@ pub(super) fn print(
             },
             check.allowed_difference
         ),
-        None => put!("cross-check    none: the server's counters do not cover the whole load"),
+        None => put!(
+            "cross-check    none: {}",
+            measurement
+                .unchecked
+                .as_deref()
+                .unwrap_or("the server's counters do not cover the whole load")
+        ),
     }
 }
 

@@ -1,0 +1,107 @@
+//! Counts behind a pooler. Its sessions outlive their clients, and an idle session keeps its last counts to itself: until
+//! its next transaction, and since PostgreSQL 15 until one that reads a table. Here they are made to come out.
+
+use pgdyno_server::{Server, ServerError, pause};
+use std::sync::mpsc::{channel, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A session that has rested for so long sends its counts with its next transaction (PGSTAT_STAT_INTERVAL of version
+/// 14; later versions can be told to).
+const REST: &str = "600 ms";
+/// Whoever does not rest by then is somebody else's.
+const REST_LIMIT: Duration = Duration::from_secs(10);
+/// How long a pooler may take to give all its sessions at once.
+const GATHER_LIMIT: Duration = Duration::from_secs(3);
+/// Of that many sessions the counts are asked for, at most.
+const SESSIONS_MAX: u32 = 512;
+/// Since this version a session can be told to send its counts, with those of a table that it has read.
+const TOLD_SINCE: u32 = 15;
+const TELL: &str = "SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_class \
+                    WHERE oid = 'pg_catalog.pg_class'::pg_catalog.regclass";
+/// What a session that is asked commits for it, at most: the question for the version, the transaction that holds it,
+/// what the pooler clears it with, and a session's own start.
+pub(crate) const PER_SESSION: u64 = 4;
+
+/// Sessions of this user in this database, apart from the one that asks: all of them, and those that do something
+/// or did just now.
+fn sessions(server: &mut Server) -> Result<(u32, u32), ServerError> {
+    let sql = format!(
+        "SELECT count(*), count(*) FILTER (WHERE state IS DISTINCT FROM 'idle' \
+         OR state_change > clock_timestamp() - interval '{REST}') \
+         FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user \
+         AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    );
+    let rows = server.rows("looking for the pooler's sessions", &sql)?;
+    let count = |column: usize| {
+        let value = rows.first().and_then(|row| row.get(column)?.as_deref());
+        value.and_then(|text| text.parse().ok()).unwrap_or(0)
+    };
+    Ok((count(0), count(1)))
+}
+
+/// Waits until the pooler's sessions rest, and has each of them, but not more than `sessions_max`, send its counts. Tells
+/// how many there were to be asked.
+pub(crate) fn send_counts(server: &mut Server, sessions_max: u32) -> Result<u32, ServerError> {
+    let deadline = Instant::now() + REST_LIMIT;
+    let all = loop {
+        let (all, restless) = sessions(server)?;
+        if restless == 0 || Instant::now() >= deadline {
+            break all;
+        }
+        pause(Duration::from_millis(100));
+    };
+    let asked = all.min(sessions_max).min(SESSIONS_MAX);
+    let sql = match server.version().major >= TOLD_SINCE {
+        true => TELL,
+        false => "SELECT 1",
+    };
+    ask_at_once(asked, server, sql)?;
+    Ok(all)
+}
+
+/// Holds as many sessions as there are at the same time, so that the pooler must give each of them, and ends a
+/// transaction in each; the one that `server` gets is the last. Those that do not come within the limit are not waited
+/// for longer.
+fn ask_at_once(asked: u32, server: &mut Server, sql: &'static str) -> Result<(), ServerError> {
+    let what = "asking a session for its counts";
+    let (here, arrivals) = channel();
+    let gates: Vec<_> = (0..asked)
+        .filter_map(|_| {
+            let (gate, opened) = sync_channel::<()>(1);
+            let (here, conninfo) = (here.clone(), server.conninfo().clone());
+            let hold = move || -> Result<(), ServerError> {
+                let mut server = Server::connect(&conninfo)?;
+                server.execute(what, "BEGIN")?;
+                server.execute(what, sql)?;
+                let _ = here.send(());
+                // It ends when the gate is gone.
+                let _ = opened.recv();
+                server.execute(what, "COMMIT")
+            };
+            // A session that cannot be had says nothing; the cross-check will tell.
+            let attempt = move || drop(hold());
+            let thread = thread::Builder::new().name("counts".into()).spawn(attempt);
+            thread.is_ok().then_some(gate)
+        })
+        .collect();
+    drop(here);
+    let deadline = Instant::now() + GATHER_LIMIT;
+    let in_time = |_: &_| {
+        let left = deadline.saturating_duration_since(Instant::now());
+        arrivals.recv_timeout(left).is_ok()
+    };
+    // With a session missing, one that is free for this connection may be as well.
+    let said = match gates.iter().all(in_time) {
+        true => server.execute(what, sql),
+        false => Ok(()),
+    };
+    drop(gates);
+    // The last to end hangs up; one that still waits for its session is left to itself.
+    let deadline = Instant::now() + GATHER_LIMIT;
+    while arrivals
+        .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        .is_ok()
+    {}
+    said
+}

@@ -1,0 +1,294 @@
+//! Finds the server that is meant: walks over the hosts of a connection string as libpq does, and pins the one taken.
+//!
+//! Source: PostgreSQL documentation, "Specifying Multiple Hosts", target_session_attrs, load_balance_hosts, sslmode.
+
+use crate::conninfo::{Conninfo, Hosts, Lookup, Wanted};
+use crate::server::{Server, ServerError};
+use postgres::config::Host;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::{IpAddr, ToSocketAddrs};
+
+/// cannot_connect_now: it starts, or stops, or is a standby that takes no sessions.
+const CANNOT_CONNECT_NOW: &str = "57P03";
+
+/// A server that was found, by a connection to it.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The way to this one server, and to no other: questions and load go there.
+    pub conninfo: Conninfo,
+    /// What a user should know of the way there: which hosts were passed over, and why; that TLS is not used.
+    pub remarks: Vec<String>,
+}
+
+/// What became of a host, or of one of its addresses.
+enum Tried {
+    /// With what is to be said of the way.
+    Taken(Box<Conninfo>, Option<String>),
+    /// The next address may do.
+    NotThere(String),
+    /// The next host may do.
+    NotWanted(&'static str),
+}
+
+impl Found {
+    /// Takes the first server of the string that answers and is what target_session_attrs wants. Where several are
+    /// named, or a name has several addresses, it is pinned: everything later goes to that server.
+    pub fn find(text: &str, environment: Lookup<'_>) -> Result<Found, ServerError> {
+        let mut hosts = Hosts::resolve(text, environment)?;
+        if hosts.shuffled {
+            shuffle(&mut hosts.each);
+        }
+        let mut passed_over = Vec::new();
+        for &wanted in hosts.wanted.walks() {
+            passed_over.clear();
+            for host in &hosts.each {
+                if let Some((conninfo, remark)) = look(host, wanted, &hosts, &mut passed_over)? {
+                    let choice = (hosts.each.len() > 1).then(|| taken(&conninfo, &hosts, &passed_over));
+                    return Ok(Found {
+                        conninfo,
+                        remarks: choice.into_iter().chain(remark).collect(),
+                    });
+                }
+            }
+        }
+        Err(ServerError::NoneFits {
+            wanted: hosts.wanted.to_string(),
+            each: passed_over.join("; "),
+        })
+    }
+}
+
+fn taken(conninfo: &Conninfo, hosts: &Hosts, passed_over: &[String]) -> String {
+    let mut words = format!("of {} hosts, {} is taken", hosts.each.len(), conninfo.place());
+    if !passed_over.is_empty() {
+        words += &format!("; not {}", passed_over.join("; not "));
+    }
+    words
+}
+
+/// Tries all addresses of a host. An error ends the search, as a refused password does with libpq.
+fn look(
+    host: &Conninfo,
+    wanted: Wanted,
+    hosts: &Hosts,
+    passed_over: &mut Vec<String>,
+) -> Result<Option<(Conninfo, Option<String>)>, ServerError> {
+    let alone = hosts.each.len() == 1;
+    let mut addresses = match addresses(host) {
+        Ok(addresses) => addresses,
+        Err(reason) if alone => {
+            return Err(ServerError::Unreachable {
+                target: host.to_string(),
+                reason,
+            });
+        }
+        Err(reason) => {
+            passed_over.push(format!("{}: {reason}", host.place()));
+            return Ok(None);
+        }
+    };
+    if hosts.shuffled {
+        shuffle(&mut addresses);
+    }
+    let last = addresses.len() - 1;
+    for (at, there) in addresses.iter().enumerate() {
+        match try_ways(there, wanted) {
+            Ok(Tried::Taken(conninfo, remark)) => return Ok(Some((*conninfo, remark))),
+            Ok(Tried::NotWanted(reason)) => {
+                passed_over.push(format!("{}: {reason}", there.place()));
+                return Ok(None);
+            }
+            Ok(Tried::NotThere(reason)) => passed_over.push(format!("{}: {reason}", there.place())),
+            Err(error) if alone && at == last => return Err(error),
+            Err(error) => match not_there(&error) {
+                Some(reason) => passed_over.push(format!("{}: {reason}", there.place())),
+                None => return Err(error),
+            },
+        }
+    }
+    Ok(None)
+}
+
+/// Why the next one is to be tried; `None` where the search ends.
+fn not_there(error: &ServerError) -> Option<String> {
+    match error {
+        ServerError::Unreachable { reason, .. } => Some(reason.clone()),
+        ServerError::Refused { reason, sqlstate, .. } if sqlstate == CANNOT_CONNECT_NOW => {
+            Some(reason.clone())
+        }
+        _ => None,
+    }
+}
+
+/// The host at each of its addresses. A name with one address stays a name: there is nothing to choose.
+fn addresses(host: &Conninfo) -> Result<Vec<Conninfo>, String> {
+    let name = match (host.host(), host.address()) {
+        (Host::Tcp(name), None) => name,
+        _ => return Ok(vec![host.clone()]),
+    };
+    let found: Vec<IpAddr> = (name.as_str(), host.port())
+        .to_socket_addrs()
+        .map_err(|e| e.to_string())?
+        .map(|address| address.ip())
+        .collect();
+    match found.as_slice() {
+        [] => Err("the name has no address".into()),
+        [_] => Ok(vec![host.clone()]),
+        several => Ok(several.iter().map(|&address| host.at(address)).collect()),
+    }
+}
+
+/// Tries TLS and plain text in the order of sslmode. What was taken holds the one way that was.
+fn try_ways(host: &Conninfo, wanted: Wanted) -> Result<Tried, ServerError> {
+    let ways = host.ways();
+    let [first, second] = ways.as_slice() else {
+        return ask(host, wanted, None);
+    };
+    let refused = match Server::enter(first) {
+        Ok(server) => return judge(server, wanted, None),
+        Err(error) => error,
+    };
+    let reason = match &refused {
+        ServerError::NoTls { reason, .. } if first.has_tls() => reason.clone(),
+        ServerError::Login { reason, .. } => reason.clone(),
+        _ => return Err(refused),
+    };
+    let remark = match second.has_tls() {
+        true => None,
+        false => Some(format!(
+            "{} is reached without TLS, for with it: {reason}",
+            host.place()
+        )),
+    };
+    ask(second, wanted, remark).map_err(|error| both(first, &reason, error))
+}
+
+/// The words of both refusals, where they differ.
+fn both(first: &Conninfo, first_reason: &str, mut second: ServerError) -> ServerError {
+    if let ServerError::Login { reason, .. } | ServerError::NoTls { reason, .. } = &mut second
+        && reason != first_reason
+    {
+        let (with, without) = if first.has_tls() {
+            (first_reason, reason.as_str())
+        } else {
+            (reason.as_str(), first_reason)
+        };
+        *reason = format!("with TLS: {with}; without: {without}");
+    }
+    second
+}
+
+fn ask(host: &Conninfo, wanted: Wanted, remark: Option<String>) -> Result<Tried, ServerError> {
+    judge(Server::enter(host)?, wanted, remark)
+}
+
+/// Whether the server is what is wanted, and whether it is the one that answers.
+fn judge(mut server: Server, wanted: Wanted, remark: Option<String>) -> Result<Tried, ServerError> {
+    let sql = "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only'), \
+               pg_catalog.inet_server_addr(), pg_catalog.current_setting('port')";
+    let rows = match server.rows("asking what kind of server it is", sql) {
+        Ok(rows) => rows,
+        Err(error) => return Ok(Tried::NotThere(error.to_string())),
+    };
+    let value = |column: usize| rows.first().and_then(|row| row.get(column)?.as_deref());
+    if let Some(reason) = wanted.objection(value(0) == Some("t"), value(1) == Some("on")) {
+        return Ok(Tried::NotWanted(reason));
+    }
+    let conninfo = server.conninfo().clone();
+    let is_proxied = is_proxied(&conninfo, value(2), value(3));
+    Ok(Tried::Taken(Box::new(conninfo.proxied(is_proxied)), remark))
+}
+
+/// Whether the server saw the connection come in by another door: an address (none over a socket) and a port.
+fn is_proxied(conninfo: &Conninfo, address: Option<&str>, port: Option<&str>) -> bool {
+    if port != Some(&conninfo.port().to_string()) {
+        return true;
+    }
+    // An address may be written with the length of its network.
+    let seen: Option<IpAddr> = address.and_then(|text| text.split('/').next()?.parse().ok());
+    let Some(seen) = seen else {
+        return !conninfo.is_local();
+    };
+    match (conninfo.host(), conninfo.address()) {
+        (_, Some(address)) => address != seen,
+        (Host::Unix(_), None) => true,
+        (Host::Tcp(name), None) => (name.as_str(), conninfo.port())
+            .to_socket_addrs()
+            .is_ok_and(|mut known| known.all(|known| known.ip() != seen)),
+    }
+}
+
+/// Any order is as likely as any other; who is served is no secret and nothing is repeated by it.
+fn shuffle<T>(items: &mut [T]) {
+    let random = RandomState::new();
+    for at in (1..items.len()).rev() {
+        let mut hasher = random.build_hasher();
+        hasher.write_usize(at);
+        let drawn = hasher.finish() % (at as u64 + 1);
+        items.swap(at, usize::try_from(drawn).unwrap_or(at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffling_loses_nothing_and_draws_each_first() {
+        let mut firsts = [false; 4];
+        for _ in 0..1000 {
+            let mut items = [0, 1, 2, 3];
+            shuffle(&mut items);
+            firsts[items[0]] = true;
+            items.sort_unstable();
+            assert_eq!(items, [0, 1, 2, 3]);
+        }
+        assert_eq!(firsts, [true; 4]);
+    }
+
+    #[test]
+    fn another_door_is_seen() {
+        let check = |text: &str, address: Option<&str>, port: &str, expected: bool| {
+            let conninfo = Conninfo::resolve(text, &|_| None).unwrap();
+            assert_eq!(is_proxied(&conninfo, address, Some(port)), expected, "{text}");
+        };
+        check("host=/tmp port=1", None, "1", false);
+        check("host=/tmp port=1", None, "2", true);
+        check("host=/tmp port=1", Some("127.0.0.1/32"), "1", true);
+        check("host=127.0.0.1 port=1", Some("127.0.0.1"), "1", false);
+        check("host=127.0.0.1 port=1", Some("127.0.0.1/32"), "6432", true);
+        check("host=127.0.0.1 port=1", None, "1", true);
+        check("host=a hostaddr=10.0.0.5 port=1", Some("10.0.0.5"), "1", false);
+        check("host=a hostaddr=10.0.0.5 port=1", Some("10.0.0.6"), "1", true);
+    }
+
+    /// A port that nobody listens at, on an address that is there.
+    fn nobody() -> u16 {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        listener.local_addr().unwrap().port()
+    }
+
+    #[test]
+    fn each_host_is_named_with_its_reason() {
+        let port = nobody();
+        let text = format!("host=127.0.0.1,/nowhere,127.0.0.1 port={port} password=hunter2 user=ann");
+        let error = Found::find(&text, &|_| None).unwrap_err().to_string();
+        let expected = format!("127.0.0.1:{port}: Connection refused");
+        assert_eq!(error.matches(&expected).count(), 2, "{error}");
+        assert!(error.contains(&format!("/nowhere:{port}: ")), "{error}");
+        assert!(!error.contains("hunter2") && !error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_is_given_up() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let (silent, nobody) = (listener.local_addr().unwrap().port(), nobody());
+        let text = format!("host=127.0.0.1,127.0.0.1 port={silent},{nobody} connect_timeout=1");
+        let error = Found::find(&text, &|_| None).unwrap_err().to_string();
+        assert!(
+            error.contains("nothing within 1 s") && error.contains("refused"),
+            "{error}"
+        );
+    }
+}
