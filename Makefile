@@ -11,7 +11,7 @@ help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
 	@echo "make test         all tests, with everything they need"
 	@echo "make lint         formats, lints, types: warnings are errors"
-	@echo "make bench        what the load engine costs beside pgbench and sysbench, in one run"
+	@echo "make bench        what the load engine costs, and tells, beside pgbench and sysbench (half an hour)"
 	@echo "make build        the program with its page: $(PGDYNO)"
 	@echo "make screenshots  pictures of pgdyno-demo.html into target/screenshots, its head into docs/"
 	@echo "make fuzz         a minute of fuzzing per parser of foreign bytes"
@@ -32,8 +32,12 @@ lint: need-build ui/node_modules/.package-lock.json ## warnings are errors
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	cd ui && $(NPM) run lint
 
-bench: need-bench build ## the load engine beside pgbench and sysbench
+bench: need-bench build ## the load engine beside pgbench and sysbench, about half an hour
 	benches/client-cpu.sh $(PGDYNO)
+	benches/open-loop.sh $(PGDYNO)
+	benches/tpcc.sh $(PGDYNO)
+	benches/stopped-server.sh $(PGDYNO)
+	benches/data.sh $(PGDYNO)
 
 screenshots: need-test ui/dist/app.js ## pictures of the report
 	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../target/screenshots

@@ -1,28 +1,17 @@
 #!/usr/bin/env bash
 # How quickly data is made: pgbench's beside `pgbench -i`, TPC-C's beside a bare COPY of the same rows over as many
-# connections without keys, and beside go-tpc where it is installed; on one server, in turn. Prints medians, and medians
+# connections without keys, and beside go-tpc and sysbench-tpcc where they are to be had; on one server, in turn. Prints medians, and medians
 # of the ratio pair by pair.
 # Usage: benches/data.sh [PGDYNO] [RUNS]
-# SCALE=50 (pgbench), WAREHOUSES=5 and THREADS=2 choose.
-set -euo pipefail
-pgdyno=$(realpath "${1:-target/release/pgdyno}")
+# SCALE=50 (pgbench), WAREHOUSES=5 and THREADS=2 choose; SYSBENCH_TPCC: a checkout of Percona-Lab/sysbench-tpcc.
+pgdyno=${1:-target/release/pgdyno}
+. "$(dirname "$0")/common.sh"
 runs=${2:-5}
 scale=${SCALE:-50}
 warehouses=${WAREHOUSES:-5}
 threads=${THREADS:-2}
-pgbench=$(ls /usr/lib/postgresql/*/bin/pgbench | sort -V | tail -n 1)
-psql=$(dirname "$pgbench")/psql
-name=bench-$$
-PGDYNO_HOME=$(mktemp -d /tmp/pgdyno-bench-XXXXXX)
-export PGDYNO_HOME
-chmod 755 "$PGDYNO_HOME"
-trap '"$pgdyno" sandbox destroy "$name" >/dev/null 2>&1 || true; rm -rf "$PGDYNO_HOME"' EXIT
 
-"$pgdyno" sandbox create "$name" >/dev/null
-socket=$PGDYNO_HOME/state/sandboxes/$name/socket
-port=$("$pgdyno" sandbox list --json | sed -n 's/.*"port": \([0-9]*\).*/\1/p')
-export PGOPTIONS='-c client_min_messages=warning'
-sql() { "$psql" -X -q -At -h "$socket" -p "$port" -U postgres -v ON_ERROR_STOP=1 "$@"; }
+set_up
 # Autovacuum would work on the one's tables while the other one is timed.
 sql -c "ALTER SYSTEM SET autovacuum = off" -c "SELECT pg_reload_conf()" >/dev/null
 
@@ -48,10 +37,12 @@ run_gotpc() { sql -c "DROP DATABASE IF EXISTS gotpc" -c "CREATE DATABASE gotpc";
   took go-tpc tpcc prepare --driver postgres -H 127.0.0.1 -P "$port" -U postgres \
     -p "$(cat "$PGDYNO_HOME/state/sandboxes/$name/password")" -D gotpc --conn-params sslmode=disable \
     --warehouses "$warehouses" -T "$threads" --no-check; }
-median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
-of() { cut -d' ' -f"${2:-1}" "$PGDYNO_HOME/$1.out" | median; }
+lua=(--db-driver=pgsql --pgsql-host="$socket" --pgsql-port="$port" --pgsql-user=postgres --pgsql-db=sbtpcc
+  --scale="$warehouses" --tables=1 --use_fk=0 --trx_level=RC --threads="$threads")
+run_sysbench() { sql -c "DROP DATABASE IF EXISTS sbtpcc" -c "CREATE DATABASE sbtpcc"; calm
+  (cd "$SYSBENCH_TPCC" && took ./tpcc.lua "${lua[@]}" prepare); }
 # How many times quicker the second one is.
-ratio() { paste -d' ' <(cut -d' ' -f1 "$PGDYNO_HOME/$1.out") <(cut -d' ' -f"${3:-1}" "$PGDYNO_HOME/$2.out") |
+quicker() { paste -d' ' <(cut -d' ' -f1 "$PGDYNO_HOME/$1.out") <(cut -d' ' -f"${3:-1}" "$PGDYNO_HOME/$2.out") |
   awk '{ printf "%.2f\n", $1 / $2 }' | median; }
 
 # The same rows for the bare COPY: into files once, and tables without keys in a database of their own.
@@ -65,23 +56,23 @@ for table in ${shares[*]}; do
     WHERE attrelid = '$table'::regclass AND attnum > 0"))"
 done
 go=$(command -v go-tpc || true)
-for _ in $(seq "$runs"); do
-  for tool in pgbench pgdyno bare tpcc ${go:+gotpc}; do
-    "run_$tool" >>"$PGDYNO_HOME/$tool.out"
-  done
-done
+in_turn "$runs" pgbench pgdyno bare tpcc ${go:+gotpc} ${SYSBENCH_TPCC:+sysbench}
 echo "data made on PostgreSQL 18, $threads connections, $runs runs each in turn, medians, seconds"
 row='%-44s %7s %7s\n'
 # shellcheck disable=SC2059
 {
   printf "$row" "" s ratio
-  printf "$row" "pgbench scale $scale: pgbench -i" "$(of pgbench)" ""
-  printf "$row" "pgbench scale $scale: pgdyno" "$(of pgdyno)" "$(ratio pgbench pgdyno)"
-  printf "$row" "tpcc $warehouses warehouses: bare COPY, no keys" "$(of bare)" ""
-  printf "$row" "tpcc $warehouses warehouses: pgdyno, rows" "$(of tpcc 2)" "$(ratio bare tpcc 2)"
-  printf "$row" "tpcc $warehouses warehouses: pgdyno, all" "$(of tpcc)" "$(ratio bare tpcc)"
+  printf "$row" "pgbench scale $scale: pgbench -i" "$(of pgbench 1)" ""
+  printf "$row" "pgbench scale $scale: pgdyno" "$(of pgdyno 1)" "$(quicker pgbench pgdyno)"
+  printf "$row" "tpcc $warehouses warehouses: bare COPY, no keys" "$(of bare 1)" ""
+  printf "$row" "tpcc $warehouses warehouses: pgdyno, rows" "$(of tpcc 2)" "$(quicker bare tpcc 2)"
+  printf "$row" "tpcc $warehouses warehouses: pgdyno, all" "$(of tpcc 1)" "$(quicker bare tpcc)"
   if [ -n "$go" ]; then
-    printf "$row" "tpcc $warehouses warehouses: go-tpc" "$(of gotpc)" ""
-    printf "$row" "  to pgdyno, all" "" "$(ratio gotpc tpcc)"
+    printf "$row" "tpcc $warehouses warehouses: go-tpc" "$(of gotpc 1)" ""
+    printf "$row" "  to pgdyno, all" "" "$(quicker gotpc tpcc)"
+  fi
+  if [ -n "${SYSBENCH_TPCC:-}" ]; then
+    printf "$row" "tpcc $warehouses warehouses: sysbench-tpcc" "$(of sysbench 1)" ""
+    printf "$row" "  to pgdyno, all" "" "$(quicker sysbench tpcc)"
   fi
 }

@@ -20,8 +20,10 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) fn run(drive: &mut Drive<'_>, socket: Socket) -> io::Result<Option<Socket>> {
     let mut line = Line::new();
     line.attach(socket)?;
-    while let Step::Wait(_) = drive.step() {
-        if line.socket.is_some() {
+    while let Step::Wait(wait_ns) = drive.step() {
+        if drive.rests(0) {
+            rest(wait_ns);
+        } else if line.socket.is_some() {
             line.exchange(drive);
         } else if let Some((client, made)) = drive.wait_for_connection(PATIENCE) {
             line.attach(made)?;
@@ -48,14 +50,10 @@ pub(crate) fn run_connecting(
                 }
                 Err(error) => drive.lose(0, not_made(&error)),
             }
-        } else if line.socket.is_some() {
+        } else if line.socket.is_some() && !drive.rests(0) {
             line.exchange(drive);
         } else {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "until the next arrival; nothing else can come"
-            )]
-            thread::sleep(Duration::from_nanos(wait_ns).min(PATIENCE));
+            rest(wait_ns);
         }
         if drive.wants_no_connection(0)
             && let Some(socket) = line.socket.take()
@@ -65,6 +63,12 @@ pub(crate) fn run_connecting(
         }
     }
     Ok(line.socket)
+}
+
+/// Waits for an instant: nothing can come from the server.
+#[expect(clippy::disallowed_methods, reason = "there is nothing else to wait for")]
+fn rest(wait_ns: u64) {
+    thread::sleep(Duration::from_nanos(wait_ns).min(PATIENCE));
 }
 
 fn not_made(error: &ConnectError) -> Lost {
@@ -107,8 +111,9 @@ impl Line {
             self.unsent = drive.request(0).len();
         }
         let moved = self.send_rest(drive).and_then(|()| match self.unsent {
-            0 => self.receive(drive),
-            _ => Ok(()),
+            0 => self.receive(drive, RecvFlags::empty()),
+            // The server may wait for its replies to be read before it reads on.
+            _ => self.receive(drive, RecvFlags::DONTWAIT),
         });
         if let Err(lost) = moved {
             self.socket = None;
@@ -136,11 +141,11 @@ impl Line {
         Ok(())
     }
 
-    fn receive(&mut self, drive: &mut Drive<'_>) -> Result<(), Lost> {
+    fn receive(&mut self, drive: &mut Drive<'_>, flags: RecvFlags) -> Result<(), Lost> {
         let Some(socket) = &self.socket else {
             return Ok(());
         };
-        match recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
+        match recv(socket, &mut self.buffer[..], flags) {
             Ok((_, 0)) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             Ok((_, read)) => drive.feed(0, &self.buffer[..read]),
             Err(Errno::INTR | Errno::AGAIN) => Ok(()),

@@ -71,6 +71,8 @@ pub struct Books {
     pub committed: u64,
     /// Those of them that were meant to end by a rollback.
     pub rolled_back: u64,
+    /// Those of them that were committed on the server before the end of the measured time.
+    pub kept: u64,
     /// Transactions that ended with an error.
     pub failed: u64,
     /// Arrivals that were due and not begun before the end, or not finished soon after it; a closed loop has none.
@@ -138,6 +140,7 @@ impl Books {
             all: 0,
             committed: 0,
             rolled_back: 0,
+            kept: 0,
             failed: 0,
             skipped: 0,
             retries: 0,
@@ -149,9 +152,13 @@ impl Books {
         }
     }
 
-    pub(crate) fn commit(&mut self, at: Instants, latency_limit_ns: u64) {
+    /// Enters one that ended as it was meant to: by a rollback, and after the end of the measured time, or not.
+    pub(crate) fn commit(&mut self, at: Instants, latency_limit_ns: u64, rolled_back: bool, after_end: bool) {
         self.all += 1;
         self.committed += 1;
+        self.rolled_back += u64::from(rolled_back);
+        self.after_end += u64::from(after_end);
+        self.kept += u64::from(!rolled_back && !after_end);
         let response_ns = at.done_ns - at.due_ns;
         self.late += u64::from(response_ns > latency_limit_ns);
         self.response_ns.saturating_record(response_ns);
@@ -190,6 +197,7 @@ impl Books {
         self.all += other.all;
         self.committed += other.committed;
         self.rolled_back += other.rolled_back;
+        self.kept += other.kept;
         self.failed += other.failed;
         self.skipped += other.skipped;
         self.retries += other.retries;
@@ -208,7 +216,8 @@ impl Books {
     }
 
     pub(crate) fn clear(&mut self) {
-        (self.all, self.committed, self.failed, self.rolled_back) = (0, 0, 0, 0);
+        (self.all, self.committed, self.failed) = (0, 0, 0);
+        (self.rolled_back, self.kept) = (0, 0);
         (self.skipped, self.retries, self.late, self.after_end) = (0, 0, 0, 0);
         self.response_ns.reset();
         self.errors.clear();
@@ -372,12 +381,13 @@ mod tests {
             done_ns: 5 + ns,
         };
         let mut a = Books::new(true);
-        a.commit(took(1_500_000), 1_000_000);
+        a.commit(took(1_500_000), 1_000_000, false, true);
         a.skip(700);
         a.fail(SqlState::from_bytes(b"40001"));
         a.fail(SqlState::from_bytes(b"bad"));
         let mut b = Books::new(true);
-        b.commit(took(u64::MAX - 5), u64::MAX);
+        b.commit(took(u64::MAX - 5), u64::MAX, true, false);
+        assert_eq!((a.after_end, a.kept, b.rolled_back, b.kept), (1, 0, 1, 0));
         b.fail(SqlState::from_bytes(b"40001"));
         a.add(&b);
         assert!(a.add_up());

@@ -88,9 +88,9 @@ enum Waiting {
 struct Heard {
     /// First error.
     error: Option<SqlState>,
-    /// Whether an error came since the last ReadyForQuery, and what the last statement did since then.
+    /// Whether an error came since the last ReadyForQuery, and what the last statement since then did.
     broken: bool,
-    last: Tag,
+    last: Option<Tag>,
     /// ReadyForQuery, and the transaction status of the last one.
     syncs: u32,
     status: u8,
@@ -102,7 +102,7 @@ impl Heard {
     const NOTHING: Heard = Heard {
         error: None,
         broken: false,
-        last: Tag::Other,
+        last: None,
         syncs: 0,
         status: IDLE,
         commits: 0,
@@ -112,8 +112,8 @@ impl Heard {
         match event {
             Event::Ready(status) => {
                 // Without a transaction block, what ran since the last one was a transaction of its own.
-                self.commits += u64::from(status == IDLE && !self.broken && self.last == Tag::Other);
-                (self.broken, self.last) = (false, Tag::Other);
+                self.commits += u64::from(status == IDLE && !self.broken && self.last == Some(Tag::Other));
+                (self.broken, self.last) = (false, None);
                 self.syncs += 1;
                 self.status = status;
             }
@@ -123,7 +123,7 @@ impl Heard {
             }
             Event::Complete(tag) => {
                 self.commits += u64::from(tag == Tag::Commit);
-                self.last = tag;
+                self.last = Some(tag);
             }
             Event::Row => {}
         }
@@ -330,11 +330,24 @@ impl Client {
     pub(crate) fn feed(&mut self, program: &Program, bytes: &[u8]) -> Result<Progress, Lost> {
         let (scanner, heard) = (&mut self.scanner, &mut self.heard);
         let before = heard.syncs;
-        let mut scan = |bytes: &[u8]| scanner.feed(bytes, |event| heard.hear(event)).map_err(Lost::from);
-        match &mut self.tls {
-            Some(tls) => tls.open(bytes, scan)?,
-            None => scan(bytes)?,
+        let mut unfit = None;
+        let mut scan = |bytes: &[u8]| {
+            let scanned = scanner.feed(bytes, |event| heard.hear(event));
+            unfit = scanned
+                .err()
+                .filter(|error| matches!(error, Malformed::Copy | Malformed::Rows));
+            scanned.map_err(Lost::from)
+        };
+        let scanned = match &mut self.tls {
+            Some(tls) => tls.open(bytes, scan),
+            None => scan(bytes),
+        };
+        // What a script wants and a load does not do is no fault of the connection.
+        if let (Some(error), true) = (unfit, program.scripted) {
+            let kind = &program.kinds[self.actor.kind(program) as usize];
+            return Ok(Progress::Halt(Halt(format!("{kind}: {error}"))));
         }
+        scanned?;
         if self.heard.syncs > before {
             self.advance(program)
         } else {
@@ -540,6 +553,44 @@ mod tests {
         );
         client.begin(&program, 0, 0);
         assert_eq!(kinds(client.out()), "BESBEBEBES", "all are prepared now");
+    }
+
+    #[test]
+    fn a_sync_alone_commits_nothing() {
+        let program = scripted(
+            "\\startpipeline\nselect 1;\n\\syncpipeline\n\\endpipeline",
+            Protocol::Prepared,
+        );
+        let mut client = client(&program);
+        client.begin(&program, 0, 0);
+        let done = client.feed(&program, &[SELECTED, READY, READY].concat()).unwrap();
+        assert_eq!(
+            (done, client.server_commits()),
+            (Progress::Done(Outcome::Committed), 1)
+        );
+        client.begin(&program, 0, 0);
+        // An empty statement is a transaction all the same; a prepared one is not committed yet.
+        let empty = [b"I\0\0\0\x04", READY, READY].concat();
+        client.feed(&program, &empty).unwrap();
+        assert_eq!(client.server_commits(), 2);
+        client.begin(&program, 0, 0);
+        let prepared = [b"C\0\0\0\x18PREPARE TRANSACTION\0", READY, READY].concat();
+        client.feed(&program, &prepared).unwrap();
+        assert_eq!(client.server_commits(), 2);
+    }
+
+    #[test]
+    fn copy_is_no_part_of_a_script() {
+        let program = scripted("copy t from stdin;", Protocol::Simple);
+        let mut client = client(&program);
+        client.begin(&program, 0, 0);
+        let Progress::Halt(halt) = client.feed(&program, b"G\0\0\0\x07\0\0\0").unwrap() else {
+            panic!("a halt")
+        };
+        assert_eq!(
+            halt.0,
+            "test.sql: the server began a COPY from or to the client, which a load does not do"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use pgdyno_stats::has_settled;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
+use std::time::Instant;
 
 /// What a thread tells while it runs: a second, or that no more will come.
 pub(crate) type Told = (u32, Option<Second>);
@@ -15,6 +16,8 @@ pub(crate) struct Settling<'a> {
     pub(crate) settled_s: &'a AtomicU32,
     /// The load is taken as settled after so many seconds at most.
     pub(crate) most_s: u32,
+    /// When the load began, or a moment before.
+    pub(crate) begun: Instant,
 }
 
 impl Settling<'_> {
@@ -23,7 +26,9 @@ impl Settling<'_> {
         if self.settled_s.load(Ordering::Relaxed) == 0 {
             let tps: Vec<f64> = told.iter().map(SecondFigures::tps).collect();
             if number >= self.most_s || has_settled(&tps) {
-                self.settled_s.store(number, Ordering::Relaxed);
+                // Where a thread was held up, its seconds are told long after they were.
+                let now_s = u32::try_from(self.begun.elapsed().as_secs()).unwrap_or(u32::MAX);
+                self.settled_s.store(number.max(now_s), Ordering::Relaxed);
             }
         }
     }

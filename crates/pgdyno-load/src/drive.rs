@@ -245,6 +245,11 @@ impl<'a> Drive<'a> {
         self.waits_for_replies_alone() && !self.program.pipelines
     }
 
+    /// Whether a client waits for an instant within its transaction, and not for the server.
+    pub(crate) fn rests(&self, client: u32) -> bool {
+        self.clients[client as usize].is_asleep()
+    }
+
     /// The next client whose transaction wants a connection: make one, and call [`Drive::connected`] or
     /// [`Drive::lose`].
     pub(crate) fn next_to_connect(&mut self) -> Option<u32> {
@@ -282,6 +287,7 @@ impl<'a> Drive<'a> {
         let now = self.now_ns();
         self.turn_seconds(now);
         if self.limits.warmup_ns == u64::MAX
+            && !self.part.stopped_early
             && let settled_s @ 1.. = self.settled_s.load(Ordering::Relaxed)
         {
             // It is told a moment after that second: all threads begin to measure with the end of the next one.
@@ -395,7 +401,8 @@ impl<'a> Drive<'a> {
             if self.clients[client as usize].has_ended() {
                 self.count_ended(now);
             } else {
-                self.waiting.push(Reverse((now, client)));
+                // Not now: whoever wakes what is due now would never come to an end.
+                self.waiting.push(Reverse((now + 1, client)));
             }
         }
     }
@@ -410,7 +417,9 @@ impl<'a> Drive<'a> {
                 self.to_send.push(client);
             }
             Progress::Connect => self.to_connect.push(client),
-            Progress::Sleep(ns) => self.waiting.push(Reverse((now.saturating_add(ns), client))),
+            Progress::Sleep(ns) => self
+                .waiting
+                .push(Reverse((now.saturating_add(ns.max(1)), client))),
             Progress::Done(Outcome::Failed(code)) if self.is_worth_a_retry(at, code) => {
                 let progress = self.clients[at].retry(self.program);
                 // What has failed once has sent something: this goes no deeper.
@@ -522,27 +531,28 @@ impl<'a> Drive<'a> {
             books.retries += u64::from(tries - 1);
             match outcome {
                 Outcome::Committed | Outcome::RolledBack => {
-                    books.commit(at, limit_ns);
-                    books.rolled_back += u64::from(outcome == Outcome::RolledBack);
+                    books.commit(at, limit_ns, outcome == Outcome::RolledBack, !inside);
                 }
                 Outcome::Failed(code) => books.fail(code),
             }
-        }
-        if !inside && self.schedule.is_some() && !matches!(outcome, Outcome::Failed(_)) {
-            self.part.measured.after_end += 1;
         }
     }
 
     /// A client's connection is gone, or could not be made; a new one is asked for, or made by the next transaction.
     pub(crate) fn lose(&mut self, client: u32, lost: Lost) {
         let at = client as usize;
-        // A transaction's own connection that could not be made has cost nothing but this transaction.
+        // A transaction's own connection that could not be made has cost nothing but this transaction; the reason of the
+        // first one is told.
         let had_none = self.wants_no_connection(client);
         let connects = self.part.connections.is_some();
         if !connects {
             self.alive -= 1;
         }
-        if !had_none {
+        if had_none {
+            if self.part.notes.is_empty() {
+                self.part.notes.push(lost.reason);
+            }
+        } else {
             let entry = self.part.lost.get_or_insert((lost.reason, 0));
             entry.1 += 1;
         }

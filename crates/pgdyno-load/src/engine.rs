@@ -26,7 +26,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Why no load could be driven.
 #[derive(Debug, thiserror::Error)]
@@ -88,8 +88,12 @@ pub struct LoadResult {
     pub statements: Vec<(StatementName, Times)>,
     /// Times to make a connection, where each transaction has its own.
     pub connections: Option<Times>,
-    /// What scripts said with `debug`.
+    /// What scripts said with `debug`, and the first reason why a transaction's own connection could not be made.
     pub notes: Vec<String>,
+    /// How many more there were.
+    pub notes_left_out: u64,
+    /// Transactions of the server in the making of each session: its start, and preparing.
+    pub commits_per_session: u64,
     /// The most transactions of the server in one of the load, where statements commit by themselves.
     pub commits_per_transaction_max: u64,
     /// Length of the measured time.
@@ -127,8 +131,7 @@ impl LoadResult {
     #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
     pub fn nopm(&self) -> Option<f64> {
         let (_, books) = self.kinds.iter().find(|(name, _)| name == tpcc::NEW_ORDER)?;
-        let counted = books.committed - books.rolled_back - books.after_end;
-        (self.measured_s > 0.0).then(|| counted as f64 * 60.0 / self.measured_s)
+        (self.measured_s > 0.0).then(|| books.kept as f64 * 60.0 / self.measured_s)
     }
 
     /// Client CPU per committed transaction; `None` without one.
@@ -156,7 +159,9 @@ impl LoadResult {
         if let (Some(times), Some(part)) = (&mut self.connections, &part.connections) {
             times.add(part);
         }
-        self.notes.extend(part.notes);
+        let room = NOTES_MAX.saturating_sub(self.notes.len());
+        self.notes_left_out += part.notes.len().saturating_sub(room) as u64;
+        self.notes.extend(part.notes.into_iter().take(room));
         if let Some((reason, count)) = part.lost {
             let lost = self.lost.get_or_insert((reason, 0));
             lost.1 += count;
@@ -214,6 +219,7 @@ pub fn run(
             Warmup::Settled(most) => Some(Settling {
                 settled_s: &settled_s,
                 most_s: u32::try_from(most.as_secs()).unwrap_or(u32::MAX),
+                begun: Instant::now(),
             }),
         };
         let seconds = collect(&receiver, plan.threads, settling, on_second);
@@ -238,6 +244,8 @@ pub fn run(
             },
             connections: plan.connect.then(Times::new),
             notes: Vec::new(),
+            notes_left_out: 0,
+            commits_per_session: 1 + u64::from(program.prepare.is_some()),
             commits_per_transaction_max: program.statements_max(),
             measured_s: 0.0,
             warmup_s: 0.0,
@@ -339,6 +347,9 @@ fn raise_file_limit(clients: u32, threads: u32) -> Result<(), LoadError> {
     })
 }
 
+/// More notes are counted and not kept.
+const NOTES_MAX: usize = 100;
+
 /// Below this, epoll is the lighter one over Unix sockets: a turn has too few replies for io_uring to save calls.
 const MANY_CLIENTS: u32 = 64;
 
@@ -387,6 +398,9 @@ impl Worker<'_> {
             thread: self.number,
         });
         let (sockets, engine) = self.drive(&mut drive, sockets).map_err(|source| {
+            // The others need not go on, and nobody is to wait for more of this one.
+            self.halt.store(true, Ordering::Relaxed);
+            let _ = sender.send((self.number, None));
             Some(LoadError::System {
                 what: match self.plan.engine {
                     Engine::IoUring => "io_uring",

@@ -39,6 +39,8 @@ pub(crate) struct Machine {
     /// The stream at the begin of the transaction at hand, for another try.
     stream_at_begin: Stream,
     slots: Vec<Slot>,
+    /// The same for the variables of a script; empty where every transaction draws its own anew.
+    slots_at_begin: Vec<Slot>,
     /// The routine at hand and the next operation of it.
     routine: usize,
     at: usize,
@@ -66,6 +68,10 @@ impl Machine {
         Machine {
             stream_at_begin: stream.clone(),
             stream,
+            slots_at_begin: match program.scripted {
+                true => slots.clone(),
+                false => Vec::new(),
+            },
             slots,
             routine: 0,
             at: 0,
@@ -99,13 +105,24 @@ impl Machine {
             }
         };
         self.stream_at_begin = self.stream.clone();
-        self.restart();
+        for (kept, slot) in self.slots_at_begin.iter_mut().zip(&self.slots) {
+            kept.clone_from(slot);
+        }
+        (self.at, self.in_pipeline) = (0, false);
     }
 
     /// Begins the transaction at hand once more: the same values will be drawn.
     pub(crate) fn restart(&mut self) {
         self.stream = self.stream_at_begin.clone();
+        self.forget();
         (self.at, self.in_pipeline) = (0, false);
+    }
+
+    /// The variables are again what they were before the transaction at hand.
+    pub(crate) fn forget(&mut self) {
+        for (slot, kept) in self.slots.iter_mut().zip(&self.slots_at_begin) {
+            slot.clone_from(kept);
+        }
     }
 
     /// The kind of the transaction at hand.
@@ -263,14 +280,21 @@ impl Machine {
         for statement in self.preparing.drain(..) {
             self.prepared[statement as usize / 64] &= !(1 << (statement % 64));
         }
+        self.forget();
     }
 
     fn take_rows(&mut self, program: &Program, capture: &Capture, reply: &[u8]) -> Result<(), Trouble> {
+        let ends = Messages::new(reply)
+            .filter(|message| matches!(message, Message::End))
+            .count();
+        // Of several statements at once, the last one counts.
+        let mut ended = 0;
         let mut rows = 0_u64;
         for message in Messages::new(reply) {
             match message {
+                Message::End => ended += 1,
+                _ if capture.single && ended + 1 < ends => {}
                 Message::Columns(names) => {
-                    rows = 0;
                     self.columns.clear();
                     for name in names {
                         self.name.clear();
@@ -317,7 +341,8 @@ impl Machine {
             }
         }
         let line = String::from_utf8_lossy(&line).into_owned();
-        let failed = |why: String| Trouble::new(format!("the command \"{line}\" {why}"));
+        // Not the command itself: its values may be secrets.
+        let failed = |why: String| Trouble::new(format!("the command {why}"));
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(&line).stdin(std::process::Stdio::null());
         let Some(variable) = shell.variable else {

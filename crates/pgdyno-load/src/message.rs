@@ -54,6 +54,8 @@ pub(crate) struct Statement {
     pub(crate) parts: Vec<Part>,
     /// Whether somebody wants its rows with the names of the columns.
     pub(crate) described: bool,
+    /// Whether values come in binary; else as text, as with pgbench.
+    pub(crate) binary: bool,
 }
 
 impl Statement {
@@ -108,8 +110,9 @@ pub(crate) fn close(name: &str) -> Vec<u8> {
     message(b'C', format!("S{name}\0").as_bytes())
 }
 
+/// The driver that asks questions calls its own s0, s1 and so on; behind a pooler both may meet in one session.
 pub(crate) fn statement_name(number: usize) -> String {
-    format!("s{number}")
+    format!("p{number}")
 }
 
 fn count(n: usize) -> u16 {
@@ -211,7 +214,7 @@ impl Layout {
         // One code for all of them; none stands for text.
         let formats: &[u16] = match statement.parameters().next() {
             Some((_, Type::Unknown)) => &[0],
-            _ if statement.described => &[0],
+            None if !statement.binary => &[0],
             _ => &[1, BINARY],
         };
         let put = |layout: &mut Layout, numbers: &[u16]| {
@@ -229,7 +232,7 @@ impl Layout {
                 self.pieces.push(Piece::Parameter(variable));
             }
         }
-        put(self, if statement.described { &[0] } else { &[1, BINARY] });
+        put(self, if statement.binary { &[1, BINARY] } else { &[0] });
         self.pieces.push(Piece::End);
         if statement.described {
             self.fix(first, DESCRIBE);
@@ -378,6 +381,7 @@ mod tests {
                 Part::Variable(0, of),
             ],
             described,
+            binary: of != Type::Unknown,
         }
     }
 

@@ -67,6 +67,9 @@ pub(crate) enum Word {
     Variable(Variable),
 }
 
+/// Times of a statement take some 30 kB in each thread.
+const TIMED_STATEMENTS_MAX: usize = 500;
+
 /// One transaction's operations, with the line that each comes from.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Routine {
@@ -314,7 +317,11 @@ impl Program {
             (from, at) = (end, end);
         }
         parts.push(Part::Sql(sql[from..].to_owned()));
-        Statement { parts, described }
+        Statement {
+            parts,
+            described,
+            binary: !self.scripted,
+        }
     }
 
     /// Lays out a statement; `lazily`: it is prepared when it is first wanted.
@@ -351,12 +358,17 @@ impl Program {
 
     /// The most transactions of the server in one of the load, where each statement commits by itself.
     pub(crate) fn statements_max(&self) -> u64 {
-        let says = |routine: &Routine| routine.ops.iter().filter(|op| matches!(op, Op::Say(_))).count();
-        self.routines.iter().map(says).max().unwrap_or(1).max(1) as u64
+        // One that goes as a whole may hold several.
+        let says = |op: &Op| match op {
+            Op::Say(say) => 1 + self.statements[say.statement as usize].sql.matches(';').count(),
+            _ => 0,
+        };
+        let of_routine = |routine: &Routine| routine.ops.iter().map(says).sum();
+        self.routines.iter().map(of_routine).max().unwrap_or(1).max(1) as u64
     }
 
-    /// Whether a transaction is more than one round trip of one statement, so that statements have times of their own.
+    /// Whether there are several statements, so that each has times of its own; of very many, none has.
     pub(crate) fn times_statements(&self) -> bool {
-        self.statements.len() > 1
+        (2..=TIMED_STATEMENTS_MAX).contains(&self.statements.len())
     }
 }

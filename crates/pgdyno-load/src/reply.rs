@@ -6,6 +6,8 @@ pub(crate) enum Message<'a> {
     Columns(Names<'a>),
     /// The values of a row; `None` is null.
     Row(Values<'a>),
+    /// A statement has ended.
+    End,
 }
 
 /// The messages of a kept reply: type, length and body each.
@@ -34,6 +36,9 @@ impl<'a> Iterator for Messages<'a> {
         let [kind] = take_int(&mut self.0)?;
         let length = u32::from_be_bytes(take_int(&mut self.0)?) as usize;
         let mut body = take(&mut self.0, length.checked_sub(4)?)?;
+        if kind == b'C' {
+            return Some(Message::End);
+        }
         let count = u16::from_be_bytes(take_int(&mut body)?);
         Some(match kind {
             b'T' => Message::Columns(Names { body, left: count }),
@@ -117,6 +122,7 @@ mod tests {
                 match message {
                     Message::Columns(names) => names.for_each(drop),
                     Message::Row(values) => values.for_each(drop),
+                    Message::End => {}
                 }
             }
         }

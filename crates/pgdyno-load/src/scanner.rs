@@ -20,7 +20,7 @@ pub enum Event {
 pub enum Tag {
     /// It committed it.
     Commit,
-    /// It rolled it back.
+    /// It rolled it back, or left it to be committed by another one.
     Rollback,
     /// Nothing.
     Other,
@@ -35,6 +35,9 @@ pub enum Malformed {
     /// A length below four or beyond a gibibyte.
     #[error("the server announced a message of {0} bytes")]
     Length(u32),
+    /// COPY wants data of the client, or sends its own.
+    #[error("the server began a COPY from or to the client, which a load does not do")]
+    Copy,
     /// More rows than are kept for a script's variables.
     #[error("the rows that are to become variables have more than {KEPT_ROWS_MAX} bytes")]
     Rows,
@@ -86,7 +89,7 @@ impl Scanner {
         self.rows.clear();
     }
 
-    /// The messages RowDescription and DataRow that were kept, whole.
+    /// The messages RowDescription, DataRow and CommandComplete that were kept, whole.
     pub fn rows(&self) -> &[u8] {
         &self.rows
     }
@@ -121,6 +124,9 @@ impl Scanner {
     fn begin(&mut self) -> Result<(), Malformed> {
         let [kind, length @ ..] = self.header;
         let length = u32::from_be_bytes(length);
+        if matches!(kind, b'G' | b'H' | b'W') {
+            return Err(Malformed::Copy);
+        }
         if !KINDS.contains(&kind) {
             return Err(Malformed::Kind(kind));
         }
@@ -131,24 +137,24 @@ impl Scanner {
         }
         self.body_left = (length - 4) as usize;
         self.kept_len = 0;
-        if self.keeps_rows && matches!(kind, b'T' | b'D') {
+        if self.keeps_rows && matches!(kind, b'T' | b'D' | b'C') {
             self.rows.extend_from_slice(&self.header);
         }
         Ok(())
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        if self.keeps_rows && matches!(self.header[0], b'T' | b'D' | b'C') {
+            if self.rows.len() + bytes.len() > KEPT_ROWS_MAX {
+                return Err(Malformed::Rows);
+            }
+            self.rows.extend_from_slice(bytes);
+        }
         match self.header[0] {
             b'Z' | b'E' | b'C' => {
                 let taken = bytes.len().min(KEPT - self.kept_len);
                 self.kept[self.kept_len..self.kept_len + taken].copy_from_slice(&bytes[..taken]);
                 self.kept_len += taken;
-            }
-            b'T' | b'D' if self.keeps_rows => {
-                if self.rows.len() + bytes.len() > KEPT_ROWS_MAX {
-                    return Err(Malformed::Rows);
-                }
-                self.rows.extend_from_slice(bytes);
             }
             _ => {}
         }
@@ -161,9 +167,11 @@ impl Scanner {
             b'E' => Some(Event::Error(sqlstate(&self.kept[..self.kept_len]))),
             b'C' => Some(Event::Complete(match &self.kept[..self.kept_len] {
                 b"COMMIT\0" => Tag::Commit,
-                b"ROLLBACK\0" => Tag::Rollback,
+                b"ROLLBACK\0" | b"PREPARE TRANSACTION\0" => Tag::Rollback,
                 _ => Tag::Other,
             })),
+            // EmptyQueryResponse.
+            b'I' => Some(Event::Complete(Tag::Other)),
             b'D' => Some(Event::Row),
             _ => None,
         }
@@ -246,7 +254,8 @@ mod tests {
         let check = |bytes: &[u8], expected| {
             assert_eq!(Scanner::default().feed(bytes, |_| ()), Err(expected));
         };
-        check(b"HTTP/", Malformed::Kind(b'H'));
+        check(b"HTTP/", Malformed::Copy);
+        check(b"FTP//", Malformed::Kind(b'F'));
         check(b"Z\0\0\0\x04", Malformed::Length(4));
         check(b"D\0\0\0\x03", Malformed::Length(3));
         check(b"D\x80\0\0\0", Malformed::Length(0x8000_0000));

@@ -274,7 +274,9 @@ impl Workload {
 
     /// sysbench's statements (source: its oltp_common.lua).
     fn oltp_steps(self, extent: Extent, table: u32) -> Vec<Step> {
-        let rows = i32::try_from(extent.rows.max(1)).unwrap_or(i32::MAX);
+        let rows = i32::try_from(extent.rows.max(1))
+            .unwrap_or(i32::MAX)
+            .min(i32::MAX - RANGE_ROWS);
         let say = |sql: &str| Step::Say(sql.replace("sbtest", &format!("sbtest{table}")));
         let id = || Step::Draw("id", 1, rows);
         let k = || Step::Draw("k", 1, rows);

@@ -121,7 +121,7 @@ pub(crate) struct BenchArgs {
     #[arg(long = "script", short = 'f', value_name = "FILE[@WEIGHT]", conflicts_with_all = ["workload", "transaction"])]
     pub(crate) scripts: Vec<String>,
     /// A variable that scripts find set.
-    #[arg(long = "define", short = 'D', value_name = "NAME=VALUE", value_parser = assignment, requires = "scripts")]
+    #[arg(long = "define", short = 'D', value_name = "NAME=VALUE", value_parser = variable, requires = "scripts")]
     pub(crate) variables: Vec<(String, String)>,
     /// Let scripts run commands on this machine (\shell, \setshell).
     #[arg(long, requires = "scripts")]
@@ -423,6 +423,19 @@ fn warmup(text: &str) -> Result<Warmup, String> {
 
 fn rate(text: &str) -> Result<Rate, String> {
     text.parse()
+}
+
+/// A script's variable and its value, as it is.
+fn variable(text: &str) -> Result<(String, String), String> {
+    let named = |name: &str| {
+        name.chars()
+            .enumerate()
+            .all(|(at, c)| c == '_' || c.is_alphabetic() || at > 0 && c.is_ascii_digit())
+    };
+    text.split_once('=')
+        .filter(|(name, _)| !name.is_empty() && named(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| "expected NAME=VALUE, as scale=100".to_owned())
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

@@ -6,25 +6,32 @@ use pgdyno_server::sandbox::{Sandbox, SandboxError};
 use rustix::thread::sched_getaffinity;
 use serde_json::{Value, json};
 
-/// Where both sides run. Dropped, it lets the server run everywhere again.
+/// Where both sides run. Dropped, it lets the server run again where it ran before.
 pub(crate) struct Placement<'a> {
     name: PlacementName,
-    sandbox: Option<&'a Sandbox>,
-    all: Vec<usize>,
+    /// A sandbox whose server is bound, and the CPUs that it had before.
+    bound: Option<(&'a Sandbox, Vec<usize>)>,
     /// The load's CPUs; all of them where nothing is bound.
     pub(crate) client: Vec<usize>,
     server: Option<Vec<usize>>,
 }
 
 impl<'a> Placement<'a> {
-    /// Binds the sandbox's server; the load's threads bind themselves.
+    /// Binds the sandbox's server where that is asked for; the load's threads bind themselves.
     pub(crate) fn new(name: PlacementName, sandbox: Option<&'a Sandbox>) -> anyhow::Result<Placement<'a>> {
         let set = sched_getaffinity(None)?;
         let all: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU)
             .filter(|&cpu| set.is_set(cpu))
             .collect();
         let (client, server) = match name {
-            PlacementName::Free => (all.clone(), all.clone()),
+            PlacementName::Free => {
+                return Ok(Placement {
+                    name,
+                    bound: None,
+                    client: all,
+                    server: sandbox.and_then(Sandbox::cpus),
+                });
+            }
             PlacementName::Split if all.len() < 2 => {
                 return Err(Usage("--placement split wants two CPUs at least".into()).into());
             }
@@ -34,21 +41,19 @@ impl<'a> Placement<'a> {
             }
             PlacementName::SameCore => (all[..1].to_vec(), all[..1].to_vec()),
         };
-        match sandbox {
-            Some(sandbox) => sandbox.bind_to_cpus(&server)?,
-            None if name != PlacementName::Free => {
-                let words = "--placement binds the processes of sandboxes only; bind another server's with taskset or its unit's CPUAffinity";
-                return Err(Refused(words.into()).into());
-            }
-            None => {}
-        }
-        Ok(Placement {
+        let Some(sandbox) = sandbox else {
+            let words = "--placement binds the processes of sandboxes only; bind another server's with taskset or its unit's CPUAffinity";
+            return Err(Refused(words.into()).into());
+        };
+        let before = sandbox.cpus().unwrap_or(all);
+        let placement = Placement {
             name,
-            sandbox,
-            all,
+            bound: Some((sandbox, before)),
             client,
-            server: sandbox.map(|_| server),
-        })
+            server: Some(server.clone()),
+        };
+        sandbox.bind_to_cpus(&server)?;
+        Ok(placement)
     }
 
     /// The CPUs that the load's threads are to be bound to; none where they are free.
@@ -81,8 +86,8 @@ impl<'a> Placement<'a> {
 
 impl Drop for Placement<'_> {
     fn drop(&mut self) {
-        if let (Some(sandbox), true) = (self.sandbox, self.name != PlacementName::Free) {
-            let freed: Result<(), SandboxError> = sandbox.bind_to_cpus(&self.all);
+        if let Some((sandbox, before)) = &self.bound {
+            let freed: Result<(), SandboxError> = sandbox.bind_to_cpus(before);
             if let Err(error) = freed {
                 tell!("the sandbox's server stays on its CPUs until it is restarted: {error}");
             }

@@ -270,7 +270,10 @@ fn connections_places_and_warm_ups() {
         "{result}"
     );
     assert!(measured.is_sorted(), "{result}");
-    home.run(&["bench", "host=/nowhere", "--placement", "split"])
+    let port = &home.record("x")["port"];
+    let socket = home.file("state/sandboxes/x/socket");
+    let other = format!("host={} port={port} user=postgres", socket.display());
+    home.run(&["bench", &other, "--placement", "split"])
         .fails(4, &["binds the processes of sandboxes only"]);
 }
 

@@ -226,6 +226,14 @@ INSERT INTO results VALUES (:who, 11, 'second');
 INSERT INTO results VALUES (:who, 12, (SELECT count(*) FROM results WHERE who = :who)::text);
 ";
 
+const COMBINED: &str = r"
+-- A comment before it may name :anything.
+SELECT 1 AS one \; SELECT 2 AS two \gset x_
+INSERT INTO results VALUES (':who', 20, ':x_one'), (':who', 21, ':x_two');
+SELECT 3 AS one \; SELECT 4 AS two \aset y_
+INSERT INTO results VALUES (':who', 22, ':y_one'), (':who', 23, ':y_two');
+";
+
 #[test]
 fn commands_do_what_they_do_in_pgbench() {
     let home = Home::new();
@@ -238,6 +246,7 @@ fn commands_do_what_they_do_in_pgbench() {
     };
     for (protocol, text) in [
         ("simple", quoted(FLOW)),
+        ("simple", COMBINED.to_owned()),
         ("extended", FLOW.to_owned()),
         ("prepared", FLOW.to_owned()),
         ("extended", PIPELINE.to_owned()),
@@ -345,6 +354,33 @@ fn a_wrong_script_is_one_clear_error() {
         .fails(1, &["/nowhere.sql cannot be read"]);
     home.run(&["bench", "sandbox:x", "-f", "a.sql@x"])
         .fails(2, &["must be a whole number, not \"x\""]);
+    // A transaction that sends nothing is one all the same, and keeps nobody from the end.
+    let path = home.write("idle.sql", "\\set x 1\n");
+    let arguments = [
+        "bench",
+        "sandbox:x",
+        "-f",
+        &path.to_string_lossy(),
+        "-c",
+        "2",
+        "-d",
+        "1s",
+        "--warmup",
+        "0s",
+        "--json",
+    ];
+    let idle = home.run(&arguments).fine().json();
+    assert!(idle["committed"].as_u64() > Some(100), "{idle}");
+    assert_eq!(idle["cross_check"]["client"], 0, "{idle}");
+    // Results come as text, and a comment's colon is no parameter.
+    let said = bench(
+        "-- about :aid\nSELECT relacl FROM pg_class LIMIT 1;\n",
+        &["--json"],
+    )
+    .fine()
+    .json();
+    assert_eq!(said["failed"], 0, "{said}");
+    bench("COPY pg_class TO STDOUT;\n", &[]).fails(1, &["bad.sql: the server began a COPY"]);
     // What the server refuses fails its transactions, and is prepared again by the next one.
     let said = bench("SELECT 1 / :n;\n", &["-D", "n=0", "--json"]).fine().json();
     assert_eq!(

@@ -95,6 +95,8 @@ const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
 
 /// Nesting beyond this is refused: the parser and the evaluation go down with it.
 const DEPTH_MAX: u32 = 100;
+/// A chain of operators goes as deep as it is long.
+const OPERATORS_MAX: u32 = 1000;
 
 /// What is wrong in a text, and at which byte of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +157,7 @@ pub(crate) fn parse(text: &str, variable: &mut dyn FnMut(&str) -> Variable) -> R
         token: Token::End,
         token_at: 0,
         depth: 0,
+        operators: 0,
         variable,
     };
     parser.advance()?;
@@ -171,6 +174,7 @@ struct Parser<'a> {
     token: Token,
     token_at: usize,
     depth: u32,
+    operators: u32,
     variable: &'a mut dyn FnMut(&str) -> Variable,
 }
 
@@ -285,6 +289,12 @@ impl Parser<'_> {
             let Some(strength) = self.operator_strength().filter(|s| *s >= least && *s <= most) else {
                 return Ok(left);
             };
+            self.operators += 1;
+            if self.operators > OPERATORS_MAX {
+                return Err(
+                    self.wrong_here(&format!("the expression has more than {OPERATORS_MAX} operators"))
+                );
+            }
             let operator = self.advance()?;
             left = match &operator {
                 Token::Word(word) => {
@@ -531,7 +541,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) notes: &'a mut Vec<String>,
 }
 
-/// More notes than this are not kept.
+/// More notes of one client than this are not kept.
 const NOTES_MAX: usize = 100;
 
 impl Expr {
@@ -938,5 +948,7 @@ mod tests {
         }
         let deep = "(".repeat(1000) + "1" + &")".repeat(1000);
         assert!(evaluate(&deep).unwrap_err().contains("nested deeper"));
+        let long = "1".to_owned() + &"+1".repeat(400_000);
+        assert!(evaluate(&long).unwrap_err().contains("more than 1000 operators"));
     }
 }

@@ -101,6 +101,7 @@ impl Scripts {
                     ..Routine::default()
                 },
                 text: &script.text,
+                newlines: script.text.match_indices('\n').map(|(at, _)| at).collect(),
                 ifs: Vec::new(),
                 allow_shell: self.allow_shell,
             };
@@ -121,21 +122,13 @@ impl Script {
         let line_text = self.text[begin..].lines().next().unwrap_or("");
         ScriptError {
             script: self.name.clone(),
-            line: line_of(&self.text, at),
+            line: self.text[..at].matches('\n').count() + 1,
             column: self.text[begin..at].chars().count() + 1,
             words: wrong.words.clone(),
             // A tab would move the mark away from its place.
             text: line_text.replace('\t', " "),
         }
     }
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at]
-        .iter()
-        .filter(|&&byte| byte == b'\n')
-        .count()
-        + 1
 }
 
 /// An open `\if`.
@@ -153,6 +146,8 @@ struct Compiler<'a> {
     kind: usize,
     routine: Routine,
     text: &'a str,
+    /// Where its lines end.
+    newlines: Vec<usize>,
     ifs: Vec<If>,
     allow_shell: bool,
 }
@@ -181,12 +176,16 @@ impl Compiler<'_> {
                                 Kind::Meta {
                                     name: name @ ("gset" | "aset"),
                                     rest,
-                                    ..
+                                    rest_at,
                                 },
                             ..
                         }) => {
+                            let mut given = words(rest).into_iter();
+                            let prefix = given.next().map_or("", |(_, word)| word);
+                            if let Some((at, word)) = given.next() {
+                                return wrong(rest_at + at, format!("unexpected {word} behind the prefix"));
+                            }
                             commands.next();
-                            let prefix = words(rest).first().map_or("", |(_, word)| word);
                             Some(Capture {
                                 prefix: prefix.to_owned(),
                                 single: *name == "gset",
@@ -194,7 +193,7 @@ impl Compiler<'_> {
                         }
                         _ => None,
                     };
-                    self.sql(command.at, sql, capture);
+                    self.sql(command.at, sql, capture)?;
                 }
                 Kind::Meta { name, rest, rest_at } => self.meta(command.at, name, rest, *rest_at)?,
             }
@@ -208,20 +207,29 @@ impl Compiler<'_> {
         if let Some(open) = self.ifs.last() {
             return wrong(open.at, "this \\if has no \\endif".into());
         }
-        self.routine.push(line_of(self.text, self.text.len()), Op::End);
+        self.push(self.text.len(), Op::End);
         Ok(std::mem::take(&mut self.routine))
     }
 
     fn push(&mut self, at: usize, op: Op) {
-        self.routine.push(line_of(self.text, at), op);
+        let line = self.newlines.partition_point(|&newline| newline < at) + 1;
+        self.routine.push(line, op);
     }
 
-    fn sql(&mut self, at: usize, sql: &str, capture: Option<Capture>) {
+    fn sql(&mut self, at: usize, sql: &str, capture: Option<Capture>) -> Result<(), Wrong> {
         let statement = self.program.statement(sql, capture.is_some(), |_| Type::Unknown);
+        // The protocol counts parameters in two bytes.
+        if statement.parts.len() > usize::from(u16::MAX) {
+            return Err(Wrong {
+                at,
+                words: format!("a statement may name variables {} times at most", u16::MAX / 2),
+            });
+        }
         let number = self.program.name_statement(self.kind, sql);
         let say = self.program.say(&statement, number, true, capture);
         self.push(at, Op::Say(say));
         self.push(at, Op::Trip);
+        Ok(())
     }
 
     fn expression(&mut self, text: &str, text_at: usize) -> Result<Expr, Wrong> {
@@ -394,6 +402,12 @@ impl Compiler<'_> {
             "s" => 1_000_000_000,
             _ => return Err(expected(arguments.get(1).map_or(place, |unit| rest_at + unit.0))),
         };
+        if let Some((at, word)) = arguments.get(2) {
+            return Err(Wrong {
+                at: rest_at + at,
+                words: format!("unexpected {word} behind the unit"),
+            });
+        }
         self.program.sleeps = true;
         self.push(at, Op::Sleep(amount, unit_ns));
         Ok(())

@@ -150,8 +150,13 @@ impl<'a> Splitter<'a> {
                 }
                 _ => self.at += 1,
             }
-            if !byte.is_ascii_whitespace() {
-                begin.get_or_insert(start);
+            if begin.is_none() && !byte.is_ascii_whitespace() {
+                // What stands before is no part of it: a comment may hold colons.
+                begin = Some(start);
+                sql.clear();
+                if from < start {
+                    from = start;
+                }
             }
         }
         sql.push_str(&self.text[from..self.at]);
@@ -204,8 +209,11 @@ impl<'a> Splitter<'a> {
             if byte == b'\\' && escapes {
                 self.at += 1;
             } else if byte == quote {
-                // A doubled quote begins the string anew, which comes to the same.
-                return Ok(());
+                if self.bytes.get(self.at) != Some(&quote) {
+                    return Ok(());
+                }
+                // Doubled, it is part of the string.
+                self.at += 1;
             }
         }
         Err(Self::wrong(start, "the quote that is opened here is not closed"))
@@ -346,6 +354,8 @@ mod tests {
                 &["\\set a 1 \\\n + 2", "\\if true"],
             ),
             ("  -- nothing\n", &[]),
+            ("-- about :a\n/* :b */ select 1 -- :c\n;", &["select 1 -- :c"]),
+            ("select E'it''s \\' ; x'; b", &["select E'it''s \\' ; x'", "b"]),
         ] {
             assert_eq!(shown(text), expected, "{text}");
         }

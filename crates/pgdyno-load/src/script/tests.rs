@@ -78,13 +78,10 @@ fn a_script_that_cannot_go_on_says_where() {
             "a.sql:1: the variable \"nothing\" is not set",
         ),
         ("\\sleep :x", "a.sql:1: the variable \"x\" is not set"),
-        (
-            "\\shell exit 3",
-            "a.sql:1: the command \"exit 3\" ended with exit status: 3",
-        ),
+        ("\\shell exit 3", "a.sql:1: the command ended with exit status: 3"),
         (
             "\\setshell n echo x",
-            "a.sql:1: the command \"echo x\" did not print an integer",
+            "a.sql:1: the command did not print an integer",
         ),
     ] {
         assert_eq!(said(text).unwrap_err(), expected, "{text}");

@@ -121,10 +121,27 @@ enum Held {
 }
 
 /// A variable of a client; its text keeps its memory.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Slot {
     held: Held,
     text: Vec<u8>,
+}
+
+impl Clone for Slot {
+    fn clone(&self) -> Slot {
+        Slot {
+            held: self.held,
+            text: self.text.clone(),
+        }
+    }
+
+    /// Into the memory that is there.
+    fn clone_from(&mut self, source: &Slot) {
+        self.held = source.held;
+        if self.held == Held::Text {
+            self.text.clone_from(&source.text);
+        }
+    }
 }
 
 impl Slot {

@@ -8,7 +8,7 @@ use crate::data::tpcc::values::{
     A_ID, A_ITEM, A_LAST, C_ID, C_ITEM, C_LAST_RUN, CUSTOMERS, DISTRICTS, ITEMS, last_name, nurand,
 };
 use crate::machine::{Halt, Trip, Turn};
-use crate::message::{Binding, SYNC};
+use crate::message::{Binding, SYNC, message, statement_name};
 use crate::program::{Program, StatementName};
 use crate::random::Stream;
 use crate::reply::{Message, Messages};
@@ -30,6 +30,15 @@ pub(crate) struct Style {
     pub(crate) paced: bool,
 }
 
+impl Style {
+    /// Whether its transactions hold the statement of that number.
+    fn uses(self, number: usize) -> bool {
+        let calls = number >= Id::CallNewOrder as usize;
+        let around = number <= Id::Commit as usize && self.control != Control::None;
+        around || calls == self.functions && number > Id::Commit as usize
+    }
+}
+
 /// What all terminals share: the messages of the statements.
 #[derive(Debug, Clone)]
 pub(crate) struct Terminals {
@@ -43,7 +52,7 @@ pub(crate) struct Terminals {
 pub(crate) fn program(protocol: Protocol, style: Style) -> Program {
     let mut program = Program::empty(protocol);
     program.kinds = Kind::ALL.iter().map(|kind| kind.name().to_owned()).collect();
-    program.pipelines = true;
+    program.pipelines = style.control == Control::Pipelined;
     program.sleeps = style.paced;
     let prepared = protocol == Protocol::Prepared;
     let (mut names, mut parses, mut prepare) = (Vec::new(), Vec::new(), Vec::new());
@@ -53,13 +62,15 @@ pub(crate) fn program(protocol: Protocol, style: Style) -> Program {
             sql: sql.text.to_owned(),
         });
         let name = if prepared {
-            format!("s{number}")
+            statement_name(number)
         } else {
             String::new()
         };
         let parse = parse(&name, sql);
         if prepared {
-            prepare.extend_from_slice(&parse);
+            if style.uses(number) {
+                prepare.extend_from_slice(&parse);
+            }
             parses.push(Vec::new());
         } else {
             parses.push(parse);
@@ -79,7 +90,7 @@ fn parse(name: &str, sql: &statements::Sql) -> Vec<u8> {
     let count = u16::try_from(sql.types.len()).unwrap_or(0).to_be_bytes();
     let text = [name.as_bytes(), b"\0", sql.text.as_bytes(), b"\0"].concat();
     let body: Vec<u8> = text.into_iter().chain(count).chain(types).collect();
-    crate::message::message(b'P', &body)
+    message(b'P', &body)
 }
 
 /// Lines of an order (clause 2.4.1.3).
@@ -159,7 +170,9 @@ pub(crate) struct Terminal {
     stream_at_begin: Stream,
     home: i32,
     kind: Kind,
+    /// Whether that is the next one, which is yet to begin; and the one before.
     chosen: bool,
+    last_kind: Kind,
     case: Case,
     stage: u32,
     /// Statements of the stage that were sent.
@@ -201,6 +214,7 @@ impl Terminal {
             home: 1 + i32::try_from(number % warehouses.unsigned_abs()).unwrap_or(0),
             kind: Kind::NewOrder,
             chosen: false,
+            last_kind: Kind::NewOrder,
             case,
             stage: 0,
             at: 0,
@@ -216,9 +230,11 @@ impl Terminal {
         if !terminals.style.paced {
             return 0;
         }
-        let mean_s = self.kind.think_mean_s();
+        let mean_s = self.last_kind.think_mean_s();
         let think_s = (-self.stream.open_unit().ln() * mean_s).min(THINK_MEANS_MAX * mean_s);
-        self.choose();
+        if !self.chosen {
+            self.choose();
+        }
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -243,6 +259,7 @@ impl Terminal {
             self.choose();
         }
         self.chosen = false;
+        self.last_kind = self.kind;
         self.stream_at_begin = self.stream.clone();
         self.restart(terminals);
     }
@@ -630,7 +647,7 @@ impl<'a> Iterator for Rows<'a> {
     fn next(&mut self) -> Option<Row<'a>> {
         self.0.find_map(|message| match message {
             Message::Row(values) => Some(Row(values)),
-            Message::Columns(_) => None,
+            Message::Columns(_) | Message::End => None,
         })
     }
 }
@@ -660,8 +677,12 @@ fn cents(numeric: &[u8]) -> Option<i32> {
     }
     let mut cents: i64 = 0;
     // The digit of weight -1 holds ten-thousandths.
-    for place in 0..=weight + 1 {
-        let digit = if place < count { words.next()? } else { 0 };
+    for place in 0..=i32::from(weight) + 1 {
+        let digit = if place < i32::from(count) {
+            words.next()?
+        } else {
+            0
+        };
         cents = cents.checked_mul(10_000)?.checked_add(i64::from(digit))?;
     }
     i32::try_from(cents / 100).ok()

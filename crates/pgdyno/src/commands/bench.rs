@@ -173,11 +173,19 @@ fn script(word: &str) -> anyhow::Result<Script> {
         }
         _ => (word, 1),
     };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let limit = SCRIPT_BYTES_MAX as u64 + 1;
     File::open(path)
-        .and_then(|file| file.take(limit).read_to_string(&mut text))
+        .and_then(|file| file.take(limit).read_to_end(&mut bytes))
         .with_context(|| format!("the script {path} cannot be read"))?;
+    if bytes.len() > SCRIPT_BYTES_MAX {
+        return Err(Usage(format!(
+            "the script {path} has more than {SCRIPT_BYTES_MAX} bytes"
+        ))
+        .into());
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|error| Usage(format!("the script {path} is no UTF-8: {}", error.utf8_error())))?;
     Ok(Script {
         name: path.to_owned(),
         text,

@@ -158,7 +158,7 @@ fn control_name(plan: &LoadPlan) -> Option<&'static str> {
 
 fn kind_json((name, books): &(String, Books)) -> Value {
     json!({
-        "name": name, "committed": books.committed, "failed": books.failed, "skipped": books.skipped,
+        "name": name, "committed": books.committed, "failed": books.failed, "rolled_back": books.rolled_back,
         "retries": books.retries, "errors": books.errors(),
         "response_ms": percentiles(|p| books.percentile_ms(p)),
     })
@@ -312,7 +312,10 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerW
         put!("disturbed      {disturbance}");
     }
     for note in &load.notes {
-        put!("debug          {note}");
+        put!("note           {note}");
+    }
+    if load.notes_left_out > 0 {
+        put!("note           ... and {} more", load.notes_left_out);
     }
     if !load.kinds.is_empty() {
         put!("{}", kinds_table(measurement));
@@ -347,10 +350,15 @@ fn kinds_table(measurement: &Measurement) -> String {
     let rows = load.kinds.iter().map(|(name, books)| {
         #[expect(clippy::cast_precision_loss, reason = "counts of transactions")]
         let (tps, share) = (
-            books.committed as f64 / load.measured_s,
+            (books.committed - books.after_end) as f64 / load.measured_s.max(f64::MIN_POSITIVE),
             books.committed as f64 / (load.measured.committed.max(1)) as f64,
         );
-        let ms = |p| number(books.percentile_ms(p), 3);
+        // An arrival that was never begun has no kind: with those, the true percentiles would be larger.
+        let bound = if load.measured.skipped > 0 { ">" } else { "" };
+        let ms = |p| match books.percentile_ms(p) {
+            Some(ms) => format!("{bound}{ms:.3}"),
+            None => number(None, 3),
+        };
         vec![
             name.clone(),
             format!("{tps:.1}"),
@@ -378,7 +386,11 @@ const STATEMENT_CHARACTERS: usize = 60;
 
 fn statements_table(measurement: &Measurement) -> String {
     let load = &measurement.load;
-    let rows = load.statements.iter().map(|(name, times)| {
+    let used = load
+        .statements
+        .iter()
+        .filter(|(_, times)| !times.service_ns.is_empty());
+    let rows = used.map(|(name, times)| {
         let ms = |p| number(percentile_ms(&times.service_ns, p), 3);
         let mut sql = name.sql.split_whitespace().collect::<Vec<_>>().join(" ");
         if sql.chars().count() > STATEMENT_CHARACTERS {
