@@ -25,6 +25,8 @@ end
 LUA
 chmod 644 "$PGDYNO_HOME"/select.*
 postmaster=$(head -n 1 "$PGDYNO_HOME/state/sandboxes/$name/data/postmaster.pid")
+# What creating the data left to do is done before.
+sql -c "VACUUM ANALYZE" -c "CHECKPOINT"
 everyone() { echo "$postmaster"; cat "/proc/$postmaster/task/$postmaster/children"; }
 # Stops the server for a second in the middle of what runs meanwhile; prints how long it was.
 stop_in_the_middle() {

@@ -10,9 +10,7 @@ use pgdyno_knobs::{
     Applied, ApplyError, Catalogue, Changer, JournalError, Outcome, PutBack, Restart, Restorer, Setting,
     Target,
 };
-use pgdyno_load::{
-    DataError, DataPlan, DataProgress, Dataset, LoadPlan, Second, Warmup, create_data, shape_of,
-};
+use pgdyno_load::{DataError, DataPlan, DataProgress, LoadPlan, Second, Warmup, create_data, shape_of};
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Control, Lookup, Server, ServerError};
 use pgdyno_store::{
@@ -321,8 +319,11 @@ impl Lab<'_> {
     }
 
     fn ensure_data(&mut self, plan: &Plan, target: &Target) -> Result<(), LabError> {
+        let Some(dataset) = plan.file.load.workload.dataset() else {
+            return Ok(());
+        };
         let (wanted, endpoint) = (plan.file.data.scale, endpoint(&target.conninfo));
-        match shape_of(&endpoint, Dataset::Pgbench).map(|shape| shape.scale) {
+        match shape_of(&endpoint, dataset).map(|shape| shape.scale) {
             Ok(scale) if scale == wanted => return Ok(()),
             Ok(there) if !matches!(target.control, Control::Sandbox(_)) => {
                 return Err(LabError::OtherData { there, wanted });
@@ -331,14 +332,10 @@ impl Lab<'_> {
             Err(error) => return Err(error.into()),
         }
         let (stop, on_event) = (self.stop, &mut *self.on_event);
-        create_data(
-            &endpoint,
-            &DataPlan::new(Dataset::Pgbench, wanted),
-            &mut |progress| {
-                on_event(Event::Data(progress));
-                !stop.load(Ordering::Relaxed)
-            },
-        )?;
+        create_data(&endpoint, &DataPlan::new(dataset, wanted), &mut |progress| {
+            on_event(Event::Data(progress));
+            !stop.load(Ordering::Relaxed)
+        })?;
         Ok(())
     }
 
