@@ -431,7 +431,7 @@ jit = false
         };
         check("clients = 4", "clinets = 4", 10, "did you mean \"clients\"?");
         check("clients = 4", "clients = \"many\"", 10, "expected u32");
-        check("workload = \"tpcb\"", "workload = \"tpcc\"", 9, "unknown variant");
+        check("workload = \"tpcb\"", "workload = \"tpcx\"", 9, "unknown variant");
         check(
             "vm.swappiness = 1",
             "vm.swappines = 1",
