@@ -18,6 +18,7 @@ mod export;
 mod gate;
 mod machine;
 mod message;
+mod part;
 mod plan;
 mod pooler;
 mod program;
@@ -38,11 +39,11 @@ pub use data::{
     Condition, DataError, DataPlan, DataProgress, Dataset, Shape, check_data, create_data, drop_data,
     shape_of,
 };
-pub use drive::Counts;
 pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};
 pub use export::with_interval_log;
 pub use hdrhistogram;
+pub use part::Counts;
 pub use plan::{Arrivals, CLIENTS_MAX, Engine, LoadPlan, Warmup, Work};
 pub use pooler::keeps_prepared_statements;
 pub use program::StatementName;

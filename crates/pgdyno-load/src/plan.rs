@@ -2,10 +2,9 @@
 
 use crate::schedule::{Rate, Spacing};
 use crate::script::Scripts;
-use crate::workload::{Control, Protocol, UnknownName, Workload, by_name};
+use crate::workload::{Control, Protocol, Workload, names};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// Most clients of one load; each needs a file descriptor.
@@ -56,12 +55,7 @@ impl Engine {
     }
 }
 
-impl FromStr for Engine {
-    type Err = UnknownName;
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        by_name("engine", word, &Engine::ALL, Engine::name)
-    }
-}
+names!(Engine, "engine");
 
 /// What transactions are made of.
 #[derive(Debug, Clone, PartialEq, Eq)]

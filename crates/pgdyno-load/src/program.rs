@@ -1,10 +1,8 @@
 //! The transactions of a load, compiled: shared by all clients.
 
-use crate::message;
-use crate::message::{Layout, Part, Pieces, SYNC, Statement, Type, statement_name};
-use crate::random::Purpose;
-use crate::random::stream_seed;
-use crate::script::expression::{Expr, Variable};
+use crate::message::{self, Layout, Part, Pieces, SYNC, Statement, Type, statement_name};
+use crate::random::{Purpose, stream_seed};
+use crate::script::expression::{Expr, Function, Variable, is_name_byte, is_name_start};
 use crate::script::value::{Slot, Value};
 use crate::tpcc::Terminals;
 use crate::workload::{Control, Extent, Protocol, Step, VARIABLES, Workload};
@@ -241,7 +239,6 @@ impl Program {
                     routine.push(1, Op::Draw(variable, low.into(), high.into()));
                 }
                 Step::Above(name, other, more) => {
-                    use crate::script::expression::Function;
                     let sum = [
                         Expr::Variable(self.variable(other)),
                         Expr::Constant(Value::Int(more.into())),
@@ -290,7 +287,6 @@ impl Program {
 
     /// Finds the variables of a statement: a colon and a name, wherever it stands, but not behind another colon.
     pub(crate) fn statement(&mut self, sql: &str, described: bool, of: impl Fn(&str) -> Type) -> Statement {
-        use crate::script::expression::{is_name_byte, is_name_start};
         let bytes = sql.as_bytes();
         let mut parts = Vec::new();
         let (mut from, mut at) = (0, 0);

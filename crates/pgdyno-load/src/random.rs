@@ -78,19 +78,15 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// Uniform in `0..end`, as [`Stream::between`].
+    /// Uniform in `0..end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        let scaled = (u128::from(self.0.next_u64()) * u128::from(end)) >> 64;
-        scaled as u64
+        self.between_i64(0, end.cast_signed() - 1).cast_unsigned()
     }
 
-    /// Uniform in `low..=high` by widening multiplication (source: D. Lemire, "Fast random integer generation in an
-    /// interval", 2019; without its rejection step the bias is below 2^-32 for ranges of 32 bits).
+    /// Uniform in `low..=high`.
     pub(crate) fn between(&mut self, low: i32, high: i32) -> i32 {
-        let range = (i64::from(high) - i64::from(low) + 1).unsigned_abs();
-        let scaled = (u128::from(self.0.next_u64()) * u128::from(range)) >> 64;
-        #[expect(clippy::cast_possible_truncation, reason = "low + scaled is at most high")]
-        let value = (i64::from(low) + scaled as i64) as i32;
+        #[expect(clippy::cast_possible_truncation, reason = "between two of four bytes")]
+        let value = self.between_i64(low.into(), high.into()) as i32;
         value
     }
 }

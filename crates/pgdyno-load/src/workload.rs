@@ -3,8 +3,6 @@
 use crate::data::Dataset;
 use crate::message::Type;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
 
 /// Rows of pgbench_accounts per unit of scale.
 pub(crate) const ACCOUNTS_PER_SCALE: i32 = 100_000;
@@ -331,11 +329,6 @@ impl Workload {
     }
 }
 
-impl fmt::Display for Workload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 /// A word that is none of the names.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown {what} \"{word}\"; there are {names}")]
@@ -344,6 +337,25 @@ pub struct UnknownName {
     word: String,
     names: String,
 }
+
+/// Lets a type with `ALL` and `name()` be read and shown by its names.
+macro_rules! names {
+    ($of:ty, $what:literal) => {
+        impl std::str::FromStr for $of {
+            type Err = $crate::workload::UnknownName;
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                $crate::workload::by_name($what, word, &<$of>::ALL, <$of>::name)
+            }
+        }
+
+        impl std::fmt::Display for $of {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+pub(crate) use names;
 
 /// Finds one of `all` by its name.
 pub(crate) fn by_name<T: Copy>(
@@ -362,12 +374,7 @@ pub(crate) fn by_name<T: Copy>(
         })
 }
 
-impl FromStr for Workload {
-    type Err = UnknownName;
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        by_name("workload", word, &Workload::ALL, Workload::name)
-    }
-}
+names!(Workload, "workload");
 
 /// How the statements of a transaction are held together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -394,12 +401,7 @@ impl Control {
     }
 }
 
-impl FromStr for Control {
-    type Err = UnknownName;
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        by_name("transaction control", word, &Control::ALL, Control::name)
-    }
-}
+names!(Control, "transaction control");
 
 /// How a statement is put to the server (the words are pgbench's for its option -M).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -426,9 +428,4 @@ impl Protocol {
     }
 }
 
-impl FromStr for Protocol {
-    type Err = UnknownName;
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        by_name("protocol", word, &Protocol::ALL, Protocol::name)
-    }
-}
+names!(Protocol, "protocol");

@@ -9,14 +9,12 @@ pub(crate) mod tpcc;
 mod verify;
 
 use crate::endpoint::Endpoint;
-use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, UnknownName, by_name};
+use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, names};
 use jobs::Job;
 use postgres::{Client, IsolationLevel};
 use serde::{Deserialize, Serialize};
 use session::{Sorting, words_of};
-use std::fmt;
 use std::num::NonZero;
-use std::str::FromStr;
 use std::thread::available_parallelism;
 
 /// A set of tables that workloads run on.
@@ -56,18 +54,7 @@ impl Dataset {
     }
 }
 
-impl fmt::Display for Dataset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Dataset {
-    type Err = UnknownName;
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        by_name("data set", word, &Dataset::ALL, Dataset::name)
-    }
-}
+names!(Dataset, "data set");
 
 /// What to create.
 #[derive(Debug, Clone, PartialEq, Eq)]

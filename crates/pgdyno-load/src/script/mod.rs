@@ -1,5 +1,6 @@
 //! pgbench's scripts, run as they are: read and compiled once (PostgreSQL documentation, pgbench, "Custom Scripts").
 
+pub(crate) mod evaluate;
 pub(crate) mod expression;
 mod functions;
 mod split;
