@@ -102,10 +102,13 @@ export interface Trial {
   series: Series;
 }
 
+/** What a fact holds: JSON. */
+export type FactValue = string | number | boolean | null | FactValue[] | { [name: string]: FactValue };
+
 export interface Fact {
   group: "host" | "server" | "load" | "sandbox";
   name: string;
-  value: string | null;
+  value: FactValue;
   /** Why it is missing, when value is null. */
   missing: string | null;
   source: string;

@@ -2,37 +2,8 @@
 
 use crate::access::{HostAccess, HostError};
 use crate::block;
+use crate::fact::Fact;
 use crate::sample::meminfo_bytes;
-use serde::{Deserialize, Serialize};
-
-/// One thing found out, or the reason why not. Unknown is not zero.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fact {
-    /// Name with the unit last, for example `memory_total_bytes`.
-    pub name: String,
-    /// The value as text.
-    pub value: Option<String>,
-    /// Why it is missing; set exactly when `value` is not.
-    pub missing: Option<String>,
-    /// Where it was read.
-    pub source: String,
-}
-
-impl Fact {
-    /// A fact from the outcome of a read.
-    pub fn new<E: std::fmt::Display>(name: &str, source: &str, outcome: Result<String, E>) -> Fact {
-        let (value, missing) = match outcome {
-            Ok(value) => (Some(value), None),
-            Err(why) => (None, Some(why.to_string())),
-        };
-        Fact {
-            name: name.to_owned(),
-            value,
-            missing,
-            source: source.to_owned(),
-        }
-    }
-}
 
 /// The boot id: another one means the kernel has forgotten every setting since.
 pub fn boot_id(host: &dyn HostAccess) -> Result<String, HostError> {
@@ -230,6 +201,7 @@ mod tests {
                 .and_then(|f| f.value.clone())
         };
         assert!(value("kernel").is_some());
-        assert!(value("memory_total_bytes").unwrap().parse::<f64>().unwrap() > 1e8);
+        let memory = value("memory_total_bytes").unwrap();
+        assert!(memory.as_str().unwrap().parse::<f64>().unwrap() > 1e8);
     }
 }

@@ -6,12 +6,15 @@
 mod access;
 pub mod block;
 mod cgroup;
+mod fact;
 mod facts;
 mod process;
 mod sample;
+pub mod series;
 
 pub use access::{HostAccess, HostError, LocalHost};
 pub use cgroup::{Cgroup, Limits, Unlimited};
-pub use facts::{Fact, boot_id, host_facts, storage_facts};
+pub use fact::Fact;
+pub use facts::{boot_id, host_facts, storage_facts};
 pub use process::{children, cpu_us_of_tree, is_alive};
 pub use sample::{HostSample, HostSampler};

@@ -63,19 +63,15 @@ fn sandbox_facts(sandbox: &Sandbox) -> Vec<Fact> {
     ];
     let mut facts: Vec<Fact> = pairs
         .into_iter()
-        .map(|(name, value)| Fact::new::<String>(name, "the sandbox's record", Ok(value)))
+        .map(|(name, value)| Fact::known(name, "the sandbox's record", value))
         .collect();
     for gap in &record.unlimited {
         let name = format!("not_limited: {}", gap.limit);
-        facts.push(Fact::new::<String>(&name, "cgroup", Ok(gap.why.clone())));
+        facts.push(Fact::known(&name, "cgroup", gap.why.clone()));
     }
     if limits.memory_bytes.is_some() {
         let why = "huge pages stand outside the memory limit: a server that takes them has that much more";
-        facts.push(Fact::new::<String>(
-            "not_limited: huge pages",
-            "cgroup",
-            Ok(why.to_owned()),
-        ));
+        facts.push(Fact::known("not_limited: huge pages", "cgroup", why));
     }
     facts
 }

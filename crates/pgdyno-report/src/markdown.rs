@@ -169,12 +169,7 @@ fn facts(text: &mut String, report: &Report) {
     line!(text, "| of | fact | value |");
     line!(text, "|---|---|---|");
     for f in &report.facts {
-        let value = match (&f.value, &f.missing) {
-            (Some(value), _) => value.clone(),
-            (None, Some(why)) => format!("unknown: {why}"),
-            (None, None) => "unknown".to_owned(),
-        };
-        line!(text, "| {} | {} | {} |", f.group, cell(&f.name), cell(&value));
+        line!(text, "| {} | {} | {} |", f.group, cell(&f.name), cell(&f.shown()));
     }
     line!(text);
 }

@@ -55,11 +55,15 @@ pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
             asked_fact(server, name, &format!("SHOW {name}"), "pg_settings")
         } else {
             let why = format!("PostgreSQL {major} does not tell; {since} and later do");
-            Fact::new::<String>(name, "pg_settings", Err(why))
+            Fact::unknown(name, "pg_settings", why)
         });
     }
     let directory = asked_fact(server, "data_directory", "SHOW data_directory", "pg_settings");
-    let data_directory = directory.value.clone().map(PathBuf::from);
+    let data_directory = directory
+        .value
+        .as_ref()
+        .and_then(|v| v.as_str())
+        .map(PathBuf::from);
     facts.push(directory);
     for guc in settings::changed(server)? {
         let pending = if guc.pending_restart {
@@ -67,14 +71,14 @@ pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
         } else {
             ""
         };
-        facts.push(Fact::new::<String>(
+        facts.push(Fact::known(
             &guc.name,
             &format!("pg_settings, from {}{pending}", guc.source),
-            Ok(if may_hold_a_secret(&guc.name) {
+            if may_hold_a_secret(&guc.name) {
                 "(set, not shown)".to_owned()
             } else {
                 guc.shown
-            }),
+            },
         ));
     }
     Ok(ServerFacts {

@@ -1,4 +1,4 @@
-import type { Fact } from "../model.ts";
+import type { Fact, FactValue } from "../model.ts";
 import { Section } from "../parts/section.tsx";
 
 const GROUPS: readonly { group: Fact["group"]; title: string }[] = [
@@ -8,12 +8,25 @@ const GROUPS: readonly { group: Fact["group"]; title: string }[] = [
   { group: "sandbox", title: "Sandbox" },
 ];
 
+/** For people: lists with commas, objects as pairs. */
+function shown(value: FactValue): string {
+  if (value === null) return "unknown";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (Array.isArray(value)) return value.map(shown).join(", ");
+  if (typeof value === "object") {
+    return Object.entries(value)
+      .map(([name, part]) => `${name} ${shown(part)}`)
+      .join(" ");
+  }
+  return String(value);
+}
+
 function FactRow({ fact }: { fact: Fact }) {
   return (
     <div class="fact">
       <dt>{fact.name}</dt>
       <dd>
-        {fact.value === null ? <em class="missing">missing: {fact.missing ?? "no reason is recorded"}</em> : <span class="fact-value">{fact.value}</span>}
+        {fact.value === null ? <em class="missing">missing: {fact.missing ?? "no reason is recorded"}</em> : <span class="fact-value">{shown(fact.value)}</span>}
         <span class="source">{fact.source}</span>
       </dd>
     </div>

@@ -27,10 +27,7 @@ pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
     let rows = facts
         .into_iter()
         .map(|fact| {
-            let value = match (fact.value, fact.missing) {
-                (Some(value), _) => value.lines().collect::<Vec<_>>().join(" "),
-                (None, why) => format!("unknown: {}", why.unwrap_or_default()),
-            };
+            let value = fact.shown().lines().collect::<Vec<_>>().join(" ");
             vec![fact.group, fact.name, value]
         })
         .collect();
