@@ -2,7 +2,7 @@
 
 use crate::cli::WatchArgs;
 use crate::context::{Context, stop_flag, variable};
-use crate::exit::{self, Refused};
+use crate::exit::{self, Usage};
 use crate::target;
 use crate::watch::keys::State;
 use crate::watch::model::Model;
@@ -43,13 +43,13 @@ pub(crate) fn run(context: &Context, args: &WatchArgs) -> anyhow::Result<u8> {
 }
 
 /// Whether a screen can be drawn at all.
-fn has_terminal(is_terminal: bool, term: Option<&str>) -> Result<(), Refused> {
+fn has_terminal(is_terminal: bool, term: Option<&str>) -> Result<(), Usage> {
     let why = match term {
         _ if !is_terminal => "standard output is no terminal",
         None | Some("dumb") => "this terminal cannot move its cursor (TERM)",
         Some(_) => return Ok(()),
     };
-    Err(Refused(format!(
+    Err(Usage(format!(
         "{why}, so there is nowhere to draw; --once prints one look as text, with --json for programs"
     )))
 }
