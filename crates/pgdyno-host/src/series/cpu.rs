@@ -240,3 +240,121 @@ fn parse_load(text: &str) -> Result<[f64; 3], HostError> {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::fixture::{Tree, gaps, has, has_no};
+    use proptest::prelude::*;
+
+    const REST: &str = "intr 500 0 0 7\nctxt 1000\nbtime 1795306737\nprocesses 50\nprocs_running 3\nprocs_blocked 1\n\
+                        softirq 971763 0 65950\n";
+
+    /// Two reads, two seconds apart.
+    fn two(first: &str, second: &str) -> (Reading, Reading) {
+        let mut tree = Tree::new(&[("/proc/stat", first)]);
+        let mut cpus = Cpus::new();
+        let (start, later) = (tree.at(0), tree.at(2));
+        let one = cpus.read(&tree.host, &mut tree.buffer, start);
+        tree.put(&[("/proc/stat", second)]);
+        (one, cpus.read(&tree.host, &mut tree.buffer, later))
+    }
+
+    #[test]
+    fn modes_are_shares_of_the_time_between_two_reads() {
+        let (first, second) = two(
+            &format!("cpu  100 10 50 800 50 1 2 3 20 5\ncpu0 100 10 50 800 50 1 2 3 20 5\n{REST}"),
+            &format!(
+                "cpu  150 20 60 910 60 1 2 13 40 10\ncpu0 150 20 60 910 60 1 2 13 40 10\n{}",
+                REST.replace("1000", "1400").replace("processes 50", "processes 60")
+            ),
+        );
+        // A first read has gauges only.
+        has(&first, &["cpu.run_queue 3", "cpu.blocked 1"]);
+        assert_eq!((first.values.len(), first.since), (2, None));
+        // Ticks: user 50 of which guest 20, nice 10 of which guest 5, system 10, idle 110, iowait 10, steal 10: 200.
+        has(
+            &second,
+            &[
+                "cpu.user_ratio[all] 0.15",
+                "cpu.nice_ratio[cpu0] 0.025",
+                "cpu.system_ratio[cpu0] 0.05",
+                "cpu.idle_ratio[all] 0.55",
+                "cpu.iowait_ratio[all] 0.05",
+                "cpu.steal_ratio[all] 0.05",
+                "cpu.guest_ratio[all] 0.125",
+                "cpu.context_switches_per_s 200",
+                "cpu.forks_per_s 5",
+                "cpu.interrupts_per_s 0",
+            ],
+        );
+        assert_eq!(second.interval().unwrap().as_secs(), 2);
+        assert!(second.gaps.is_empty());
+    }
+
+    #[test]
+    fn an_older_kernel_lacks_columns_and_says_so() {
+        // 2.6.10: no steal, no guest.
+        let (_, second) = two(
+            &format!("cpu  100 0 50 800 50 0 0\n{REST}"),
+            &format!("cpu  150 0 50 850 50 0 0\n{REST}"),
+        );
+        has(&second, &["cpu.user_ratio[all] 0.5", "cpu.idle_ratio[all] 0.5"]);
+        has_no(&second, "cpu.steal_ratio");
+        assert_eq!(gaps(&second), ["cpu.steal_ratio", "cpu.guest_ratio"]);
+    }
+
+    #[test]
+    fn a_restart_is_a_gap_and_idle_may_lose_a_little() {
+        let (_, second) = two(
+            "cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 100 0 50 800 50 0 0 0 0 0\ncpu1 9 0 0 0 0 0 0 0 0 0\n",
+            "cpu  200 0 50 790 50 0 0 0 0 0\ncpu0 1 0 0 8 0 0 0 0 0 0\n",
+        );
+        has(&second, &["cpu.user_ratio[all] 1", "cpu.idle_ratio[all] 0"]);
+        let told = gaps(&second);
+        for source in ["/proc/stat cpu0", "/proc/stat cpu1", "cpu.run_queue", "cpu.forks_per_s"] {
+            assert!(told.contains(&source), "{source} is not in {told:?}");
+        }
+        assert!(second.values.iter().all(|(key, _)| key.label == "all"));
+    }
+
+    #[test]
+    fn a_missing_file_is_a_gap_and_what_follows_begins_anew() {
+        let mut tree = Tree::new(&[("/proc/stat", "cpu 1 0 0 1 0 0 0 0 0 0\n")]);
+        let mut cpus = Cpus::new();
+        for (second, is_there) in [(0, true), (1, false), (2, true)] {
+            if is_there {
+                tree.put(&[("/proc/stat", "cpu 9 0 0 1 0 0 0 0 0 0\n")]);
+            } else {
+                tree.remove("/proc/stat");
+            }
+            let at = tree.at(second);
+            let reading = cpus.read(&tree.host, &mut tree.buffer, at);
+            assert_eq!(reading.since, None);
+            assert_eq!(gaps(&reading).contains(&"/proc/stat"), !is_there);
+        }
+    }
+
+    #[test]
+    fn load_averages_are_three_numbers_or_a_gap() {
+        let mut tree = Tree::new(&[("/proc/loadavg", "0.32 1.50 2.00 1/93 23106\n")]);
+        let mut cpus = Cpus::new();
+        let at = tree.at(0);
+        let reading = cpus.read_load(&tree.host, &mut tree.buffer, at);
+        has(&reading, &["load.1m 0.32", "load.5m 1.5", "load.15m 2"]);
+        tree.put(&[("/proc/loadavg", "inf nan 2")]);
+        let reading = cpus.read_load(&tree.host, &mut tree.buffer, at);
+        assert_eq!(gaps(&reading), ["/proc/loadavg"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(a in "(cpu[0-9]{0,2} [0-9 ]{0,90}\n|.{0,40}\n){0,4}", b in "(cpu[0-9]{0,2} [0-9 ]{0,90}\n|.{0,40}\n){0,4}") {
+            let (before, now) = (Stat::parse(&a), Stat::parse(&b));
+            let mut reading = Reading::new(Instant::now(), None);
+            fill(Some(Before { state: &before, seconds: 1.0 }), &now, &mut reading);
+            prop_assert!(reading.values.iter().all(|(_, value)| value.is_finite() && *value >= 0.0));
+            let _ = parse_load(&a);
+        }
+    }
+}

@@ -212,3 +212,117 @@ impl Disk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::fixture::{Tree, gaps, has, has_no, lines};
+    use proptest::prelude::*;
+
+    const ZEROS: &str = "   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+
+    /// Two reads, two seconds apart, where /sys/block holds vda and loop0.
+    fn two(asked: Option<&[&str]>, first: &str, second: &str) -> Reading {
+        let files = [
+            (SOURCE, first),
+            ("/sys/block/vda/dev", "254:0"),
+            ("/sys/block/loop0/dev", "7:0"),
+        ];
+        let mut tree = Tree::new(&files);
+        let asked = asked.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let mut disks = Disks::new(asked);
+        let (start, later) = (tree.at(0), tree.at(2));
+        assert!(
+            disks
+                .read(&tree.host, &mut tree.buffer, start)
+                .values
+                .is_empty()
+        );
+        tree.put(&[(SOURCE, second)]);
+        disks.read(&tree.host, &mut tree.buffer, later)
+    }
+
+    #[test]
+    fn columns_are_those_of_iostat() {
+        let reading = two(
+            None,
+            &format!("{ZEROS} 254 0 vda 10 1 80 5 20 2 160 40 0 100 45 3 0 24 6 4 8\n 254 1 vda1 9 1 80 5 20 2 160 40 0 100 45\n"),
+            &format!("{ZEROS} 254 0 vda 30 1 180 65 60 8 360 120 3 1100 4045 3 0 24 6 8 28\n 254 1 vda1 9 1 80 5 99 2 160 40 0 100 45\n"),
+        );
+        has(
+            &reading,
+            &[
+                "disk.reads_per_s[vda] 10",
+                "disk.writes_per_s[vda] 20",
+                "disk.write_merges_per_s[vda] 3",
+                "disk.read_bytes_per_s[vda] 25600",
+                "disk.write_bytes_per_s[vda] 51200",
+                "disk.read_await_ms[vda] 3",
+                "disk.write_await_ms[vda] 2",
+                "disk.flushes_per_s[vda] 2",
+                "disk.flush_await_ms[vda] 5",
+                "disk.discards_per_s[vda] 0",
+                "disk.queue[vda] 2",
+                "disk.util_ratio[vda] 0.5",
+            ],
+        );
+        // Nothing was discarded, so nothing waited for it; a loop device that was never used, and a partition, are left out.
+        has_no(&reading, "disk.discard_await_ms");
+        assert!(reading.values.iter().all(|(key, _)| key.label == "vda"));
+        assert!(reading.gaps.is_empty());
+    }
+
+    #[test]
+    fn older_kernels_have_fewer_fields() {
+        let check = |first: &str, second: &str, absent: &[&str]| {
+            let reading = two(None, first, second);
+            has(&reading, &["disk.reads_per_s[vda] 5"]);
+            assert_eq!(gaps(&reading), absent);
+        };
+        // 14 words: before 4.18; 18: before 5.5.
+        check(
+            "254 0 vda 10 0 80 5 20 0 160 40 0 100 45\n",
+            "254 0 vda 20 0 80 5 20 0 160 40 0 100 45\n",
+            &["disk.discards_per_s", "disk.flushes_per_s"],
+        );
+        check(
+            "254 0 vda 10 0 80 5 20 0 160 40 0 100 45 0 0 0 0\n",
+            "254 0 vda 20 0 80 5 20 0 160 40 0 100 45 0 0 0 0\n",
+            &["disk.flushes_per_s"],
+        );
+    }
+
+    #[test]
+    fn times_of_32_bits_may_wrap_and_counts_may_not_go_backwards() {
+        let wrapped = two(
+            Some(&["vda"]),
+            "254 0 vda 10 0 0 4294967290 1 0 0 0 0 0 0\n",
+            "254 0 vda 12 0 0 4 1 0 0 0 0 0 0\n",
+        );
+        has(&wrapped, &["disk.read_await_ms[vda] 5"]);
+        let replaced = two(
+            Some(&["vda"]),
+            "254 0 vda 10 0 0 4294967290 1 0 0 0 0 0 0\n",
+            "254 0 vda 2 0 0 4 1 0 0 0 0 0 0\n",
+        );
+        assert!(lines(&replaced).is_empty());
+        assert!(gaps(&replaced).contains(&"/proc/diskstats vda"));
+    }
+
+    #[test]
+    fn a_device_that_is_asked_for_and_not_there_is_a_gap() {
+        let reading = two(Some(&["vda", "sdz"]), ZEROS, ZEROS);
+        assert!(reading.values.is_empty());
+        assert_eq!(gaps(&reading)[..2], ["/proc/diskstats vda", "/proc/diskstats sdz"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(a in "(8 0 sda[0-9 ]{0,200}\n|.{0,30}\n){0,3}", b in "(8 0 sda[0-9 ]{0,200}\n|.{0,30}\n){0,3}") {
+            let (before, now) = (parse(&a), parse(&b));
+            let mut reading = Reading::new(Instant::now(), None);
+            fill(Some(Before { state: &before, seconds: 1.0 }), &now, &mut reading);
+            prop_assert!(reading.values.iter().all(|(_, value)| value.is_finite() && *value >= 0.0));
+        }
+    }
+}

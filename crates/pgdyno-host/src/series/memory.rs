@@ -116,3 +116,69 @@ impl Meminfo {
         reading
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::fixture::{Tree, gaps, has, has_no};
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Reading {
+        let mut tree = Tree::new(&[("/proc/meminfo", text)]);
+        let at = tree.at(0);
+        Memory::new().read(&tree.host, &mut tree.buffer, at)
+    }
+
+    #[test]
+    fn kilobytes_and_huge_pages_become_bytes() {
+        let reading = read(
+            "MemTotal:       24684092 kB\nMemFree:        24087964 kB\nMemAvailable:   24205128 kB\n\
+             Buffers:            1496 kB\nCached:           259028 kB\nSwapCached:            0 kB\n\
+             SwapTotal:       1000 kB\nSwapFree:          400 kB\nDirty:               200 kB\n\
+             Writeback:             0 kB\nAnonPages:         21500 kB\nMapped:            10796 kB\n\
+             Shmem:              8856 kB\nSlab:             229264 kB\nPageTables:         2228 kB\n\
+             SecPageTables:         7 kB\nWritebackTmp:          9 kB\nCommitted_AS:      69580 kB\n\
+             AnonHugePages:         0 kB\nShmemHugePages:        0 kB\nFileHugePages:         0 kB\n\
+             HugePages_Total:      10\nHugePages_Free:        4\nHugePages_Rsvd:        1\nHugePages_Surp:        0\n\
+             Hugepagesize:       2048 kB\nHugetlb:           20480 kB\n",
+        );
+        has(
+            &reading,
+            &[
+                "memory.total_bytes 25276510208",
+                "memory.cached_bytes 265244672",
+                "memory.swap_used_bytes 614400",
+                "memory.page_tables_bytes 2281472",
+                "memory.writeback_bytes 0",
+                "memory.huge_pages_total_bytes 20971520",
+                "memory.huge_pages_free_bytes 8388608",
+                "memory.huge_pages_reserved_bytes 2097152",
+            ],
+        );
+        assert!(reading.gaps.is_empty());
+        assert_eq!(reading.since, None);
+    }
+
+    #[test]
+    fn lines_that_a_kernel_has_not_are_gaps() {
+        // Before 3.14 no MemAvailable; without huge pages (s390x in some guests) none of their lines.
+        let reading = read("MemTotal: 1000 kB\nMemFree: nonsense\nSwapTotal: 5 kB\nSwapFree: 6 kB\n");
+        has(&reading, &["memory.total_bytes 1024000"]);
+        for metric in [
+            "memory.free_bytes",
+            "memory.available_bytes",
+            "memory.swap_used_bytes",
+            "memory.huge_pages_total_bytes",
+        ] {
+            has_no(&reading, metric);
+            assert!(gaps(&reading).contains(&metric), "{metric}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "((MemTotal|SwapFree|HugePages_Total|Hugepagesize): *[0-9]{0,25} ?(kB)?\n){0,4}.{0,40}") {
+            let _ = Meminfo::parse(&text).reading(Instant::now());
+        }
+    }
+}

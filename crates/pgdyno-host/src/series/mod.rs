@@ -5,6 +5,8 @@ mod cgroup;
 mod cpu;
 mod disks;
 mod files;
+#[cfg(test)]
+mod fixture;
 mod host;
 mod memory;
 mod network;

@@ -91,3 +91,67 @@ fn fill(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::fixture::{Tree, gaps, lines};
+    use proptest::prelude::*;
+
+    fn line(kind: &str, total: u64) -> String {
+        format!("{kind} avg10=0.02 avg60=1.21 avg300=8.77 total={total}\n")
+    }
+
+    #[test]
+    fn stalls_are_shares_of_the_time_between_two_reads() {
+        let file = "/proc/pressure/io";
+        let mut tree = Tree::new(&[(file, &(line("some", 1_000_000) + &line("full", 500_000)))]);
+        let mut io = Pressure::all().into_iter().nth(2).unwrap();
+        let mut read = |text: String, second| {
+            tree.put(&[(file, &text)]);
+            let at = tree.at(second);
+            io.read(&tree.host, &mut tree.buffer, at)
+        };
+        let first = read(line("some", 1_000_000) + &line("full", 500_000), 0);
+        assert!(first.values.is_empty() && first.gaps.is_empty());
+        let second = read(line("some", 2_000_000) + &line("full", 600_000), 2);
+        assert_eq!(lines(&second), ["psi.io.some_ratio 0.5", "psi.io.full_ratio 0.05"]);
+        // Restarted, and a line less.
+        let third = read(line("some", 7), 4);
+        assert_eq!(gaps(&third), ["psi.io.some_ratio", "psi.io.full_ratio"]);
+        assert!(third.values.is_empty());
+    }
+
+    #[test]
+    fn for_cpus_of_a_whole_machine_there_is_no_full() {
+        let file = "/proc/pressure/cpu";
+        let mut tree = Tree::new(&[(file, &line("some", 0))]);
+        let mut cpu = Pressure::all().into_iter().next().unwrap();
+        for second in [0, 1] {
+            let at = tree.at(second);
+            // Kernels before 5.13 have no such line; the later ones write a zero.
+            tree.put(&[(file, &(line("some", second * 250_000) + &line("full", 0)))]);
+            let reading = cpu.read(&tree.host, &mut tree.buffer, at);
+            let expected: &[&str] = if second == 0 { &[] } else { &["psi.cpu.some_ratio 0.25"] };
+            assert_eq!(lines(&reading), expected);
+            assert!(reading.gaps.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_it_is_a_gap() {
+        let mut tree = Tree::new(&[]);
+        for mut pressure in Pressure::all() {
+            let at = tree.at(0);
+            let reading = pressure.read(&tree.host, &mut tree.buffer, at);
+            assert_eq!(gaps(&reading), [pressure.file.path()]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(some|full)?.{0,20}(total=)?[0-9]{0,25}\n?.{0,40}") {
+            let _ = Totals::parse(&text);
+        }
+    }
+}

@@ -167,3 +167,81 @@ fn fill(before: Option<Before<'_, Counts>>, now: &Counts, reading: &mut Reading)
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::fixture::{Tree, gaps, has, has_no};
+    use proptest::prelude::*;
+
+    fn two(first: &str, second: &str) -> Reading {
+        let mut tree = Tree::new(&[("/proc/vmstat", first)]);
+        let mut vmstat = Vmstat::new();
+        let (start, later) = (tree.at(0), tree.at(2));
+        let one = vmstat.read(&tree.host, &mut tree.buffer, start);
+        assert!(one.values.is_empty() && one.gaps.is_empty());
+        tree.put(&[("/proc/vmstat", second)]);
+        vmstat.read(&tree.host, &mut tree.buffer, later)
+    }
+
+    #[test]
+    fn events_become_rates() {
+        let reading = two(
+            "nr_free_pages 7\npgpgin 10\npgfault 100\nallocstall_dma 1\nallocstall_normal 2\nallocstall_movable 3\n\
+             pgscan_direct 5\npgscan_direct_throttle 5\nthp_split_page 1\n",
+            "nr_free_pages 1\npgpgin 30\npgfault 400\nallocstall_dma 1\nallocstall_normal 4\nallocstall_movable 7\n\
+             pgscan_direct 7\npgscan_direct_throttle 500\nthp_split_page 1\n",
+        );
+        has(
+            &reading,
+            &[
+                "vm.pgpgin_bytes_per_s 10240",
+                "vm.pgfault_per_s 150",
+                "vm.allocstall_per_s 3",
+                "vm.pgscan_direct_per_s 1",
+                "vm.thp_split_page_per_s 0",
+            ],
+        );
+        has_no(&reading, "vm.pswpin_per_s");
+        assert!(gaps(&reading).contains(&"vm.pswpin_per_s"));
+    }
+
+    #[test]
+    fn older_names_are_known_and_lines_may_move() {
+        // 4.4 has a counter for each zone, and other names.
+        let reading = two(
+            "pgsteal_kswapd_dma 1\npgsteal_kswapd_normal 1\nallocstall 4\nthp_split 2\nworkingset_refault 3\n",
+            "thp_split 8\npgsteal_kswapd_dma 2\npgsteal_kswapd_normal 6\nallocstall 6\nworkingset_refault 3\n",
+        );
+        has(
+            &reading,
+            &[
+                "vm.pgsteal_kswapd_per_s 3",
+                "vm.allocstall_per_s 1",
+                "vm.thp_split_page_per_s 3",
+                "vm.workingset_refault_file_per_s 0",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_counter_that_went_backwards_is_a_gap() {
+        let reading = two("pgfault 100\npswpin 3\n", "pgfault 90\npswpin nonsense\n");
+        assert!(reading.values.is_empty());
+        for metric in ["vm.pgfault_per_s", "vm.pswpin_per_s"] {
+            assert!(gaps(&reading).contains(&metric), "{metric}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(a in "((pgfault|allocstall_dma|pgpgin) ?[0-9]{0,25}\n|.{0,20}\n){0,6}", b in "((pgfault|pgpgin) ?[0-9]{0,25}\n|.{0,20}\n){0,6}") {
+            let mut lines = Vec::new();
+            let (before, now) = (parse(&a, &mut lines), parse(&b, &mut lines));
+            prop_assert_eq!(now, parse(&b, &mut Vec::new()));
+            let mut reading = Reading::new(Instant::now(), None);
+            fill(Some(Before { state: &before, seconds: 1.0 }), &now, &mut reading);
+            prop_assert!(reading.values.iter().all(|(_, value)| *value >= 0.0));
+        }
+    }
+}
