@@ -1,0 +1,294 @@
+//! From what was read twice to values: rates over the interval between, and gaps where counters do not go on. Asks nobody.
+
+use super::table::{Column, Emit, Group, IO_TIMING, Kind, WAL_TIMING};
+use pgdyno_host::series::{Key, Reading};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Statistics of versions before 15 may be older than the question by this (PGSTAT_STAT_INTERVAL), and a round trip's
+/// two instants are no closer than this.
+const STALE_S: f64 = 0.6;
+const SLACK_S: f64 = 0.002;
+
+/// A row of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Line {
+    pub(super) key: String,
+    pub(super) label: String,
+    /// When its counters began, in the server's seconds; `None` where that is not told.
+    pub(super) reset: Option<f64>,
+    pub(super) numbers: Vec<Option<f64>>,
+}
+
+/// What a group said once.
+#[derive(Debug, Clone)]
+pub(super) struct Taken {
+    /// The server's clock.
+    pub(super) clock_s: f64,
+    /// When the question went out, and
+    pub(super) sent: Instant,
+    /// when the answer was there.
+    pub(super) received: Instant,
+    pub(super) lines: Vec<Line>,
+}
+
+/// What holds for all groups of one tick.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Circumstances {
+    /// When the server started, in its seconds.
+    pub(super) started_s: f64,
+    pub(super) io_timing: bool,
+    pub(super) wal_timing: bool,
+    pub(super) counts: bool,
+    pub(super) activities: bool,
+    pub(super) database: String,
+    pub(super) user: String,
+}
+
+/// Reasons that hold on are told once.
+#[derive(Debug, Default)]
+pub(super) struct Told(BTreeMap<String, String>);
+
+impl Told {
+    /// Tells it, unless it was the last word about this source.
+    pub(super) fn once(&mut self, out: &mut Reading, source: &str, reason: &str) {
+        if self.0.get(source).map(String::as_str) != Some(reason) {
+            self.0.insert(source.to_owned(), reason.to_owned());
+            out.gap(source, reason);
+        }
+    }
+
+    /// It holds no longer.
+    pub(super) fn over(&mut self, source: &str) {
+        self.0.remove(source);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// The seconds between two answers. The server's own clock tells best, for an answer can wait for a CPU; but it can be
+/// set, and then it leaves the bounds that the instants of questions and answers draw.
+pub(super) fn interval_s(before: &Taken, now: &Taken) -> f64 {
+    let least = now.sent.saturating_duration_since(before.received).as_secs_f64();
+    let most = now.received.saturating_duration_since(before.sent).as_secs_f64();
+    let told = now.clock_s - before.clock_s;
+    if told > 0.0 && told >= least - STALE_S - SLACK_S && told <= most + STALE_S + SLACK_S {
+        told
+    } else {
+        now.received
+            .saturating_duration_since(before.received)
+            .as_secs_f64()
+    }
+}
+
+/// The shortest interval that makes a rate.
+const INTERVAL_MIN: Duration = Duration::from_millis(20);
+
+/// One group's part of a reading.
+pub(super) struct Part<'a> {
+    pub(super) group: &'a Group,
+    pub(super) columns: &'a [Column],
+    pub(super) before: Option<&'a Taken>,
+    pub(super) now: &'a Taken,
+    pub(super) circumstances: &'a Circumstances,
+}
+
+impl Part<'_> {
+    /// Adds its values and gaps.
+    pub(super) fn add_to(&self, out: &mut Reading, told: &mut Told) {
+        if self.is_hidden(out, told) {
+            return;
+        }
+        let interval_s = self
+            .before
+            .map(|before| interval_s(before, self.now))
+            .filter(|s| *s >= INTERVAL_MIN.as_secs_f64());
+        let known: BTreeMap<&str, &Line> = self
+            .before
+            .iter()
+            .flat_map(|before| before.lines.iter().map(|line| (line.key.as_str(), line)))
+            .collect();
+        match self.group.emit {
+            Emit::Rows => {
+                for line in &self.now.lines {
+                    self.add_line(line, &line.label, interval_s, &known, out, told);
+                }
+            }
+            Emit::OwnAndAll => {
+                let own = &self.circumstances.database;
+                for line in self.now.lines.iter().filter(|line| line.label == *own) {
+                    self.add_line(line, own, interval_s, &known, out, told);
+                }
+                self.add_sums(interval_s, &known, out, told);
+            }
+        }
+    }
+
+    /// Rows that this role may not see make every number of the group wrong: there are none then.
+    fn is_hidden(&self, out: &mut Reading, told: &mut Told) -> bool {
+        for (at, column) in self.columns.iter().enumerate() {
+            if column.kind != Kind::Hidden {
+                continue;
+            }
+            let hidden: f64 = self
+                .now
+                .lines
+                .iter()
+                .filter_map(|line| *line.numbers.get(at)?)
+                .sum();
+            if hidden > 0.0 {
+                let reason = hidden_reason(column.metric, self.group.grant, &self.circumstances.user);
+                told.once(out, self.group.source, &reason);
+                return true;
+            }
+            told.over(self.group.source);
+        }
+        false
+    }
+
+    fn add_line(
+        &self,
+        line: &Line,
+        label: &str,
+        interval_s: Option<f64>,
+        known: &BTreeMap<&str, &Line>,
+        out: &mut Reading,
+        told: &mut Told,
+    ) {
+        let before = known.get(line.key.as_str()).copied();
+        let was_reset = before.is_some_and(|before| before.reset != line.reset);
+        if was_reset {
+            out.gap(&named(self.group.source, label), self.group.reset_words);
+        }
+        for (at, column) in self.columns.iter().enumerate() {
+            let Some(Some(now)) = line.numbers.get(at).copied() else {
+                continue;
+            };
+            if column.kind == Kind::Gauge {
+                out.push(Key::of(column.metric, label), now);
+            }
+            if !matches!(column.kind, Kind::Rate | Kind::Timed) || was_reset {
+                continue;
+            }
+            let Some(interval_s) = interval_s else { continue };
+            match self.growth(before, at, now) {
+                Some(growth) if growth < 0.0 => {
+                    out.gap(&named(column.metric, label), "the counter went backwards");
+                }
+                Some(growth) if self.is_counted(column, label, growth, out, told) => {
+                    out.push(Key::of(column.metric, label), growth / interval_s);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The growth of a number of a row; `None` where the row is new and did not begin at zero.
+    fn growth(&self, before: Option<&Line>, at: usize, now: f64) -> Option<f64> {
+        match before {
+            Some(before) => Some(now - before.numbers.get(at).copied().flatten()?),
+            None => self.group.is_new_from_zero.then_some(now),
+        }
+    }
+
+    /// All rows together, as sums of each one's own growth: a row that goes takes nothing away.
+    fn add_sums(
+        &self,
+        interval_s: Option<f64>,
+        known: &BTreeMap<&str, &Line>,
+        out: &mut Reading,
+        told: &mut Told,
+    ) {
+        const ALL: &str = "all";
+        let reset = self.now.lines.iter().find(|line| {
+            let before = known.get(line.key.as_str());
+            before.is_some_and(|before| before.reset != line.reset)
+        });
+        if let Some(line) = reset {
+            let whose = format!("{} (of {})", self.group.reset_words, line.label);
+            out.gap(&named(self.group.source, ALL), whose);
+        }
+        for (at, column) in self.columns.iter().enumerate() {
+            let numbers = self
+                .now
+                .lines
+                .iter()
+                .filter_map(|line| Some((line, (*line.numbers.get(at)?)?)));
+            if column.kind == Kind::Gauge {
+                out.push(Key::of(column.metric, ALL), numbers.map(|(_, now)| now).sum());
+                continue;
+            }
+            let (Some(interval_s), None) = (interval_s, reset) else {
+                continue;
+            };
+            let growths: Option<Vec<f64>> = numbers
+                .filter_map(|(line, now)| self.growth(known.get(line.key.as_str()).copied(), at, now))
+                .map(|growth| (growth >= 0.0).then_some(growth))
+                .collect();
+            match growths {
+                None => out.gap(&named(column.metric, ALL), "a counter went backwards"),
+                Some(growths) => {
+                    let growth: f64 = growths.iter().sum();
+                    if self.is_counted(column, ALL, growth, out, told) {
+                        out.push(Key::of(column.metric, ALL), growth / interval_s);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether no growth means that nothing happened. What a session of its own counts is told all the same.
+    fn is_counted(
+        &self,
+        column: &Column,
+        label: &str,
+        growth: f64,
+        out: &mut Reading,
+        told: &mut Told,
+    ) -> bool {
+        let missing = match (column.kind, self.group.needs_counts) {
+            (Kind::Timed, _) if !self.is_timed(label) => self.timing(label),
+            (_, true) if !self.circumstances.counts => "track_counts",
+            _ => return true,
+        };
+        let source = named(self.group.source, column.metric);
+        if growth > 0.0 {
+            return true;
+        }
+        told.once(out, &source, &format!("{missing} is off"));
+        false
+    }
+
+    fn is_timed(&self, label: &str) -> bool {
+        match self.timing(label) {
+            WAL_TIMING => self.circumstances.wal_timing,
+            _ => self.circumstances.io_timing,
+        }
+    }
+
+    fn timing(&self, label: &str) -> &'static str {
+        match (self.group.timing, label.contains("/wal/")) {
+            (WAL_TIMING, _) | (_, true) => WAL_TIMING,
+            _ => IO_TIMING,
+        }
+    }
+}
+
+/// What is not seen, and what would show it.
+pub(super) fn hidden_reason(what: &str, grant: &str, user: &str) -> String {
+    format!("{what} of other roles are hidden; {}", grant_words(grant, user))
+}
+
+/// The statement that gives a right.
+pub(super) fn grant_words(grant: &str, user: &str) -> String {
+    format!("GRANT {grant} TO \"{}\"", user.replace('"', "\"\""))
+}
+
+fn named(source: &str, label: &str) -> String {
+    match label {
+        "" => source.to_owned(),
+        label => format!("{source} {label}"),
+    }
+}
