@@ -195,11 +195,7 @@ impl Watch {
         let deadline = Instant::now() + PATIENCE;
         while !wanted(&self.screen.text()) {
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(
-                !left.is_zero(),
-                "{what} was not shown:\n{}",
-                self.screen.text()
-            );
+            assert!(!left.is_zero(), "{what} was not shown:\n{}", self.screen.text());
             self.take(left.min(Duration::from_millis(200)));
         }
     }
@@ -385,7 +381,8 @@ fn no_colour_is_sent_where_none_is_wanted() {
 #[test]
 fn without_a_terminal_there_is_one_look() {
     let home = home();
-    home.run(&["watch", "sandbox:w"]).fails(2, &["no terminal", "--once"]);
+    home.run(&["watch", "sandbox:w"])
+        .fails(2, &["no terminal", "--once"]);
     home.run(&["watch", "sandbox:w", "--json"]).fails(2, &["--once"]);
     home.run(&["watch", "sandbox:w", "--interval", "10ms"])
         .fails(2, &["100ms to 60s"]);
@@ -406,7 +403,9 @@ fn without_a_terminal_there_is_one_look() {
     assert_eq!(json["format"], "pgdyno-watch/1");
     let values = json["values"].as_array().expect("values");
     assert!(
-        values.iter().any(|value| value["metric"] == "wal.bytes_per_s"),
+        values
+            .iter()
+            .any(|value| value["metric"] == "wal.position_bytes_per_s"),
         "{json:#}"
     );
 }

@@ -8,7 +8,6 @@ pub(crate) mod model;
 mod names;
 pub(crate) mod once;
 mod ring;
-mod rows;
 mod rules;
 pub(crate) mod source;
 mod terminal;

@@ -2,9 +2,10 @@
 //! terminal; time comes in with the updates.
 
 use super::format;
+use super::names;
 use super::ring::{Point, Ring, WaitHistory};
-use super::rows::{AgeRow, SessionRow, StatementRow, VacuumRow, WaitSample};
 use pgdyno_host::series::{Key, Reading};
+use pgdyno_server::series::{AgeRow, SessionRow, StatementRow, VacuumRow, WaitSample};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,6 @@ const KEYS_MAX: usize = 8192;
 const GAPS_MAX: usize = 100;
 /// A value this old is no present value. What is read rarely (memory by process) is read twice in that time.
 const OUTDATED: Duration = Duration::from_secs(90);
-/// Ages are kept this long for the rate at which they grow.
-const AGES_KEPT: Duration = Duration::from_secs(600);
 
 /// What the target is, found out once.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +47,6 @@ pub(crate) type Rows<T> = Result<Vec<T>, String>;
 
 /// What a source tells.
 #[derive(Debug)]
-#[allow(dead_code, reason = "until the series of the server are read")]
 pub(crate) enum Update {
     Reading(Reading),
     Waits(WaitSample),
@@ -82,7 +80,6 @@ pub(crate) struct Model {
     pub(crate) ages: Rows<AgeRow>,
     pub(crate) missing: VecDeque<Missing>,
     series: BTreeMap<Key, Ring>,
-    ages_before: VecDeque<(Instant, Vec<(String, u64)>)>,
 }
 
 impl Model {
@@ -99,7 +96,6 @@ impl Model {
             ages: Err(not_yet()),
             missing: VecDeque::new(),
             series: BTreeMap::new(),
-            ages_before: VecDeque::new(),
         }
     }
 
@@ -123,12 +119,7 @@ impl Model {
             Update::Sessions(rows) => take(&mut self.sessions, rows, away),
             Update::Statements(rows) => take(&mut self.statements, rows, away),
             Update::Vacuums(rows) => take(&mut self.vacuums, rows, away),
-            Update::Ages(rows) => {
-                if let Ok(rows) = &rows {
-                    self.keep_ages(now, rows);
-                }
-                take(&mut self.ages, rows, away);
-            }
+            Update::Ages(rows) => take(&mut self.ages, rows, away),
             Update::About(about) => self.about = about,
             Update::Link(link) => self.link = link,
         }
@@ -163,21 +154,6 @@ impl Model {
             reason: reason.to_owned(),
         });
         self.missing.truncate(GAPS_MAX);
-    }
-
-    fn keep_ages(&mut self, now: Instant, rows: &[AgeRow]) {
-        let ages = rows
-            .iter()
-            .map(|row| (row.database.clone(), row.xid_age))
-            .collect();
-        self.ages_before.push_back((now, ages));
-        while self
-            .ages_before
-            .front()
-            .is_some_and(|(at, _)| now.saturating_duration_since(*at) > AGES_KEPT)
-        {
-            self.ages_before.pop_front();
-        }
     }
 
     /// The last minutes of a metric.
@@ -227,22 +203,11 @@ impl Model {
         labels
     }
 
-    /// Transaction ids used per second: an age grows by one with each, in every database that is not frozen meanwhile,
-    /// so the quickest growth counts. `None` before there are two looks.
-    #[expect(clippy::cast_precision_loss, reason = "ages are below 2^31")]
+    /// Transaction ids used per second, the mean of the last minutes. `None` before there are two looks.
     pub(crate) fn xids_per_s(&self) -> Option<f64> {
-        let (first_at, first) = self.ages_before.front()?;
-        let (last_at, last) = self.ages_before.back()?;
-        let seconds = last_at.saturating_duration_since(*first_at).as_secs_f64();
-        if seconds <= 0.0 {
-            return None;
-        }
-        let grown = |(name, before): &(String, u64)| {
-            let (_, now) = last.iter().find(|(other, _)| other == name)?;
-            now.checked_sub(*before).map(|ids| ids as f64)
-        };
-        let most = first.iter().filter_map(grown).max_by(f64::total_cmp)?;
-        Some(most / seconds)
+        let ring = self.ring(names::XIDS, "")?;
+        let seconds = ring.seconds();
+        (seconds > 0.0).then(|| ring.amount() / seconds)
     }
 
     /// Why nothing of the host is shown.
@@ -269,7 +234,6 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::names;
 
     fn reading(at: Instant, value: f64) -> Update {
         let mut reading = Reading::new(at, None);
@@ -305,20 +269,16 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_used_as_fast_as_the_age_of_an_unfrozen_database_grows() {
+    fn ids_are_used_at_the_mean_rate_of_what_is_kept() {
         let start = Instant::now();
+        let at = |s| start + Duration::from_secs(s);
         let mut model = Model::new(start);
-        let ages = |a: u64, b: u64| {
-            let row = |database: &str, xid_age| AgeRow {
-                database: database.into(),
-                xid_age,
-                ..AgeRow::default()
-            };
-            Update::Ages(Ok(vec![row("a", a), row("b", b)]))
-        };
-        model.apply(ages(1000, 5000), start);
         assert_eq!(model.xids_per_s(), None);
-        model.apply(ages(3000, 100), start + Duration::from_secs(10));
-        assert_eq!(model.xids_per_s(), Some(200.0));
+        for (since, now, rate) in [(0, 10, 100.0), (10, 40, 300.0)] {
+            let mut reading = Reading::new(at(now), Some(at(since)));
+            reading.push(Key::one(names::XIDS), rate);
+            model.apply(Update::Reading(reading), at(now));
+        }
+        assert_eq!(model.xids_per_s(), Some(250.0));
     }
 }

@@ -4,11 +4,15 @@ pub(crate) const COMMITS: &str = "db.commits_per_s";
 pub(crate) const ROLLBACKS: &str = "db.rollbacks_per_s";
 pub(crate) const BLOCKS_HIT: &str = "db.blocks_hit_per_s";
 pub(crate) const BLOCKS_READ: &str = "db.blocks_read_per_s";
-pub(crate) const WAL_BYTES: &str = "wal.bytes_per_s";
+/// Transaction ids that were given out.
+pub(crate) const XIDS: &str = "db.transaction_ids_per_s";
+pub(crate) const WAL_BYTES: &str = "wal.position_bytes_per_s";
 pub(crate) const CHECKPOINTS_TIMED: &str = "checkpoints.timed_per_s";
 pub(crate) const CHECKPOINTS_REQUESTED: &str = "checkpoints.requested_per_s";
-pub(crate) const SESSIONS: &str = "sessions.count";
-pub(crate) const OLDEST_XACT: &str = "sessions.oldest_xact_age_s";
+pub(crate) const ACTIVE: &str = "sessions.active";
+pub(crate) const IDLE: &str = "sessions.idle";
+pub(crate) const IDLE_IN_TRANSACTION: &str = "sessions.idle_in_transaction";
+pub(crate) const OLDEST_XACT: &str = "sessions.oldest_transaction_s";
 pub(crate) const SLOT_RETAINED: &str = "replication.slot_retained_bytes";
 
 /// Label of a value that sums up all of several.

@@ -1,6 +1,6 @@
 //! Values of the last minutes, and what sessions waited for, second by second.
 
-use super::rows::WaitSample;
+use pgdyno_server::series::WaitSample;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -57,6 +57,14 @@ impl Ring {
             .sum()
     }
 
+    /// The intervals of all rates that are kept, together.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.0
+            .iter()
+            .filter_map(|p| Some(p.at.saturating_duration_since(p.since?).as_secs_f64()))
+            .sum()
+    }
+
     /// Least and largest value within a span.
     pub(crate) fn extremes(&self, span: Duration) -> Option<(f64, f64)> {
         self.within(span).map(|p| p.value).fold(None, |found, value| {
@@ -87,9 +95,9 @@ pub(crate) struct WaitHistory {
 }
 
 impl WaitHistory {
-    /// Takes in a sample. One with a gap told nothing, and its second stays empty.
+    /// Takes in a sample. One that told nothing but its gap leaves its second empty.
     pub(crate) fn push(&mut self, sample: &WaitSample) {
-        if sample.gap.is_some() {
+        if sample.gap.is_some() && sample.counts.is_empty() {
             return;
         }
         let start = *self.start.get_or_insert(sample.at);
@@ -171,8 +179,8 @@ pub(crate) fn mean(cells: &[Option<f64>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::rows::WaitKey;
     use pgdyno_host::series::Gap;
+    use pgdyno_server::series::WaitKey;
 
     fn sample(at: Instant, event: &str, count: u32) -> WaitSample {
         let key = WaitKey {
@@ -214,6 +222,7 @@ mod tests {
         waits.push(&sample(at(0), "A", 4));
         waits.push(&sample(at(500), "A", 2));
         let mut lost = sample(at(1100), "A", 9);
+        lost.counts.clear();
         lost.gap = Some(Gap {
             source: "waits".into(),
             reason: "statement timeout".into(),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::watch::model::{About, Link, Update};
-use crate::watch::rows::{AgeRow, SessionRow, WaitKey, WaitSample};
 use pgdyno_host::series::{Key, Reading};
+use pgdyno_server::series::{AgeRow, SessionRow, WaitKey, WaitSample};
 use std::time::Instant;
 
 const MB: f64 = 1024.0 * 1024.0;
@@ -65,7 +65,9 @@ impl Case {
         let row = AgeRow {
             database: "app".into(),
             xid_age,
-            ..AgeRow::default()
+            multixact_age: 0,
+            freeze_max_age: 200_000_000,
+            multixact_freeze_max_age: 400_000_000,
         };
         self.model.apply(Update::Ages(Ok(vec![row])), self.at);
         self
@@ -76,7 +78,17 @@ impl Case {
             pid: 42,
             state: Some(state.into()),
             xact_age_s: Some(xact_age_s),
-            ..SessionRow::default()
+            user: None,
+            database: None,
+            application: None,
+            client: None,
+            wait: None,
+            query_id: None,
+            statement: None,
+            query_age_s: None,
+            state_age_s: None,
+            blocked_by: Vec::new(),
+            backend_type: None,
         };
         self.model.apply(Update::Sessions(Ok(vec![row])), self.at);
         self

@@ -103,12 +103,11 @@ fn disk(model: &Model, state: &State, columns: usize) -> Line<'static> {
 }
 
 fn connections(model: &Model, state: &State, columns: usize) -> Line<'static> {
-    let count = |label| model.value(names::SESSIONS, label);
-    let idle_in = count("idle in transaction");
+    let count = |metric| known(model.value(metric, ""), number);
     let pairs = [
-        ("active", known(count("active"), number)),
-        ("idle", known(count("idle"), number)),
-        ("idle in transaction", known(idle_in, number)),
+        ("active", count(names::ACTIVE)),
+        ("idle", count(names::IDLE)),
+        ("idle in transaction", count(names::IDLE_IN_TRANSACTION)),
         ("max", known(model.about.max_connections, |n| format!("{n:.0}"))),
     ];
     grid::pairs("connections", &pairs, columns, state)

@@ -4,7 +4,7 @@ use crate::watch::format::{NOTHING, known, span};
 use crate::watch::grid::{self, Column, left, right};
 use crate::watch::keys::State;
 use crate::watch::model::Model;
-use crate::watch::rows::SessionRow;
+use pgdyno_server::series::SessionRow;
 use ratatui::text::Line;
 
 /// From this width on, database, application and client have columns.
@@ -96,8 +96,10 @@ fn wait(row: &SessionRow) -> String {
 fn statement(row: &SessionRow) -> String {
     match row.statement.as_deref() {
         Some(statement) if !statement.is_empty() => statement.to_owned(),
-        _ if row.backend_type != "client backend" => row.backend_type.clone(),
-        _ => NOTHING.to_owned(),
+        _ => match row.backend_type.as_deref() {
+            Some(class) if class != "client backend" => class.to_owned(),
+            _ => NOTHING.to_owned(),
+        },
     }
 }
 

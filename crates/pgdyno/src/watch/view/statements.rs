@@ -4,7 +4,7 @@ use crate::watch::format::{bytes, ms, number};
 use crate::watch::grid::{self, Column, left, right};
 use crate::watch::keys::State;
 use crate::watch::model::Model;
-use crate::watch::rows::StatementRow;
+use pgdyno_server::series::StatementRow;
 use ratatui::text::Line;
 
 /// From this width on there are columns for blocks.

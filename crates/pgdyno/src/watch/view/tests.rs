@@ -4,8 +4,8 @@ use super::*;
 use crate::watch::keys::Asked;
 use crate::watch::model::{About, Link, Update};
 use crate::watch::names;
-use crate::watch::rows::{AgeRow, SessionRow, StatementRow, VacuumRow, WaitKey, WaitSample};
 use pgdyno_host::series::{Gap, Key, Reading};
+use pgdyno_server::series::{AgeRow, SessionRow, StatementRow, VacuumRow, WaitKey, WaitSample};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -41,8 +41,7 @@ fn busy() -> Model {
     model.apply(Update::Sessions(Ok(sessions())), at(180));
     model.apply(Update::Statements(Ok(statements())), at(180));
     model.apply(Update::Vacuums(Ok(vacuums())), at(180));
-    model.apply(Update::Ages(Ok(ages(0))), at(120));
-    model.apply(Update::Ages(Ok(ages(600_000))), at(180));
+    model.apply(Update::Ages(Ok(ages())), at(180));
     model
 }
 
@@ -83,9 +82,10 @@ fn server(at: Instant, s: u64) -> Reading {
             (names::WAL_BYTES, "", 31.4 * MB),
             (names::CHECKPOINTS_TIMED, "", if s == 60 { 1.0 } else { 0.0 }),
             (names::CHECKPOINTS_REQUESTED, "", 0.0),
-            (names::SESSIONS, "active", 34.0),
-            (names::SESSIONS, "idle", 29.0),
-            (names::SESSIONS, "idle in transaction", 1.0),
+            (names::ACTIVE, "", 34.0),
+            (names::IDLE, "", 29.0),
+            (names::IDLE_IN_TRANSACTION, "", 1.0),
+            (names::XIDS, "", 10_000.0),
             (names::OLDEST_XACT, "", 431.0),
             (names::WAL_VOLUME, "", 100.0 * GB),
             (names::WAL_VOLUME_FREE, "", 61.0 * GB),
@@ -169,10 +169,10 @@ fn waits(at: Instant, s: u64) -> WaitSample {
         source: "pg_stat_activity".into(),
         reason: "statement timeout".into(),
     });
-    WaitSample {
+    let mut sample = WaitSample {
         at,
         counts: vec![
-            (key(client, "CPU", ""), 6),
+            (key(client, "CPU", "CPU"), 6),
             (key(client, "LWLock", "BufferMapping"), u32((s / 9) % 19)),
             (key(client, "IO", "DataFileRead"), u32(s % 7)),
             (key(client, "Lock", "transactionid"), u32((s / 30) % 2)),
@@ -180,7 +180,11 @@ fn waits(at: Instant, s: u64) -> WaitSample {
             (key("walwriter", "Activity", "WalWriterMain"), 1),
         ],
         gap,
+    };
+    if sample.gap.is_some() {
+        sample.counts.clear();
     }
+    sample
 }
 
 fn sessions() -> Vec<SessionRow> {
@@ -196,8 +200,9 @@ fn sessions() -> Vec<SessionRow> {
         query_age_s: Some(query_age_s),
         xact_age_s: Some(query_age_s + 0.5),
         state_age_s: Some(query_age_s),
-        backend_type: "client backend".into(),
-        ..SessionRow::default()
+        query_id: None,
+        blocked_by: Vec::new(),
+        backend_type: Some("client backend".into()),
     };
     let mut blocked = row(4712, "active", 12.5, "UPDATE stock SET n = n - 1 WHERE id = 7");
     blocked.wait = Some(("Lock".into(), "transactionid".into()));
@@ -212,8 +217,18 @@ fn sessions() -> Vec<SessionRow> {
     let own = SessionRow {
         pid: 4001,
         wait: Some(("Activity".into(), "CheckpointerMain".into())),
-        backend_type: "checkpointer".into(),
-        ..SessionRow::default()
+        backend_type: Some("checkpointer".into()),
+        user: None,
+        database: None,
+        application: None,
+        client: None,
+        state: None,
+        query_id: None,
+        statement: None,
+        query_age_s: None,
+        xact_age_s: None,
+        state_age_s: None,
+        blocked_by: Vec::new(),
     };
     vec![
         own,
@@ -237,7 +252,12 @@ fn statements() -> Vec<StatementRow> {
         read_ms_per_s: 12.0 * mean_ms,
         wal_records_per_s: calls_per_s * 3.0,
         wal_bytes_per_s: calls_per_s * 300.0,
-        ..StatementRow::default()
+        blocks_written_per_s: 0.0,
+        write_ms_per_s: 0.0,
+        temp_blocks_per_s: 0.0,
+        plans_per_s: 0.0,
+        plan_ms_per_s: 0.0,
+        jit_ms_per_s: None,
     };
     vec![
         row(1, "SELECT price\n  FROM goods WHERE id = $1", 9000.0, 0.05),
@@ -250,25 +270,26 @@ fn statements() -> Vec<StatementRow> {
 fn vacuums() -> Vec<VacuumRow> {
     vec![VacuumRow {
         pid: 5000,
-        database: "shop".into(),
-        table: "public.stock".into(),
-        phase: "vacuuming indexes".into(),
-        heap_total: 4000,
-        heap_scanned: 4000,
-        heap_vacuumed: 1000,
-        index_passes: 1,
-        dead: 71_000,
+        database: Some("shop".into()),
+        table: Some("public.stock".into()),
+        phase: Some("vacuuming indexes".into()),
+        heap_total: Some(4000),
+        heap_scanned: Some(4000),
+        heap_vacuumed: Some(1000),
+        index_passes: Some(1),
+        dead: Some(71_000),
         age_s: Some(75.0),
         is_auto: true,
     }]
 }
 
-fn ages(later: u64) -> Vec<AgeRow> {
+fn ages() -> Vec<AgeRow> {
     let row = |database: &str, xid_age, multixact_age| AgeRow {
         database: database.into(),
-        xid_age: xid_age + later,
+        xid_age,
         multixact_age,
         freeze_max_age: 200_000_000,
+        multixact_freeze_max_age: 400_000_000,
     };
     vec![
         row("shop", 181_000_000, 1_200),

@@ -4,8 +4,8 @@ use crate::watch::format::{NOTHING, known, number, percent, span};
 use crate::watch::grid::{self, Column, left, right};
 use crate::watch::keys::State;
 use crate::watch::model::Model;
-use crate::watch::rows::{AgeRow, VacuumRow};
 use crate::watch::rules::XID_AGE_PAUSE;
+use pgdyno_server::series::{AgeRow, VacuumRow};
 use ratatui::text::Line;
 
 /// No more transaction ids are given out three million before they wrap around at 2^31 (PostgreSQL, Routine Vacuuming).
@@ -103,23 +103,28 @@ fn vacuums(model: &Model, state: &State, columns: usize) -> Vec<Line<'static>> {
 
 #[expect(clippy::cast_precision_loss, reason = "blocks of a table")]
 fn vacuum_cells(row: &VacuumRow) -> Vec<String> {
-    let share = |part: u64| match row.heap_total {
-        0 => NOTHING.to_owned(),
-        total => percent(part as f64 / total as f64),
+    let share = |part: Option<i64>| {
+        let total = row.heap_total.filter(|total| *total > 0);
+        known(
+            part.zip(total).map(|(part, total)| part as f64 / total as f64),
+            percent,
+        )
     };
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| NOTHING.to_owned());
+    let count = |value: Option<i64>| known(value.map(|value| value as f64), number);
     vec![
         row.pid.to_string(),
         if row.is_auto { "auto" } else { "user" }.to_owned(),
-        row.phase.clone(),
+        text(&row.phase),
         share(row.heap_scanned),
         share(row.heap_vacuumed),
-        row.index_passes.to_string(),
+        count(row.index_passes),
         known(row.age_s, span),
         format!(
             "{}: {}, {} dead",
-            row.database,
-            row.table,
-            number(row.dead as f64)
+            text(&row.database),
+            text(&row.table),
+            count(row.dead)
         ),
     ]
 }
