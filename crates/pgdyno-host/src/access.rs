@@ -59,9 +59,13 @@ pub enum HostError {
 }
 
 impl HostError {
-    fn new(path: &str, action: &'static str, source: io::Error) -> HostError {
+    pub(crate) fn new(path: &str, action: &'static str, source: io::Error) -> HostError {
         use io::ErrorKind as K;
         let path = path.to_owned();
+        // A file of a process in /proc that was opened while the process lived says so once it is gone.
+        if source.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) {
+            return HostError::Missing { path };
+        }
         match source.kind() {
             K::NotFound => HostError::Missing { path },
             K::PermissionDenied | K::ReadOnlyFilesystem => HostError::Refused { path, action, source },
@@ -89,6 +93,12 @@ pub trait HostAccess: Send + Sync {
     fn writable(&self, path: &str) -> Result<(), HostError>;
     /// Writes an existing file in one call. For pgdyno-knobs alone.
     fn write_raw(&self, path: &str, value: &str) -> Result<(), HostError>;
+
+    /// A file in /proc or /sys opened to be read from its start again and again, where that is possible and gives what
+    /// `read` would: on the machine itself, not in a tree of files that may be replaced. `None`: use `read`.
+    fn open(&self, _path: &str) -> Option<Result<fs::File, HostError>> {
+        None
+    }
 
     /// The content without surrounding white space.
     fn read_trimmed(&self, path: &str) -> Result<String, HostError> {
@@ -131,6 +141,11 @@ impl HostAccess for LocalHost {
         fs::read(self.place(path))
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .map_err(|e| HostError::new(path, "read", e))
+    }
+
+    fn open(&self, path: &str) -> Option<Result<fs::File, HostError>> {
+        (self.root == Path::new("/"))
+            .then(|| fs::File::open(path).map_err(|e| HostError::new(path, "read", e)))
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, HostError> {

@@ -3,7 +3,7 @@
 use crate::access::{HostAccess, HostError};
 
 /// Clock ticks per second in /proc/PID/stat: fixed at 100 in the kernel's user interface on every architecture.
-const TICKS_PER_S: u64 = 100;
+pub(crate) const TICKS_PER_S: u64 = 100;
 
 /// CPU time in microseconds that a process, its waited-for children and its living children have used.
 /// Grandchildren count once their parent has reaped them. A child that vanishes between two reads is then part of
@@ -39,29 +39,102 @@ pub fn is_alive(host: &dyn HostAccess, pid: u32) -> bool {
     })
 }
 
+/// What of /proc/PID/stat is used; times in ticks, memory in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProcessStat {
+    /// 'R', 'S', 'D', 'Z', ...
+    pub(crate) state: char,
+    pub(crate) parent: u32,
+    /// The process's own.
+    pub(crate) own: Used,
+    /// What the children that it has waited for had used.
+    pub(crate) reaped: Used,
+    /// Since boot.
+    pub(crate) started_ticks: u64,
+    /// Resident pages, shared ones too. The kernel says that it may lag behind a little.
+    pub(crate) resident_pages: u64,
+}
+
+/// What a process has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) ticks: u64,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+}
+
+impl ProcessStat {
+    /// Fields as proc(5) numbers them: state 3, parent 4, faults 10 to 13, times 14 to 17, start 22, resident 24.
+    pub(crate) fn parse(stat: &str) -> Option<ProcessStat> {
+        let mut fields = after_name(stat)?.split_ascii_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let mut fields = fields.skip(5);
+        let mut next = || fields.next()?.parse::<u64>().ok();
+        let (minor, reaped_minor, major, reaped_major) = (next()?, next()?, next()?, next()?);
+        let (user, system, reaped_user, reaped_system) = (next()?, next()?, next()?, next()?);
+        let mut fields = fields.skip(4);
+        let started_ticks = fields.next()?.parse().ok()?;
+        let resident_pages = fields.nth(1)?.parse().ok()?;
+        Some(ProcessStat {
+            state,
+            parent,
+            own: Used {
+                ticks: user.checked_add(system)?,
+                minor_faults: minor,
+                major_faults: major,
+            },
+            reaped: Used {
+                ticks: reaped_user.checked_add(reaped_system)?,
+                minor_faults: reaped_minor,
+                major_faults: reaped_major,
+            },
+            started_ticks,
+            resident_pages,
+        })
+    }
+
+    /// The same, with the path in the error.
+    pub(crate) fn parse_file(path: &str, stat: &str) -> Result<ProcessStat, HostError> {
+        ProcessStat::parse(stat).ok_or_else(|| HostError::Malformed {
+            path: path.to_owned(),
+            line: 1,
+            expected: "a process status line of 24 fields or more",
+            found: stat.chars().take(80).collect(),
+        })
+    }
+}
+
+impl Used {
+    /// Growth since `before`; `None` where something went backwards.
+    pub(crate) fn since(self, before: Used) -> Option<Used> {
+        Some(Used {
+            ticks: self.ticks.checked_sub(before.ticks)?,
+            minor_faults: self.minor_faults.checked_sub(before.minor_faults)?,
+            major_faults: self.major_faults.checked_sub(before.major_faults)?,
+        })
+    }
+
+    /// Both together.
+    pub(crate) fn plus(self, other: Used) -> Used {
+        Used {
+            ticks: self.ticks.saturating_add(other.ticks),
+            minor_faults: self.minor_faults.saturating_add(other.minor_faults),
+            major_faults: self.major_faults.saturating_add(other.major_faults),
+        }
+    }
+}
+
 /// (ticks of the process itself, ticks of the children it has waited for).
 fn stat_ticks(host: &dyn HostAccess, pid: u32) -> Result<(u64, u64), HostError> {
     let path = format!("/proc/{pid}/stat");
-    let stat = host.read(&path)?;
-    parse_ticks(&stat).ok_or_else(|| HostError::Malformed {
-        path,
-        line: 1,
-        expected: "a process status line with CPU times in fields 14 to 17",
-        found: stat.chars().take(80).collect(),
-    })
+    let stat = ProcessStat::parse_file(&path, &host.read(&path)?)?;
+    Ok((stat.own.ticks, stat.reaped.ticks))
 }
 
 /// Fields after the command name, which may itself hold blanks and brackets (proc(5)).
 fn after_name(stat: &str) -> Option<&str> {
     stat.rsplit_once(')').map(|(_, rest)| rest.trim_start())
-}
-
-fn parse_ticks(stat: &str) -> Option<(u64, u64)> {
-    // The state is field 3, so utime (field 14) is the twelfth of the rest.
-    let mut fields = after_name(stat)?.split_whitespace().skip(11);
-    let mut next = || fields.next()?.parse::<u64>().ok();
-    let (user, system, child_user, child_system) = (next()?, next()?, next()?, next()?);
-    Some((user.checked_add(system)?, child_user.checked_add(child_system)?))
 }
 
 #[cfg(test)]
@@ -70,10 +143,24 @@ mod tests {
 
     #[test]
     fn names_with_brackets_do_not_shift_the_fields() {
-        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 1 2 3 4 70 30 5 6 20 0 1 0 100 1 1";
-        assert_eq!(parse_ticks(stat), Some((100, 11)));
-        assert_eq!(parse_ticks("42 (cut) S 1 2"), None);
-        assert_eq!(parse_ticks(""), None);
+        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 1 2 3 4 70 30 5 6 20 0 1 0 100 9000 77 18446744073709551615";
+        let used = |ticks, minor_faults, major_faults| Used {
+            ticks,
+            minor_faults,
+            major_faults,
+        };
+        let expected = ProcessStat {
+            state: 'S',
+            parent: 1,
+            own: used(100, 1, 3),
+            reaped: used(11, 2, 4),
+            started_ticks: 100,
+            resident_pages: 77,
+        };
+        assert_eq!(ProcessStat::parse(stat), Some(expected));
+        for cut in ["42 (cut) S 1 2", "42 (cut", "", ")"] {
+            assert_eq!(ProcessStat::parse(cut), None);
+        }
     }
 
     #[test]

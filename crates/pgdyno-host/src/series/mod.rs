@@ -1,6 +1,23 @@
 //! Series: what samplers of a host and of a server hand on. A value is never without the instant at which it was read; a
 //! rate knows its interval; what could not be read is a gap with a reason, never a zero.
 
+mod cgroup;
+mod cpu;
+mod disks;
+mod files;
+#[cfg(test)]
+mod fixture;
+mod host;
+mod memory;
+mod network;
+mod numa;
+mod pressure;
+mod processes;
+mod step;
+mod vmstat;
+
+pub use host::{HostSeries, HostSeriesOptions};
+
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};

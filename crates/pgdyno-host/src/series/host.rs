@@ -1,0 +1,101 @@
+//! All series of a host at one tick.
+
+use super::Reading;
+use super::cgroup::Group;
+use super::cpu::Cpus;
+use super::disks::Disks;
+use super::files::Buffer;
+use super::memory::Memory;
+use super::network::Network;
+use super::numa::Numa;
+use super::pressure::Pressure;
+use super::processes::ProcessClasses;
+use super::step::Told;
+use super::vmstat::Vmstat;
+use crate::access::HostAccess;
+use std::time::Instant;
+
+/// What of a host is watched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostSeriesOptions {
+    /// Block devices by their names in /sys/block; `None`: all whole devices that have ever been used.
+    pub disks: Option<Vec<String>>,
+    /// The server whose processes are watched, and whose network it is.
+    pub postmaster: Option<u32>,
+    /// A process of the control group that is watched; the server's main process, mostly.
+    pub cgroup_of: Option<u32>,
+}
+
+/// Samples a host: CPUs, memory, pressure, devices, network, NUMA nodes, the server's control group and its processes
+/// by class. docs/metrics.md lists what it tells.
+#[derive(Debug)]
+pub struct HostSeries {
+    buffer: Buffer,
+    cpus: Cpus,
+    memory: Memory,
+    vmstat: Vmstat,
+    pressure: [Pressure; 3],
+    disks: Disks,
+    network: Network,
+    numa: Numa,
+    group: Option<Group>,
+    processes: Option<ProcessClasses>,
+    /// By source, in the order of the readings of a tick.
+    told: Vec<Told>,
+}
+
+impl HostSeries {
+    /// Reads nothing yet.
+    pub fn new(options: HostSeriesOptions) -> HostSeries {
+        HostSeries {
+            buffer: Buffer::default(),
+            cpus: Cpus::new(),
+            memory: Memory::new(),
+            vmstat: Vmstat::new(),
+            pressure: Pressure::all(),
+            disks: Disks::new(options.disks),
+            network: Network::new(options.postmaster),
+            numa: Numa::default(),
+            group: options.cgroup_of.map(Group::new),
+            processes: options.postmaster.map(ProcessClasses::new),
+            told: Vec::new(),
+        }
+    }
+
+    /// Reads everything once. The first call has gauges only. Call it at 1 Hz, at 10 Hz at most.
+    ///
+    /// One reading for each file or group of files, each with its own instant. A reason why something is missing is
+    /// told once, until it changes. Some readings are there only every few seconds (what the processes read and write,
+    /// their share of memory).
+    pub fn tick(&mut self, host: &dyn HostAccess) -> Vec<Reading> {
+        let (buffer, now) = (&mut self.buffer, Instant::now);
+        let mut readings = vec![
+            self.cpus.read(host, buffer, now()),
+            self.cpus.read_load(host, buffer, now()),
+            self.memory.read(host, buffer, now()),
+            self.vmstat.read(host, buffer, now()),
+        ];
+        for pressure in &mut self.pressure {
+            readings.push(pressure.read(host, buffer, now()));
+        }
+        readings.push(self.disks.read(host, buffer, now()));
+        readings.push(self.network.read(host, buffer, now()));
+        readings.push(self.network.read_snmp(host, buffer, now()));
+        readings.push(self.network.read_netstat(host, buffer, now()));
+        if let Some(group) = &mut self.group {
+            readings.push(group.read(host, buffer, now()));
+        }
+        readings.extend(self.numa.read(host, buffer, now()));
+        self.told
+            .resize_with(self.told.len().max(readings.len()), Told::default);
+        for (told, reading) in self.told.iter_mut().zip(&mut readings) {
+            told.filter(reading);
+        }
+        // These keep their own account of what was told: they are not all there at every tick.
+        if let Some(processes) = &mut self.processes {
+            processes.read(host, buffer, now(), &mut readings);
+        }
+        readings.retain(|reading| !reading.values.is_empty() || !reading.gaps.is_empty());
+        readings
+    }
+}

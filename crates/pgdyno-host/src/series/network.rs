@@ -1,0 +1,214 @@
+//! Network interfaces from /proc/net/dev, and TCP's own counters from /proc/net/snmp and /proc/net/netstat.
+
+use super::files::{Buffer, Kept};
+use super::step::{Before, Last, Named, WENT_BACK, growths, lost, same, tell_gone};
+use super::{Key, Reading, growth};
+use crate::access::{HostAccess, HostError};
+use std::time::Instant;
+
+/// Columns of /proc/net/dev that are used: bytes, packets, errors, drops; received, then sent.
+const COLUMNS: [usize; 8] = [0, 1, 2, 3, 8, 9, 10, 11];
+const METRICS: [&str; 8] = [
+    "net.receive_bytes_per_s",
+    "net.receive_packets_per_s",
+    "net.receive_errors_per_s",
+    "net.receive_drops_per_s",
+    "net.transmit_bytes_per_s",
+    "net.transmit_packets_per_s",
+    "net.transmit_errors_per_s",
+    "net.transmit_drops_per_s",
+];
+
+#[derive(Debug, Clone, PartialEq)]
+struct Interface {
+    name: String,
+    counts: [u64; COLUMNS.len()],
+}
+
+impl Named for Interface {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Counters of one of the two files with a line of names and a line of numbers for each protocol.
+const SNMP: [(&str, &str); 5] = [
+    ("RetransSegs", "tcp.retransmits_per_s"),
+    ("InSegs", "tcp.receive_segments_per_s"),
+    ("OutSegs", "tcp.transmit_segments_per_s"),
+    ("InErrs", "tcp.receive_errors_per_s"),
+    ("OutRsts", "tcp.resets_per_s"),
+];
+const NETSTAT: [(&str, &str); 5] = [
+    ("ListenOverflows", "tcp.listen_overflows_per_s"),
+    ("ListenDrops", "tcp.listen_drops_per_s"),
+    ("TCPTimeouts", "tcp.timeouts_per_s"),
+    ("TCPLostRetransmit", "tcp.lost_retransmits_per_s"),
+    ("TCPSynRetrans", "tcp.syn_retransmits_per_s"),
+];
+type Counts = [Option<u64>; 5];
+
+#[derive(Debug)]
+pub(super) struct Network {
+    dev: Kept,
+    last: Last<Vec<Interface>>,
+    snmp: Kept,
+    last_snmp: Last<Counts>,
+    netstat: Kept,
+    last_netstat: Last<Counts>,
+}
+
+impl Network {
+    /// The network that `process` is in (a container has its own), or the one this process is in.
+    pub(super) fn new(process: Option<u32>) -> Network {
+        let root = match process {
+            Some(pid) => format!("/proc/{pid}/net"),
+            None => "/proc/net".to_owned(),
+        };
+        Network {
+            dev: Kept::new(format!("{root}/dev")),
+            last: Last::default(),
+            snmp: Kept::new(format!("{root}/snmp")),
+            last_snmp: Last::default(),
+            netstat: Kept::new(format!("{root}/netstat")),
+            last_netstat: Last::default(),
+        }
+    }
+
+    pub(super) fn read(&mut self, host: &dyn HostAccess, buffer: &mut Buffer, at: Instant) -> Reading {
+        match self.dev.read(host, buffer).map(parse_dev) {
+            Ok(interfaces) => self.last.step(at, interfaces, |before, now, reading| {
+                fill_dev(before, now, reading)
+            }),
+            Err(error) => self.last.lost(at, &error),
+        }
+    }
+
+    pub(super) fn read_snmp(&mut self, host: &dyn HostAccess, buffer: &mut Buffer, at: Instant) -> Reading {
+        let mut established = None;
+        let counts = self.snmp.read(host, buffer).map(|text| {
+            established = pairs(text, "Tcp:")
+                .find_map(|(name, value)| (name == "CurrEstab").then(|| value.parse::<u32>().ok()).flatten());
+            parse_counts(text, "Tcp:", &SNMP)
+        });
+        let mut reading = step(&mut self.last_snmp, counts, at, &SNMP);
+        if let Some(established) = established {
+            reading.push(Key::one("tcp.established"), f64::from(established));
+        }
+        reading
+    }
+
+    pub(super) fn read_netstat(
+        &mut self,
+        host: &dyn HostAccess,
+        buffer: &mut Buffer,
+        at: Instant,
+    ) -> Reading {
+        let counts = self
+            .netstat
+            .read(host, buffer)
+            .map(|text| parse_counts(text, "TcpExt:", &NETSTAT));
+        step(&mut self.last_netstat, counts, at, &NETSTAT)
+    }
+}
+
+fn step(
+    last: &mut Last<Counts>,
+    counts: Result<Counts, HostError>,
+    at: Instant,
+    table: &[(&str, &'static str); 5],
+) -> Reading {
+    match counts {
+        Ok(counts) => last.step(at, counts, |before, now, reading| {
+            fill_counts(table, before, now, reading);
+        }),
+        Err(error) => {
+            *last = Last::default();
+            lost(at, &error)
+        }
+    }
+}
+
+fn parse_dev(text: &str) -> Vec<Interface> {
+    let mut interfaces = Vec::new();
+    for line in text.lines() {
+        // The numbers hold no colon, the name of an alias may; older kernels leave no blank after it.
+        let Some((name, numbers)) = line.rsplit_once(':') else {
+            continue;
+        };
+        let all: Vec<u64> = numbers
+            .split_ascii_whitespace()
+            .map_while(|number| number.parse().ok())
+            .collect();
+        let counts = COLUMNS.map(|column| all.get(column).copied());
+        if counts.iter().all(Option::is_some) {
+            let counts = counts.map(Option::unwrap_or_default);
+            interfaces.push(Interface {
+                name: name.trim().to_owned(),
+                counts,
+            });
+        }
+    }
+    interfaces
+}
+
+fn fill_dev(before: Option<Before<'_, Vec<Interface>>>, now: &[Interface], reading: &mut Reading) {
+    let Some(Before { state, seconds }) = before else {
+        return;
+    };
+    for (place, interface) in now.iter().enumerate() {
+        let unused = interface.counts.iter().all(|count| *count == 0);
+        let Some(before) = same(state, place, &interface.name).filter(|_| !unused) else {
+            continue;
+        };
+        match growths(&before.counts, &interface.counts) {
+            Some(grown) => {
+                for (metric, grown) in METRICS.into_iter().zip(grown) {
+                    reading.push(Key::of(metric, interface.name.as_str()), grown / seconds);
+                }
+            }
+            None => reading.gap(&format!("/proc/net/dev {}", interface.name), WENT_BACK),
+        }
+    }
+    tell_gone(state, now, "/proc/net/dev", reading);
+}
+
+/// Names and numbers of a protocol: a line of names, then one of numbers, both with the protocol before them.
+fn pairs<'a>(text: &'a str, protocol: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol));
+    let names = lines.next().unwrap_or_default();
+    let numbers = lines.next().unwrap_or_default();
+    names
+        .split_ascii_whitespace()
+        .zip(numbers.split_ascii_whitespace())
+}
+
+fn parse_counts(text: &str, protocol: &str, table: &[(&str, &str); 5]) -> Counts {
+    let mut counts = Counts::default();
+    for (name, number) in pairs(text, protocol) {
+        if let Some(place) = table.iter().position(|(line, _)| *line == name) {
+            counts[place] = number.parse().ok();
+        }
+    }
+    counts
+}
+
+fn fill_counts(
+    table: &[(&str, &'static str); 5],
+    before: Option<Before<'_, Counts>>,
+    now: &Counts,
+    reading: &mut Reading,
+) {
+    let Some(Before { state, seconds }) = before else {
+        return;
+    };
+    for ((name, metric), pair) in table.iter().zip(state.iter().zip(now)) {
+        match pair {
+            (Some(before), Some(now)) => match growth(*before, *now) {
+                Some(grown) => reading.push(Key::one(metric), grown / seconds),
+                None => reading.gap(metric, WENT_BACK),
+            },
+            _ => reading.gap(metric, format!("this kernel has no counter {name}")),
+        }
+    }
+}

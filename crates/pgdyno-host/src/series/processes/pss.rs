@@ -1,0 +1,171 @@
+//! Proportional set sizes by class, from /proc/PID/smaps_rollup: rarely and within a budget, for the kernel walks the
+//! process's page tables for each read.
+
+use super::Process;
+use super::class::Class;
+use crate::access::{HostAccess, HostError};
+use crate::series::files::{Buffer, Kept};
+use crate::series::step::Told;
+use crate::series::{Key, Reading};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Between two passes.
+const EVERY: Duration = Duration::from_secs(30);
+/// CPU time that a pass may take: 0.1 % of a core over the time between two.
+const BUDGET: Duration = Duration::from_millis(30);
+/// What a resident page is taken to cost before the first read has told; docs/metrics.md has what was measured.
+const FIRST_NS_PER_PAGE: f64 = 30.0;
+
+#[derive(Debug)]
+pub(super) struct Shares {
+    last: Option<Instant>,
+    ns_per_page: f64,
+    /// The process up to which the last pass came, in each class: the next one goes on behind it.
+    reached: BTreeMap<Class, u32>,
+    told: Told,
+    budget: Duration,
+    every: Duration,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Shares {
+            last: None,
+            ns_per_page: FIRST_NS_PER_PAGE,
+            reached: BTreeMap::new(),
+            told: Told::default(),
+            budget: BUDGET,
+            every: EVERY,
+        }
+    }
+}
+
+/// What a pass found of a class.
+#[derive(Debug, Default)]
+struct Pass {
+    bytes: u64,
+    read: u32,
+    left: u32,
+}
+
+impl Shares {
+    #[cfg(test)]
+    pub(super) fn at_every_tick(&mut self, budget: Duration) {
+        (self.every, self.budget) = (Duration::ZERO, budget);
+    }
+
+    /// A reading when it is due. A class of which every process was read has its sum; one that the budget did not reach
+    /// to the end of has the mean of those that were read, with their number.
+    pub(super) fn read(
+        &mut self,
+        host: &dyn HostAccess,
+        buffer: &mut Buffer,
+        at: Instant,
+        known: &BTreeMap<u32, Process>,
+    ) -> Option<Reading> {
+        let is_due = |last: Instant| at.saturating_duration_since(last) >= self.every;
+        if !self.last.is_none_or(is_due) {
+            return None;
+        }
+        self.last = Some(at);
+        let mut reading = Reading::new(at, None);
+        let mut classes: BTreeMap<Class, Vec<(u32, u64)>> = BTreeMap::new();
+        for (pid, process) in known {
+            let of_class = classes.entry(process.class).or_default();
+            of_class.push((*pid, process.last.resident_pages));
+        }
+        // The small classes first: a budget that ends within the clients has not been spent on them alone.
+        let mut classes: Vec<_> = classes.into_iter().collect();
+        classes.sort_by_key(|(_, processes)| processes.len());
+        let start = cpu_time();
+        for (class, processes) in classes {
+            match self.pass(host, buffer, class, processes, start) {
+                Ok(pass) => self.tell(class, &pass, &mut reading),
+                Err(error) => {
+                    reading.gap("/proc/PID/smaps_rollup", error);
+                    break;
+                }
+            }
+        }
+        self.told.filter(&mut reading);
+        Some(reading)
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate of cost"
+    )]
+    fn pass(
+        &mut self,
+        host: &dyn HostAccess,
+        buffer: &mut Buffer,
+        class: Class,
+        mut processes: Vec<(u32, u64)>,
+        start: Duration,
+    ) -> Result<Pass, HostError> {
+        let reached = self.reached.get(&class).copied().unwrap_or_default();
+        let behind = processes.partition_point(|(pid, _)| *pid <= reached);
+        let length = processes.len().max(1);
+        processes.rotate_left(behind % length);
+        let mut pass = Pass::default();
+        for (pid, pages) in processes {
+            let spent = cpu_time().saturating_sub(start);
+            let cost = Duration::from_nanos((pages as f64 * self.ns_per_page) as u64);
+            if spent + cost > self.budget {
+                pass.left += 1;
+                continue;
+            }
+            let path = format!("/proc/{pid}/smaps_rollup");
+            let text = Kept::passing(path.as_str()).read(host, buffer);
+            let bytes = match text.map(pss_bytes) {
+                Ok(Some(bytes)) => bytes,
+                // Gone, or without memory of its own any more.
+                Ok(None) | Err(HostError::Missing { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let took = cpu_time().saturating_sub(start).saturating_sub(spent);
+            // Small processes cost more by their mappings than by their pages, and tell nothing of that.
+            if pages > 10_000 {
+                self.ns_per_page = took.as_nanos() as f64 / pages as f64;
+            }
+            pass.bytes = pass.bytes.saturating_add(bytes);
+            pass.read += 1;
+            self.reached.insert(class, pid);
+        }
+        Ok(pass)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "gauges")]
+    fn tell(&self, class: Class, pass: &Pass, reading: &mut Reading) {
+        if pass.read > 0 {
+            let mean = pass.bytes as f64 / f64::from(pass.read);
+            reading.push(Key::of("process.pss_mean_bytes", class.name()), mean);
+            reading.push(Key::of("process.pss_read", class.name()), f64::from(pass.read));
+        }
+        if pass.left == 0 {
+            reading.push(Key::of("process.pss_bytes", class.name()), pass.bytes as f64);
+        } else {
+            let ms = self.budget.as_millis();
+            let why = format!("not every process could be read within {ms} ms of CPU time; there is a mean");
+            reading.gap(&format!("process.pss_bytes {}", class.name()), why);
+        }
+    }
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        time.tv_sec.try_into().unwrap_or_default(),
+        time.tv_nsec.try_into().unwrap_or_default(),
+    )
+}
+
+fn pss_bytes(text: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kib: u64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
