@@ -2,7 +2,9 @@
 # What is told of a server that stands still for a second: an open loop of 20 s at half of the capacity, in whose middle
 # all processes of the server are stopped. The exact percentiles follow from the schedule of arrivals: those that come
 # meanwhile wait for the end of the stop and for the ones before them.
+# The capacity, which they depend on, is measured before and after, and is the mean of both.
 # Usage: benches/stopped-server.sh [PGDYNO] [RUNS]
+# TOOLS="pgdyno pgbench sysbench" chooses.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"
 runs=${2:-3}
@@ -61,11 +63,15 @@ echo "select by key over a Unix socket, 64 clients, half of the capacity for $se
 row='%-10s %9s %10s %10s %8s %10s %8s\n'
 # shellcheck disable=SC2059
 printf "$row" "" rate "p99 exact" "p99 told" ratio "p99.9 told" ratio
+measure_capacity() {
+  field tps "$("$pgdyno" bench "sandbox:$name" -w select-only -c 64 -j 1 -d 5s --warmup 1s -q --json)"
+}
+quotient() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f", a / b }'; }
 for _ in $(seq "$runs"); do
-  out=$("$pgdyno" bench "sandbox:$name" -w select-only -c 64 -j 1 -d 5s --warmup 1s -q --json)
-  capacity=$(field tps "$out")
-  rate=$(awk -v c="$capacity" 'BEGIN { printf "%d", c / 2 }')
-  for tool in pgdyno pgbench sysbench; do
+  after=$(measure_capacity)
+  for tool in ${TOOLS:-pgdyno pgbench sysbench}; do
+    before=$after
+    rate=$(awk -v c="$before" 'BEGIN { printf "%d", c / 2 }')
     case $tool in
     pgdyno)
       "$pgdyno" bench "sandbox:$name" -w select-only -R "$rate" --spacing constant -c 64 -j 1 -d ${seconds}s --warmup 0s \
@@ -81,6 +87,8 @@ for _ in $(seq "$runs"); do
     esac
     stop=$(stop_in_the_middle)
     wait $! || true
+    after=$(measure_capacity)
+    capacity=$(awk -v a="$before" -v b="$after" 'BEGIN { print (a + b) / 2 }')
     read -r p99 p999 <<<"$(exact "$rate" "$capacity" "$stop")"
     case $tool in
     pgdyno) told=$(field p99.0 "$(cat "$PGDYNO_HOME/out")"); [ -n "$told" ] || told=$(field p99 "$(cat "$PGDYNO_HOME/out")")
@@ -89,8 +97,14 @@ for _ in $(seq "$runs"); do
       awk '{ v[NR] = $1 } END { print v[int(NR * 0.99) + 1], v[int(NR * 0.999) + 1] }')" ;;
     sysbench) told=$(sed -n 's/^ *99th percentile: *\([0-9.]*\).*/\1/p' "$PGDYNO_HOME/out"); most="" ;;
     esac
+    ratio=$(quotient "$told" "$p99")
+    most_ratio=$([ -z "$most" ] || quotient "$most" "$p999")
+    echo "$ratio $most_ratio" >>"$PGDYNO_HOME/$tool.ratios"
     # shellcheck disable=SC2059
-    printf "$row" $tool "$rate" "$p99" "$told" "$(awk -v a="$told" -v b="$p99" 'BEGIN { printf "%.3f", a / b }')" \
-      "${most:--}" "$([ -z "$most" ] || awk -v a="$most" -v b="$p999" 'BEGIN { printf "%.3f", a / b }')"
+    printf "$row" $tool "$rate" "$p99" "$told" "$ratio" "${most:--}" "$most_ratio"
   done
+done
+for tool in ${TOOLS:-pgdyno pgbench sysbench}; do
+  echo "$tool: medians of told to exact: p99 $(cut -d' ' -f1 "$PGDYNO_HOME/$tool.ratios" | median)," \
+    "p99.9 $(cut -d' ' -f2 "$PGDYNO_HOME/$tool.ratios" | median)"
 done

@@ -6,7 +6,7 @@ use pgdyno_load::{
     ConnectError, Endpoint, LoadError, LoadPlan, LoadResult, Protocol, Second, SecondFigures,
     keeps_prepared_statements,
 };
-use pgdyno_server::{Conninfo, Counters, Server, ServerError, counters, wait_until_gone};
+use pgdyno_server::{Conninfo, Counters, Server, ServerError, counters, wait_for_leaving, wait_until_gone};
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
 use pgdyno_store::CrossCheck;
 use std::sync::atomic::AtomicBool;
@@ -52,6 +52,8 @@ const LOAD_NAME: &str = "pgdyno load";
 /// Sessions flush their counts when they end, or ten seconds after they became idle (since 15); the server may take
 /// this long to show them.
 const COUNTS_LIMIT: Duration = Duration::from_secs(12);
+/// Sessions of an earlier load that are still ending are waited for.
+const LEAVING_LIMIT: Duration = Duration::from_secs(2);
 /// Before this version, counts are shown as they were up to half a second ago.
 const COUNTS_AT_ONCE_SINCE: u32 = 15;
 /// Transactions of a run of autovacuum over one table, at most.
@@ -95,6 +97,8 @@ pub fn measure(
     let mut server = Server::connect(conninfo)?;
     if conninfo.is_proxied() {
         pooled::send_counts(&mut server, plan.clients)?;
+    } else {
+        wait_for_leaving(&mut server, LEAVING_LIMIT)?;
     }
     if server.version().major < COUNTS_AT_ONCE_SINCE {
         server.execute(

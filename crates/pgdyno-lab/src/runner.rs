@@ -14,8 +14,8 @@ use pgdyno_load::{DataError, DataPlan, DataProgress, LoadPlan, Second, Warmup, c
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Control, Lookup, Server, ServerError};
 use pgdyno_store::{
-    ExperimentRecord, ExperimentStatus, PutBackRecord, SettingRecord, Store, StoreError, TreatmentRecord,
-    TrialRecord, WorkloadRecord,
+    ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, SettingRecord, Store, StoreError,
+    TreatmentRecord, TrialRecord, WorkloadRecord,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -432,7 +432,7 @@ impl Lab<'_> {
                 let Some(record) = self.trial(plan, treatment, block, position, changer) else {
                     return Ok(false);
                 };
-                self.store.add_trial(id, &record)?;
+                self.store.add_trial(id, &record, &SeriesRecord::default())?;
                 (self.on_event)(Event::TrialEnds(&record));
             }
         }

@@ -88,6 +88,23 @@ pub fn wait_until_gone(
     }
 }
 
+/// A session tells its last counts while it ends, and is seen until it has. Waits until the other sessions of the
+/// connected database have stopped becoming fewer, or the limit is over.
+pub fn wait_for_leaving(server: &mut Server, limit: Duration) -> Result<(), ServerError> {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+               AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    let deadline = Instant::now() + limit;
+    let mut seen = None;
+    loop {
+        let now = server.value("looking for sessions that are ending", sql)?;
+        if now.as_deref() == Some("0") || now == seen || Instant::now() >= deadline {
+            return Ok(());
+        }
+        seen = now;
+        pause(Duration::from_millis(50));
+    }
+}
+
 /// Between two looks at something that changes by itself.
 #[expect(
     clippy::disallowed_methods,

@@ -2,6 +2,7 @@
 
 mod record;
 mod schema;
+mod series;
 mod store;
 
 pub use record::{
@@ -9,4 +10,5 @@ pub use record::{
     PutBackRecord, SecondRecord, SettingRecord, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
     WorkloadRecord,
 };
+pub use series::{ColumnRecord, GapRecord, SeriesRecord};
 pub use store::{Store, StoreError};

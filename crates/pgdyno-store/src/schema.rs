@@ -3,13 +3,14 @@
 use rusqlite::Connection;
 
 /// Version of the schema this pgdyno writes, in SQLite's user_version.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 /// Marks the file as pgdyno's: SQLite's application_id, "pgdy".
 pub(crate) const APPLICATION_ID: i64 = 0x7067_6479;
 
 /// Step n brings a store from version n to n + 1.
-pub(crate) const STEPS: [&str; VERSION as usize] = ["
+pub(crate) const STEPS: [&str; VERSION as usize] = [
+    "
 CREATE TABLE experiment (
     id               INTEGER PRIMARY KEY,
     name             TEXT    NOT NULL,
@@ -28,7 +29,24 @@ CREATE TABLE trial (
     record        TEXT    NOT NULL,
     UNIQUE (experiment_id, block, treatment)
 ) STRICT;
-"];
+",
+    "
+CREATE TABLE series (
+    trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+    metric   TEXT    NOT NULL,
+    label    TEXT    NOT NULL,
+    points   BLOB    NOT NULL,
+    PRIMARY KEY (trial_id, metric, label)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE gap (
+    trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+    at_ms    INTEGER NOT NULL,
+    source   TEXT    NOT NULL,
+    reason   TEXT    NOT NULL
+) STRICT;
+CREATE INDEX gap_of_trial ON gap (trial_id);
+",
+];
 
 pub(crate) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;

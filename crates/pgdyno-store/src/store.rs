@@ -4,7 +4,8 @@ use crate::record::{
     ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord, TrialStatus,
 };
 use crate::schema;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use crate::series::{self, ColumnRecord, GapRecord, SeriesRecord};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -150,15 +151,50 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Stores a trial: durable when this returns. A trial of the same block and treatment is never replaced.
-    pub fn add_trial(&mut self, experiment: i64, trial: &TrialRecord) -> Result<i64, StoreError> {
+    /// Stores a trial with its series: durable, and whole, when this returns. A trial of the same block and treatment is
+    /// never replaced.
+    pub fn add_trial(
+        &mut self,
+        experiment: i64,
+        trial: &TrialRecord,
+        series: &SeriesRecord,
+    ) -> Result<i64, StoreError> {
         let text = self.encode("a trial", trial)?;
         let status = self.encode("a trial", &trial.status)?;
-        self.write(
-            "INSERT INTO trial (experiment_id, block, treatment, status, record) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![experiment, trial.block, trial.treatment, status, text],
-        )?;
-        Ok(self.connection.last_insert_rowid())
+        let insert = |connection: &mut Connection| {
+            let transaction = connection.transaction()?;
+            transaction.execute(
+                "INSERT INTO trial (experiment_id, block, treatment, status, record) VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![experiment, trial.block, trial.treatment, status, text],
+            )?;
+            let id = transaction.last_insert_rowid();
+            add_series(&transaction, id, series)?;
+            transaction.commit()?;
+            Ok(id)
+        };
+        insert(&mut self.connection).map_err(|e| self.failed("written", e))
+    }
+
+    /// The series beside a trial, by metric and label; empty where none was recorded.
+    pub fn series(&self, trial: i64) -> Result<SeriesRecord, StoreError> {
+        let (columns, gaps) = raw_series(&self.connection, trial).map_err(|e| self.failed("read", e))?;
+        let columns = columns.into_iter().map(|(metric, label, points)| {
+            let (at_ms, values) = series::unpack(&points).map_err(|reason| StoreError::Record {
+                path: self.path.clone(),
+                what: format!("the series {metric} of trial {trial}"),
+                reason,
+            })?;
+            Ok(ColumnRecord {
+                metric,
+                label,
+                at_ms,
+                values,
+            })
+        });
+        Ok(SeriesRecord {
+            columns: columns.collect::<Result<_, _>>()?,
+            gaps,
+        })
     }
 
     /// Says how far an experiment is now.
@@ -283,6 +319,41 @@ impl Store {
             source,
         }
     }
+}
+
+fn add_series(transaction: &Transaction<'_>, trial: i64, series: &SeriesRecord) -> rusqlite::Result<()> {
+    let mut insert = transaction
+        .prepare("INSERT INTO series (trial_id, metric, label, points) VALUES (?1, ?2, ?3, ?4)")?;
+    for column in &series.columns {
+        let points = series::pack(&column.at_ms, &column.values);
+        insert.execute(params![trial, column.metric, column.label, points])?;
+    }
+    let mut insert =
+        transaction.prepare("INSERT INTO gap (trial_id, at_ms, source, reason) VALUES (?1, ?2, ?3, ?4)")?;
+    for gap in &series.gaps {
+        insert.execute(params![trial, gap.at_ms, gap.source, gap.reason])?;
+    }
+    Ok(())
+}
+
+type RawColumn = (String, String, Vec<u8>);
+
+fn raw_series(connection: &Connection, trial: i64) -> rusqlite::Result<(Vec<RawColumn>, Vec<GapRecord>)> {
+    let columns = connection
+        .prepare("SELECT metric, label, points FROM series WHERE trial_id = ?1 ORDER BY metric, label")?
+        .query_map([trial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<Result<_, _>>()?;
+    let gaps = connection
+        .prepare("SELECT at_ms, source, reason FROM gap WHERE trial_id = ?1 ORDER BY at_ms, rowid")?
+        .query_map([trial], |row| {
+            Ok(GapRecord {
+                at_ms: row.get(0)?,
+                source: row.get(1)?,
+                reason: row.get(2)?,
+            })
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok((columns, gaps))
 }
 
 struct RawExperiment {

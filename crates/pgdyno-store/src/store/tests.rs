@@ -70,10 +70,18 @@ fn what_is_stored_is_read_by_another_process() {
     let mut store = Store::open(&path).unwrap();
     let id = store.begin(&experiment()).unwrap();
     store
-        .add_trial(id, &trial(1, "reference", TrialStatus::Finished))
+        .add_trial(
+            id,
+            &trial(1, "reference", TrialStatus::Finished),
+            &SeriesRecord::default(),
+        )
         .unwrap();
     store
-        .add_trial(id, &trial(1, "other", TrialStatus::Failed))
+        .add_trial(
+            id,
+            &trial(1, "other", TrialStatus::Failed),
+            &SeriesRecord::default(),
+        )
         .unwrap();
     let other = Store::open(&path).unwrap();
     let found = other.experiment(id).unwrap();
@@ -91,21 +99,99 @@ fn what_is_stored_is_read_by_another_process() {
 }
 
 #[test]
+fn series_are_stored_with_their_trial() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&dir.path().join("x")).unwrap();
+    let id = store.begin(&experiment()).unwrap();
+    let column = |label: &str| ColumnRecord {
+        metric: "cpu.user_ratio".into(),
+        label: label.into(),
+        at_ms: vec![1000, 2001, 5000],
+        values: vec![0.1, 0.2, 1e-9],
+    };
+    let series = SeriesRecord {
+        columns: vec![column("all"), column("cpu0")],
+        gaps: vec![GapRecord {
+            at_ms: 3000,
+            source: "/proc/stat".into(),
+            reason: "the counters started anew".into(),
+        }],
+    };
+    let with = store
+        .add_trial(id, &trial(1, "reference", TrialStatus::Finished), &series)
+        .unwrap();
+    let without = store
+        .add_trial(
+            id,
+            &trial(1, "other", TrialStatus::Finished),
+            &SeriesRecord::default(),
+        )
+        .unwrap();
+    assert_eq!(store.series(with).unwrap(), series);
+    assert_eq!(store.series(without).unwrap(), SeriesRecord::default());
+    store
+        .connection
+        .execute("UPDATE series SET points = x'02'", [])
+        .unwrap();
+    let error = store.series(with).unwrap_err().to_string();
+    assert!(
+        error.contains("cpu.user_ratio") && error.contains("format is 2"),
+        "{error}"
+    );
+}
+
+/// What an earlier version wrote is brought up to this one, and keeps what it holds.
+#[test]
+fn a_store_of_schema_1_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("old");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(schema::STEPS[0]).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    connection
+        .pragma_update(None, "application_id", schema::APPLICATION_ID)
+        .unwrap();
+    let record = serde_json::to_string(&experiment()).unwrap();
+    connection
+        .execute(
+            "INSERT INTO experiment (name, status, started_unix_ms, record) VALUES ('demo', '\"finished\"', 1, ?1)",
+            [record],
+        )
+        .unwrap();
+    drop(connection);
+    let store = Store::open(&path).unwrap();
+    assert_eq!(store.experiment(1).unwrap().record, experiment());
+    assert_eq!(store.series(1).unwrap(), SeriesRecord::default());
+}
+
+#[test]
 fn a_trial_is_stored_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(&dir.path().join("x")).unwrap();
     let id = store.begin(&experiment()).unwrap();
     store
-        .add_trial(id, &trial(1, "reference", TrialStatus::Finished))
+        .add_trial(
+            id,
+            &trial(1, "reference", TrialStatus::Finished),
+            &SeriesRecord::default(),
+        )
         .unwrap();
     assert!(
         store
-            .add_trial(id, &trial(1, "reference", TrialStatus::Finished))
+            .add_trial(
+                id,
+                &trial(1, "reference", TrialStatus::Finished),
+                &SeriesRecord::default()
+            )
             .is_err()
     );
     assert!(
         store
-            .add_trial(id + 1, &trial(1, "reference", TrialStatus::Finished))
+            .add_trial(
+                id + 1,
+                &trial(1, "reference", TrialStatus::Finished),
+                &SeriesRecord::default()
+            )
             .is_err()
     );
     assert!(matches!(
