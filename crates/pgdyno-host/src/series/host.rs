@@ -99,3 +99,85 @@ impl HostSeries {
         readings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalHost;
+    use crate::series::fixture::Tree;
+    use std::collections::BTreeSet;
+    use std::process::{Command, Stdio};
+
+    fn find(readings: &[Reading], metric: &str, label: &str) -> Option<f64> {
+        readings
+            .iter()
+            .flat_map(|reading| &reading.values)
+            .find_map(|(key, value)| (key.metric == metric && key.label == label).then_some(*value))
+    }
+
+    /// Uses 0.3 s of CPU time in this thread, and has a child that reads.
+    fn work() {
+        let used = || {
+            let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+            time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+        };
+        let until = used() + 300;
+        let mut sum = 0_u64;
+        while used() < until {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+    }
+
+    #[test]
+    fn work_on_this_machine_is_seen() {
+        let host = LocalHost::new();
+        let me = std::process::id();
+        let mut series = HostSeries::new(HostSeriesOptions {
+            disks: None,
+            postmaster: Some(me),
+            cgroup_of: Some(me),
+        });
+        let first = series.tick(&host);
+        assert!(first.iter().all(|reading| reading.since.is_none()));
+        assert!(find(&first, "memory.total_bytes", "").is_some_and(|bytes| bytes > 0.0));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        work();
+        let second = series.tick(&host);
+        assert!(find(&second, "cpu.user_ratio", "all").is_some_and(|ratio| ratio > 0.0));
+        assert!(find(&second, "cpu.context_switches_per_s", "").is_some_and(|rate| rate > 0.0));
+        assert!(find(&second, "vm.pgfault_per_s", "").is_some_and(|rate| rate > 0.0));
+        assert!(find(&second, "process.cpu_ratio", "postmaster").is_some_and(|ratio| ratio > 0.0));
+        // No server's title: it counts among those that have not got one.
+        assert!(find(&second, "process.count", "starting").is_some_and(|count| count >= 1.0));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        let third = series.tick(&host);
+        for (key, value) in [&first, &second, &third]
+            .into_iter()
+            .flatten()
+            .flat_map(|r| &r.values)
+        {
+            assert!(value.is_finite() && *value >= 0.0, "{key:?} {value}");
+        }
+        // Nothing is told twice while it stays as it is.
+        let told = |readings: &[Reading]| -> BTreeSet<(String, String)> {
+            let gaps = readings.iter().flat_map(|reading| &reading.gaps);
+            gaps.map(|gap| (gap.source.clone(), gap.reason.clone())).collect()
+        };
+        assert_eq!(told(&second).intersection(&told(&third)).count(), 0);
+    }
+
+    #[test]
+    fn an_empty_machine_is_gaps_told_once() {
+        let tree = Tree::new(&[]);
+        let mut series = HostSeries::new(HostSeriesOptions {
+            disks: Some(vec!["vda".to_owned()]),
+            postmaster: Some(7),
+            cgroup_of: Some(7),
+        });
+        let first = series.tick(&tree.host);
+        assert!(first.iter().all(|reading| reading.values.is_empty()));
+        assert_eq!(first.iter().map(|reading| reading.gaps.len()).sum::<usize>(), 14);
+        assert!(series.tick(&tree.host).is_empty());
+    }
+}
