@@ -106,6 +106,7 @@ mod tests {
     use crate::LocalHost;
     use crate::series::fixture::Tree;
     use std::collections::BTreeSet;
+    use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
     fn find(readings: &[Reading], metric: &str, label: &str) -> Option<f64> {
@@ -115,42 +116,53 @@ mod tests {
             .find_map(|(key, value)| (key.metric == metric && key.label == label).then_some(*value))
     }
 
-    /// Uses 0.3 s of CPU time in this thread, and has a child that reads.
-    fn work() {
-        let used = || {
-            let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-            time.tv_sec * 1000 + time.tv_nsec / 1_000_000
-        };
-        let until = used() + 300;
-        let mut sum = 0_u64;
-        while used() < until {
-            sum = std::hint::black_box(sum.wrapping_add(1));
-        }
-    }
+    /// For each line that it is given, lets a child of its own count to 100,000.
+    const SERVER: &str =
+        "while read line; do (i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done); echo; done";
 
     #[test]
     fn work_on_this_machine_is_seen() {
         let host = LocalHost::new();
-        let me = std::process::id();
+        let mut server = Command::new("sh")
+            .args(["-c", SERVER])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, mut output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+        let mut work = || {
+            input.write_all(b"\n").unwrap();
+            output.read_exact(&mut [0]).unwrap();
+        };
+        work();
         let mut series = HostSeries::new(HostSeriesOptions {
             disks: None,
-            postmaster: Some(me),
-            cgroup_of: Some(me),
+            postmaster: Some(server.id()),
+            cgroup_of: Some(server.id()),
         });
         let first = series.tick(&host);
         assert!(first.iter().all(|reading| reading.since.is_none()));
         assert!(find(&first, "memory.total_bytes", "").is_some_and(|bytes| bytes > 0.0));
-        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(find(&first, "process.rss_bytes", "postmaster").is_some_and(|bytes| bytes > 0.0));
         work();
         let second = series.tick(&host);
-        assert!(find(&second, "cpu.user_ratio", "all").is_some_and(|ratio| ratio > 0.0));
-        assert!(find(&second, "cpu.context_switches_per_s", "").is_some_and(|rate| rate > 0.0));
-        assert!(find(&second, "vm.pgfault_per_s", "").is_some_and(|rate| rate > 0.0));
-        assert!(find(&second, "process.cpu_ratio", "postmaster").is_some_and(|ratio| ratio > 0.0));
-        // No server's title: it counts among those that have not got one.
-        assert!(find(&second, "process.count", "starting").is_some_and(|count| count >= 1.0));
-        drop(child.stdin.take());
-        child.wait().unwrap();
+        for (metric, label) in [
+            ("cpu.user_ratio", "all"),
+            ("cpu.context_switches_per_s", ""),
+            ("cpu.forks_per_s", ""),
+            ("vm.pgfault_per_s", ""),
+            // It has started and ended between the two.
+            ("process.cpu_ratio", "ended"),
+            ("process.minor_faults_per_s", "ended"),
+        ] {
+            let value = find(&second, metric, label);
+            assert!(
+                value.is_some_and(|value| value > 0.0),
+                "{metric} {label} {value:?}"
+            );
+        }
+        drop(input);
+        server.wait().unwrap();
         let third = series.tick(&host);
         for (key, value) in [&first, &second, &third]
             .into_iter()
