@@ -84,7 +84,7 @@ pub(super) fn interval_s(before: &Taken, now: &Taken) -> f64 {
 }
 
 /// The shortest interval that makes a rate.
-const INTERVAL_MIN: Duration = Duration::from_millis(20);
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// One group's part of a reading.
 pub(super) struct Part<'a> {
@@ -101,6 +101,7 @@ impl Part<'_> {
         if self.is_hidden(out, told) {
             return;
         }
+        self.tell_absent(out, told);
         let interval_s = self
             .before
             .map(|before| interval_s(before, self.now))
@@ -122,6 +123,26 @@ impl Part<'_> {
                     self.add_line(line, own, interval_s, &known, out, told);
                 }
                 self.add_sums(interval_s, &known, out, told);
+            }
+        }
+    }
+
+    /// No rows, or a number in none of them: said once, and again when it was there meanwhile.
+    fn tell_absent(&self, out: &mut Reading, told: &mut Told) {
+        let lines = &self.now.lines;
+        if lines.is_empty() {
+            return told.once(out, self.group.source, self.group.empty_words);
+        }
+        for (at, column) in self.columns.iter().enumerate() {
+            let source = named(self.group.source, column.metric);
+            let is_absent = lines
+                .iter()
+                .all(|line| line.numbers.get(at).copied().flatten().is_none());
+            match is_absent {
+                true => told.once(out, &source, self.group.null_words),
+                // A setting may be what is missing from it.
+                false if !matches!(column.kind, Kind::Rate | Kind::Timed) => told.over(&source),
+                false => {}
             }
         }
     }
