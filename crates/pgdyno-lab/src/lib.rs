@@ -5,6 +5,7 @@ mod file;
 mod measure;
 mod plan;
 mod pooled;
+mod recorder;
 mod runner;
 mod trial;
 
@@ -12,4 +13,5 @@ pub use collect::collect_facts;
 pub use file::{Design, ExperimentFile, FileError, RestartPolicy};
 pub use measure::{MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, Treatment};
+pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
 pub use runner::{Event, Lab, LabError, Summary};

@@ -9,6 +9,7 @@ mod counters;
 mod facts;
 mod find;
 pub mod sandbox;
+pub mod series;
 mod server;
 mod settings;
 mod tls;

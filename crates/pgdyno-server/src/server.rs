@@ -283,7 +283,7 @@ fn log_in(conninfo: &Conninfo) -> Result<Client, ServerError> {
 }
 
 /// Why there is no connection.
-fn refusal(target: String, error: &postgres::Error) -> ServerError {
+pub(crate) fn refusal(target: String, error: &postgres::Error) -> ServerError {
     let Some(db) = error.as_db_error() else {
         let reason = innermost(error);
         // The driver tells these kinds of errors by their words alone.

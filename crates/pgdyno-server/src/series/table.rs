@@ -1,0 +1,617 @@
+//! What is asked at each tick, by version of the server: the one table of the statements behind the metrics.
+//!
+//! Sources: PostgreSQL documentation, "The Cumulative Statistics System", and the system_views.sql of 13 to 18.
+
+use crate::server::Version;
+
+/// When a group is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// At every tick.
+    Tick,
+    /// With what is asked seldom, every so many times of it.
+    Seldom(u64),
+}
+
+/// Before this version counters come from a file that may be half a second old; the snapshot tells its own time.
+const SHARED_SINCE: u32 = 15;
+
+/// The server's clock as seconds, where the values are those of this instant.
+const NOW: &str = "date_part('epoch', clock_timestamp())";
+/// The server's clock as of a snapshot of its statistics.
+const THEN: &str = "date_part('epoch', coalesce(pg_stat_get_snapshot_timestamp(), clock_timestamp()))";
+
+/// The end of WAL: what is written here, or what is replayed of what was written elsewhere.
+macro_rules! wal_end {
+    () => {
+        "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END"
+    };
+}
+
+/// The settings without which times are not counted.
+pub(super) const IO_TIMING: &str = "track_io_timing";
+/// The same for WAL.
+pub(super) const WAL_TIMING: &str = "track_wal_io_timing";
+
+/// What a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A state at this instant.
+    Gauge,
+    /// A counter; its growth per second is the value.
+    Rate,
+    /// The same of a time in ms that is only counted while a setting is on.
+    Timed,
+    /// Sessions that this role may not see: with any of them the group has no values.
+    Hidden,
+}
+
+/// One number of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    /// Its metric.
+    pub(super) metric: &'static str,
+    /// The expression.
+    pub(super) sql: &'static str,
+    /// What it is.
+    pub(super) kind: Kind,
+    /// First and last version that tells it here.
+    pub(super) since: u32,
+    /// The last one.
+    pub(super) until: u32,
+}
+
+/// What of a group's rows is handed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Emit {
+    /// Each row under its label.
+    Rows,
+    /// The row of the connected database under its name, and the sum of all under "all".
+    OwnAndAll,
+}
+
+/// One statement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    /// The view or function, for a gap.
+    pub(super) source: &'static str,
+    /// First and last version that has it.
+    pub(super) since: u32,
+    /// The last one.
+    pub(super) until: u32,
+    /// How often it is asked.
+    pub(super) pace: Pace,
+    /// Whether its numbers come from a snapshot of the statistics.
+    pub(super) is_snapshot: bool,
+    /// What a row is recognised by.
+    pub(super) key: &'static str,
+    /// What a row is called.
+    pub(super) label: &'static str,
+    /// When its counters began, where that is told.
+    pub(super) reset: &'static str,
+    /// Behind SELECT.
+    pub(super) from: &'static str,
+    /// What is handed on.
+    pub(super) emit: Emit,
+    /// Whether a row that was not there before began to count at zero since.
+    pub(super) is_new_from_zero: bool,
+    /// Whether nothing is counted while track_counts is off.
+    pub(super) needs_counts: bool,
+    /// What it means that another reset is told.
+    pub(super) reset_words: &'static str,
+    /// What it means that there is no row.
+    pub(super) empty_words: &'static str,
+    /// What it means that a number is in no row.
+    pub(super) null_words: &'static str,
+    /// The setting that the times need.
+    pub(super) timing: &'static str,
+    /// What a role without rights lacks, as a statement.
+    pub(super) grant: &'static str,
+    /// The numbers.
+    pub(super) columns: &'static [Column],
+}
+
+const fn column(metric: &'static str, sql: &'static str, kind: Kind) -> Column {
+    Column {
+        metric,
+        sql,
+        kind,
+        since: 0,
+        until: u32::MAX,
+    }
+}
+
+const fn gauge(metric: &'static str, sql: &'static str) -> Column {
+    column(metric, sql, Kind::Gauge)
+}
+
+const fn rate(metric: &'static str, sql: &'static str) -> Column {
+    column(metric, sql, Kind::Rate)
+}
+
+const fn timed(metric: &'static str, sql: &'static str) -> Column {
+    column(metric, sql, Kind::Timed)
+}
+
+impl Column {
+    const fn since(self, since: u32) -> Column {
+        Column { since, ..self }
+    }
+
+    const fn until(self, until: u32) -> Column {
+        Column { until, ..self }
+    }
+
+    /// Whether this version tells it here.
+    pub(super) fn is_in(&self, version: Version) -> bool {
+        (self.since..=self.until).contains(&version.major)
+    }
+}
+
+/// What most groups are.
+const GROUP: Group = Group {
+    source: "",
+    since: 0,
+    until: u32::MAX,
+    pace: Pace::Tick,
+    is_snapshot: true,
+    key: "''",
+    label: "''",
+    reset: "NULL",
+    from: "",
+    emit: Emit::Rows,
+    is_new_from_zero: false,
+    needs_counts: false,
+    reset_words: "the statistics were reset",
+    empty_words: "it has no rows",
+    null_words: "it is not told here",
+    timing: IO_TIMING,
+    grant: "pg_read_all_stats",
+    columns: &[],
+};
+
+const RESET: &str = "date_part('epoch', stats_reset)";
+
+impl Group {
+    /// Whether this version has it.
+    pub(super) fn is_in(&self, version: Version) -> bool {
+        (self.since..=self.until).contains(&version.major)
+    }
+
+    /// The numbers that this version tells here.
+    pub(super) fn columns_in(&self, version: Version) -> Vec<Column> {
+        self.columns
+            .iter()
+            .copied()
+            .filter(|c| c.is_in(version))
+            .collect()
+    }
+
+    /// The statement: clock, key, label, reset, and the numbers as one array.
+    pub(super) fn sql(&self, version: Version) -> String {
+        let clock = match self.is_snapshot && version.major < SHARED_SINCE {
+            true => THEN,
+            false => NOW,
+        };
+        let numbers: Vec<String> = self
+            .columns_in(version)
+            .iter()
+            .map(|c| format!("({})::float8", c.sql))
+            .collect();
+        format!(
+            "SELECT {clock}, ({})::text, ({})::text, ({})::float8, ARRAY[{}] {}",
+            self.key,
+            self.label,
+            self.reset,
+            numbers.join(", "),
+            self.from
+        )
+    }
+}
+
+/// All groups of all versions, but pg_stat_statements, whose place and columns depend on the extension.
+pub(super) const GROUPS: &[Group] = &[
+    Group {
+        source: "pg_stat_database",
+        key: "datid",
+        label: "coalesce(datname, '')",
+        reset: RESET,
+        from: "FROM pg_stat_database",
+        emit: Emit::OwnAndAll,
+        needs_counts: true,
+        is_new_from_zero: true,
+        columns: &[
+            gauge("db.connections", "numbackends"),
+            rate("db.commits_per_s", "xact_commit"),
+            rate("db.rollbacks_per_s", "xact_rollback"),
+            rate("db.blocks_read_per_s", "blks_read"),
+            rate("db.blocks_hit_per_s", "blks_hit"),
+            rate("db.rows_returned_per_s", "tup_returned"),
+            rate("db.rows_fetched_per_s", "tup_fetched"),
+            rate("db.rows_inserted_per_s", "tup_inserted"),
+            rate("db.rows_updated_per_s", "tup_updated"),
+            rate("db.rows_deleted_per_s", "tup_deleted"),
+            rate("db.conflicts_per_s", "conflicts"),
+            rate("db.temp_files_per_s", "temp_files"),
+            rate("db.temp_bytes_per_s", "temp_bytes"),
+            rate("db.deadlocks_per_s", "deadlocks"),
+            rate("db.checksum_failures_per_s", "coalesce(checksum_failures, 0)"),
+            timed("db.read_ms_per_s", "blk_read_time"),
+            timed("db.write_ms_per_s", "blk_write_time"),
+            rate("db.session_ms_per_s", "session_time").since(14),
+            rate("db.active_ms_per_s", "active_time").since(14),
+            rate("db.idle_in_transaction_ms_per_s", "idle_in_transaction_time").since(14),
+            rate("db.sessions_per_s", "sessions").since(14),
+            rate("db.sessions_abandoned_per_s", "sessions_abandoned").since(14),
+            rate("db.sessions_fatal_per_s", "sessions_fatal").since(14),
+            rate("db.sessions_killed_per_s", "sessions_killed").since(14),
+            rate("db.parallel_workers_wanted_per_s", "parallel_workers_to_launch").since(18),
+            rate("db.parallel_workers_launched_per_s", "parallel_workers_launched").since(18),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_bgwriter",
+        reset: RESET,
+        from: "FROM pg_stat_bgwriter",
+        columns: &[
+            rate("checkpoints.timed_per_s", "checkpoints_timed").until(16),
+            rate("checkpoints.requested_per_s", "checkpoints_req").until(16),
+            rate("checkpoints.write_ms_per_s", "checkpoint_write_time").until(16),
+            rate("checkpoints.sync_ms_per_s", "checkpoint_sync_time").until(16),
+            rate("checkpoints.blocks_written_per_s", "buffers_checkpoint").until(16),
+            rate("bgwriter.blocks_written_per_s", "buffers_clean"),
+            rate("bgwriter.stops_per_s", "maxwritten_clean"),
+            rate("bgwriter.blocks_allocated_per_s", "buffers_alloc"),
+            rate("bgwriter.backend_blocks_written_per_s", "buffers_backend").until(16),
+            rate("bgwriter.backend_syncs_per_s", "buffers_backend_fsync").until(16),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_checkpointer",
+        since: 17,
+        reset: RESET,
+        from: "FROM pg_stat_checkpointer",
+        columns: &[
+            rate("checkpoints.timed_per_s", "num_timed"),
+            rate("checkpoints.requested_per_s", "num_requested"),
+            rate("checkpoints.done_per_s", "num_done").since(18),
+            rate("checkpoints.restartpoints_done_per_s", "restartpoints_done"),
+            rate("checkpoints.write_ms_per_s", "write_time"),
+            rate("checkpoints.sync_ms_per_s", "sync_time"),
+            rate("checkpoints.blocks_written_per_s", "buffers_written"),
+            rate("checkpoints.slru_written_per_s", "slru_written").since(18),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_wal",
+        since: 14,
+        reset: RESET,
+        from: "FROM pg_stat_wal",
+        timing: WAL_TIMING,
+        columns: &[
+            rate("wal.records_per_s", "wal_records"),
+            rate("wal.full_page_images_per_s", "wal_fpi"),
+            rate("wal.bytes_per_s", "wal_bytes"),
+            rate("wal.buffers_full_per_s", "wal_buffers_full"),
+            rate("wal.writes_per_s", "wal_write").until(17),
+            rate("wal.syncs_per_s", "wal_sync").until(17),
+            timed("wal.write_ms_per_s", "wal_write_time").until(17),
+            timed("wal.sync_ms_per_s", "wal_sync_time").until(17),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_archiver",
+        pace: Pace::Seldom(1),
+        reset: RESET,
+        from: "FROM pg_stat_archiver",
+        columns: &[
+            rate("wal.archived_per_s", "archived_count"),
+            rate("wal.archive_failures_per_s", "failed_count"),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "WAL position",
+        null_words: "this is no standby, or it has replayed nothing",
+        is_snapshot: false,
+        // What is replayed is not compared with what is written.
+        key: "pg_is_in_recovery()",
+        columns: &[
+            rate(
+                "wal.position_bytes_per_s",
+                concat!("(", wal_end!(), ") - '0/0'::pg_lsn"),
+            ),
+            rate(
+                "db.transaction_ids_per_s",
+                "pg_snapshot_xmax(pg_current_snapshot())::text",
+            ),
+            gauge(
+                "replication.replay_behind_bytes",
+                "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() - pg_last_wal_replay_lsn() END",
+            ),
+            gauge(
+                "replication.replay_age_s",
+                "CASE WHEN pg_is_in_recovery() \
+                 THEN date_part('epoch', clock_timestamp() - pg_last_xact_replay_timestamp()) END",
+            ),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_io",
+        since: 16,
+        until: 17,
+        key: IO_LABEL,
+        label: IO_LABEL,
+        reset: RESET,
+        from: IO_FROM,
+        is_new_from_zero: true,
+        columns: &[
+            rate("io.reads_per_s", "reads"),
+            rate("io.read_bytes_per_s", "reads * op_bytes"),
+            timed("io.read_ms_per_s", "read_time"),
+            rate("io.writes_per_s", "writes"),
+            rate("io.write_bytes_per_s", "writes * op_bytes"),
+            timed("io.write_ms_per_s", "write_time"),
+            rate("io.writebacks_per_s", "writebacks"),
+            rate("io.extends_per_s", "extends"),
+            rate("io.extend_bytes_per_s", "extends * op_bytes"),
+            rate("io.hits_per_s", "hits"),
+            rate("io.evictions_per_s", "evictions"),
+            rate("io.reuses_per_s", "reuses"),
+            rate("io.syncs_per_s", "fsyncs"),
+            timed("io.sync_ms_per_s", "fsync_time"),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_io",
+        since: 18,
+        key: IO_LABEL,
+        label: IO_LABEL,
+        reset: RESET,
+        from: IO_FROM,
+        is_new_from_zero: true,
+        columns: &[
+            rate("io.reads_per_s", "reads"),
+            rate("io.read_bytes_per_s", "read_bytes"),
+            timed("io.read_ms_per_s", "read_time"),
+            rate("io.writes_per_s", "writes"),
+            rate("io.write_bytes_per_s", "write_bytes"),
+            timed("io.write_ms_per_s", "write_time"),
+            rate("io.writebacks_per_s", "writebacks"),
+            rate("io.extends_per_s", "extends"),
+            rate("io.extend_bytes_per_s", "extend_bytes"),
+            rate("io.hits_per_s", "hits"),
+            rate("io.evictions_per_s", "evictions"),
+            rate("io.reuses_per_s", "reuses"),
+            rate("io.syncs_per_s", "fsyncs"),
+            timed("io.sync_ms_per_s", "fsync_time"),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_io of WAL",
+        since: 18,
+        reset: "date_part('epoch', max(stats_reset))",
+        from: "FROM pg_stat_io WHERE object = 'wal' AND context = 'normal'",
+        timing: WAL_TIMING,
+        columns: &[
+            rate("wal.writes_per_s", "sum(writes)"),
+            rate("wal.syncs_per_s", "sum(fsyncs)"),
+            timed("wal.write_ms_per_s", "sum(write_time)"),
+            timed("wal.sync_ms_per_s", "sum(fsync_time)"),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_slru",
+        pace: Pace::Seldom(1),
+        key: "name",
+        label: "name",
+        reset: RESET,
+        from: "FROM pg_stat_slru",
+        columns: &[
+            rate("slru.zeroed_per_s", "blks_zeroed"),
+            rate("slru.hits_per_s", "blks_hit"),
+            rate("slru.reads_per_s", "blks_read"),
+            rate("slru.writes_per_s", "blks_written"),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_get_activity",
+        is_snapshot: false,
+        // The view would look up a name for every row. Lock waits are told by the sessions themselves: pg_locks would
+        // stop the whole lock table for a moment.
+        from: "FROM pg_stat_get_activity(NULL) WHERE pid <> pg_backend_pid()",
+        columns: &[
+            column(
+                "sessions",
+                "count(*) FILTER (WHERE backend_type IS NULL)",
+                Kind::Hidden,
+            ),
+            gauge(
+                "sessions.clients",
+                "count(*) FILTER (WHERE backend_type = 'client backend')",
+            ),
+            gauge(
+                "sessions.active",
+                "count(*) FILTER (WHERE backend_type = 'client backend' AND state = 'active')",
+            ),
+            gauge("sessions.idle", "count(*) FILTER (WHERE state = 'idle')"),
+            gauge(
+                "sessions.idle_in_transaction",
+                "count(*) FILTER (WHERE state IN ('idle in transaction', 'idle in transaction (aborted)'))",
+            ),
+            gauge(
+                "sessions.waiting_for_lock",
+                "count(*) FILTER (WHERE wait_event_type = 'Lock')",
+            ),
+            gauge(
+                "sessions.parallel_workers",
+                "count(*) FILTER (WHERE backend_type = 'parallel worker')",
+            ),
+            gauge(
+                "sessions.oldest_transaction_s",
+                "coalesce(date_part('epoch', clock_timestamp() - min(xact_start) \
+                 FILTER (WHERE backend_type = 'client backend')), 0)",
+            ),
+            gauge(
+                "sessions.oldest_statement_s",
+                "coalesce(date_part('epoch', clock_timestamp() - min(query_start) \
+                 FILTER (WHERE backend_type = 'client backend' AND state = 'active')), 0)",
+            ),
+            gauge("sessions.oldest_xmin_age", "coalesce(max(age(backend_xmin)), 0)"),
+            gauge(
+                "vacuum.autovacuum_workers",
+                "count(*) FILTER (WHERE backend_type = 'autovacuum worker')",
+            ),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_progress_vacuum",
+        is_snapshot: false,
+        pace: Pace::Seldom(1),
+        from: "FROM pg_stat_get_progress_info('VACUUM')",
+        columns: &[
+            column("vacuums", "count(*) FILTER (WHERE relid IS NULL)", Kind::Hidden),
+            gauge("vacuum.running", "count(*)"),
+            gauge("vacuum.blocks_left", "coalesce(sum(param2 - param3), 0)"),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_database",
+        is_snapshot: false,
+        pace: Pace::Seldom(1),
+        from: "FROM pg_database",
+        columns: &[
+            gauge("vacuum.transaction_id_age", "max(age(datfrozenxid))"),
+            gauge("vacuum.multixact_age", "max(mxid_age(datminmxid))"),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_replication",
+        empty_words: "no standby is connected",
+        null_words: "no standby has told it lately",
+        is_snapshot: false,
+        key: "w.pid",
+        label: "coalesce((SELECT application_name FROM pg_stat_get_activity(w.pid)), '') || ' ' || w.pid",
+        from: concat!(
+            "FROM pg_stat_get_wal_senders() w, (SELECT ",
+            wal_end!(),
+            " AS lsn) here"
+        ),
+        columns: &[
+            column("standbys", "(w.state IS NULL)::int", Kind::Hidden),
+            gauge("replication.sent_behind_bytes", "here.lsn - w.sent_lsn"),
+            gauge("replication.write_behind_bytes", "here.lsn - w.write_lsn"),
+            gauge("replication.flush_behind_bytes", "here.lsn - w.flush_lsn"),
+            gauge("replication.replay_behind_bytes", "here.lsn - w.replay_lsn"),
+            gauge(
+                "replication.write_lag_ms",
+                "date_part('epoch', w.write_lag) * 1000",
+            ),
+            gauge(
+                "replication.flush_lag_ms",
+                "date_part('epoch', w.flush_lag) * 1000",
+            ),
+            gauge(
+                "replication.replay_lag_ms",
+                "date_part('epoch', w.replay_lag) * 1000",
+            ),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_replication_slots",
+        empty_words: "there are no replication slots",
+        null_words: "no slot holds WAL back",
+        is_snapshot: false,
+        pace: Pace::Seldom(1),
+        key: "slot_name",
+        label: "slot_name",
+        from: concat!(
+            "FROM pg_get_replication_slots(), (SELECT ",
+            wal_end!(),
+            " AS lsn) here"
+        ),
+        columns: &[gauge("replication.slot_retained_bytes", "here.lsn - restart_lsn")],
+        ..GROUP
+    },
+    Group {
+        source: "pg_ls_waldir()",
+        is_snapshot: false,
+        pace: Pace::Seldom(3),
+        from: "FROM pg_ls_waldir()",
+        grant: "pg_monitor",
+        columns: &[
+            gauge("wal.files", "count(*)"),
+            gauge("wal.size_bytes", "coalesce(sum(size), 0)"),
+        ],
+        ..GROUP
+    },
+];
+
+/// The totals of pg_stat_statements, without its texts: those are read from a file. `{function}` is where it is.
+pub(super) const STATEMENTS: Group = Group {
+    source: "pg_stat_statements",
+    is_snapshot: false,
+    pace: Pace::Seldom(1),
+    from: "FROM {function}(false)",
+    reset_words: "the statistics were reset, or statements fell out of them",
+    columns: &[
+        gauge("statements.known", "count(*)"),
+        rate("statements.calls_per_s", "coalesce(sum(calls), 0)"),
+        rate("statements.total_ms_per_s", "coalesce(sum(total_exec_time), 0)"),
+        rate("statements.rows_per_s", "coalesce(sum(rows), 0)"),
+        rate("statements.blocks_hit_per_s", "coalesce(sum(shared_blks_hit), 0)"),
+        rate(
+            "statements.blocks_read_per_s",
+            "coalesce(sum(shared_blks_read), 0)",
+        ),
+        rate(
+            "statements.blocks_dirtied_per_s",
+            "coalesce(sum(shared_blks_dirtied), 0)",
+        ),
+        rate(
+            "statements.blocks_written_per_s",
+            "coalesce(sum(shared_blks_written), 0)",
+        ),
+        rate(
+            "statements.temp_blocks_per_s",
+            "coalesce(sum(temp_blks_read + temp_blks_written), 0)",
+        ),
+        rate("statements.wal_records_per_s", "coalesce(sum(wal_records), 0)"),
+        rate("statements.wal_bytes_per_s", "coalesce(sum(wal_bytes), 0)"),
+    ],
+    ..GROUP
+};
+
+const IO_LABEL: &str = "backend_type || '/' || object || '/' || context";
+/// Most of its rows stay at zero for ever.
+const IO_FROM: &str = "FROM pg_stat_io WHERE coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) \
+                       + coalesce(hits, 0) + coalesce(fsyncs, 0) + coalesce(writebacks, 0) > 0";
+
+/// What is asked before all groups: whether times are counted, and since when the server runs.
+pub(super) fn head(version: Version) -> &'static str {
+    match version.major {
+        ..=13 => {
+            "SELECT date_part('epoch', pg_postmaster_start_time()), current_setting('track_io_timing') = 'on', \
+             false, current_setting('track_counts') = 'on', current_setting('track_activities') = 'on', \
+             current_database()::text, current_user::text"
+        }
+        _ => {
+            "SELECT date_part('epoch', pg_postmaster_start_time()), current_setting('track_io_timing') = 'on', \
+             current_setting('track_wal_io_timing') = 'on', current_setting('track_counts') = 'on', \
+             current_setting('track_activities') = 'on', current_database()::text, current_user::text"
+        }
+    }
+}
