@@ -27,7 +27,9 @@ fn show(reading: &Reading) {
 }
 
 fn main() {
-    let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u32>().ok());
+    let mut numbers = std::env::args()
+        .skip(1)
+        .filter_map(|word| word.parse::<u32>().ok());
     let has = |flag: &str| std::env::args().any(|word| word == flag);
     let postmaster = numbers.next().filter(|pid| *pid > 0);
     let (ticks, interval_ms) = (numbers.next().unwrap_or(3), numbers.next().unwrap_or(1000));

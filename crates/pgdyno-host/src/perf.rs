@@ -387,4 +387,107 @@ fn page_walks(cpuinfo: &str) -> Option<[Kind; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    /// A process that does a bit of work for each line that it is given, in processes of its own too.
+    const WORKER: &str =
+        "while read line; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; /bin/true; echo; done";
+
+    #[test]
+    fn what_a_process_and_its_later_children_do_is_counted() {
+        let mut worker = Command::new("sh")
+            .args(["-c", WORKER])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, mut output) = (worker.stdin.take().unwrap(), worker.stdout.take().unwrap());
+        let mut work = || {
+            input.write_all(b"\n").unwrap();
+            output.read_exact(&mut [0]).unwrap();
+        };
+        // It is past its own start.
+        work();
+        let mut counters = PerfCounters::open(worker.id());
+        work();
+        let first = counters.tick();
+        assert_eq!(first.gaps, counters.refused());
+        let value = |reading: &Reading, metric: &str| reading.value(metric).unwrap_or_default();
+        for metric in ["perf.task_clock_ms", "perf.page_faults", "perf.context_switches"] {
+            assert!(value(&first, metric) > 0.0, "{metric}: {first:?}");
+        }
+        let idle = counters.tick();
+        assert!(idle.gaps.is_empty() && idle.since == Some(first.at));
+        assert!(value(&idle, "perf.task_clock_ms") < value(&first, "perf.task_clock_ms"));
+        // A hardware counter is there or refused by name, never neither.
+        for kind in &counters.kinds {
+            let refused = counters.refused().iter().any(|gap| gap.source == kind.metric);
+            assert!(refused != idle.value(kind.metric).is_some(), "{}", kind.metric);
+        }
+        drop(input);
+        worker.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_refused_by_name() {
+        let mut counters = PerfCounters::open(u32::MAX);
+        assert!(
+            counters
+                .refused()
+                .iter()
+                .any(|gap| gap.source == "perf.task_clock_ms")
+        );
+        assert!(counters.tick().values.is_empty());
+    }
+
+    #[test]
+    fn a_count_is_scaled_by_the_part_of_the_time_in_which_it_ran() {
+        let value = |count, enabled_ms, running_ms| Value {
+            count,
+            enabled: Duration::from_millis(enabled_ms),
+            running: Duration::from_millis(running_ms),
+        };
+        let check = |before: Value, now: Value, count: f64, never_ran: bool| {
+            let mut sum = Sum::default();
+            sum.add(before, now);
+            assert_eq!((sum.count, sum.never_ran), (count, never_ran));
+        };
+        check(value(0, 0, 0), value(100, 10, 10), 100.0, false);
+        check(value(0, 0, 0), value(100, 40, 10), 400.0, false);
+        // Only what has grown counts, with the times that have.
+        check(value(100, 40, 10), value(150, 50, 20), 50.0, false);
+        check(value(100, 40, 10), value(100, 40, 10), 0.0, false);
+        check(value(100, 40, 10), value(100, 50, 10), 0.0, true);
+    }
+
+    #[test]
+    fn page_walks_are_known_for_some_cpus_only() {
+        let check = |vendor: &str, family: u32, model: u32, raw: Option<u64>| {
+            let cpuinfo = format!(
+                "processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n"
+            );
+            let event = page_walks(&cpuinfo).map(|walks| walks[0].event);
+            assert_eq!(event, raw.map(Event::Raw), "{vendor} {family} {model}");
+        };
+        check("GenuineIntel", 6, 85, Some(0x0100_1008));
+        check("GenuineIntel", 6, 143, Some(0x0100_1012));
+        check("GenuineIntel", 6, 1, None);
+        check("AuthenticAMD", 25, 85, None);
+        assert!(page_walks("vendor_id : GenuineIntel").is_none());
+    }
+
+    #[test]
+    fn a_refusal_says_what_it_would_need() {
+        let check = |errno: Errno, words: &str| {
+            let why = why_refused(&errno.into(), "3");
+            assert!(why.contains(words), "{why}");
+        };
+        check(Errno::ACCESS, "perf_event_paranoid is 3");
+        check(Errno::PERM, "CAP_PERFMON");
+        check(Errno::NOENT, "PMU");
+        check(Errno::OPNOTSUPP, "PMU");
+        check(Errno::NOSYS, "built without");
+        check(Errno::MFILE, "open files");
+    }
 }

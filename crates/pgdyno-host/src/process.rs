@@ -19,7 +19,7 @@ pub fn cpu_us_of_tree(host: &dyn HostAccess, pid: u32) -> Result<u64, HostError>
     Ok(ticks.saturating_mul(1_000_000 / TICKS_PER_S))
 }
 
-/// The living children of a process.
+/// The living children of a process, of those that its first thread has started (proc(5)).
 pub fn children(host: &dyn HostAccess, pid: u32) -> Vec<u32> {
     let text = host
         .read(&format!("/proc/{pid}/task/{pid}/children"))

@@ -426,3 +426,6 @@ fn fill(before: Option<Before<'_, Counts>>, now: &Counts, reading: &mut Reading)
         push("cgroup.cpu_throttled_periods_ratio", throttled, periods);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -266,7 +266,8 @@ mod tests {
             &format!("cpu  100 10 50 800 50 1 2 3 20 5\ncpu0 100 10 50 800 50 1 2 3 20 5\n{REST}"),
             &format!(
                 "cpu  150 20 60 910 60 1 2 13 40 10\ncpu0 150 20 60 910 60 1 2 13 40 10\n{}",
-                REST.replace("1000", "1400").replace("processes 50", "processes 60")
+                REST.replace("1000", "1400")
+                    .replace("processes 50", "processes 60")
             ),
         );
         // A first read has gauges only.
@@ -312,7 +313,12 @@ mod tests {
         );
         has(&second, &["cpu.user_ratio[all] 1", "cpu.idle_ratio[all] 0"]);
         let told = gaps(&second);
-        for source in ["/proc/stat cpu0", "/proc/stat cpu1", "cpu.run_queue", "cpu.forks_per_s"] {
+        for source in [
+            "/proc/stat cpu0",
+            "/proc/stat cpu1",
+            "cpu.run_queue",
+            "cpu.forks_per_s",
+        ] {
             assert!(told.contains(&source), "{source} is not in {told:?}");
         }
         assert!(second.values.iter().all(|(key, _)| key.label == "all"));

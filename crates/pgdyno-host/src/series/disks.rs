@@ -232,12 +232,7 @@ mod tests {
         let asked = asked.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let mut disks = Disks::new(asked);
         let (start, later) = (tree.at(0), tree.at(2));
-        assert!(
-            disks
-                .read(&tree.host, &mut tree.buffer, start)
-                .values
-                .is_empty()
-        );
+        assert!(disks.read(&tree.host, &mut tree.buffer, start).values.is_empty());
         tree.put(&[(SOURCE, second)]);
         disks.read(&tree.host, &mut tree.buffer, later)
     }
@@ -246,8 +241,12 @@ mod tests {
     fn columns_are_those_of_iostat() {
         let reading = two(
             None,
-            &format!("{ZEROS} 254 0 vda 10 1 80 5 20 2 160 40 0 100 45 3 0 24 6 4 8\n 254 1 vda1 9 1 80 5 20 2 160 40 0 100 45\n"),
-            &format!("{ZEROS} 254 0 vda 30 1 180 65 60 8 360 120 3 1100 4045 3 0 24 6 8 28\n 254 1 vda1 9 1 80 5 99 2 160 40 0 100 45\n"),
+            &format!(
+                "{ZEROS} 254 0 vda 10 1 80 5 20 2 160 40 0 100 45 3 0 24 6 4 8\n 254 1 vda1 9 1 80 5 20 2 160 40 0 100 45\n"
+            ),
+            &format!(
+                "{ZEROS} 254 0 vda 30 1 180 65 60 8 360 120 3 1100 4045 3 0 24 6 8 28\n 254 1 vda1 9 1 80 5 99 2 160 40 0 100 45\n"
+            ),
         );
         has(
             &reading,
@@ -313,7 +312,10 @@ mod tests {
     fn a_device_that_is_asked_for_and_not_there_is_a_gap() {
         let reading = two(Some(&["vda", "sdz"]), ZEROS, ZEROS);
         assert!(reading.values.is_empty());
-        assert_eq!(gaps(&reading)[..2], ["/proc/diskstats vda", "/proc/diskstats sdz"]);
+        assert_eq!(
+            gaps(&reading)[..2],
+            ["/proc/diskstats vda", "/proc/diskstats sdz"]
+        );
     }
 
     proptest! {

@@ -99,3 +99,97 @@ impl HostSeries {
         readings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalHost;
+    use crate::series::fixture::Tree;
+    use std::collections::BTreeSet;
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    fn find(readings: &[Reading], metric: &str, label: &str) -> Option<f64> {
+        readings
+            .iter()
+            .flat_map(|reading| &reading.values)
+            .find_map(|(key, value)| (key.metric == metric && key.label == label).then_some(*value))
+    }
+
+    /// For each line that it is given, lets a child of its own count to 100,000.
+    const SERVER: &str =
+        "while read line; do (i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done); echo; done";
+
+    #[test]
+    fn work_on_this_machine_is_seen() {
+        let host = LocalHost::new();
+        let mut server = Command::new("sh")
+            .args(["-c", SERVER])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, mut output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+        let mut work = || {
+            input.write_all(b"\n").unwrap();
+            output.read_exact(&mut [0]).unwrap();
+        };
+        work();
+        let mut series = HostSeries::new(HostSeriesOptions {
+            disks: None,
+            postmaster: Some(server.id()),
+            cgroup_of: Some(server.id()),
+        });
+        let first = series.tick(&host);
+        assert!(first.iter().all(|reading| reading.since.is_none()));
+        assert!(find(&first, "memory.total_bytes", "").is_some_and(|bytes| bytes > 0.0));
+        assert!(find(&first, "process.rss_bytes", "postmaster").is_some_and(|bytes| bytes > 0.0));
+        work();
+        let second = series.tick(&host);
+        for (metric, label) in [
+            ("cpu.user_ratio", "all"),
+            ("cpu.context_switches_per_s", ""),
+            ("cpu.forks_per_s", ""),
+            ("vm.pgfault_per_s", ""),
+            // It has started and ended between the two.
+            ("process.cpu_ratio", "ended"),
+            ("process.minor_faults_per_s", "ended"),
+        ] {
+            let value = find(&second, metric, label);
+            assert!(
+                value.is_some_and(|value| value > 0.0),
+                "{metric} {label} {value:?}"
+            );
+        }
+        drop(input);
+        server.wait().unwrap();
+        let third = series.tick(&host);
+        for (key, value) in [&first, &second, &third]
+            .into_iter()
+            .flatten()
+            .flat_map(|r| &r.values)
+        {
+            assert!(value.is_finite() && *value >= 0.0, "{key:?} {value}");
+        }
+        // Nothing is told twice while it stays as it is.
+        let told = |readings: &[Reading]| -> BTreeSet<(String, String)> {
+            let gaps = readings.iter().flat_map(|reading| &reading.gaps);
+            gaps.map(|gap| (gap.source.clone(), gap.reason.clone())).collect()
+        };
+        assert_eq!(told(&second).intersection(&told(&third)).count(), 0);
+    }
+
+    #[test]
+    fn an_empty_machine_is_gaps_told_once() {
+        let tree = Tree::new(&[]);
+        let mut series = HostSeries::new(HostSeriesOptions {
+            disks: Some(vec!["vda".to_owned()]),
+            postmaster: Some(7),
+            cgroup_of: Some(7),
+        });
+        let first = series.tick(&tree.host);
+        assert!(first.iter().all(|reading| reading.values.is_empty()));
+        assert_eq!(first.iter().map(|reading| reading.gaps.len()).sum::<usize>(), 14);
+        assert!(series.tick(&tree.host).is_empty());
+    }
+}

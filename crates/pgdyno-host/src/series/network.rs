@@ -212,3 +212,108 @@ fn fill_counts(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::fixture::{Tree, gaps, has, lines};
+    use proptest::prelude::*;
+
+    const HEAD: &str =
+        "Inter-|   Receive                       |  Transmit\n face |bytes    packets errs drop fifo\n";
+
+    #[test]
+    fn interfaces_have_rates_once_they_were_used() {
+        let mut tree = Tree::new(&[(
+            "/proc/net/dev",
+            // Without a blank after the colon, as older kernels write.
+            &format!(
+                "{HEAD}    lo:    0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n  eth0:1000 10 0 0 0 0 0 0 500 5 0 0 0 0 0 0\n"
+            ),
+        )]);
+        let mut network = Network::new(None);
+        let (start, later, last) = (tree.at(0), tree.at(2), tree.at(3));
+        let first = network.read(&tree.host, &mut tree.buffer, start);
+        assert!(first.values.is_empty());
+        tree.put(&[(
+            "/proc/net/dev",
+            "    lo:    0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n  eth0: 3000 20 2 4 0 0 0 0 900 9 6 8 0 0 0 0\n",
+        )]);
+        let second = network.read(&tree.host, &mut tree.buffer, later);
+        assert_eq!(
+            lines(&second),
+            [
+                "net.receive_bytes_per_s[eth0] 1000",
+                "net.receive_packets_per_s[eth0] 5",
+                "net.receive_errors_per_s[eth0] 1",
+                "net.receive_drops_per_s[eth0] 2",
+                "net.transmit_bytes_per_s[eth0] 200",
+                "net.transmit_packets_per_s[eth0] 2",
+                "net.transmit_errors_per_s[eth0] 3",
+                "net.transmit_drops_per_s[eth0] 4",
+            ]
+        );
+        // The driver was loaded anew, and lo is gone.
+        tree.put(&[("/proc/net/dev", "  eth0: 3 1 2 4 0 0 0 0 900 9 6 8 0 0 0 0\n")]);
+        let third = network.read(&tree.host, &mut tree.buffer, last);
+        assert!(third.values.is_empty());
+        assert_eq!(gaps(&third), ["/proc/net/dev eth0", "/proc/net/dev lo"]);
+    }
+
+    #[test]
+    fn the_network_is_the_servers_own() {
+        let mut tree = Tree::new(&[("/proc/7/net/dev", HEAD)]);
+        let at = tree.at(0);
+        let mut read = |process| {
+            let reading = Network::new(process).read(&tree.host, &mut tree.buffer, at);
+            reading.gaps.len()
+        };
+        assert_eq!([read(Some(7)), read(None)], [0, 1]);
+    }
+
+    #[test]
+    fn counters_of_tcp_are_found_by_their_names() {
+        let snmp = |retransmits: u32| {
+            format!(
+                "Ip: Forwarding DefaultTTL\nIp: 1 64\nTcp: RtoAlgorithm MaxConn CurrEstab InSegs OutSegs RetransSegs \
+                 InErrs OutRsts\nTcp: 1 -1 8 100 90 {retransmits} 0 3\n"
+            )
+        };
+        let netstat =
+            "TcpExt: SyncookiesSent ListenOverflows TCPTimeouts\nTcpExt: 0 4 5\nIpExt: A\nIpExt: 1\n";
+        let mut tree = Tree::new(&[("/proc/net/snmp", &snmp(10)), ("/proc/net/netstat", netstat)]);
+        let mut network = Network::new(None);
+        let (start, later) = (tree.at(0), tree.at(2));
+        network.read_snmp(&tree.host, &mut tree.buffer, start);
+        network.read_netstat(&tree.host, &mut tree.buffer, start);
+        tree.put(&[("/proc/net/snmp", &snmp(30))]);
+        let reading = network.read_snmp(&tree.host, &mut tree.buffer, later);
+        has(
+            &reading,
+            &[
+                "tcp.retransmits_per_s 10",
+                "tcp.resets_per_s 0",
+                "tcp.established 8",
+            ],
+        );
+        let reading = network.read_netstat(&tree.host, &mut tree.buffer, later);
+        has(
+            &reading,
+            &["tcp.listen_overflows_per_s 0", "tcp.timeouts_per_s 0"],
+        );
+        assert!(gaps(&reading).contains(&"tcp.listen_drops_per_s"));
+        tree.remove("/proc/net/snmp");
+        let reading = network.read_snmp(&tree.host, &mut tree.buffer, later);
+        assert_eq!(gaps(&reading), ["/proc/net/snmp"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(eth0:[0-9 ]{0,120}\n|Tcp:.{0,30}\n|.{0,30}\n){0,4}") {
+            let interfaces = parse_dev(&text);
+            let mut reading = Reading::new(Instant::now(), None);
+            fill_dev(Some(Before { state: &interfaces, seconds: 1.0 }), &interfaces, &mut reading);
+            let _ = parse_counts(&text, "Tcp:", &SNMP);
+        }
+    }
+}

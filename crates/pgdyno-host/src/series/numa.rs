@@ -118,3 +118,63 @@ fn fill(name: &str, before: Option<Before<'_, Counts>>, now: &Counts, reading: &
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::fixture::{Tree, gaps, has};
+    use proptest::prelude::*;
+
+    fn numastat(hits: u32, misses: u32) -> String {
+        format!(
+            "numa_hit {hits}\nnuma_miss {misses}\nnuma_foreign 0\ninterleave_hit 5\nlocal_node 9\nother_node 0\n"
+        )
+    }
+
+    #[test]
+    fn every_node_has_a_reading() {
+        let file = |node: u32, name: &str| format!("{ROOT}/node{node}/{name}");
+        let free = "Node 1 MemTotal:       1000 kB\nNode 1 MemFree:         12 kB\n";
+        let mut tree = Tree::new(&[
+            (&file(0, "numastat"), &numastat(100, 0)),
+            (&file(0, "meminfo"), "Node 0 MemTotal: 5 kB\n"),
+            (&file(1, "numastat"), &numastat(100, 7)),
+            (&file(1, "meminfo"), free),
+            (&format!("{ROOT}/possible"), "0-1"),
+        ]);
+        let mut numa = Numa::default();
+        let (start, later, last) = (tree.at(0), tree.at(2), tree.at(4));
+        assert_eq!(numa.read(&tree.host, &mut tree.buffer, start).len(), 2);
+        tree.put(&[(&file(1, "numastat"), &numastat(300, 9))]);
+        let readings = numa.read(&tree.host, &mut tree.buffer, later);
+        has(&readings[0], &["numa.hit_per_s[node0] 0"]);
+        assert_eq!(gaps(&readings[0]), [file(0, "meminfo")]);
+        has(
+            &readings[1],
+            &[
+                "numa.hit_per_s[node1] 100",
+                "numa.miss_per_s[node1] 1",
+                "numa.free_bytes[node1] 12288",
+            ],
+        );
+        tree.put(&[(&file(1, "numastat"), "numa_hit 1\n")]);
+        let readings = numa.read(&tree.host, &mut tree.buffer, last);
+        assert_eq!(readings[1].values.len(), 1);
+        assert_eq!(readings[1].gaps.len(), COUNTERS.len());
+    }
+
+    #[test]
+    fn a_machine_without_nodes_is_a_gap() {
+        let mut tree = Tree::new(&[]);
+        let at = tree.at(0);
+        let readings = Numa::default().read(&tree.host, &mut tree.buffer, at);
+        assert_eq!(gaps(&readings[0]), [ROOT]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(numa_hit [0-9]{0,25}\n|Node 0 MemFree:.{0,30}\n){0,3}.{0,20}") {
+            let _ = (parse(&text), free_bytes(&text));
+        }
+    }
+}

@@ -115,7 +115,10 @@ mod tests {
         let first = read(line("some", 1_000_000) + &line("full", 500_000), 0);
         assert!(first.values.is_empty() && first.gaps.is_empty());
         let second = read(line("some", 2_000_000) + &line("full", 600_000), 2);
-        assert_eq!(lines(&second), ["psi.io.some_ratio 0.5", "psi.io.full_ratio 0.05"]);
+        assert_eq!(
+            lines(&second),
+            ["psi.io.some_ratio 0.5", "psi.io.full_ratio 0.05"]
+        );
         // Restarted, and a line less.
         let third = read(line("some", 7), 4);
         assert_eq!(gaps(&third), ["psi.io.some_ratio", "psi.io.full_ratio"]);
@@ -132,7 +135,11 @@ mod tests {
             // Kernels before 5.13 have no such line; the later ones write a zero.
             tree.put(&[(file, &(line("some", second * 250_000) + &line("full", 0)))]);
             let reading = cpu.read(&tree.host, &mut tree.buffer, at);
-            let expected: &[&str] = if second == 0 { &[] } else { &["psi.cpu.some_ratio 0.25"] };
+            let expected: &[&str] = if second == 0 {
+                &[]
+            } else {
+                &["psi.cpu.some_ratio 0.25"]
+            };
             assert_eq!(lines(&reading), expected);
             assert!(reading.gaps.is_empty());
         }

@@ -149,7 +149,7 @@ mod tests {
     fn a_lost_read_starts_anew_and_no_time_gives_no_rate() {
         let start = Instant::now();
         let mut last = Last::default();
-        let mut since = |last: &mut Last<u64>, s| {
+        let since = |last: &mut Last<u64>, s| {
             last.step(start + Duration::from_secs(s), 1, |_, _, _| {})
                 .since
                 .is_some()

@@ -84,7 +84,7 @@ pub(super) fn interval_s(before: &Taken, now: &Taken) -> f64 {
 }
 
 /// The shortest interval that makes a rate.
-const INTERVAL_MIN: Duration = Duration::from_millis(20);
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// One group's part of a reading.
 pub(super) struct Part<'a> {
@@ -101,6 +101,7 @@ impl Part<'_> {
         if self.is_hidden(out, told) {
             return;
         }
+        self.tell_absent(out, told);
         let interval_s = self
             .before
             .map(|before| interval_s(before, self.now))
@@ -122,6 +123,26 @@ impl Part<'_> {
                     self.add_line(line, own, interval_s, &known, out, told);
                 }
                 self.add_sums(interval_s, &known, out, told);
+            }
+        }
+    }
+
+    /// No rows, or a number in none of them: said once, and again when it was there meanwhile.
+    fn tell_absent(&self, out: &mut Reading, told: &mut Told) {
+        let lines = &self.now.lines;
+        if lines.is_empty() {
+            return told.once(out, self.group.source, self.group.empty_words);
+        }
+        for (at, column) in self.columns.iter().enumerate() {
+            let source = named(self.group.source, column.metric);
+            let is_absent = lines
+                .iter()
+                .all(|line| line.numbers.get(at).copied().flatten().is_none());
+            match is_absent {
+                true => told.once(out, &source, self.group.null_words),
+                // A setting may be what is missing from it.
+                false if !matches!(column.kind, Kind::Rate | Kind::Timed) => told.over(&source),
+                false => {}
             }
         }
     }
@@ -290,5 +311,182 @@ fn named(source: &str, label: &str) -> String {
     match label {
         "" => source.to_owned(),
         label => format!("{source} {label}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{Column, GROUPS};
+    use super::*;
+    use crate::server::Version;
+
+    fn group(source: &str) -> (&'static Group, Vec<Column>) {
+        let group = GROUPS
+            .iter()
+            .find(|group| group.source == source)
+            .expect("a group");
+        (group, group.columns_in(Version::from_number(180_000)))
+    }
+
+    /// A reading of rows (key, label, reset, first numbers; the rest are 0), at so many seconds of the server.
+    fn taken(start: Instant, clock_s: f64, columns: usize, rows: &[(&str, &str, f64, &[f64])]) -> Taken {
+        let at = start + Duration::from_secs_f64(clock_s);
+        let lines = rows.iter().map(|(key, label, reset, numbers)| Line {
+            key: (*key).to_owned(),
+            label: (*label).to_owned(),
+            reset: Some(*reset),
+            numbers: (0..columns)
+                .map(|at| Some(numbers.get(at).copied().unwrap_or(0.0)))
+                .collect(),
+        });
+        Taken {
+            clock_s,
+            sent: at,
+            received: at,
+            lines: lines.collect(),
+        }
+    }
+
+    type Rows<'a> = &'a [(&'a str, &'a str, f64, &'a [f64])];
+
+    fn reading(source: &str, circumstances: &Circumstances, before: Rows<'_>, now: Rows<'_>) -> Reading {
+        let start = Instant::now();
+        let (group, columns) = group(source);
+        let before = taken(start, 10.0, columns.len(), before);
+        let now = taken(start, 12.0, columns.len(), now);
+        let mut out = Reading::new(now.received, Some(before.received));
+        let part = Part {
+            group,
+            columns: &columns,
+            before: Some(&before),
+            now: &now,
+            circumstances,
+        };
+        part.add_to(&mut out, &mut Told::default());
+        out
+    }
+
+    fn on() -> Circumstances {
+        Circumstances {
+            io_timing: true,
+            wal_timing: true,
+            counts: true,
+            activities: true,
+            database: "own".into(),
+            ..Circumstances::default()
+        }
+    }
+
+    fn value(reading: &Reading, metric: &'static str, label: &str) -> Option<f64> {
+        let key = Key::of(metric, label);
+        reading
+            .values
+            .iter()
+            .find(|(other, _)| *other == key)
+            .map(|(_, value)| *value)
+    }
+
+    #[test]
+    fn databases_that_come_and_go_leave_the_sum_right() {
+        // The first numbers are connections and commits.
+        let before: Rows<'_> = &[
+            ("1", "own", 1.0, &[3.0, 100.0]),
+            ("2", "gone", 1.0, &[1.0, 5000.0]),
+        ];
+        let now: Rows<'_> = &[("1", "own", 1.0, &[4.0, 140.0]), ("3", "new", 1.0, &[2.0, 20.0])];
+        let out = reading("pg_stat_database", &on(), before, now);
+        assert_eq!(value(&out, "db.commits_per_s", "own"), Some(20.0));
+        assert_eq!(value(&out, "db.commits_per_s", "all"), Some(30.0));
+        assert_eq!(value(&out, "db.connections", "all"), Some(6.0));
+        assert_eq!(out.gaps, []);
+    }
+
+    #[test]
+    fn a_reset_and_a_step_back_are_gaps() {
+        let before: Rows<'_> = &[
+            ("1", "own", 1.0, &[3.0, 100.0]),
+            ("2", "other", 1.0, &[1.0, 10.0]),
+        ];
+        let reset: Rows<'_> = &[
+            ("1", "own", 1.0, &[3.0, 104.0]),
+            ("2", "other", 2.0, &[1.0, 90.0]),
+        ];
+        let out = reading("pg_stat_database", &on(), before, reset);
+        assert_eq!(value(&out, "db.commits_per_s", "own"), Some(2.0));
+        assert_eq!(value(&out, "db.commits_per_s", "all"), None);
+        assert!(out.gaps[0].reason.contains("other"), "{:?}", out.gaps);
+        let back: Rows<'_> = &[("1", "own", 1.0, &[3.0, 99.0]), ("2", "other", 1.0, &[1.0, 90.0])];
+        let out = reading("pg_stat_database", &on(), before, back);
+        for label in ["own", "all"] {
+            assert_eq!(value(&out, "db.commits_per_s", label), None, "{label}");
+            assert!(
+                out.gaps
+                    .iter()
+                    .any(|gap| gap.source == format!("db.commits_per_s {label}"))
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_counted_is_not_zero() {
+        let rows: Rows<'_> = &[("1", "own", 1.0, &[3.0, 100.0])];
+        let off = Circumstances {
+            io_timing: false,
+            counts: true,
+            database: "own".into(),
+            ..Circumstances::default()
+        };
+        let out = reading("pg_stat_database", &off, rows, rows);
+        assert_eq!(value(&out, "db.read_ms_per_s", "own"), None);
+        assert_eq!(value(&out, "db.commits_per_s", "own"), Some(0.0));
+        assert!(
+            out.gaps.iter().any(|gap| gap.reason == "track_io_timing is off"),
+            "{:?}",
+            out.gaps
+        );
+        let out = reading(
+            "pg_stat_database",
+            &Circumstances { counts: false, ..off },
+            rows,
+            rows,
+        );
+        assert_eq!(value(&out, "db.commits_per_s", "own"), None);
+    }
+
+    #[test]
+    fn a_part_is_not_taken_for_the_whole() {
+        let rows: Rows<'_> = &[("", "", 0.0, &[2.0, 7.0])];
+        let out = reading("pg_stat_get_activity", &on(), rows, rows);
+        assert_eq!(out.values, []);
+        assert!(
+            out.gaps[0].reason.contains("GRANT pg_read_all_stats"),
+            "{:?}",
+            out.gaps
+        );
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_not_believed() {
+        let start = Instant::now();
+        let check = |now_s: f64, clock_s: f64, expected: f64| {
+            let before = taken(start, 10.0, 0, &[]);
+            let mut now = taken(start, now_s, 0, &[]);
+            now.clock_s = clock_s;
+            let found = interval_s(&before, &now);
+            assert!((found - expected).abs() < 1e-6, "{now_s} {clock_s}: {found}");
+        };
+        check(11.0, 11.0, 1.0);
+        check(11.0, 10.97, 0.97);
+        check(11.0, 3610.0, 1.0);
+        check(11.0, 9.0, 1.0);
+    }
+
+    #[test]
+    fn every_metric_is_documented() {
+        let text = include_str!("../../../../docs/metrics-server.md");
+        for (metric, source) in super::super::metrics() {
+            assert!(text.contains(&format!("`{metric}`")), "{metric}");
+            assert!(text.contains(&format!("## {source}\n")), "{source}");
+        }
     }
 }

@@ -241,7 +241,7 @@ impl Link {
                 },
             })
             .collect();
-        self.after(questions, &answers);
+        self.after(questions, &answers)?;
         Ok(answers)
     }
 
@@ -275,24 +275,23 @@ impl Link {
         Ok(failed)
     }
 
-    /// A connection that broke is given up; a statement that failed is prepared anew the next time, for what it asks
-    /// may have changed.
-    fn after(&mut self, questions: &[Question<'_>], answers: &[Answer]) {
-        let mut broken = None;
+    /// A connection that broke is given up, with all answers, for they would be of different states; a statement that
+    /// failed is prepared anew the next time, for what it asks may have changed.
+    fn after(&mut self, questions: &[Question<'_>], answers: &[Answer]) -> Result<(), LinkError> {
+        let broken = answers.iter().find_map(|answer| match answer {
+            Err(LinkError::Down(reason)) => Some(reason.clone()),
+            _ => None,
+        });
+        if let Some(reason) = broken {
+            self.lose(reason.clone());
+            return Err(LinkError::Down(reason));
+        }
         for ((sql, _), answer) in questions.iter().zip(answers) {
-            match answer {
-                Err(LinkError::Down(reason)) => broken = Some(reason.clone()),
-                Err(LinkError::Said { .. }) => {
-                    if let Some(session) = &mut self.session {
-                        session.prepared.remove(*sql);
-                    }
-                }
-                Ok(_) => {}
+            if let (Err(_), Some(session)) = (answer, &mut self.session) {
+                session.prepared.remove(*sql);
             }
         }
-        if let Some(reason) = broken {
-            self.lose(reason);
-        }
+        Ok(())
     }
 
     fn lose(&mut self, reason: String) {
@@ -379,8 +378,9 @@ impl Link {
         let what = "preparing the sampler's session";
         let settings = match self.conninfo.is_proxied() {
             true => "SELECT 1".to_owned(),
+            // Sorting a hundred sessions by their texts costs more than all else about them; hashing does not.
             false => format!(
-                "SET statement_timeout = {}; SET jit = off; SET default_transaction_read_only = on; \
+                "SET statement_timeout = {}; SET jit = off; SET enable_sort = off; SET default_transaction_read_only = on; \
                  SET idle_in_transaction_session_timeout = '10s'",
                 STATEMENT_TIMEOUT.as_millis()
             ),

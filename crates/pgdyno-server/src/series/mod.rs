@@ -23,20 +23,19 @@ use link::{Answer, Link, LinkError, Question};
 use pgdyno_host::series::Reading;
 use statements::{Place, Statements};
 use std::time::Instant;
-use table::{Column, GROUPS, Group, Pace, STATEMENTS};
+use table::{Column, GROUPS, Group, Kind, Pace, STATEMENTS};
 use tokio_postgres::Row;
 
 /// A group that a role may not read is tried again after so many turns, for rights can be given.
 const AGAIN_AFTER: u64 = 60;
 
-/// All metrics that can be in a reading of a server, of whatever version.
-pub fn metrics() -> impl Iterator<Item = &'static str> {
-    GROUPS
-        .iter()
-        .chain([&STATEMENTS])
-        .flat_map(|group| group.columns)
-        .filter(|column| column.kind != table::Kind::Hidden)
-        .map(|column| column.metric)
+/// All metrics that can be in a reading of a server, of whatever version, each with the source that its gaps name.
+pub fn metrics() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let groups = GROUPS.iter().chain([&STATEMENTS]);
+    groups.flat_map(|group| {
+        let told = group.columns.iter().filter(|column| column.kind != Kind::Hidden);
+        told.map(|column| (column.metric, group.source))
+    })
 }
 
 /// A group with what is known of it on this connection.
@@ -68,6 +67,7 @@ pub struct ServerSeries {
     seldom: Round,
     totals: Option<Place>,
     told: Told,
+    is_version_told: bool,
     statements: Statements,
 }
 
@@ -86,6 +86,7 @@ impl ServerSeries {
             seldom: Round::default(),
             totals: None,
             told: Told::default(),
+            is_version_told: false,
             statements: Statements::default(),
         };
         series.begin();
@@ -149,6 +150,7 @@ impl ServerSeries {
         self.totals = None;
         self.generation = self.link.generation();
         self.told.clear();
+        self.is_version_told = false;
     }
 
     /// Where pg_stat_statements is; or why it is not, in words.
@@ -247,6 +249,9 @@ impl ServerSeries {
 
     /// What this version does not tell, once.
     fn tell_versions(&mut self, out: &mut Reading) {
+        if std::mem::replace(&mut self.is_version_told, true) {
+            return;
+        }
         let version = self.link.version();
         let told: Vec<&str> = GROUPS
             .iter()
@@ -255,7 +260,8 @@ impl ServerSeries {
             .filter(|column| column.is_in(version))
             .map(|column| column.metric)
             .collect();
-        for metric in metrics().filter(|metric| !told.contains(metric) && !metric.starts_with("statements."))
+        for (metric, _) in
+            metrics().filter(|(metric, _)| !told.contains(metric) && !metric.starts_with("statements."))
         {
             let reason = format!("PostgreSQL {} does not tell it", version.major);
             self.told.once(out, metric, &reason);

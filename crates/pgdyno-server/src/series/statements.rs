@@ -212,7 +212,11 @@ impl ServerSeries {
         if texts.len() > TEXTS_MAX {
             texts.clear();
         }
-        texts.insert(0, "statements of other roles".to_owned());
+        let others = format!(
+            "statements of other roles; {} shows them",
+            grant(self.link.conninfo().user())
+        );
+        texts.insert(0, others);
         let unknown: Vec<i64> = rows
             .iter()
             .map(|row| row.query_id)

@@ -99,6 +99,10 @@ pub(super) struct Group {
     pub(super) needs_counts: bool,
     /// What it means that another reset is told.
     pub(super) reset_words: &'static str,
+    /// What it means that there is no row.
+    pub(super) empty_words: &'static str,
+    /// What it means that a number is in no row.
+    pub(super) null_words: &'static str,
     /// The setting that the times need.
     pub(super) timing: &'static str,
     /// What a role without rights lacks, as a statement.
@@ -159,6 +163,8 @@ const GROUP: Group = Group {
     is_new_from_zero: false,
     needs_counts: false,
     reset_words: "the statistics were reset",
+    empty_words: "it has no rows",
+    null_words: "it is not told here",
     timing: IO_TIMING,
     grant: "pg_read_all_stats",
     columns: &[],
@@ -310,6 +316,7 @@ pub(super) const GROUPS: &[Group] = &[
     },
     Group {
         source: "WAL position",
+        null_words: "this is no standby, or it has replayed nothing",
         is_snapshot: false,
         // What is replayed is not compared with what is written.
         key: "pg_is_in_recovery()",
@@ -492,6 +499,8 @@ pub(super) const GROUPS: &[Group] = &[
     },
     Group {
         source: "pg_stat_replication",
+        empty_words: "no standby is connected",
+        null_words: "no standby has told it lately",
         is_snapshot: false,
         key: "w.pid",
         label: "coalesce((SELECT application_name FROM pg_stat_get_activity(w.pid)), '') || ' ' || w.pid",
@@ -523,6 +532,8 @@ pub(super) const GROUPS: &[Group] = &[
     },
     Group {
         source: "pg_replication_slots",
+        empty_words: "there are no replication slots",
+        null_words: "no slot holds WAL back",
         is_snapshot: false,
         pace: Pace::Seldom(1),
         key: "slot_name",
