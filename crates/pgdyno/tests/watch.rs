@@ -278,14 +278,14 @@ fn keys_choose_what_is_shown_and_q_gives_the_terminal_back() {
         ("3", "pg_stat_statements"),
         ("4", "statement"),
         ("5", "template1"),
-        ("6", "reads/s"),
+        ("6", "r/s"),
         ("7", "page tables"),
         ("8", "not known"),
         ("?", "what busy sessions wait for"),
         ("1", "throughput"),
         (" ", "PAUSED"),
-        ("+", "every 2.0 s"),
-        ("-", "every 1.0 s"),
+        ("+", "every 2 s"),
+        ("-", "every 1 s"),
     ] {
         watch.press(key);
         watch.sees(words);

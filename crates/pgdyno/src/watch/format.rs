@@ -5,10 +5,10 @@ use ratatui::text::Span;
 /// Stands where a value is not known.
 pub(crate) const NOTHING: &str = "-";
 
-/// A number per second and the like: 0, 0.25, 7.4, 812, 12345, 1.2M.
+/// A number per second and the like: 0, 0.25, 7.4, 812, 12345, 1.2M; a whole number without decimals.
 pub(crate) fn number(value: f64) -> String {
     match value {
-        v if v == 0.0 => "0".into(),
+        v if v.fract() == 0.0 && v < 99_999.5 => format!("{v:.0}"),
         v if v < 1.0 => format!("{v:.2}"),
         v if v < 99.95 => format!("{v:.1}"),
         v if v < 99_999.5 => format!("{v:.0}"),
@@ -61,13 +61,24 @@ pub(crate) fn span(seconds: f64) -> String {
         format!("{whole:.0} {l} {:.0} {s}", (rest / small).floor())
     };
     match seconds {
-        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 9.95 && s.fract() != 0.0 => format!("{s:.1} s"),
         s if s < MINUTE => format!("{s:.0} s"),
         s if s < HOUR => two(MINUTE, "min", 1.0, "s"),
         s if s < DAY => two(HOUR, "h", MINUTE, "min"),
         s if s < YEAR => two(DAY, "d", HOUR, "h"),
         s if s < 1000.0 * YEAR => two(YEAR, "y", DAY, "d"),
         _ => "> 1000 y".into(),
+    }
+}
+
+/// A span of time for a column: seven characters at most.
+pub(crate) fn brief(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.9995 => format!("{:.0} ms", s.max(0.0) * 1000.0),
+        s if s < 99.95 => format!("{s:.1} s"),
+        s if s < 5_997.0 => format!("{:.1} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.0} d", s / 86_400.0),
     }
 }
 
@@ -146,6 +157,7 @@ mod tests {
             (0.0, "0"),
             (0.254, "0.25"),
             (7.44, "7.4"),
+            (34.0, "34"),
             (99.96, "100"),
             (12_345.0, "12345"),
             (123_456.0, "123k"),
@@ -165,6 +177,7 @@ mod tests {
         }
         for (value, words) in [
             (0.42, "0.4 s"),
+            (2.0, "2 s"),
             (59.0, "59 s"),
             (125.0, "2 min 5 s"),
             (7_300.0, "2 h 1 min"),
@@ -173,6 +186,15 @@ mod tests {
             (1e12, "> 1000 y"),
         ] {
             assert_eq!(span(value), words);
+        }
+        for (value, words) in [
+            (0.0042, "4 ms"),
+            (12.5, "12.5 s"),
+            (431.0, "7.2 min"),
+            (7_300.0, "2.0 h"),
+            (1e6, "12 d"),
+        ] {
+            assert_eq!(brief(value), words);
         }
         assert_eq!(known(None, number), "-");
     }

@@ -222,10 +222,7 @@ impl Model {
             Link::Connecting => Some("connecting".into()),
             Link::Down(since, reason) => {
                 let ago = self.now.saturating_duration_since(*since).as_secs_f64();
-                Some(format!(
-                    "STALE: no answer for {} ({reason}); the values are the last known, trying again",
-                    format::span(ago)
-                ))
+                Some(format!("STALE for {}, trying again: {reason}", format::span(ago)))
             }
         }
     }

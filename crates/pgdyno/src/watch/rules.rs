@@ -117,20 +117,22 @@ fn wal_volume(model: &Model) -> Option<String> {
     ))
 }
 
-/// Page tables are overhead: beyond a tenth of the memory, or half of what they map, they are the larger problem.
+/// Page tables are overhead: beyond a tenth of the memory they are the larger problem. So they are beyond half of what
+/// they map, where that is worth mentioning beside the memory.
 const PAGE_TABLES_OF_MEMORY: f64 = 0.10;
+const PAGE_TABLES_WORTH_MENTIONING: f64 = 0.02;
 const PAGE_TABLES_OF_BUFFERS: f64 = 0.5;
 
 fn page_tables(model: &Model) -> Option<String> {
     let tables = model.value(names::PAGE_TABLES, "")?;
-    let of_memory = model
-        .value(names::MEMORY_TOTAL, "")
-        .filter(|total| tables > total * PAGE_TABLES_OF_MEMORY)
-        .map(|total| format!("{} of the memory", percent(tables / total)));
+    let total = model.value(names::MEMORY_TOTAL, "")?;
+    let of_memory = (tables > total * PAGE_TABLES_OF_MEMORY)
+        .then(|| format!("{} of the memory", percent(tables / total)));
     let of_buffers = model
         .about
         .shared_buffers_bytes
         .filter(|buffers| tables > buffers * PAGE_TABLES_OF_BUFFERS)
+        .filter(|_| tables > total * PAGE_TABLES_WORTH_MENTIONING)
         .map(|buffers| format!("{} of shared_buffers", percent(tables / buffers)));
     let share = of_memory.or(of_buffers)?;
     Some(format!("page tables take {}, {share}", bytes(tables)))

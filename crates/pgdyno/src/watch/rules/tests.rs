@@ -148,8 +148,9 @@ fn page_tables_of_memory_and_of_buffers() {
     };
     case(3.2, 32.0).says(None);
     case(3.3, 32.0).says(Some("page tables take 3.3 GB, 10 % of the memory"));
-    case(4.0, 256.0).says(None);
-    case(4.1, 256.0).says(Some("51 % of shared_buffers"));
+    case(4.0, 128.0).says(None);
+    case(4.1, 128.0).says(Some("51 % of shared_buffers"));
+    case(4.1, 256.0).says(None);
 }
 
 #[test]

@@ -11,13 +11,13 @@ use ratatui::text::Line;
 type Measure = (Column, &'static str, fn(f64) -> String);
 
 const MEASURES: [Measure; 9] = [
-    (right("reads/s", 7), names::DISK_READS, number),
-    (right("writes/s", 8), names::DISK_WRITES, number),
+    (right("r/s", 6), names::DISK_READS, number),
+    (right("w/s", 6), names::DISK_WRITES, number),
     (right("read/s", 7), names::DISK_READ_BYTES, bytes),
-    (right("written/s", 9), names::DISK_WRITE_BYTES, bytes),
+    (right("write/s", 7), names::DISK_WRITE_BYTES, bytes),
     (right("r ms", 6), "disk.read_await_ms", ms),
     (right("w ms", 6), "disk.write_await_ms", ms),
-    (right("flush ms", 8), "disk.flush_await_ms", ms),
+    (right("f ms", 6), "disk.flush_await_ms", ms),
     (right("queue", 5), "disk.queue", number),
     (right("util", 5), names::DISK_UTIL, percent),
 ];
@@ -40,7 +40,7 @@ pub(crate) fn lines(model: &Model, state: &State, columns: usize) -> Vec<Line<'s
             .iter()
             .map(|(column, ..)| right(column.title, column.width)),
     );
-    headings.push(left("holds", 4));
+    headings.push(left("holds", 8));
     let cells: Vec<Vec<String>> = disks
         .into_iter()
         .map(|disk| cells(model, disk))

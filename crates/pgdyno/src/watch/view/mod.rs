@@ -22,8 +22,10 @@ use ratatui::text::Line;
 /// Below this there is no room for a headline and a table.
 const COLUMNS_MIN: u16 = 40;
 const ROWS_MIN: u16 = 10;
-/// Lines of warnings above a panel; all of them stand among the notes.
-const WARNING_LINES: usize = 4;
+/// Warnings above a panel on a small and on a large terminal; all of them stand among the notes, with what to do.
+const WARNINGS_MAX: (usize, usize) = (2, 4);
+/// From this many lines on, a terminal is large.
+const LARGE_ROWS: usize = 36;
 
 /// Draws everything.
 pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, state: &State) {
@@ -43,7 +45,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, state: &State) {
 fn screen(model: &Model, state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let mut lines = vec![headline(model, state, columns), tabs(state)];
     let found = warnings(model);
-    lines.extend(above(model, state, &found, columns));
+    lines.extend(above(model, state, &found, (columns, rows)));
     let room = rows.saturating_sub(lines.len() + 1);
     let mut body = match state.help {
         true => help::lines(state, columns),
@@ -126,32 +128,33 @@ fn tabs(state: &State) -> Line<'static> {
     Line::styled(text, grid::title(state))
 }
 
-/// What is to be seen in every panel: that the server is away, and warnings.
-fn above(model: &Model, state: &State, found: &[Warning], columns: usize) -> Vec<Line<'static>> {
+/// What is to be seen in every panel: that the server is away, and warnings; on a large terminal with what to do.
+fn above(
+    model: &Model,
+    state: &State,
+    found: &[Warning],
+    (columns, rows): (usize, usize),
+) -> Vec<Line<'static>> {
     let alarm = grid::alarm(state);
     let mut lines: Vec<Line<'static>> = model
         .away()
         .map(|words| Line::styled(cut(&words, columns), alarm))
         .into_iter()
         .collect();
-    if state.panel == Panel::Notes && !state.help {
+    if state.help || state.panel == Panel::Notes {
         return lines;
     }
-    let mut shown = 0;
-    let mut warned = Vec::new();
-    for warning in found {
-        let more = warning_lines(warning, state, columns);
-        if shown > 0 && warned.len() + more.len() > WARNING_LINES {
-            break;
-        }
-        warned.extend(more);
-        shown += 1;
+    let large = rows >= LARGE_ROWS;
+    let most = if large { WARNINGS_MAX.1 } else { WARNINGS_MAX.0 };
+    for warning in found.iter().take(most) {
+        let mut words = warning_lines(warning, state, columns);
+        words.truncate(if large { 2 } else { 1 });
+        lines.extend(words);
     }
-    if shown < found.len() {
-        let words = format!("! {} more among the notes (8)", found.len() - shown);
-        warned.push(Line::styled(words, alarm));
+    if found.len() > most {
+        let words = format!("! {} more; what to do is among the notes (8)", found.len() - most);
+        lines.push(Line::styled(words, alarm));
     }
-    lines.extend(warned);
     lines
 }
 
@@ -174,16 +177,14 @@ fn footer(model: &Model, state: &State, columns: usize) -> Line<'static> {
     if !state.filter.is_empty() {
         parts.push(format!("filter \"{}\" (Esc)", state.filter));
     }
-    for words in ["? help", "q quit", "space pause", "+/- interval"] {
-        parts.push(words.to_owned());
-    }
+    parts.push("? help  q quit  space pause  +/- interval".into());
     if state.filter.is_empty() && !state.panel.orders().is_empty() {
         parts.push("/ filter".into());
     }
     if !model.missing.is_empty() {
-        parts.push("something is not known (8)".into());
+        parts.push("8 gaps".into());
     }
-    Line::styled(cut(&parts.join("   "), columns), grid::aside(state))
+    Line::styled(cut(&parts.join("  "), columns), grid::aside(state))
 }
 
 /// The reason for a panel without rows.

@@ -13,27 +13,34 @@ const WAIT_SECONDS: usize = 10;
 /// A checkpointer that was at work this short a time ago is still at it.
 const AT_WORK: Duration = Duration::from_secs(3);
 /// Lines of the curve on a small and on a large terminal.
-const CURVE_ROWS: (usize, usize) = (3, 8);
-/// From this many lines on, a terminal is large.
-const LARGE_ROWS: usize = 36;
+const CURVE_ROWS: (usize, usize) = (2, 8);
+/// From this many lines on there is room for blank ones.
+const LARGE_ROWS: usize = 28;
 
 pub(crate) fn lines(model: &Model, state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let large = rows >= LARGE_ROWS;
+    let gap = |lines: &mut Vec<Line<'static>>| {
+        if large {
+            lines.push(Line::default());
+        }
+    };
     let mut lines = vec![throughput(model, state, columns)];
     lines.extend(host(model, state, columns));
     lines.push(connections(model, state, columns));
     lines.push(wal(model, state, columns));
     lines.push(horizon(model, state, columns));
-    lines.push(Line::default());
-    lines.extend(curve(model, state, columns, rows));
-    lines.push(Line::default());
+    gap(&mut lines);
+    let high = if large { CURVE_ROWS.1 } else { CURVE_ROWS.0 };
+    lines.extend(curve(model, state, columns, high));
+    gap(&mut lines);
+    // Waits and statements share what is left; what one does not need, the other has.
     let left = rows.saturating_sub(lines.len());
     let statements = statements(model, state, columns);
-    // Waits and statements share what is left, each with its heading.
-    let of_waits = (left / 2).max(left.saturating_sub(statements.len() + 1));
+    let of_waits = left.saturating_sub(statements.len().min(left / 2));
     let mut waits = waits(model, state, columns);
-    waits.truncate(of_waits.saturating_sub(1));
+    waits.truncate(of_waits.saturating_sub(usize::from(large)));
     lines.extend(waits);
-    lines.push(Line::default());
+    gap(&mut lines);
     lines.extend(statements);
     lines
 }
@@ -158,12 +165,7 @@ fn horizon(model: &Model, state: &State, columns: usize) -> Line<'static> {
 }
 
 /// Throughput over time.
-fn curve(model: &Model, state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> {
-    let high = if rows >= LARGE_ROWS {
-        CURVE_ROWS.1
-    } else {
-        CURVE_ROWS.0
-    };
+fn curve(model: &Model, state: &State, columns: usize, high: usize) -> Vec<Line<'static>> {
     let mut values: Vec<Option<f64>> = model
         .ring(names::COMMITS, names::ALL)
         .map(|ring| {
@@ -172,6 +174,9 @@ fn curve(model: &Model, state: &State, columns: usize, rows: usize) -> Vec<Line<
         })
         .unwrap_or_default();
     values.reverse();
+    if values.is_empty() {
+        return vec![grid::heading("TPS over time", state), grid::plain("no rates yet")];
+    }
     let most = values.iter().copied().flatten().fold(0.0, f64::max);
     let seconds = values.len() as f64 * state.interval.as_secs_f64();
     let title = format!("TPS of the last {}, up to {}", span(seconds), number(most));

@@ -1,6 +1,6 @@
 //! Sessions: how long, what they wait for, and who blocks them.
 
-use crate::watch::format::{NOTHING, known, span};
+use crate::watch::format::{NOTHING, brief, known};
 use crate::watch::grid::{self, Column, left, right};
 use crate::watch::keys::State;
 use crate::watch::model::Model;
@@ -14,8 +14,8 @@ const NARROW_COLUMNS: [Column; 7] = [
     right("pid", 7),
     left("user", 8),
     left("state", 8),
-    right("query", 8),
-    right("xact", 8),
+    right("query", 7),
+    right("xact", 7),
     left("wait, or blocked by", 21),
     left("statement", 14),
 ];
@@ -104,13 +104,13 @@ fn statement(row: &SessionRow) -> String {
 }
 
 fn narrow_cells(row: &SessionRow) -> Vec<String> {
-    let state = text(row.state.as_deref()).replace("idle in transaction", "idle xact");
+    let state = text(row.state.as_deref()).replace("idle in transaction", "in xact");
     vec![
         row.pid.to_string(),
         text(row.user.as_deref()),
         state,
-        known(query_age(row), short),
-        known(row.xact_age_s, short),
+        known(query_age(row), brief),
+        known(row.xact_age_s, brief),
         wait(row),
         statement(row),
     ]
@@ -124,18 +124,10 @@ fn wide_cells(row: &SessionRow) -> Vec<String> {
         text(row.application.as_deref()),
         text(row.client.as_deref()),
         text(row.state.as_deref()),
-        known(query_age(row), short),
-        known(row.xact_age_s, short),
-        known(row.state_age_s, short),
+        known(query_age(row), brief),
+        known(row.xact_age_s, brief),
+        known(row.state_age_s, brief),
         wait(row),
         statement(row),
     ]
-}
-
-/// Milliseconds below a second, else as any span.
-fn short(seconds: f64) -> String {
-    if seconds < 1.0 {
-        return format!("{:.0} ms", seconds.max(0.0) * 1000.0);
-    }
-    span(seconds)
 }

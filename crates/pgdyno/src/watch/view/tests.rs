@@ -419,13 +419,13 @@ fn sorting_filtering_and_scrolling() {
         ("3s", "calls/s", "SELECT price"),
         ("3sss", "calls/s", "SELECT price"),
         ("3/insert", "calls/s", "INSERT INTO orders"),
-        ("4", "statement", "4712"),
-        ("4s", "statement", "4711"),
-        ("4sss", "statement", "4712"),
-        ("4ssss", "statement", "4001"),
+        ("4", "in state", "4712"),
+        ("4s", "in state", "4711"),
+        ("4sss", "in state", "4712"),
+        ("4ssss", "in state", "4001"),
         ("5", "mxid age", "archive"),
         ("5s", "mxid age", "archive"),
-        ("2/lock:t", "the newest", "Lock:transactionid"),
+        ("2/lock:t", "newest at", "Lock:transactionid"),
     ] {
         let line = first(keys, head);
         assert!(line.contains(wanted), "{keys}: {line}");

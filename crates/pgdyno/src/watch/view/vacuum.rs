@@ -1,6 +1,6 @@
 //! Transaction-id ages with the time that is left, and vacuums that go on.
 
-use crate::watch::format::{NOTHING, known, number, percent, span};
+use crate::watch::format::{NOTHING, brief, known, number, percent, span};
 use crate::watch::grid::{self, Column, left, right};
 use crate::watch::keys::State;
 use crate::watch::model::Model;
@@ -28,7 +28,7 @@ const VACUUM_COLUMNS: [Column; 8] = [
     right("scanned", 8),
     right("vacuumed", 8),
     right("passes", 6),
-    right("since", 9),
+    right("since", 7),
     left("table", 12),
 ];
 
@@ -119,7 +119,7 @@ fn vacuum_cells(row: &VacuumRow) -> Vec<String> {
         share(row.heap_scanned),
         share(row.heap_vacuumed),
         count(row.index_passes),
-        known(row.age_s, span),
+        known(row.age_s, brief),
         format!(
             "{}: {}, {} dead",
             text(&row.database),

@@ -37,7 +37,7 @@ pub(crate) fn lines(model: &Model, state: &State, columns: usize, rows: usize) -
         .flat_map(|(_, _, cells)| cells.iter().copied().flatten())
         .fold(0.0, f64::max);
     let title = format!(
-        "{} {} the last {seconds} s, the newest at the right",
+        "{} {} last {seconds} s, newest at the right",
         pad("busy sessions by event", NAME, false),
         pad("mean", MEAN, true)
     );
