@@ -63,7 +63,9 @@ pub(crate) fn run(
         }
         if news || drawn.is_none_or(|at| at.elapsed() >= REDRAWN_AFTER) {
             let shown = frozen.as_ref().unwrap_or(model);
-            screen.draw(|frame| view::draw(frame, shown, state))?;
+            let mut offset = 0;
+            screen.draw(|frame| offset = view::draw(frame, shown, state))?;
+            state.offset = offset;
             drawn = Some(Instant::now());
         }
     }

@@ -7,7 +7,7 @@ use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, Event, KeyEvent};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use std::io::{self, BufWriter, Stdout, stdout};
 use std::panic;
@@ -83,7 +83,8 @@ impl Drop for Screen {
 /// That the terminal is gone is no reason to complain.
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+        // tmux brings lines of a screen that has grown back with the old one, unless they are blank.
+        let _ = execute!(stdout(), Clear(ClearType::All), Show, LeaveAlternateScreen);
         let _ = disable_raw_mode();
     }
 }

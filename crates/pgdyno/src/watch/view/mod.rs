@@ -27,22 +27,23 @@ const WARNINGS_MAX: (usize, usize) = (2, 4);
 /// From this many lines on, a terminal is large.
 const LARGE_ROWS: usize = 36;
 
-/// Draws everything.
-pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, state: &State) {
+/// Draws everything; tells how many lines are scrolled away, which is less than asked where there are no more.
+pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, state: &State) -> usize {
     let area = frame.area();
-    let lines = if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
+    let (lines, offset) = if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
         let words = format!("at least {COLUMNS_MIN}x{ROWS_MIN}; q quits");
-        vec![grid::plain(cut(&words, usize::from(area.width)))]
+        (vec![grid::plain(cut(&words, usize::from(area.width)))], 0)
     } else {
         screen(model, state, usize::from(area.width), usize::from(area.height))
     };
     for (line, y) in lines.iter().zip(area.y..area.bottom()) {
         frame.buffer_mut().set_line(area.x, y, line, area.width);
     }
+    offset
 }
 
-/// All lines of a screen, exactly `rows` of them.
-fn screen(model: &Model, state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> {
+/// All lines of a screen, exactly `rows` of them, and how many are scrolled away.
+fn screen(model: &Model, state: &State, columns: usize, rows: usize) -> (Vec<Line<'static>>, usize) {
     let mut lines = vec![headline(model, state, columns), tabs(state)];
     let found = warnings(model);
     lines.extend(above(model, state, &found, (columns, rows)));
@@ -51,14 +52,19 @@ fn screen(model: &Model, state: &State, columns: usize, rows: usize) -> Vec<Line
         true => help::lines(state, columns),
         false => panel(model, state, &found, columns, room),
     };
-    // The last lines stay in sight.
-    let offset = state.offset.min(body.len().saturating_sub(room.min(body.len())));
-    body.drain(..offset);
+    // The last lines stay in sight, and so does the heading of a panel that is one table.
+    let offset = state.offset.min(body.len().saturating_sub(room));
+    let is_table = matches!(
+        state.panel,
+        Panel::Waits | Panel::Statements | Panel::Sessions | Panel::Devices
+    );
+    let head = usize::from(is_table && !state.help).min(body.len());
+    body.drain(head..(head + offset).min(body.len()));
     body.truncate(room);
     body.resize(room, Line::default());
     lines.append(&mut body);
     lines.push(footer(model, state, columns));
-    lines
+    (lines, offset)
 }
 
 fn panel(model: &Model, state: &State, found: &[Warning], columns: usize, rows: usize) -> Vec<Line<'static>> {

@@ -36,6 +36,13 @@ pub(crate) fn lines(model: &Model, state: &State, columns: usize, rows: usize) -
         .iter()
         .flat_map(|(_, _, cells)| cells.iter().copied().flatten())
         .fold(0.0, f64::max);
+    // Before the first sample there is nothing to miss.
+    let begun = |cells: &[Option<f64>]| cells.iter().position(Option::is_some);
+    let begun = events
+        .iter()
+        .filter_map(|(.., cells)| begun(cells))
+        .min()
+        .unwrap_or(0);
     let title = format!(
         "{} {} last {seconds} s, newest at the right",
         pad("busy sessions by event", NAME, false),
@@ -45,7 +52,12 @@ pub(crate) fn lines(model: &Model, state: &State, columns: usize, rows: usize) -
     for (name, mean, cells) in &events {
         let map: String = cells
             .iter()
-            .map(|cell| cell.map_or('?', |value| grid::shade(value, most)))
+            .enumerate()
+            .map(|(second, cell)| match cell {
+                Some(value) => grid::shade(*value, most),
+                None if second < begun => ' ',
+                None => '?',
+            })
             .collect();
         lines.push(grid::plain(format!(
             "{} {} {map}",
