@@ -251,7 +251,8 @@ impl Reader {
             self.tell(Update::Sessions(people.sessions().map_err(words)));
         }
         let statements = matches!(self.panel, Panel::Overview | Panel::Statements);
-        if statements && turn.is_multiple_of(STATEMENTS) {
+        // The first look has nothing to compare with.
+        if statements && (turn == 1 || turn.is_multiple_of(STATEMENTS)) {
             let rows = people.statements().map_err(|missing| missing.to_string());
             self.tell(Update::Statements(rows));
         }
