@@ -16,6 +16,9 @@ const UNLIMITED_BYTES: u64 = 1 << 60;
 /// A path of groups deeper than this is not followed.
 const DEEPEST: usize = 32;
 
+const NO_GROUP: &str = "the process is in no group of this controller";
+const ROOT_GROUP: &str = "the process is in the root group, which is the whole machine";
+
 /// Where a controller's files are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
@@ -190,33 +193,27 @@ impl Files {
                 v2: place.v2,
             })
         };
-        let mut none = |what: &str| {
-            files.gaps.push((
-                what.to_owned(),
-                "the process is in no group of this controller".to_owned(),
-            ));
-        };
+        let mut gap = |what: &str, why: &str| files.gaps.push((what.to_owned(), why.to_owned()));
         match &places.cpuacct {
             Some(place) => files.usage = source(place, &place.levels[0], "cpu.stat", "cpuacct.usage"),
-            None => none("cgroup.cpu_ratio"),
+            None => gap("cgroup.cpu_ratio", NO_GROUP),
         }
         match &places.io {
+            // The kernel does not account the root group, which is the machine: its file holds zeros.
+            Some(place) if place.levels.len() == 1 && !place.v2 => gap("cgroup.read_bytes_per_s", ROOT_GROUP),
             Some(place) => {
                 let v1 = "blkio.throttle.io_service_bytes_recursive";
                 files.io = source(place, &place.levels[0], "io.stat", v1);
             }
-            None => none("cgroup.read_bytes_per_s"),
+            None => gap("cgroup.read_bytes_per_s", NO_GROUP),
         }
         match &places.memory {
             // The root of version 2 has no file of its own: it is the machine, whose memory is told anyway.
             Some(place) if !(place.v2 && place.levels.len() == 1) => {
                 files.memory = source(place, &place.levels[0], "memory.current", "memory.usage_in_bytes");
             }
-            Some(_) => files.gaps.push((
-                "cgroup.memory_bytes".to_owned(),
-                "the process is in the root group, which is the whole machine".to_owned(),
-            )),
-            None => none("cgroup.memory_bytes"),
+            Some(_) => gap("cgroup.memory_bytes", ROOT_GROUP),
+            None => gap("cgroup.memory_bytes", NO_GROUP),
         }
         if let Some(place) = &places.cpu
             && let Some((limit, level)) = least(place, |level| cpu_limit(host, place.v2, level))
