@@ -129,8 +129,14 @@ fn version_2_has_one_tree() {
     tree.put(&[("/proc/7/cgroup", "0::/\n")]);
     let third = group.read(&tree.host, &mut tree.buffer, moved);
     assert_eq!(third.since, None);
-    has_no(&third, "cgroup.memory_bytes");
-    assert!(gaps(&third).contains(&"cgroup.memory_bytes"));
+    for metric in [
+        "cgroup.memory_bytes",
+        "cgroup.cpu_ratio",
+        "cgroup.read_bytes_per_s",
+    ] {
+        has_no(&third, metric);
+        assert!(gaps(&third).contains(&metric), "{metric}");
+    }
 }
 
 #[test]
@@ -145,8 +151,10 @@ fn a_mount_that_shows_a_part_is_followed_from_there() {
     check("/", "/a/b", &["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", top]);
     check("/docker/1", "/docker/1", &[top]);
     check("/docker/1", "/docker/1/pg", &["/sys/fs/cgroup/pg", top]);
-    check("/docker/1", "/elsewhere", &[top]);
-    check("/", "/../other", &[top]);
+    let part = "30 23 0:26 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+    for outside in ["/elsewhere", "/docker/12", "/docker/1/../2", "/"] {
+        assert_eq!(place(&format!("0::{outside}\n"), part, "cpu"), None, "{outside}");
+    }
     assert_eq!(place("", V2, "cpu"), None);
     assert_eq!(place("0::/\n", "", "cpu"), None);
 }
