@@ -1,7 +1,9 @@
 //! /proc and /etc of any content give facts or reasons.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use pgdyno_host::{HostAccess, HostError, HostSampler, host_facts};
+use pgdyno_host::{
+    HostAccess, HostError, HostSampler, HostSeries, HostSeriesOptions, host_facts,
+};
 
 struct Anything(String);
 
@@ -34,4 +36,14 @@ fuzz_target!(|text: String| {
     let mut sampler = HostSampler::new(&host, Some("vda".to_owned()));
     let _ = sampler.sample(&host, 1.0);
     let _ = pgdyno_host::cpu_us_of_tree(&host, 1);
+    let mut series = HostSeries::new(HostSeriesOptions {
+        disks: None,
+        postmaster: Some(1),
+        cgroup_of: Some(1),
+    });
+    for _ in 0..2 {
+        for reading in series.tick(&host) {
+            assert!(reading.values.iter().all(|(_, value)| value.is_finite() && *value >= 0.0));
+        }
+    }
 });
