@@ -17,7 +17,7 @@ mod sysctl;
 mod topology;
 mod virtualization;
 
-pub use process::{process_facts, started_unix_s};
+pub use process::{parent, process_facts, started_unix_s};
 pub use storage::{same_device_fact, storage_facts};
 
 use crate::access::{HostAccess, HostError};

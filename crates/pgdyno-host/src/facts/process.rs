@@ -47,6 +47,14 @@ pub fn started_unix_s(host: &dyn HostAccess, pid: u32) -> Result<u64, String> {
     Ok(boot.saturating_add(ticks / TICKS_PER_S))
 }
 
+/// The process that started a process, or that took it over.
+pub fn parent(host: &dyn HostAccess, pid: u32) -> Result<u32, String> {
+    let path = format!("/proc/{pid}/stat");
+    let stat = host.read(&path).map_err(|e| e.to_string())?;
+    let parent = stat_field(&stat, 4).and_then(|number| u32::try_from(number).ok());
+    parent.ok_or_else(|| format!("{path}: no field 4"))
+}
+
 /// Field `number` of /proc/PID/stat as proc_pid_stat(5) counts them, from the third on.
 fn stat_field(stat: &str, number: usize) -> Option<u64> {
     after_name(stat)?
