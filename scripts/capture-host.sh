@@ -73,7 +73,7 @@ take $mm/lru_gen/enabled /sys/module/zswap/parameters/enabled /sys/kernel/securi
 for file in sys_vendor product_name bios_vendor chassis_asset_tag; do take /sys/class/dmi/id/$file; done
 take /sys/firmware/devicetree/base/compatible /sys/firmware/devicetree/base/hypervisor/compatible
 
-link /sys/class/net/* /sys/block/* /sys/class/block/* /sys/dev/block/*
+link /proc/self/ns/pid /proc/self/ns/cgroup /sys/class/net/* /sys/block/* /sys/class/block/* /sys/dev/block/*
 for interface in /sys/class/net/*; do
   [ -L "$interface" ] || continue
   place=$(readlink -f "$interface")

@@ -130,6 +130,21 @@ pub(super) fn note(sheet: &mut Sheet<'_>) {
     };
     sheet.note("virtualization.guest", source, guest);
     sheet.note("virtualization.hypervisor", source, kind);
+    note_container(sheet);
+}
+
+/// The kernel's first namespaces have fixed numbers (include/linux/proc_ns.h in its source). Who is in them is in no
+/// container, whatever files an image has left in its root.
+const FIRST_NAMESPACES: [(&str, &str); 2] = [
+    ("/proc/self/ns/pid", "pid:[4026531836]"),
+    ("/proc/self/ns/cgroup", "cgroup:[4026531835]"),
+];
+
+fn note_container(sheet: &mut Sheet<'_>) {
+    let is_first = |&(path, first): &(&str, &str)| sheet.host.read_link(path).is_ok_and(|link| link == first);
+    if FIRST_NAMESPACES.iter().all(is_first) {
+        return sheet.note("virtualization.container", "/proc/self/ns", Ok("none"));
+    }
     match first_of(sheet.host, &CONTAINERS) {
         Some(&(path, _, kind)) => sheet.note("virtualization.container", path, Ok(kind)),
         None => sheet.note(

@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// Columns of the page. Only a word that is longer goes beyond.
 const WIDTH: usize = 100;
 /// Widest column of names; a longer name pushes its own value to the right.
-const NAME_MAX: usize = 34;
+const NAME_MAX: usize = 36;
 
 /// Headings of subjects, the first word of a fact's name, where that word alone would not do.
 const HEADINGS: [(&str, &str); 10] = [
@@ -139,7 +139,7 @@ fn list(page: &mut String, members: &[&Map<String, Value>]) {
         member
             .get(name)
             .filter(|value| !value.is_null())
-            .map(|value| shown(name, value))
+            .map(|value| part(name, value))
     };
     let rows: Vec<Vec<Option<String>>> = members
         .iter()
@@ -188,22 +188,35 @@ fn shown(name: &str, value: &Value) -> String {
             _ => number.to_string(),
         },
         Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
-        Value::Array(values) if values.is_empty() => "none".to_owned(),
-        Value::Array(values) => values
-            .iter()
-            .map(|value| shown(name, value))
-            .collect::<Vec<_>>()
-            .join(", "),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(field, value)| {
+        Value::Array(values) => joined(name, values, ", "),
+        Value::Object(fields) => {
+            let pairs = fields.iter().map(|(field, value)| {
                 // "soft" and "hard" of a size are sizes.
                 let named = if is_size(name) { name } else { field };
-                format!("{field} {}", shown(named, value))
-            })
-            .collect::<Vec<_>>()
-            .join(", "),
+                format!("{field} {}", part(named, value))
+            });
+            pairs.collect::<Vec<_>>().join(", ")
+        }
     }
+}
+
+/// Within an object commas stand between the pairs, so a list in it has blanks.
+fn part(name: &str, value: &Value) -> String {
+    match value {
+        Value::Array(values) => joined(name, values, " "),
+        value => shown(name, value),
+    }
+}
+
+fn joined(name: &str, values: &[Value], between: &str) -> String {
+    if values.is_empty() {
+        return "none".to_owned();
+    }
+    values
+        .iter()
+        .map(|value| shown(name, value))
+        .collect::<Vec<_>>()
+        .join(between)
 }
 
 /// Transfer units of a network are told in bytes as they are.
