@@ -100,8 +100,11 @@ pub(super) fn chosen(text: &str) -> &str {
         .map_or(text, |(chosen, _)| chosen)
 }
 
-/// A number where it is one, several numbers as a list, else the text with single blanks.
+/// A number where it is one, several numbers as a list, true and false as such, else the text with single blanks.
 pub(super) fn scalar(text: &str) -> Value {
+    if let Ok(truth) = text.parse::<bool>() {
+        return truth.into();
+    }
     let words: Vec<&str> = text.split_whitespace().collect();
     let numbers: Option<Vec<Value>> = words.iter().map(|word| number(word)).collect();
     match numbers {
@@ -208,6 +211,7 @@ mod tests {
         assert_eq!(scalar("cubic"), json!("cubic"));
         assert_eq!(scalar("0-3"), json!("0-3"));
         assert_eq!(scalar("007"), json!("007"));
+        assert_eq!(scalar("false"), json!(false));
         assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
         assert_eq!(chosen("none"), "none");
         assert_eq!(bytes_of_size("32768K"), Some(32 << 20));

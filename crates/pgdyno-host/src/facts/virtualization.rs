@@ -2,6 +2,7 @@
 
 use super::sheet::{Sheet, field};
 use crate::access::HostAccess;
+use serde_json::Value;
 
 const DMI: &str = "/sys/class/dmi/id";
 
@@ -141,17 +142,21 @@ const FIRST_NAMESPACES: [(&str, &str); 2] = [
 ];
 
 fn note_container(sheet: &mut Sheet<'_>) {
-    let is_first = |&(path, first): &(&str, &str)| sheet.host.read_link(path).is_ok_and(|link| link == first);
-    if FIRST_NAMESPACES.iter().all(is_first) {
+    let ours = FIRST_NAMESPACES.map(|(path, first)| sheet.host.read_link(path).map(|link| link == first));
+    if let [Ok(true), Ok(true)] = ours {
         return sheet.note("virtualization.container", "/proc/self/ns", Ok("none"));
     }
+    let known = ours.iter().all(Result::is_ok);
     match first_of(sheet.host, &CONTAINERS) {
         Some(&(path, _, kind)) => sheet.note("virtualization.container", path, Ok(kind)),
-        None => sheet.note(
-            "virtualization.container",
-            "/run, /.dockerenv, /proc/self/cgroup",
-            Ok("none"),
-        ),
+        None => {
+            let why = if known {
+                "this process has namespaces of its own, as in a container, and nothing tells of which kind"
+            } else {
+                "its namespaces may not be read, and there is no sign of a container"
+            };
+            sheet.note::<Value>("virtualization.container", "/proc/self/ns", Err(why.to_owned()));
+        }
     }
 }
 

@@ -25,8 +25,8 @@ const HEADINGS: [(&str, &str); 10] = [
     ("xid", "transaction ids"),
 ];
 
-/// What tells the members of a list apart stands first.
-const FIRST: [&str; 14] = [
+/// What tells the members of a list apart, or says the most, stands first.
+const FIRST: [&str; 17] = [
     "name",
     "node",
     "zone",
@@ -41,7 +41,18 @@ const FIRST: [&str; 14] = [
     "kind",
     "number",
     "cpus",
+    "soft",
+    "same_device",
+    "same_disk",
 ];
+
+/// Where a field stands among others.
+fn rank(name: &str) -> usize {
+    FIRST
+        .iter()
+        .position(|first| *first == name)
+        .unwrap_or(FIRST.len())
+}
 
 /// The whole page.
 pub(super) fn page(facts: &[FactRecord]) -> String {
@@ -129,12 +140,7 @@ fn list(page: &mut String, members: &[&Map<String, Value>]) {
             names.push(name);
         }
     }
-    names.sort_by_key(|name| {
-        FIRST
-            .iter()
-            .position(|first| first == name)
-            .unwrap_or(FIRST.len())
-    });
+    names.sort_by_key(|name| rank(name));
     let cell = |member: &Map<String, Value>, name: &str| {
         member
             .get(name)
@@ -190,7 +196,9 @@ fn shown(name: &str, value: &Value) -> String {
         Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
         Value::Array(values) => joined(name, values, ", "),
         Value::Object(fields) => {
-            let pairs = fields.iter().map(|(field, value)| {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| rank(name));
+            let pairs = fields.into_iter().map(|(field, value)| {
                 // "soft" and "hard" of a size are sizes.
                 let named = if is_size(name) { name } else { field };
                 format!("{field} {}", part(named, value))
@@ -251,7 +259,11 @@ fn reasons(page: &mut String, unknown: &[&FactRecord]) {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for fact in unknown {
         let why = fact.missing.as_deref().unwrap_or("no reason is recorded");
-        let why = why.replace(&fact.source, "its file");
+        let file = fact.source.split(", ").next().unwrap_or_default();
+        let why = match file {
+            "" => why.to_owned(),
+            file => why.replace(file, "its file"),
+        };
         match reasons.iter_mut().find(|(other, _)| *other == why) {
             Some((_, names)) => names.push(&fact.name),
             None => reasons.push((why, vec![&fact.name])),
@@ -328,7 +340,7 @@ Host: storage of data
   disks  sda, sdb
 
 Host: the server's first process
-  limits.core_file_bytes  hard unlimited, soft 0 B
+  limits.core_file_bytes  soft 0 B, hard unlimited
 
 Server
   version  18
