@@ -354,7 +354,7 @@ Not known
     #[test]
     fn nothing_but_a_long_word_goes_beyond_the_page() {
         let words = "word ".repeat(60);
-        let device = json!({"name": "sda", "model": words, "kind": "sata", "bytes": 1 << 40});
+        let device = json!({"name": "sda", "model": words, "kind": "sata", "bytes": 1_u64 << 40});
         let facts = [
             fact("host", "kernel.boot_line", Ok(json!(words))),
             fact("host", "storage.data.devices", Ok(json!([device, device]))),
