@@ -204,51 +204,44 @@ fn limits_of_the_servers_control_groups_are_seen() {
     assert!(!facts.0.to_string().contains("tiger"));
 }
 
-/// A server in a pid namespace of its own: its process numbers mean other processes here. Needs root.
+/// Here pgdyno is in a pid namespace of its own: the server's process numbers mean other processes there. Needs root.
 #[test]
 fn a_process_of_another_namespace_is_not_mistaken() {
     let home = Home::new();
     home.run(&["sandbox", "create", "x"]).fine();
-    // A /proc of another namespace is mounted over this one's, for the command alone.
-    let output = Command::new("unshare")
-        .args([
-            "--pid",
-            "--fork",
-            "--mount-proc",
-            env!("CARGO_BIN_EXE_pgdyno"),
-            "facts",
-            "--json",
-            "sandbox:x",
-        ])
-        .env("PGDYNO_HOME", home.path.path())
-        .output()
-        .expect("unshare runs");
-    // The sandbox is not seen to run there, and a connection string still reaches it.
-    said(output).fails(2, &["not running"]);
+    let elsewhere = |target: &str| {
+        let program = env!("CARGO_BIN_EXE_pgdyno");
+        let output = Command::new("unshare")
+            .args([
+                "--pid",
+                "--fork",
+                "--mount-proc",
+                program,
+                "facts",
+                "--json",
+                target,
+            ])
+            .env("PGDYNO_HOME", home.path.path())
+            .output()
+            .expect("unshare runs");
+        said(output)
+    };
+    // The sandbox is not seen to run from there.
+    elsewhere("sandbox:x").fails(2, &["not running"]);
+    let port = &home.record("x")["port"];
     let socket = home.file("state/sandboxes/x/socket");
-    let target = format!(
-        "host={} port={} user=postgres",
-        socket.display(),
-        home.record("x")["port"]
-    );
-    let output = Command::new("unshare")
-        .args([
-            "--pid",
-            "--fork",
-            "--mount-proc",
-            env!("CARGO_BIN_EXE_pgdyno"),
-            "facts",
-            "--json",
-            &target,
-        ])
-        .env("PGDYNO_HOME", home.path.path())
-        .output()
-        .expect("unshare runs");
-    let facts = Facts(said(output).fine().json());
+    let target = format!("host={} port={port} user=postgres", socket.display());
+    let facts = Facts(elsewhere(&target).fine().json());
     for name in ["process.pid", "storage.data.path", "storage.wal.path"] {
         assert!(facts.why(name).contains("namespace"), "{}", facts.why(name));
     }
+    // A socket is the same kernel's at least; over TCP nothing shows that.
     facts.value("memory.total_bytes");
+    home.ask("x", "ALTER ROLE postgres PASSWORD 'tiger'");
+    let target = format!("host=127.0.0.1 port={port} user=postgres password=tiger dbname=postgres");
+    let facts = Facts(elsewhere(&target).fine().json());
+    assert!(facts.why("host.facts").contains("not found on this machine"));
+    assert!(!facts.0.to_string().contains("memory.total_bytes"));
 }
 
 #[test]

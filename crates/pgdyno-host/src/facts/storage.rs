@@ -180,6 +180,15 @@ impl Description<'_> {
         self.put(name, text.map(|text| scalar(&text)));
     }
 
+    /// A name, which stays a text even where it is made of digits.
+    fn words(&mut self, name: &str, file: &str) {
+        let text = self.text(file);
+        self.put(
+            name,
+            text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ").into()),
+        );
+    }
+
     fn text(&self, file: &str) -> Option<String> {
         text_of(self.host, &format!("{}/{file}", self.directory)).ok()
     }
@@ -227,8 +236,8 @@ fn described(host: &dyn HostAccess, device: &Device) -> Value {
 }
 
 fn describe_kind(of: &mut Description<'_>, device: &Device) {
-    of.read("title", &["dm/name"]);
-    of.read("model", &["device/model"]);
+    of.words("title", "dm/name");
+    of.words("model", "device/model");
     match device.kind {
         "crypt" => {
             // "CRYPT-LUKS2-..." tells the format.
@@ -248,10 +257,10 @@ fn describe_kind(of: &mut Description<'_>, device: &Device) {
             }
         }
         "loop" => {
-            of.read("backing_file", &["loop/backing_file"]);
+            of.words("backing_file", "loop/backing_file");
             of.yes_no("direct_io", "loop/dio");
         }
-        "nvme" => of.read("transport", &["device/transport"]),
+        "nvme" => of.words("transport", "device/transport"),
         _ => {}
     }
 }
