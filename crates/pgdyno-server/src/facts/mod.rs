@@ -242,17 +242,23 @@ impl Found {
     fn databases_with(&mut self, sizes: &Outcome) {
         let nothing = Map::new();
         let known = sizes.as_ref().ok().and_then(Value::as_object).unwrap_or(&nothing);
+        let number = |name: &str| self.0.get(name)?.value.as_ref()?.as_u64();
+        let pages = number("tables.bytes_estimated").zip(number("indexes.bytes_estimated"));
+        let here = self.text("server.database");
         let rows = self.value_mut("databases").and_then(Value::as_array_mut);
         for row in rows.into_iter().flatten() {
-            let size = row["name"].as_str().and_then(|name| known.get(name));
-            row["bytes"] = size.cloned().unwrap_or(Value::Null);
+            let name = row["name"].as_str();
+            let size = name.and_then(|name| known.get(name)).and_then(Value::as_u64);
+            let estimate = pages.filter(|_| size.is_none() && name == here.as_deref());
+            row["bytes"] = json!(size);
+            row["bytes_estimated"] = json!(estimate.map(|(tables, indexes)| tables + indexes));
         }
         let total: u64 = known.values().filter_map(Value::as_u64).sum();
         let all = match sizes {
             Err(why) => Err(why.clone()),
             Ok(_) if known.values().any(Value::is_null) => Err(
-                "the database has more than 20000 relations, and its files were not walked; tables.bytes_estimated \
-                 and indexes.bytes_estimated tell its size"
+                "the database has more than 20000 relations, and its files were not walked; there is an estimate in \
+                 databases"
                     .to_owned(),
             ),
             Ok(_) => Ok(total),
@@ -296,13 +302,8 @@ fn own_facts(server: &Server, signs: &Signs, settings: &Settings<'_>) -> Vec<Fac
         .flatten()
         .map(|s| s.guc.name.as_str())
         .collect();
-    let (service, sign) = match service::recognise(signs, &names) {
-        Some((service, sign)) => (Fact::known("service.kind", &sign, service), Ok(sign)),
-        None => (
-            Fact::known("service.kind", "no sign of one that is known", "none"),
-            Err("no service was recognised"),
-        ),
-    };
+    let (service, sign) =
+        service::recognise(signs, &names).unwrap_or(("none", "none of those that are known".into()));
     let mut grants = Vec::new();
     if !(signs.stats && signs.settings && signs.wal_directory) {
         grants.push(signs.grant("pg_monitor"));
@@ -317,8 +318,8 @@ fn own_facts(server: &Server, signs: &Signs, settings: &Settings<'_>) -> Vec<Fac
             "server_version_num",
             version.major * 10_000 + version.minor,
         ),
-        service,
-        Fact::new("service.sign", "roles, settings, functions, databases", sign),
+        Fact::known("service.kind", "the rules of services", service),
+        Fact::known("service.sign", "roles, settings, functions, databases", sign),
         Fact::known("role.name", "current_user", signs.role.clone()),
         Fact::known("role.superuser", "is_superuser", signs.superuser),
         Fact::known(
@@ -366,3 +367,6 @@ fn temp_directories(settings: &Settings<'_>, data: Option<&PathBuf>) -> Vec<(Str
     };
     names.iter().filter_map(directory).collect()
 }
+
+#[cfg(test)]
+mod tests;

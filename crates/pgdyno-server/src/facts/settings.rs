@@ -264,6 +264,7 @@ fn shown(setting: &Setting) -> Value {
     json!({
         "name": guc.name,
         "value": if hidden { HIDDEN } else { &guc.shown },
+        "setting": if hidden { HIDDEN } else { &guc.setting },
         "unit": guc.unit,
         "boot_value": guc.boot_value.as_ref().filter(|_| !hidden),
         "source": guc.source,

@@ -736,7 +736,7 @@ const TABLE_ACTIVITY: &str = "WITH t AS MATERIALIZED (SELECT * FROM (SELECT oid,
         'changes', changes, 'changed_since_analyze', pg_stat_get_mod_since_analyze(oid)) ORDER BY changes DESC), '[]') \
         FROM (SELECT * FROM t ORDER BY changes DESC LIMIT 20) t))";
 
-/// Exact sizes of a hundred at most. An index that is younger than its table's rows has its pages in pg_class.
+/// Exact sizes of a hundred at most; numbers below 16384 are the server's own (FirstNormalObjectId). An index that is younger than its table's rows has its pages in pg_class.
 const UNUSED_INDEXES: &str = "WITH \
     l AS MATERIALIZED (SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'), \
     pages AS (SELECT 1048576 / current_setting('block_size')::int8 AS limit), \
@@ -747,7 +747,7 @@ const UNUSED_INDEXES: &str = "WITH \
     x AS MATERIALIZED (SELECT indexrelid, indrelid FROM pg_index \
         WHERE (indexrelid = ANY (ARRAY(SELECT oid FROM c WHERE relkind = 'i')) \
             OR indrelid = ANY (ARRAY(SELECT oid FROM c WHERE relkind <> 'i'))) \
-            AND NOT indisunique AND NOT indisexclusion AND NOT indisreplident AND indisvalid), \
+            AND indexrelid >= 16384 AND NOT indisunique AND NOT indisexclusion AND NOT indisreplident AND indisvalid), \
     u AS (SELECT x.*, pg_relation_size(indexrelid) AS bytes FROM (SELECT * FROM x \
         WHERE pg_stat_get_numscans(indexrelid) = 0 AND indexrelid NOT IN (SELECT relation FROM l) \
             AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid) \
