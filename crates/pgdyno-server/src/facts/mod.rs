@@ -109,37 +109,45 @@ fn first_look(
     server: &mut Server,
     begun: Instant,
 ) -> Result<(Result<Vec<Setting>, String>, Signs), ServerError> {
-    let question = Question {
-        limits: statements::NO_LIMIT,
-        what: "reading the settings",
+    let settings = ask_one(
+        server,
+        statements::NO_LIMIT,
+        "reading the settings",
+        statements::SETTINGS,
         begun,
-    };
-    let sql = [
-        statements::SETTINGS.to_owned(),
-        service::fill_in(statements::SIGNS),
-    ];
-    let mut outcomes = question.ask(server, &sql)?.into_iter();
-    let settings = outcomes.next().unwrap_or_else(|| Err("no answer".into()));
+    )?;
     let settings = settings.and_then(|value| {
         serde_json::from_value(value).map_err(|e| format!("the settings cannot be read: {e}"))
     });
-    let signs = outcomes
-        .next()
-        .and_then(Result::ok)
-        .and_then(|value| serde_json::from_value(value).ok())
-        .unwrap_or_else(|| Signs::untold(server.version().major));
+    let sql = service::fill_in(statements::SIGNS);
+    let signs = ask_one(
+        server,
+        statements::LIMITS,
+        "asking what the role may",
+        &sql,
+        begun,
+    )?;
+    let signs = signs.ok().and_then(|value| serde_json::from_value(value).ok());
+    let signs = signs.unwrap_or_else(|| Signs::untold(server.version().major));
     Ok((settings, signs))
+}
+
+fn ask_one(
+    server: &mut Server,
+    limits: &str,
+    what: &str,
+    sql: &str,
+    begun: Instant,
+) -> Result<Outcome, ServerError> {
+    let question = Question { limits, what, begun };
+    let mut outcomes = question.ask(server, &[sql.to_owned()])?;
+    Ok(outcomes.pop().unwrap_or_else(|| Err("no answer".into())))
 }
 
 /// Sizes of databases by name; `None` for one that was not walked.
 fn sizes(server: &mut Server, begun: Instant) -> Result<Outcome, ServerError> {
-    let question = Question {
-        limits: statements::SIZES_LIMIT,
-        what: "reading the sizes of databases",
-        begun,
-    };
-    let mut outcomes = question.ask(server, &[statements::SIZES.to_owned()])?;
-    Ok(outcomes.pop().unwrap_or_else(|| Err("no answer".into())))
+    let what = "reading the sizes of databases";
+    ask_one(server, statements::SIZES_LIMIT, what, statements::SIZES, begun)
 }
 
 /// Facts by name: what is known once stays.

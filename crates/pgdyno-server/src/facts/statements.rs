@@ -60,7 +60,8 @@ pub(super) const LIMITS: &str = "SELECT set_config('transaction_read_only', 'on'
     set_config('search_path', 'pg_catalog', true), set_config('TimeZone', 'UTC', true)";
 
 /// A directory's walk is not worth longer than this.
-pub(super) const SIZES_LIMIT: &str = "SELECT set_config('statement_timeout', '250', true)";
+pub(super) const SIZES_LIMIT: &str = "SELECT set_config('statement_timeout', '250', true), \
+    set_config('lock_timeout', '200', true), set_config('jit', 'off', true)";
 
 /// As the settings were before this connection asked for anything: its own limit would be shown as the user's.
 pub(super) const NO_LIMIT: &str = "SET LOCAL statement_timeout TO DEFAULT";
@@ -95,7 +96,7 @@ pub(super) const SIGNS: &str = "SELECT json_build_object( \
         FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace \
         WHERE e.extname = 'pg_stat_statements'), \
     'version', version(), \
-    'roles', (SELECT coalesce(json_agg(rolname), '[]') FROM pg_catalog.pg_roles WHERE rolname IN ({roles})), \
+    'roles', (SELECT coalesce(json_agg(r), '[]') FROM unnest(ARRAY[{roles}]) r WHERE to_regrole(r) IS NOT NULL), \
     'functions', (SELECT coalesce(json_agg(DISTINCT proname), '[]') FROM pg_catalog.pg_proc \
         WHERE proname IN ({functions})), \
     'databases', (SELECT coalesce(json_agg(datname), '[]') FROM pg_catalog.pg_database \
@@ -186,9 +187,9 @@ pub(super) const STATEMENTS: &[Statement] = &[
         when_null: "the server does not say",
         sql: "SELECT json_build_object('settings.hidden_by_role_or_database', coalesce(json_agg(json_build_object( \
             'name', split_part(entry, '=', 1), 'value', substr(entry, strpos(entry, '=') + 1), \
-            'role', r.rolname, 'database', d.datname)), '[]')) \
+            'role', CASE WHEN setrole <> 0 THEN pg_get_userbyid(setrole) END, 'database', d.datname)), '[]')) \
             FROM (SELECT setrole, setdatabase, unnest(setconfig) AS entry FROM pg_db_role_setting LIMIT 500) s \
-            LEFT JOIN pg_roles r ON r.oid = setrole LEFT JOIN pg_database d ON d.oid = setdatabase",
+            LEFT JOIN pg_database d ON d.oid = setdatabase",
     },
     Statement {
         name: "databases",
