@@ -6,6 +6,7 @@ mod scrub;
 mod service;
 mod settings;
 mod statements;
+mod texts;
 
 use crate::server::{Server, ServerError};
 use crate::settings::Guc;
@@ -111,22 +112,16 @@ fn first_look(
 ) -> Result<(Result<Vec<Setting>, String>, Signs), ServerError> {
     let settings = ask_one(
         server,
-        statements::NO_LIMIT,
+        texts::NO_LIMIT,
         "reading the settings",
-        statements::SETTINGS,
+        texts::SETTINGS,
         begun,
     )?;
     let settings = settings.and_then(|value| {
         serde_json::from_value(value).map_err(|e| format!("the settings cannot be read: {e}"))
     });
-    let sql = service::fill_in(statements::SIGNS);
-    let signs = ask_one(
-        server,
-        statements::LIMITS,
-        "asking what the role may",
-        &sql,
-        begun,
-    )?;
+    let sql = service::fill_in(texts::SIGNS);
+    let signs = ask_one(server, texts::LIMITS, "asking what the role may", &sql, begun)?;
     let signs = signs.ok().and_then(|value| serde_json::from_value(value).ok());
     let signs = signs.unwrap_or_else(|| Signs::untold(server.version().major));
     Ok((settings, signs))
@@ -147,7 +142,7 @@ fn ask_one(
 /// Sizes of databases by name; `None` for one that was not walked.
 fn sizes(server: &mut Server, begun: Instant) -> Result<Outcome, ServerError> {
     let what = "reading the sizes of databases";
-    ask_one(server, statements::SIZES_LIMIT, what, statements::SIZES, begun)
+    ask_one(server, texts::SIZES_LIMIT, what, texts::SIZES, begun)
 }
 
 /// Facts by name: what is known once stays.
@@ -187,7 +182,7 @@ impl Found {
             })
             .collect();
         let question = Question {
-            limits: statements::LIMITS,
+            limits: texts::LIMITS,
             what: "reading facts",
             begun,
         };

@@ -99,7 +99,7 @@ fn services_are_recognised_by_what_they_show() {
         &[],
         Some("YugabyteDB"),
     );
-    let sql = service::fill_in(statements::SIGNS);
+    let sql = service::fill_in(texts::SIGNS);
     for list in ["'aurora_version'", "'rdsadmin'", "'azure_sys'"] {
         assert!(sql.contains(list), "{list}");
     }
