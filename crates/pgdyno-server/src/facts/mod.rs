@@ -171,16 +171,7 @@ impl Found {
             .filter(|s| s.group == group && s.since <= major && major < s.until);
         let (may, lacking) = ask::sort(of_group, signs);
         let schema = signs.statements.as_ref().map_or("public", |s| &s.schema);
-        let sql: Vec<String> = may
-            .iter()
-            .map(|s| {
-                format!(
-                    "/* pgdyno facts: {} */ {}",
-                    s.name,
-                    s.sql.replace("{statements}", schema)
-                )
-            })
-            .collect();
+        let sql: Vec<String> = may.iter().map(|s| s.text(schema)).collect();
         let question = Question {
             limits: texts::LIMITS,
             what: "reading facts",

@@ -31,7 +31,7 @@ pub(super) enum Group {
 /// One statement and what it tells.
 #[derive(Debug)]
 pub(super) struct Statement {
-    /// Stands in a comment before it, for those who read the server's log.
+    /// Stands in a comment in it, for those who read the server's log.
     pub(super) name: &'static str,
     /// First major version that understands it.
     pub(super) since: u32,
@@ -47,6 +47,15 @@ pub(super) struct Statement {
     pub(super) when_null: &'static str,
     /// `{statements}` stands for the schema of pg_stat_statements.
     pub(super) sql: &'static str,
+}
+
+impl Statement {
+    /// What is sent. Its name stands behind the first word: the server's own statistics leave out what stands before.
+    pub(super) fn text(&self, statements_schema: &str) -> String {
+        let (first, rest) = self.sql.split_once(' ').unwrap_or((self.sql, ""));
+        let rest = rest.replace("{statements}", statements_schema);
+        format!("{first} /* pgdyno facts: {} */ {rest}", self.name)
+    }
 }
 
 /// Later than any version.
