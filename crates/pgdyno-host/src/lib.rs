@@ -8,6 +8,7 @@ pub mod block;
 mod cgroup;
 mod fact;
 mod facts;
+pub mod probe;
 mod process;
 mod sample;
 pub mod series;
