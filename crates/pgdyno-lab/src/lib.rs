@@ -1,5 +1,6 @@
 //! Experiments: plan, run, resume. Knows what a trial is; turns knobs through pgdyno-knobs alone.
 
+pub mod check;
 mod collect;
 mod file;
 mod measure;
