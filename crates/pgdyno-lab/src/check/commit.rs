@@ -2,7 +2,7 @@
 //! for nothing, so each also puts a message into the WAL: its commit is flushed like anybody's, and nothing of the user's is
 //! touched.
 
-use super::{Bench, Measured, spread_ms};
+use super::{Bench, Grade, Measured, spread_ms};
 use pgdyno_host::probe::Spread;
 use pgdyno_server::{Server, ServerError, pause, postgres};
 use serde::Serialize;
@@ -165,7 +165,7 @@ fn begin(
 fn run(server: &mut Server, length: Duration, ends: &dyn Fn() -> bool) -> Result<Commits, ServerError> {
     let is_proxied = server.conninfo().is_proxied();
     // Behind a pooler the session, and the table with it, may be somebody else's the next moment.
-    let has_table = !is_proxied && server.execute("making a temporary table", TABLE).is_ok();
+    let has_table = !is_proxied && without_waiting(server, "making a temporary table", TABLE).is_ok();
     let emit = format!("pg_catalog.pg_logical_emit_message(true, 'pgdyno', '{MESSAGE}'::text)");
     let sql = match has_table {
         true => format!("INSERT INTO pg_temp.pgdyno_check SELECT {emit}"),
@@ -190,9 +190,17 @@ fn run(server: &mut Server, length: Duration, ends: &dyn Fn() -> bool) -> Result
     }
     if has_table {
         // It would go with the session, only a moment later.
-        let _ = server.execute("dropping the temporary table", DROP);
+        let _ = without_waiting(server, "dropping the temporary table", DROP);
     }
     Ok(Commits { times_ns, has_table })
+}
+
+/// A temporary table is nothing to wait for, least of all for a standby that does not answer.
+fn without_waiting(server: &mut Server, what: &str, sql: &str) -> Result<(), ServerError> {
+    server.execute(what, "SET synchronous_commit = off")?;
+    let done = server.execute(what, sql);
+    server.execute(what, "RESET synchronous_commit")?;
+    done
 }
 
 /// Waits for the commits, and gives them up if they hang: a commit that waits for a standby ends with no timeout.
@@ -318,7 +326,6 @@ fn told_of(times: &Spread, waits: &Waits, before: Flushed, after: Flushed) -> Me
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Grade;
 
     fn waits(words: &str) -> Waits {
         let mut words = words.split(' ').map(str::to_owned);
