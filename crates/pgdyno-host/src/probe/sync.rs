@@ -124,7 +124,7 @@ impl SyncFile {
         Ok(SyncFile { own })
     }
 
-    /// Writes and flushes over and over, for so long.
+    /// Writes and flushes over and over, for so long: each time in nanoseconds.
     pub fn measure(
         &self,
         method: SyncMethod,
@@ -132,7 +132,7 @@ impl SyncFile {
         direct: bool,
         length: Duration,
         stop: &AtomicBool,
-    ) -> Result<SyncTimes, ProbeError> {
+    ) -> Result<Vec<u64>, ProbeError> {
         let direct_flag = if direct { libc::O_DIRECT } else { 0 };
         let file = self.own.reopen(method.flags() | direct_flag);
         let file = file.map_err(ProbeError::io(self.own.path(), "opened"))?;
@@ -150,8 +150,18 @@ impl SyncFile {
             flushed.map_err(ProbeError::io(self.own.path(), "flushed"))?;
             times_ns.push(ns(before.elapsed()));
         }
-        let times = Spread::of(times_ns).ok_or(ProbeError::Stopped)?;
-        Ok(SyncTimes {
+        match times_ns.is_empty() {
+            true => Err(ProbeError::Stopped),
+            false => Ok(times_ns),
+        }
+    }
+}
+
+impl SyncTimes {
+    /// From times in nanoseconds; `None` without any.
+    pub fn of(method: SyncMethod, writes: u32, direct: bool, times_ns: Vec<u64>) -> Option<SyncTimes> {
+        let times = Spread::of(times_ns)?;
+        Some(SyncTimes {
             method,
             writes,
             direct,
@@ -177,6 +187,7 @@ mod tests {
                 let found = file
                     .measure(method, writes, false, Duration::from_millis(5), &go_on)
                     .unwrap();
+                let found = SyncTimes::of(method, writes, false, found).unwrap();
                 assert!(found.times.count > 0 && found.per_s > 0.0, "{found:?}");
             }
         }

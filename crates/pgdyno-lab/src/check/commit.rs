@@ -21,6 +21,7 @@ const TABLE: &str = "CREATE TEMPORARY TABLE pgdyno_check (lsn pg_lsn)";
 const DROP: &str = "DROP TABLE pg_temp.pgdyno_check";
 /// A commit that takes longer than this waits for something that does not come.
 const PATIENCE: Duration = Duration::from_secs(10);
+const GIVEN_UP: &str = "look what commits wait for: a synchronous standby that is gone, most likely";
 /// How often the waiting looks up.
 const LOOK: Duration = Duration::from_millis(100);
 /// Sessions tell their counts when they end; the server may take this long to show them.
@@ -133,11 +134,12 @@ impl Bench<'_> {
             );
         }
         if was_cancelled {
-            let why = format!(
+            measured.verdict = Grade::Poor;
+            measured.why = Some(format!(
                 "a commit took more than {} s and was given up",
                 PATIENCE.as_secs()
-            );
-            measured = measured.but_unknown(why);
+            ));
+            measured.advice = Some(GIVEN_UP.to_owned());
         }
         Ok(measured)
     }

@@ -57,8 +57,8 @@ const TABLE: [(&str, Limits, &str); 9] = [
     (
         "wal_sync",
         below("ms", 0.5, 2.0),
-        "a volume for the WAL with a write cache that survives a loss of power; see below whether another \
-         wal_sync_method is quicker here",
+        "a volume for the WAL with a write cache that survives a loss of power, or another wal_sync_method where one \
+         is said to be quicker here",
     ),
     (
         "random_read",

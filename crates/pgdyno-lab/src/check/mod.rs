@@ -366,6 +366,7 @@ impl Bench<'_> {
 /// A figure with as many digits as it is worth.
 pub fn shown(value: f64) -> String {
     match value.abs() {
+        1e6.. => format!("{:.1} M", value / 1e6),
         10_000.0.. => format!("{:.0} k", value / 1000.0),
         100.0.. => format!("{value:.0}"),
         10.0.. => format!("{value:.1}"),
@@ -409,6 +410,7 @@ mod tests {
         check(1.234, "1.23");
         check(12.34, "12.3");
         check(1234.5, "1234");
-        check(24_600_000.0, "24600 k");
+        check(24_600.0, "25 k");
+        check(24_600_000.0, "24.6 M");
     }
 }
