@@ -3,8 +3,8 @@
 use super::{Bench, Event, Grade, Measured, shown, spread_ms};
 use pgdyno_host::block;
 use pgdyno_host::probe::{
-    ProbeError, ReadFile, ReadTimes, SyncFile, SyncMethod, SyncTimes, clock_source, clock_state, is_memory,
-    timer_cost,
+    ProbeError, ReadFile, ReadTimes, Spread, SyncFile, SyncMethod, SyncTimes, clock_source, clock_state,
+    is_memory, timer_cost,
 };
 use pgdyno_server::Server;
 use serde_json::json;
@@ -36,12 +36,13 @@ impl Bench<'_> {
         #[expect(clippy::cast_precision_loss, reason = "for people")]
         let reads = found.reads as f64;
         let spread = format!(
-            "{:.2} % below 128 ns of {}; clock source {source}",
+            "mean {} ns, {:.2} % below 128 ns of {}; clock source {source}",
+            shown(found.mean_ns),
             found.share_below(128) * 100.0,
             shown(reads)
         );
         let detail = json!({ "cost": found, "clock_source": source });
-        let mut measured = Measured::judged("timer", found.mean_ns, spread, detail);
+        let mut measured = Measured::judged("timer", found.typical_ns, spread, detail);
         if found.backwards > 0 {
             measured.verdict = Grade::Poor;
             measured.why = Some(format!("the clock went backwards {} times", found.backwards));
@@ -343,11 +344,10 @@ impl Way {
         SyncTimes::of(self.method, self.writes, self.direct, self.rounds_ns.concat())
     }
 
-    /// The mean of each round.
-    #[expect(clippy::cast_precision_loss, reason = "times of a second")]
-    fn means_ns(&self) -> Vec<f64> {
-        let mean = |times: &Vec<u64>| times.iter().sum::<u64>() as f64 / times.len() as f64;
-        self.rounds_ns.iter().map(mean).collect()
+    /// The median of each round: one flush that met somebody else's write can be a hundred times as long.
+    fn medians_us(&self) -> Vec<f64> {
+        let spreads = self.rounds_ns.iter().cloned().filter_map(Spread::of);
+        spreads.map(|spread| spread.p50_us).collect()
     }
 }
 
@@ -365,10 +365,10 @@ fn quicker(ways: &[Way], used: (SyncMethod, bool)) -> Option<String> {
         .iter()
         .filter(one)
         .find(|way| (way.method, way.direct) == used)?
-        .means_ns();
+        .medians_us();
     // The least advantage that it had in any round.
     let advantage = |way: &Way| {
-        let rounds = own.iter().zip(way.means_ns());
+        let rounds = own.iter().zip(way.medians_us());
         rounds
             .map(|(own, other)| own / other)
             .fold(f64::INFINITY, f64::min)
@@ -380,7 +380,7 @@ fn quicker(ways: &[Way], used: (SyncMethod, bool)) -> Option<String> {
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     (least >= QUICKER_LEAST).then(|| {
         format!(
-            "{} was quicker in each of {} rounds, {least:.1} times at least",
+            "{} was quicker in each of {} rounds, {least:.1} times at least by the median",
             best.name(),
             own.len()
         )
