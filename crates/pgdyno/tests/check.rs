@@ -363,6 +363,46 @@ fn a_signal_leaves_nothing_and_what_a_kill_leaves_goes_with_the_next() {
     assert_eq!(before, (files(&home, "x"), catalogue(&home, "x")));
 }
 
+/// Its files are out of sight, as those of a server on another host are.
+#[test]
+fn of_a_server_elsewhere_only_the_server_is_measured() {
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x"]).fine();
+    let password = fs::read_to_string(home.file("state/sandboxes/x/password")).expect("a password");
+    let target = format!(
+        "host=127.0.0.1 port={} user=postgres dbname=postgres",
+        home.record("x")["port"]
+    );
+    let script = "mount -t tmpfs none \"$1\" && exec \"$0\" check \"$2\" --seconds 0.2 --json";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_pgdyno")])
+        .arg(home.path.path())
+        .arg(&target)
+        .env("PGDYNO_HOME", home.path.path())
+        .env("PGPASSWORD", password.trim())
+        .output()
+        .expect("unshare runs");
+    let report = said(output).json();
+    assert_eq!(report["server"]["way"], "TCP");
+    assert_eq!(
+        report["host_not_measured"],
+        "the host of the server is not this one"
+    );
+    for name in ["timer", "wal_sync", "random_read", "sequential_read", "steal"] {
+        let measured = of(&report, name);
+        assert!(measured["figure"].is_null(), "{measured:#}");
+        assert_eq!(
+            measured["why"],
+            "not measured: the host of the server is not this one"
+        );
+    }
+    for name in ["round_trip", "commit", "noise"] {
+        assert!(of(&report, name)["figure"].is_number(), "{report:#}");
+    }
+    assert!(of(&report, "clock")["detail"]["server_minus_this_ms"].is_number());
+    assert_eq!(own_files(&home), [""; 0]);
+}
+
 #[test]
 fn a_host_is_measured_without_a_server() {
     let home = Home::new();

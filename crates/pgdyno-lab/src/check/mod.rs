@@ -298,12 +298,12 @@ pub fn check(
     }
     let mut report = CheckReport {
         server: server
-            .as_ref()
+            .as_mut()
             .zip(asked.conninfo)
             .map(|(server, conninfo)| ServerSeen {
                 place: conninfo.place(),
                 version: server.version().to_string(),
-                way: round_trip::way(conninfo),
+                way: round_trip::way(conninfo, server),
             }),
         host_not_measured: place.here.clone().err(),
         elapsed_s: 0.0,

@@ -3,7 +3,7 @@
 use super::{Bench, Measured, shown};
 use crate::measure::endpoint;
 use pgdyno_load::{Control, LoadPlan, Protocol, Script, Scripts, Warmup, Work, Workload};
-use pgdyno_server::Conninfo;
+use pgdyno_server::{Conninfo, Server};
 use serde_json::json;
 use std::time::Duration;
 
@@ -12,18 +12,22 @@ const LENGTH_MS: u32 = 1000;
 const LENGTH_LEAST: Duration = Duration::from_secs(1);
 const WARMUP: Duration = Duration::from_millis(100);
 
-/// Which way connections go.
-pub(super) fn way(conninfo: &Conninfo) -> String {
+/// Which way connections go. What is wanted of TLS is not what there is, so the server is asked; behind a pooler it would
+/// speak of the pooler's own connection.
+pub(super) fn way(conninfo: &Conninfo, server: &mut Server) -> String {
     let mut way = match conninfo.is_local() {
         true => "Unix socket",
         false => "TCP",
     }
     .to_owned();
-    if conninfo.tls().is_some() {
-        way += ", TLS";
-    }
     if conninfo.is_proxied() {
-        way += ", through a pooler or proxy";
+        return way + ", through a pooler or proxy";
+    }
+    let sql = "SELECT ssl FROM pg_catalog.pg_stat_ssl WHERE pid = pg_catalog.pg_backend_pid()";
+    if let Ok(Some(ssl)) = server.value("asking whether there is TLS", sql)
+        && ssl == "t"
+    {
+        way += ", TLS";
     }
     way
 }
@@ -71,7 +75,8 @@ impl Bench<'_> {
         let (Some(p50_ms), Some(p99_ms)) = (books.percentile_ms(50.0), books.percentile_ms(99.0)) else {
             return Measured::unknown(NAME, "no round trip was finished in time");
         };
-        let way = way(conninfo);
+        let way = self.server.as_mut().map(|server| way(conninfo, server));
+        let way = way.unwrap_or_default();
         let spread = format!(
             "p50 {}, p99 {} ms of {}; {way}",
             shown(p50_ms),
