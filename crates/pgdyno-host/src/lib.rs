@@ -10,6 +10,7 @@ mod fact;
 mod facts;
 mod mount;
 mod perf;
+pub mod probe;
 mod process;
 mod sample;
 pub mod series;

@@ -1,6 +1,7 @@
 //! Experiments: plan, run, resume. Knows what a trial is; turns knobs through pgdyno-knobs alone.
 
 mod beside;
+pub mod check;
 mod collect;
 mod file;
 mod measure;
