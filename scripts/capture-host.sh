@@ -1,0 +1,246 @@
+#!/bin/sh
+# Copies what pgdyno's readers read of a Linux machine into a folder that LocalHost::at takes: a fixture of that machine.
+#
+#   capture-host.sh FOLDER [PID...]
+#
+# Needs nothing but a POSIX shell, cat, ls, ln, mkdir, readlink, rm, sed and tr: it also runs in a guest that has only
+# busybox. Links below /sys stay relative links. A file that the machine refuses to read is left out. What names the
+# machine or its maker is replaced: host name, boot id, unknown words of the boot line. REDACT may hold a sed script for
+# more, which is applied to texts, links and names of control groups.
+set -u
+export LC_ALL=C
+out=${1:?usage: capture-host.sh FOLDER [PID...]}
+shift
+pids=$*
+redact="${REDACT:-}
+s/ ([^() ]*@[^() ]*) / (builder@build) /"
+mkdir -p "$out" || exit 1
+out=$(cd "$out" && pwd -P)
+here_dir=""
+here_real=""
+
+# Sets $real to the physical folder of a path, relative to /; consecutive files of one folder ask once.
+folder_of() {
+  dir=${1%/*}
+  [ -n "$dir" ] || dir=/
+  if [ "$dir" != "$here_dir" ]; then
+    here_real=$(cd -P "$dir" 2>/dev/null && pwd -P) || return 1
+    here_dir=$dir
+  fi
+  case $1 in
+  # What is "self" to the reader is not a number.
+  /proc/self/*) real=/proc/self${here_real#/proc/*[0-9]} ;;
+  *) real=$(printf '%s' "$here_real") ;;
+  esac
+}
+
+# Files, as they are read.
+files() {
+  for path in "$@"; do
+    [ -f "$path" ] || continue
+    folder_of "$path" || continue
+    place=$real/${path##*/}
+    [ -e "$out$place" ] && continue
+    mkdir -p "$out$real"
+    # Console and nothing else may be the reader of a pipe file; a file that is refused leaves nothing behind.
+    { cat "$path" >"$out$place"; } 2>/dev/null || rm -f "$out$place"
+  done
+}
+
+# Symbolic links, as links.
+links() {
+  for path in "$@"; do
+    [ -L "$path" ] || continue
+    folder_of "$path" || continue
+    place=$real/${path##*/}
+    [ -L "$out$place" ] && continue
+    mkdir -p "$out$real"
+    ln -s "$(readlink "$path")" "$out$place"
+  done
+}
+
+# A folder that counts even where it is empty is kept by a file that no reader asks for.
+folders() {
+  for path in "$@"; do
+    [ -d "$path" ] || continue
+    folder_of "$path/x" || continue
+    mkdir -p "$out$real"
+  done
+}
+
+machine() {
+  for name in cpuinfo meminfo stat vmstat diskstats loadavg mounts cmdline version swaps uptime sysinfo buddyinfo \
+    zoneinfo interrupts softirqs; do
+    case $name in
+    # As large as they are useless to readers that want rates.
+    zoneinfo | interrupts) ;;
+    *) files "/proc/$name" ;;
+    esac
+  done
+  files /proc/pressure/* /proc/net/dev /proc/net/snmp /proc/net/netstat /proc/net/sockstat
+  files /etc/os-release
+  files /proc/sys/vm/* /proc/sys/fs/aio* /proc/sys/fs/file-* /proc/sys/fs/nr_open /proc/sys/kernel/random/boot_id
+  for name in osrelease ostype version sched_* sched_domain numa_* perf_event_* io_uring_* shm* sem msg* pid_max \
+    threads-max nmi_watchdog watchdog* soft_watchdog timer_migration randomize_va_space yama/ptrace_scope kptr_restrict \
+    panic panic_on_oom hung_task_* task_delayacct unprivileged_bpf_disabled lockdown; do
+    # shellcheck disable=SC2086
+    files /proc/sys/kernel/$name
+  done
+  files /proc/sys/net/core/somaxconn /proc/sys/net/core/[rw]mem_* /proc/sys/net/core/netdev_* \
+    /proc/sys/net/core/default_qdisc /proc/sys/net/core/busy_* /proc/sys/net/core/rps_sock_flow_entries
+  files /proc/sys/net/ipv4/tcp_[rw]mem /proc/sys/net/ipv4/tcp_mem /proc/sys/net/ipv4/tcp_keepalive_* \
+    /proc/sys/net/ipv4/tcp_congestion_control /proc/sys/net/ipv4/tcp_max_syn_backlog \
+    /proc/sys/net/ipv4/tcp_slow_start_after_idle /proc/sys/net/ipv4/tcp_tw_reuse /proc/sys/net/ipv4/tcp_fin_timeout \
+    /proc/sys/net/ipv4/tcp_timestamps /proc/sys/net/ipv4/tcp_window_scaling /proc/sys/net/ipv4/tcp_retries2 \
+    /proc/sys/net/ipv4/ip_local_port_range
+  files /sys/kernel/debug/sched/* /sys/kernel/debug/sched/numa_balancing/* /sys/kernel/security/lockdown
+}
+
+processors() {
+  cpu=/sys/devices/system/cpu
+  files $cpu/online $cpu/offline $cpu/present $cpu/possible $cpu/isolated $cpu/nohz_full $cpu/kernel_max \
+    $cpu/smt/* $cpu/vulnerabilities/* $cpu/cpuidle/* $cpu/intel_pstate/* $cpu/amd_pstate/* $cpu/cpufreq/boost
+  for one in $cpu/cpu[0-9]*; do
+    files "$one"/online "$one"/topology/*_id "$one"/topology/*_list "$one"/cpu_capacity "$one"/polarization \
+      "$one"/cpufreq/scaling_* "$one"/cpufreq/cpuinfo_*_freq "$one"/cpufreq/energy_* "$one"/cpufreq/base_frequency
+    links "$one"/cpufreq
+    for cache in "$one"/cache/index[0-9]*; do
+      files "$cache"/level "$cache"/type "$cache"/size "$cache"/shared_cpu_list "$cache"/coherency_line_size \
+        "$cache"/ways_of_associativity "$cache"/id
+    done
+    for state in "$one"/cpuidle/state[0-9]*; do files "$state"/name "$state"/latency "$state"/disable; done
+  done
+  files $cpu/cpufreq/policy[0-9]*/scaling_* $cpu/cpufreq/policy[0-9]*/cpuinfo_*_freq $cpu/cpufreq/policy[0-9]*/energy_*
+  files /sys/devices/system/clocksource/clocksource0/*_clocksource
+}
+
+memory() {
+  node=/sys/devices/system/node
+  files $node/online $node/possible $node/has_*
+  for one in $node/node[0-9]*; do
+    files "$one"/cpulist "$one"/distance "$one"/meminfo "$one"/numastat "$one"/vmstat
+    files "$one"/hugepages/hugepages-*/*
+  done
+  folders /sys/kernel/mm/hugepages /sys/kernel/mm/hugepages/hugepages-*
+  files /sys/kernel/mm/hugepages/hugepages-*/*
+  mm=/sys/kernel/mm
+  files $mm/transparent_hugepage/* $mm/transparent_hugepage/khugepaged/* $mm/transparent_hugepage/hugepages-*/* \
+    $mm/transparent_hugepage/hugepages-*/stats/* $mm/ksm/run $mm/ksm/merge_across_nodes $mm/numa/* $mm/swap/* \
+    $mm/lru_gen/enabled /sys/module/zswap/parameters/enabled
+}
+
+block() {
+  links /sys/block/* /sys/dev/block/*
+  for disk in /sys/block/*; do
+    [ -e "$disk/dev" ] || continue
+    # Loop and RAM disks that hold nothing tell nothing.
+    case ${disk##*/} in
+    loop* | ram* | zram*) [ "$(cat "$disk/size")" = 0 ] && { rm -f "$out$disk"; idle="${idle:-} $(cat "$disk/dev")"; continue; } ;;
+    esac
+    files "$disk"/dev "$disk"/size "$disk"/ro "$disk"/removable "$disk"/stat "$disk"/inflight "$disk"/wwid \
+      "$disk"/uuid "$disk"/nguid "$disk"/eui "$disk"/serial "$disk"/cache_type "$disk"/hidden "$disk"/nsid \
+      "$disk"/disksize "$disk"/comp_algorithm
+    files "$disk"/queue/* "$disk"/dm/* "$disk"/md/* "$disk"/loop/*
+    for member in "$disk"/md/dev-*; do files "$member"/state "$member"/slot; links "$member"/block; done
+    links "$disk"/slaves/* "$disk"/holders/* "$disk"/device "$disk"/subsystem "$disk"/bdi
+    files "$disk"/bdi/read_ahead_kb
+    device_of "$disk"/device
+    for part in "$disk"/*/partition; do
+      part=${part%/partition}
+      files "$part"/partition "$part"/dev "$part"/size "$part"/start "$part"/ro "$part"/stat "$part"/alignment_offset
+      links "$part"/slaves/* "$part"/holders/*
+    done
+  done
+  # Their numbers go with the idle disks.
+  for number in ${idle:-}; do rm -f "$out/sys/dev/block/$number"; done
+}
+
+# The device behind a disk or an interface.
+device_of() {
+  files "$1"/model "$1"/vendor "$1"/device "$1"/wwid "$1"/serial "$1"/rev "$1"/firmware_rev "$1"/queue_depth \
+    "$1"/queue_count "$1"/sqsize "$1"/transport "$1"/state "$1"/numa_node "$1"/modalias "$1"/cutype "$1"/devtype \
+    "$1"/power/control
+  links "$1"/driver "$1"/subsystem "$1"/device
+  files "$1"/device/numa_node "$1"/device/vendor "$1"/device/device "$1"/device/current_link_speed
+}
+
+rest() {
+  links /sys/class/net/* /sys/class/nvme/* /sys/class/powercap/*
+  for interface in /sys/class/net/*; do
+    files "$interface"/mtu "$interface"/speed "$interface"/duplex "$interface"/operstate "$interface"/carrier \
+      "$interface"/type "$interface"/tx_queue_len "$interface"/flags "$interface"/ifindex "$interface"/iflink
+    links "$interface"/device
+    [ -e "$interface/device" ] && device_of "$interface"/device
+    for queue in "$interface"/queues/*; do files "$queue"/rps_cpus "$queue"/xps_cpus; done
+  done
+  for zone in /sys/class/powercap/*; do
+    files "$zone"/name "$zone"/energy_uj "$zone"/max_energy_range_uj "$zone"/enabled "$zone"/constraint_*
+  done
+  for name in sys_vendor product_name product_version bios_vendor board_vendor chassis_vendor; do
+    files /sys/class/dmi/id/$name
+  done
+  links /sys/class/dmi/id
+  files /sys/hypervisor/type /sys/hypervisor/version/* /sys/hypervisor/uuid /sys/devices/virtual/dmi/id/sys_vendor
+  files /proc/device-tree/model /proc/device-tree/hypervisor/compatible
+}
+
+# "self" or the number of a process.
+process() {
+  proc=/proc/$1
+  files "$proc"/stat "$proc"/status "$proc"/statm "$proc"/limits "$proc"/cgroup "$proc"/oom_score \
+    "$proc"/oom_score_adj "$proc"/smaps_rollup "$proc"/schedstat "$proc"/comm "$proc"/cmdline "$proc"/mountinfo \
+    "$proc"/autogroup "$proc"/io "$proc"/numa_maps "$proc"/sched
+  links "$proc"/ns/pid "$proc"/ns/mnt "$proc"/ns/cgroup
+  # Each group that the process is in, and all above it: a limit holds for everything below.
+  [ -r "$proc"/cgroup ] || return 0
+  while read -r _ _ _ _ mount _ rest; do
+    case $rest in *"- cgroup"*) ;; *) continue ;; esac
+    while IFS= read -r group; do
+      group=${group#*:*:}
+      group=${group%/}
+      while [ -d "$mount$group" ]; do
+        control_group "$mount$group"
+        [ -n "$group" ] || break
+        group=${group%/*}
+      done
+    done <"$proc"/cgroup
+  done </proc/self/mountinfo
+}
+
+control_group() {
+  files "$1"/cgroup.controllers "$1"/cgroup.subtree_control "$1"/cgroup.type "$1"/cgroup.events "$1"/cgroup.procs \
+    "$1"/cpu.* "$1"/cpuacct.usage "$1"/cpuacct.stat "$1"/cpuset.* "$1"/memory.* "$1"/hugetlb.* "$1"/io.* \
+    "$1"/blkio.throttle.* "$1"/blkio.weight "$1"/blkio.bfq.weight "$1"/pids.max "$1"/pids.current
+}
+
+# What names the machine.
+clean() {
+  echo 00000000-0000-4000-8000-000000000000 >"$out/proc/sys/kernel/random/boot_id"
+  # Only words whose meaning is public stay of the boot line.
+  kept=""
+  for word in $(cat "$out/proc/cmdline"); do
+    case ${word%%=*} in
+    cgroup* | default_hugepagesz | elevator | hugepages | hugepagesz | hugetlb_cma | idle | intel_idle.max_cstate | \
+      intel_pstate | iommu | isolcpus | mitigations | nohz | nohz_full | nosmt | nomodule | numa | numa_balancing | \
+      processor.max_cstate | psi | quiet | rcu_nocbs | ro | rw | skew_tick | spectre_v2 | swapaccount | swiotlb | \
+      systemd.unified_cgroup_hierarchy | transparent_hugepage | tsc | clocksource | console | panic)
+      kept="$kept $word"
+      ;;
+    esac
+  done
+  echo "${kept# }" >"$out/proc/cmdline"
+  for path in "$out"/proc/version "$out"/proc/mounts "$out"/proc/*/mountinfo "$out"/proc/*/cgroup "$out"/proc/*/cmdline \
+    "$out"/proc/sys/kernel/osrelease "$out"/proc/sys/kernel/version; do
+    [ -f "$path" ] || continue
+    sed "$redact" <"$path" >"$path.new" && cat "$path.new" >"$path"
+    rm -f "$path.new"
+  done
+}
+
+machine
+processors
+memory
+block
+rest
+for one in self 1 $pids; do process "$one"; done
+clean
