@@ -3,7 +3,7 @@
 #
 #   capture-host.sh FOLDER [PID...]
 #
-# Needs nothing but a POSIX shell, cat, ls, ln, mkdir, readlink, rm, sed and tr: it also runs in a guest that has only
+# Needs nothing but a POSIX shell, cat, cp, ln, mkdir, readlink, rm and sed: it also runs in a guest that has only
 # busybox. Links below /sys stay relative links. A file that the machine refuses to read is left out. What names the
 # machine or its maker is replaced: host name, boot id, unknown words of the boot line. REDACT may hold a sed script for
 # more, which is applied to texts, links and names of control groups.
@@ -16,35 +16,51 @@ redact="${REDACT:-}
 s/ ([^() ]*@[^() ]*) / (builder@build) /"
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd -P)
-here_dir=""
-here_real=""
+known_dir=""
+known_real=""
 
-# Sets $real to the physical folder of a path, relative to /; consecutive files of one folder ask once.
+# Sets $real to the physical folder of a path; consecutive files of one folder ask once. /proc is taken by its own names,
+# for "self" is not the number of the shell that copies.
 folder_of() {
   dir=${1%/*}
-  [ -n "$dir" ] || dir=/
-  if [ "$dir" != "$here_dir" ]; then
-    here_real=$(cd -P "$dir" 2>/dev/null && pwd -P) || return 1
-    here_dir=$dir
-  fi
-  case $1 in
-  # What is "self" to the reader is not a number.
-  /proc/self/*) real=/proc/self${here_real#/proc/*[0-9]} ;;
-  *) real=$(printf '%s' "$here_real") ;;
+  case $dir in
+  /proc*) real=$dir ;;
+  "$known_dir") real=$known_real ;;
+  *)
+    real=$(cd -P "${dir:-/}" 2>/dev/null && pwd -P) || return 1
+    known_dir=$dir
+    known_real=$real
+    ;;
   esac
 }
 
-# Files, as they are read.
+# Files as they are read, those of one folder by one process: an emulated machine starts few of them in a second.
 files() {
+  batch=""
+  batch_dir=""
   for path in "$@"; do
     [ -f "$path" ] || continue
-    folder_of "$path" || continue
-    place=$real/${path##*/}
-    [ -e "$out$place" ] && continue
-    mkdir -p "$out$real"
-    # Console and nothing else may be the reader of a pipe file; a file that is refused leaves nothing behind.
-    { cat "$path" >"$out$place"; } 2>/dev/null || rm -f "$out$place"
+    if [ "${path%/*}" != "$batch_dir" ]; then
+      copy_batch
+      batch_dir=${path%/*}
+    fi
+    batch="$batch $path"
   done
+  copy_batch
+}
+
+copy_batch() {
+  [ -n "$batch" ] || return 0
+  folder_of "$batch_dir/" || return 0
+  [ -d "$out$real" ] || mkdir -p "$out$real"
+  # shellcheck disable=SC2086
+  cp $batch "$out$real/" 2>/dev/null
+  # Empty, or refused? What is refused leaves nothing behind.
+  for entry in $batch; do
+    copy=$out$real/${entry##*/}
+    [ -s "$copy" ] || cat "$entry" >"$copy" 2>/dev/null || rm -f "$copy"
+  done
+  batch=""
 }
 
 # Symbolic links, as links.
@@ -54,32 +70,18 @@ links() {
     folder_of "$path" || continue
     place=$real/${path##*/}
     [ -L "$out$place" ] && continue
-    mkdir -p "$out$real"
-    ln -s "$(readlink "$path")" "$out$place"
-  done
-}
-
-# A folder that counts even where it is empty is kept by a file that no reader asks for.
-folders() {
-  for path in "$@"; do
-    [ -d "$path" ] || continue
-    folder_of "$path/x" || continue
-    mkdir -p "$out$real"
+    [ -d "$out$real" ] || mkdir -p "$out$real"
+    target=$(readlink "$path") && ln -s "$target" "$out$place"
   done
 }
 
 machine() {
-  for name in cpuinfo meminfo stat vmstat diskstats loadavg mounts cmdline version swaps uptime sysinfo buddyinfo \
-    zoneinfo interrupts softirqs; do
-    case $name in
-    # As large as they are useless to readers that want rates.
-    zoneinfo | interrupts) ;;
-    *) files "/proc/$name" ;;
-    esac
+  for name in cpuinfo meminfo stat vmstat diskstats loadavg mounts cmdline version swaps uptime sysinfo buddyinfo; do
+    files "/proc/$name"
   done
   files /proc/pressure/* /proc/net/dev /proc/net/snmp /proc/net/netstat /proc/net/sockstat
   files /etc/os-release
-  files /proc/sys/vm/* /proc/sys/fs/aio* /proc/sys/fs/file-* /proc/sys/fs/nr_open /proc/sys/kernel/random/boot_id
+  files /proc/sys/vm/[!s]* /proc/sys/vm/swappiness /proc/sys/vm/stat_interval /proc/sys/fs/aio* /proc/sys/fs/file-* /proc/sys/fs/nr_open /proc/sys/kernel/random/boot_id
   for name in osrelease ostype version sched_* sched_domain numa_* perf_event_* io_uring_* shm* sem msg* pid_max \
     threads-max nmi_watchdog watchdog* soft_watchdog timer_migration randomize_va_space yama/ptrace_scope kptr_restrict \
     panic panic_on_oom hung_task_* task_delayacct unprivileged_bpf_disabled lockdown; do
@@ -121,7 +123,6 @@ memory() {
     files "$one"/cpulist "$one"/distance "$one"/meminfo "$one"/numastat "$one"/vmstat
     files "$one"/hugepages/hugepages-*/*
   done
-  folders /sys/kernel/mm/hugepages /sys/kernel/mm/hugepages/hugepages-*
   files /sys/kernel/mm/hugepages/hugepages-*/*
   mm=/sys/kernel/mm
   files $mm/transparent_hugepage/* $mm/transparent_hugepage/khugepaged/* $mm/transparent_hugepage/hugepages-*/* \
@@ -131,6 +132,7 @@ memory() {
 
 block() {
   links /sys/block/* /sys/dev/block/*
+  set --
   for disk in /sys/block/*; do
     [ -e "$disk/dev" ] || continue
     # Loop and RAM disks that hold nothing tell nothing.
@@ -140,7 +142,16 @@ block() {
     files "$disk"/dev "$disk"/size "$disk"/ro "$disk"/removable "$disk"/stat "$disk"/inflight "$disk"/wwid \
       "$disk"/uuid "$disk"/nguid "$disk"/eui "$disk"/serial "$disk"/cache_type "$disk"/hidden "$disk"/nsid \
       "$disk"/disksize "$disk"/comp_algorithm
-    files "$disk"/queue/* "$disk"/dm/* "$disk"/md/* "$disk"/loop/*
+    for name in rotational scheduler read_ahead_kb nr_requests write_cache fua logical_block_size physical_block_size \
+      hw_sector_size minimum_io_size optimal_io_size max_sectors_kb max_hw_sectors_kb nomerges rq_affinity wbt_lat_usec \
+      io_poll discard_max_bytes add_random iostats zoned dax; do
+      set -- "$@" "$disk/queue/$name"
+    done
+    files "$@"
+    set --
+    files "$disk"/dm/name "$disk"/dm/uuid "$disk"/dm/suspended "$disk"/loop/*
+    files "$disk"/md/level "$disk"/md/raid_disks "$disk"/md/degraded "$disk"/md/array_state "$disk"/md/chunk_size \
+      "$disk"/md/component_size "$disk"/md/metadata_version "$disk"/md/sync_action "$disk"/md/stripe_cache_size
     for member in "$disk"/md/dev-*; do files "$member"/state "$member"/slot; links "$member"/block; done
     links "$disk"/slaves/* "$disk"/holders/* "$disk"/device "$disk"/subsystem "$disk"/bdi
     files "$disk"/bdi/read_ahead_kb
@@ -189,7 +200,7 @@ process() {
   proc=/proc/$1
   files "$proc"/stat "$proc"/status "$proc"/statm "$proc"/limits "$proc"/cgroup "$proc"/oom_score \
     "$proc"/oom_score_adj "$proc"/smaps_rollup "$proc"/schedstat "$proc"/comm "$proc"/cmdline "$proc"/mountinfo \
-    "$proc"/autogroup "$proc"/io "$proc"/numa_maps "$proc"/sched
+    "$proc"/io "$proc"/numa_maps
   links "$proc"/ns/pid "$proc"/ns/mnt "$proc"/ns/cgroup
   # Each group that the process is in, and all above it: a limit holds for everything below.
   [ -r "$proc"/cgroup ] || return 0

@@ -29,7 +29,7 @@ x86_64-6.1-numa4)
   arch=amd64 kernel="debian bookworm linux-image-cloud-amd64"
   # dmsetup with the libraries it is linked with.
   extras="dmsetup libdevmapper1.02.1 libudev1 libselinux1 libpcre2-8-0 libc6"
-  modules="virtio_pci virtio_blk virtio_net nvme dm_mod dm_crypt raid1 ext4 loop"
+  modules="virtio_pci virtio_blk virtio_net nvme dm_mod dm_crypt aes_generic xts ecb raid1 ext4 loop"
   boot="transparent_hugepage=madvise pgdyno.cgroup=2"
   disks="64 48 48 16"
   qemu="$x86 $four_nodes $net
