@@ -80,9 +80,9 @@ machine() {
     files "/proc/$name"
   done
   files /proc/pressure/* /proc/net/dev /proc/net/snmp /proc/net/netstat /proc/net/sockstat
-  files /etc/os-release
+  files /etc/os-release /proc/user_beancounters /run/systemd/container /run/.containerenv /.dockerenv
   files /proc/sys/vm/[!s]* /proc/sys/vm/swappiness /proc/sys/vm/stat_interval /proc/sys/fs/aio* /proc/sys/fs/file-* /proc/sys/fs/nr_open /proc/sys/kernel/random/boot_id
-  for name in osrelease ostype version sched_* sched_domain numa_* perf_event_* io_uring_* shm* sem msg* pid_max \
+  for name in osrelease ostype version arch tainted sched_* sched_domain numa_* perf_event_* io_uring_* shm* sem msg* pid_max \
     threads-max nmi_watchdog watchdog* soft_watchdog timer_migration randomize_va_space yama/ptrace_scope kptr_restrict \
     panic panic_on_oom hung_task_* task_delayacct unprivileged_bpf_disabled lockdown; do
     # shellcheck disable=SC2086
@@ -95,7 +95,7 @@ machine() {
     /proc/sys/net/ipv4/tcp_slow_start_after_idle /proc/sys/net/ipv4/tcp_tw_reuse /proc/sys/net/ipv4/tcp_fin_timeout \
     /proc/sys/net/ipv4/tcp_timestamps /proc/sys/net/ipv4/tcp_window_scaling /proc/sys/net/ipv4/tcp_retries2 \
     /proc/sys/net/ipv4/ip_local_port_range
-  files /sys/kernel/debug/sched/* /sys/kernel/debug/sched/numa_balancing/* /sys/kernel/security/lockdown
+  files /sys/kernel/debug/sched/* /sys/kernel/debug/sched/numa_balancing/* /sys/kernel/debug/sched_features /sys/kernel/security/lockdown
 }
 
 processors() {
@@ -104,7 +104,7 @@ processors() {
     $cpu/smt/* $cpu/vulnerabilities/* $cpu/cpuidle/* $cpu/intel_pstate/* $cpu/amd_pstate/* $cpu/cpufreq/boost
   for one in $cpu/cpu[0-9]*; do
     files "$one"/online "$one"/topology/*_id "$one"/topology/*_list "$one"/cpu_capacity "$one"/polarization \
-      "$one"/cpufreq/scaling_* "$one"/cpufreq/cpuinfo_*_freq "$one"/cpufreq/energy_* "$one"/cpufreq/base_frequency
+      "$one"/cpufreq/scaling_* "$one"/cpufreq/cpuinfo_*_freq "$one"/cpufreq/*_cpus "$one"/cpufreq/energy_* "$one"/cpufreq/base_frequency
     links "$one"/cpufreq
     for cache in "$one"/cache/index[0-9]*; do
       files "$cache"/level "$cache"/type "$cache"/size "$cache"/shared_cpu_list "$cache"/coherency_line_size \
@@ -112,7 +112,8 @@ processors() {
     done
     for state in "$one"/cpuidle/state[0-9]*; do files "$state"/name "$state"/latency "$state"/disable; done
   done
-  files $cpu/cpufreq/policy[0-9]*/scaling_* $cpu/cpufreq/policy[0-9]*/cpuinfo_*_freq $cpu/cpufreq/policy[0-9]*/energy_*
+  files $cpu/cpufreq/policy[0-9]*/scaling_* $cpu/cpufreq/policy[0-9]*/cpuinfo_*_freq $cpu/cpufreq/policy[0-9]*/energy_* \
+    $cpu/cpufreq/policy[0-9]*/*_cpus
   files /sys/devices/system/clocksource/clocksource0/*_clocksource
 }
 
@@ -131,13 +132,13 @@ memory() {
 }
 
 block() {
-  links /sys/block/* /sys/dev/block/*
+  links /sys/block/* /sys/dev/block/* /sys/class/block/*
   set --
   for disk in /sys/block/*; do
     [ -e "$disk/dev" ] || continue
     # Loop and RAM disks that hold nothing tell nothing.
     case ${disk##*/} in
-    loop* | ram* | zram*) [ "$(cat "$disk/size")" = 0 ] && { rm -f "$out$disk"; idle="${idle:-} $(cat "$disk/dev")"; continue; } ;;
+    loop* | ram* | zram*) [ "$(cat "$disk/size")" = 0 ] && { rm -f "$out$disk" "$out/sys/class/block/${disk##*/}"; idle="${idle:-} $(cat "$disk/dev")"; continue; } ;;
     esac
     files "$disk"/dev "$disk"/size "$disk"/ro "$disk"/removable "$disk"/stat "$disk"/inflight "$disk"/wwid \
       "$disk"/uuid "$disk"/nguid "$disk"/eui "$disk"/serial "$disk"/cache_type "$disk"/hidden "$disk"/nsid \
@@ -187,12 +188,14 @@ rest() {
   for zone in /sys/class/powercap/*; do
     files "$zone"/name "$zone"/energy_uj "$zone"/max_energy_range_uj "$zone"/enabled "$zone"/constraint_*
   done
-  for name in sys_vendor product_name product_version bios_vendor board_vendor chassis_vendor; do
+  for name in sys_vendor product_name product_version bios_vendor board_vendor chassis_vendor chassis_asset_tag; do
     files /sys/class/dmi/id/$name
   done
   links /sys/class/dmi/id
-  files /sys/hypervisor/type /sys/hypervisor/version/* /sys/hypervisor/uuid /sys/devices/virtual/dmi/id/sys_vendor
-  files /proc/device-tree/model /proc/device-tree/hypervisor/compatible
+  files /sys/hypervisor/type /sys/hypervisor/version/* /sys/hypervisor/uuid
+  files /sys/firmware/devicetree/base/compatible /sys/firmware/devicetree/base/model \
+    /sys/firmware/devicetree/base/hypervisor/compatible
+  links /sys/fs/btrfs/*/devices/*
 }
 
 # "self" or the number of a process.
@@ -200,7 +203,8 @@ process() {
   proc=/proc/$1
   files "$proc"/stat "$proc"/status "$proc"/statm "$proc"/limits "$proc"/cgroup "$proc"/oom_score \
     "$proc"/oom_score_adj "$proc"/smaps_rollup "$proc"/schedstat "$proc"/comm "$proc"/cmdline "$proc"/mountinfo \
-    "$proc"/io "$proc"/numa_maps
+    "$proc"/io "$proc"/numa_maps "$proc"/smaps \
+    "$proc/task/${proc#/proc/}/children"
   links "$proc"/ns/pid "$proc"/ns/mnt "$proc"/ns/cgroup
   # Each group that the process is in, and all above it: a limit holds for everything below.
   [ -r "$proc"/cgroup ] || return 0
@@ -227,6 +231,9 @@ control_group() {
 # What names the machine.
 clean() {
   echo 00000000-0000-4000-8000-000000000000 >"$out/proc/sys/kernel/random/boot_id"
+  # Azure's machines all wear this tag; any other is the machine's own.
+  tag=$out/sys/devices/virtual/dmi/id/chassis_asset_tag
+  [ "$(cat "$tag" 2>/dev/null)" = 7783-7084-3265-9085-8269-3286-77 ] || rm -f "$tag"
   # Only words whose meaning is public stay of the boot line.
   kept=""
   for word in $(cat "$out/proc/cmdline"); do
