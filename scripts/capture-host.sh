@@ -3,9 +3,9 @@
 #
 #   capture-host.sh FOLDER [PID...]
 #
-# Needs nothing but a POSIX shell, cat, cp, ln, mkdir, readlink, rm and sed: it also runs in a guest that has only
+# Needs nothing but a POSIX shell, cat, cp, ln, mkdir, mv, readlink, rm, sed and find: it also runs in a guest that has only
 # busybox. Links below /sys stay relative links. A file that the machine refuses to read is left out. What names the
-# machine or its maker is replaced: host name, boot id, unknown words of the boot line. REDACT may hold a sed script for
+# machine or its maker is replaced: builder, boot id, unknown words of the boot line. REDACT may hold a sed script for
 # more, which is applied to texts, links and names of control groups.
 set -u
 export LC_ALL=C
@@ -202,9 +202,11 @@ rest() {
 process() {
   proc=/proc/$1
   files "$proc"/stat "$proc"/status "$proc"/statm "$proc"/limits "$proc"/cgroup "$proc"/oom_score \
-    "$proc"/oom_score_adj "$proc"/smaps_rollup "$proc"/schedstat "$proc"/comm "$proc"/cmdline "$proc"/mountinfo \
+    "$proc"/oom_score_adj "$proc"/smaps_rollup "$proc"/schedstat "$proc"/comm "$proc"/mountinfo \
     "$proc"/io "$proc"/numa_maps "$proc"/smaps \
     "$proc/task/${proc#/proc/}/children"
+  # The command line of "self" would be that of a copy.
+  [ "$1" = self ] || files "$proc"/cmdline
   links "$proc"/ns/pid "$proc"/ns/mnt "$proc"/ns/cgroup
   # Each group that the process is in, and all above it: a limit holds for everything below.
   [ -r "$proc"/cgroup ] || return 0
@@ -248,10 +250,18 @@ clean() {
   done
   echo "${kept# }" >"$out/proc/cmdline"
   for path in "$out"/proc/version "$out"/proc/mounts "$out"/proc/*/mountinfo "$out"/proc/*/cgroup "$out"/proc/*/cmdline \
-    "$out"/proc/sys/kernel/osrelease "$out"/proc/sys/kernel/version; do
+    "$out"/proc/*/stat "$out"/proc/*/status "$out"/proc/*/comm \
+    "$out"/proc/*/smaps "$out"/proc/*/numa_maps "$out"/proc/sys/kernel/osrelease "$out"/proc/sys/kernel/version; do
     [ -f "$path" ] || continue
     sed "$redact" <"$path" >"$path.new" && cat "$path.new" >"$path"
     rm -f "$path.new"
+  done
+  chmod -R u+w "$out"
+  [ -n "${REDACT:-}" ] || return 0
+  # What was renamed in the text is renamed in the tree, the deepest first.
+  find "$out/sys/fs/cgroup" -depth -type d | while IFS= read -r group; do
+    renamed=$(echo "${group##*/}" | sed "$REDACT")
+    [ "$renamed" = "${group##*/}" ] || mv "$group" "${group%/*}/$renamed"
   done
 }
 
