@@ -155,7 +155,7 @@ block() {
       "$disk"/md/component_size "$disk"/md/metadata_version "$disk"/md/sync_action "$disk"/md/stripe_cache_size
     for member in "$disk"/md/dev-*; do files "$member"/state "$member"/slot; links "$member"/block; done
     links "$disk"/slaves/* "$disk"/holders/* "$disk"/device "$disk"/subsystem "$disk"/bdi
-    files "$disk"/bdi/read_ahead_kb
+    files "$disk"/bdi/read_ahead_kb "$disk"/mq/*/nr_tags
     device_of "$disk"/device
     for part in "$disk"/*/partition; do
       part=${part%/partition}

@@ -10,6 +10,9 @@ name=${1:?usage: fetch.sh NAME}
 here=$PWD/target/guest
 place=$here/$name
 [ -e "$place/complete" ] && exit 0
+for tool in apt-get dpkg-deb curl; do
+  command -v $tool >/dev/null || { echo "$0: $tool is missing: kernels come as Debian's packages" >&2; exit 1; }
+done
 rm -rf "$place"
 mkdir -p "$place/packages" "$place/root"
 
