@@ -7,13 +7,15 @@ cd "$(dirname "$0")/../fixtures/hosts"
 export LC_ALL=C
 whole=${1:-x86_64-6.12-cgroup2}
 
-# The files that are parsed; of files that repeat for every CPU or device, those of the first.
+# Files that are parsed, one of each kind: of what repeats for every CPU, disk or group, one will do.
 chosen() {
-  (cd "$whole" && find . -type f \( -path './proc/*' -o -path './sys/fs/*' -o -path './sys/kernel/*' \
-    -o -path '*/node/*' -o -path '*/cpu/cpu0/*' -o -path '*/cpu/[a-z]*' -o -path '*/block/vd*' -o -path './etc/*' \
-    -o -path '*/net/*' -o -path '*/clocksource/*' \) ! -path '*/cpu/cpu[1-9]*' ! -path './proc/1/*' \
-    ! -path './proc/sys/[fn]*' ! -path '*/stats/*' ! -path '*memory.stat' ! -path '*numa_stat' ! -path '*smaps' \
-    ! -path '*.pressure')
+  (cd "$whole" && find proc -maxdepth 1 -type f && find etc proc/net proc/pressure proc/self proc/4242 -type f &&
+    find proc/sys/vm -name '[dno]*' && echo proc/sys/kernel/random/boot_id && find proc/sys/kernel -name '*osrelease*' &&
+    find sys/devices/system/node sys/devices/system/clocksource sys/devices/system/cpu/cpu0 sys/devices/system/cpu/smt \
+      sys/kernel/mm/hugepages sys/kernel/mm/transparent_hugepage -type f ! -path '*kB/*kB/*' ! -path '*hugepages-[1-9][0-9]*[0-7]kB*' &&
+    find sys/devices/system/cpu -maxdepth 1 -type f && find sys/devices -type f -path '*/block/vda/*' &&
+    find sys/devices -type f -path '*/net/eth0/*' &&
+    find sys/fs/cgroup/system.slice -type f \( -name '*.max' -o -name 'cpu.*' -o -name 'cpuset.*' -o -name io.stat \)) | sort -u
 }
 
 # break NAME COMMAND: each chosen file through the command, which reads it on standard input and finds its size in $size.
@@ -27,7 +29,7 @@ broken() {
     sh -c "$2" <"$whole/$file" >"$name/$file"
   done
   # The links stay: they tell which disk is meant.
-  (cd "$whole" && find sys/block sys/class sys/dev -type l) | while read -r link; do
+  (cd "$whole" && find sys/block sys/class/net sys/class/block sys/dev -name vda -o -name vda1 -o -name eth0 -o -name '254:*') | while read -r link; do
     mkdir -p "$name/${link%/*}"
     cp -P "$whole/$link" "$name/$link"
   done

@@ -103,7 +103,7 @@ processors() {
   files $cpu/online $cpu/offline $cpu/present $cpu/possible $cpu/isolated $cpu/nohz_full $cpu/kernel_max \
     $cpu/smt/* $cpu/vulnerabilities/* $cpu/cpuidle/* $cpu/intel_pstate/* $cpu/amd_pstate/* $cpu/cpufreq/boost
   for one in $cpu/cpu[0-9]*; do
-    files "$one"/online "$one"/topology/*_id "$one"/topology/*_list "$one"/cpu_capacity "$one"/polarization \
+    files "$one"/online "$one"/topology/physical_package_id "$one"/topology/core_id "$one"/topology/*_list "$one"/cpu_capacity "$one"/polarization \
       "$one"/cpufreq/scaling_* "$one"/cpufreq/cpuinfo_*_freq "$one"/cpufreq/*_cpus "$one"/cpufreq/energy_* "$one"/cpufreq/base_frequency
     links "$one"/cpufreq
     for cache in "$one"/cache/index[0-9]*; do
@@ -127,7 +127,7 @@ memory() {
   files /sys/kernel/mm/hugepages/hugepages-*/*
   mm=/sys/kernel/mm
   files $mm/transparent_hugepage/* $mm/transparent_hugepage/khugepaged/* $mm/transparent_hugepage/hugepages-*/* \
-    $mm/transparent_hugepage/hugepages-*/stats/* $mm/ksm/run $mm/ksm/merge_across_nodes $mm/numa/* $mm/swap/* \
+    $mm/ksm/run $mm/ksm/merge_across_nodes $mm/numa/* $mm/swap/* \
     $mm/lru_gen/enabled /sys/module/zswap/parameters/enabled
 }
 
@@ -154,8 +154,8 @@ block() {
     files "$disk"/md/level "$disk"/md/raid_disks "$disk"/md/degraded "$disk"/md/array_state "$disk"/md/chunk_size \
       "$disk"/md/component_size "$disk"/md/metadata_version "$disk"/md/sync_action "$disk"/md/stripe_cache_size
     for member in "$disk"/md/dev-*; do files "$member"/state "$member"/slot; links "$member"/block; done
-    links "$disk"/slaves/* "$disk"/holders/* "$disk"/device "$disk"/subsystem "$disk"/bdi
-    files "$disk"/bdi/read_ahead_kb "$disk"/mq/*/nr_tags
+    links "$disk"/slaves/* "$disk"/holders/* "$disk"/device "$disk"/subsystem
+    files "$disk"/mq/*/nr_tags
     device_of "$disk"/device
     for part in "$disk"/*/partition; do
       part=${part%/partition}
@@ -226,7 +226,7 @@ process() {
 
 control_group() {
   files "$1"/cgroup.controllers "$1"/cgroup.subtree_control "$1"/cgroup.type "$1"/cgroup.events "$1"/cgroup.procs \
-    "$1"/cpu.* "$1"/cpuacct.usage "$1"/cpuacct.stat "$1"/cpuset.* "$1"/memory.* "$1"/hugetlb.* "$1"/io.* \
+    "$1"/cpu.* "$1"/cpuacct.usage "$1"/cpuacct.stat "$1"/cpuset.* "$1"/memory.[!e]* "$1"/hugetlb.*B.max "$1"/hugetlb.*.current "$1"/hugetlb.*.limit_in_bytes "$1"/io.* \
     "$1"/blkio.throttle.* "$1"/blkio.weight "$1"/blkio.bfq.weight "$1"/pids.max "$1"/pids.current
 }
 
