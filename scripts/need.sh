@@ -38,11 +38,19 @@ test)
   # A network namespace without a network, and an unprivileged user, are made with these.
   have ip || want iproute2
   have setpriv || want util-linux
+  # File systems of their own on loop devices.
+  { have mkfs.ext4 || [ -x /usr/sbin/mkfs.ext4 ]; } || want e2fsprogs
+  { have losetup || [ -x /usr/sbin/losetup ]; } || want mount
   # Certificates for the ways to a server.
   have openssl || want openssl
   # Poolers to drive loads through; their programs are not in everybody's path.
   { have pgbouncer || [ -x /usr/sbin/pgbouncer ]; } || want pgbouncer
   { have pgpool || [ -x /usr/sbin/pgpool ]; } || want pgpool2
+  # A guest of four nodes, booted by emulation: its kernel is fetched by apt, its root is an archive.
+  have qemu-system-x86_64 || want qemu-system-x86
+  have cpio || want cpio
+  have curl || want curl
+  [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || want debian-archive-keyring
   ;;
 esac
 
@@ -91,3 +99,8 @@ if [ -n "$manual" ]; then
   echo "missing for \"make $task\":$manual" >&2
   exit 1
 fi
+
+# Fetched, not installed, and only where they are not there yet.
+case $task in
+test) "$(dirname "$0")/guest/fetch.sh" x86_64-6.1-numa4 ;;
+esac

@@ -8,7 +8,9 @@ pub mod block;
 mod cgroup;
 mod fact;
 mod facts;
+mod mount;
 mod perf;
+pub mod probe;
 mod process;
 mod sample;
 pub mod series;
@@ -16,7 +18,9 @@ pub mod series;
 pub use access::{HostAccess, HostError, LocalHost};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
-pub use facts::{boot_id, host_facts, storage_facts};
+pub use facts::{
+    boot_id, host_facts, parent, process_facts, same_device_fact, started_unix_s, storage_facts,
+};
 pub use perf::PerfCounters;
 pub use process::{children, cpu_us_of_tree, is_alive};
 pub use sample::{HostSample, HostSampler};

@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "metrics {} seconds_of_waits {} statements {} gaps {:?}",
         series.columns.len(),
         series.waits.len(),
-        series.statements_asked,
+        series.own_commits.sure,
         series.gaps
     )?;
     Ok(())

@@ -1,25 +1,39 @@
 //! One load, watched: host samples beside it, the server's own counters behind it.
 
+use crate::beside::{Beside, HostSecond, host_second};
 use crate::pooled;
-use pgdyno_host::{HostAccess, HostSample, HostSampler, cpu_us_of_tree};
+use pgdyno_host::{HostAccess, cpu_us_of_tree};
 use pgdyno_load::{
     ConnectError, Endpoint, LoadError, LoadPlan, LoadResult, Protocol, Second, SecondFigures,
     keeps_prepared_statements,
 };
+use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{Conninfo, Counters, Server, ServerError, counters, wait_for_leaving, wait_until_gone};
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
-use pgdyno_store::CrossCheck;
+use pgdyno_store::{CrossCheck, SeriesRecord};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// What can be watched of a target.
-pub struct Probe<'a> {
+pub struct Probe {
     /// Its machine, if it is this one.
-    pub host: Option<&'a dyn HostAccess>,
+    pub host: Option<Arc<dyn HostAccess>>,
     /// The disk of its data.
     pub disk: Option<String>,
     /// Process id of the postmaster, if it runs on this machine.
     pub postmaster: Option<u32>,
+    /// How much is recorded beside the load.
+    pub depth: Depth,
+}
+
+/// How much is recorded beside a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Of the host, what tells whether something disturbed the load.
+    Host,
+    /// Everything: host, processes, the server's statistics, what its sessions wait for.
+    Whole,
 }
 
 /// A load with everything that was seen of it.
@@ -27,8 +41,10 @@ pub struct Probe<'a> {
 pub struct Measurement {
     /// The load's own books.
     pub load: LoadResult,
-    /// Host samples, one for each second of the load.
-    pub samples: Vec<HostSample>,
+    /// The host, second by second of the load.
+    pub host_seconds: Vec<HostSecond>,
+    /// What was recorded beside it, from its beginning on.
+    pub series: SeriesRecord,
     /// The count held against the server's; `None` where the server could not be asked any more, or
     pub cross_check: Option<CrossCheck>,
     /// why its count is not known in full.
@@ -49,6 +65,8 @@ pub struct Measurement {
 
 /// The name under which the load's sessions are seen.
 const LOAD_NAME: &str = "pgdyno load";
+/// That of the recorder's session.
+const RECORDER_NAME: &str = pgdyno_server::series::NAME;
 /// Sessions flush their counts when they end, or ten seconds after they became idle (since 15); the server may take
 /// this long to show them.
 const COUNTS_LIMIT: Duration = Duration::from_secs(12);
@@ -86,7 +104,7 @@ pub fn endpoint(conninfo: &Conninfo) -> Endpoint {
 pub fn measure(
     conninfo: &Conninfo,
     plan: &LoadPlan,
-    probe: &Probe<'_>,
+    probe: &Probe,
     stop: &AtomicBool,
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<Measurement, MeasureError> {
@@ -108,20 +126,18 @@ pub fn measure(
     }
     let before = counters(&mut server)?;
     let cpu_before = probe.server_cpu_us();
-    let mut sampler = probe.host.map(|host| HostSampler::new(host, probe.disk.clone()));
-    let mut samples = Vec::new();
+    let beside = Beside::begin(probe, conninfo);
     let begun = Instant::now();
-    let mut last = begun;
+    // Its clients connect before the load begins.
+    let mut load_began = None;
     let load = pgdyno_load::run(&endpoint, plan, stop, &mut |second| {
-        if let (Some(host), Some(sampler)) = (probe.host, &mut sampler) {
-            let now = Instant::now();
-            samples.push(sampler.sample(host, now.duration_since(last).as_secs_f64()));
-            last = now;
-        }
+        load_began.get_or_insert_with(|| Instant::now() - Duration::from_secs_f64(second.length_s));
         on_second(second);
     })?;
     let elapsed_s = begun.elapsed().as_secs_f64();
-    let settled = settle(server, &before, &load, elapsed_s, plan);
+    let (series, own_commits) = beside.end(load_began.unwrap_or(begun));
+    let settled = settle(server, &before, &load, elapsed_s, plan, own_commits);
+    let host_seconds = host_seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
         .zip(probe.server_cpu_us())
@@ -145,7 +161,8 @@ pub fn measure(
             .as_ref()
             .map(|(reason, clients)| format!("{clients} of {} clients: {reason}", plan.clients)),
         load,
-        samples,
+        host_seconds,
+        series,
     };
     match settled {
         Ok(Settled {
@@ -199,10 +216,19 @@ pub enum MeasureError {
     Pooler(#[from] ConnectError),
 }
 
-impl Probe<'_> {
+impl Probe {
     fn server_cpu_us(&self) -> Option<u64> {
-        cpu_us_of_tree(self.host?, self.postmaster?).ok()
+        cpu_us_of_tree(&**self.host.as_ref()?, self.postmaster?).ok()
     }
+}
+
+fn host_seconds(series: &SeriesRecord, disk: Option<&str>, load: &LoadResult) -> Vec<HostSecond> {
+    let mut end = Duration::ZERO;
+    let seconds = load.seconds.iter().map(|second| {
+        end += Duration::from_secs_f64(second.length_s);
+        host_second(series, disk, end)
+    });
+    seconds.collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "totals over counts")]
@@ -227,6 +253,7 @@ fn settle(
     load: &LoadResult,
     elapsed_s: f64,
     plan: &LoadPlan,
+    recorder: OwnCommits,
 ) -> Result<Settled, ServerError> {
     if load.lost.is_some() {
         // The server may be coming up again; its old connection is of no use.
@@ -238,6 +265,7 @@ fn settle(
         true => pooled::send_counts(&mut server, plan.clients)?,
         false => {
             wait_until_gone(&mut server, LOAD_NAME, COUNTS_LIMIT)?;
+            wait_until_gone(&mut server, RECORDER_NAME, COUNTS_LIMIT)?;
             0
         }
     };
@@ -249,7 +277,7 @@ fn settle(
     let deadline = Instant::now() + COUNTS_LIMIT;
     loop {
         let after = counters(&mut server)?;
-        let check = cross_check(before, &after, load, elapsed_s, by_pooler);
+        let check = cross_check(before, &after, load, elapsed_s, by_pooler, recorder);
         if check.agrees || check.server > check.client || Instant::now() >= deadline {
             return Ok(Settled {
                 after,
@@ -271,6 +299,7 @@ fn cross_check(
     load: &LoadResult,
     elapsed_s: f64,
     by_pooler: u64,
+    recorder: OwnCommits,
 ) -> CrossCheck {
     // Where each transaction has a session, the sessions' own transactions are as many, and known.
     let own_sessions = load.connections.is_some();
@@ -279,7 +308,15 @@ fn cross_check(
         true => load.whole.server_commits + sessions * load.commits_per_session,
         false => load.whole.server_commits,
     };
-    let server = after.committed.saturating_sub(before.committed);
+    // Behind a pooler, the recorder's commits too are told later.
+    let (recorded, perhaps) = match by_pooler {
+        0 => (recorder.sure, recorder.unsure),
+        _ => (0, recorder.sure + recorder.unsure),
+    };
+    let server = after
+        .committed
+        .saturating_sub(before.committed)
+        .saturating_sub(recorded);
     let own = after.own_statements.saturating_sub(before.own_statements);
     let runs = after.autovacuum_runs.saturating_sub(before.autovacuum_runs);
     #[expect(
@@ -293,7 +330,7 @@ fn cross_check(
         false => sessions * PER_SESSION + DATA_CHECK,
     };
     let unfinished = load.in_flight_at_end * load.commits_per_transaction_max;
-    let allowed_difference = unfinished + sessions + own + background + by_pooler;
+    let allowed_difference = unfinished + sessions + own + background + by_pooler + perhaps;
     CrossCheck {
         client,
         server,
@@ -324,8 +361,8 @@ fn disturbances(
             if runs == 1 { "" } else { "s" }
         ));
     }
-    let mean = |value: fn(&HostSample) -> Option<f64>| {
-        let values: Vec<f64> = measurement.samples.iter().filter_map(value).collect();
+    let mean = |value: fn(&HostSecond) -> Option<f64>| {
+        let values: Vec<f64> = measurement.host_seconds.iter().filter_map(value).collect();
         #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
         let n = values.len() as f64;
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)

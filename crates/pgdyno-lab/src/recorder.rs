@@ -2,7 +2,7 @@
 //! A tick that is missed is a gap; it shifts no other.
 
 use pgdyno_host::series::{Gap, Key, Reading};
-use pgdyno_server::series::{ServerSeries, WaitKey, WaitSample};
+use pgdyno_server::series::{OwnCommits, ServerSeries, WaitKey, WaitSample};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -92,14 +92,14 @@ pub struct Series {
     pub waits: Vec<WaitSecond>,
     /// What is missing, and from when on, in ms since the start.
     pub gaps: Vec<(u64, Gap)>,
-    /// Statements that were asked of the server: it counted as many transactions.
-    pub statements_asked: u64,
+    /// Transactions of the recorder's own, which the server counts too.
+    pub own_commits: OwnCommits,
     values: usize,
 }
 
 /// A recording that goes on.
 pub struct Recorder {
-    threads: Vec<(Sender<()>, JoinHandle<u64>)>,
+    threads: Vec<(Sender<()>, JoinHandle<OwnCommits>)>,
     series: Arc<Mutex<Series>>,
 }
 
@@ -151,7 +151,7 @@ impl Recorder {
                         }
                     }
                 }
-                0
+                OwnCommits::default()
             })?;
         }
         if let Some(server) = options.server {
@@ -166,7 +166,7 @@ impl Recorder {
     fn spawn(
         &mut self,
         name: &str,
-        work: impl FnOnce(&Receiver<()>) -> u64 + Send + 'static,
+        work: impl FnOnce(&Receiver<()>) -> OwnCommits + Send + 'static,
     ) -> io::Result<()> {
         let (stop, stopped) = channel();
         let thread = Builder::new()
@@ -179,17 +179,23 @@ impl Recorder {
     /// Ends it: at once, or when the reading that is being taken is there. The series is empty where events were
     /// handed on instead.
     pub fn stop(mut self) -> Series {
-        let asked = self.end();
+        let own = self.end();
         let mut series = std::mem::take(&mut *self.series.lock().unwrap_or_else(PoisonError::into_inner));
-        series.statements_asked = asked;
+        series.own_commits = own;
         series
     }
 
-    fn end(&mut self) -> u64 {
+    fn end(&mut self) -> OwnCommits {
         let threads = std::mem::take(&mut self.threads);
         let (stops, threads): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
         drop(stops);
-        threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
+        let mut own = OwnCommits::default();
+        for thread in threads {
+            let of_thread = thread.join().unwrap_or_default();
+            own.sure += of_thread.sure;
+            own.unsure += of_thread.unsure;
+        }
+        own
     }
 }
 
@@ -207,7 +213,7 @@ fn watch_server(
     waits_every: Option<Duration>,
     stop: &Receiver<()>,
     handler: &Handler,
-) -> u64 {
+) -> OwnCommits {
     let mut paces = vec![tick, SELDOM_EVERY];
     paces.extend(waits_every);
     let mut agenda = Agenda::new(began, paces);
@@ -219,7 +225,7 @@ fn watch_server(
         };
         hand_on(handler, event);
     }
-    server.statements_asked()
+    server.own_commits()
 }
 
 fn hand_on(handler: &Handler, event: Event) {

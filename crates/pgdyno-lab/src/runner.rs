@@ -2,7 +2,7 @@
 
 use crate::collect::collect_facts;
 use crate::file::{ExperimentFile, FileError, RestartPolicy, SEED_MAX};
-use crate::measure::{Probe, endpoint, measure};
+use crate::measure::{Depth, Probe, endpoint, measure};
 use crate::plan::{Consent, Plan, PlanError, Treatment};
 use crate::trial::{empty_record, failed, filled, now_unix_ms, seed_of_trial};
 use pgdyno_host::HostAccess;
@@ -19,6 +19,7 @@ use pgdyno_store::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -142,7 +143,7 @@ const VERSION_MIN: u32 = 14;
 /// Everything an experiment needs.
 pub struct Lab<'a> {
     /// The machine: knobs are turned and facts read there.
-    pub host: &'a dyn HostAccess,
+    pub host: &'a Arc<dyn HostAccess>,
     /// The catalogue.
     pub catalogue: &'a Catalogue,
     /// Where journals are kept.
@@ -177,7 +178,7 @@ impl Lab<'_> {
             return Err(LabError::TooOld(server.version().to_string()));
         }
         let changer = Changer::begin(
-            self.host,
+            &**self.host,
             self.catalogue,
             target,
             self.journals,
@@ -230,13 +231,13 @@ impl Lab<'_> {
         self.ensure_data(&plan, &target)?;
         self.store.set_status(id, ExperimentStatus::Running)?;
         let purpose = format!("resume {id}");
-        let changer = Changer::begin(self.host, self.catalogue, target, self.journals, &purpose)?;
+        let changer = Changer::begin(&**self.host, self.catalogue, target, self.journals, &purpose)?;
         self.go_on(id, &plan, changer)
     }
 
     fn restorer(&self) -> Restorer<'_> {
         Restorer {
-            host: self.host,
+            host: &**self.host,
             environment: self.environment,
             force: false,
             conninfo: None,
@@ -291,7 +292,7 @@ impl Lab<'_> {
             Control::Sandbox(sandbox) => Some(&**sandbox),
             _ => None,
         };
-        let host = changer.target().data.is_some().then_some(self.host);
+        let host = changer.target().data.is_some().then_some(&**self.host);
         let facts = collect_facts(host, server, sandbox)?;
         let record = ExperimentRecord {
             name: plan.file.name.clone(),
@@ -429,17 +430,17 @@ impl Lab<'_> {
                 }
                 (self.on_event)(Event::TrialBegins { treatment, block });
                 let position = u32::try_from(i + 1).unwrap_or(u32::MAX);
-                let Some(record) = self.trial(plan, treatment, block, position, changer) else {
+                let Some((record, series)) = self.trial(plan, treatment, block, position, changer) else {
                     return Ok(false);
                 };
-                self.store.add_trial(id, &record, &SeriesRecord::default())?;
+                self.store.add_trial(id, &record, &series)?;
                 (self.on_event)(Event::TrialEnds(&record));
             }
         }
         Ok(true)
     }
 
-    /// One trial; `None` when it was stopped, for half a trial is none.
+    /// One trial with what was recorded beside it; `None` when it was stopped, for half a trial is none.
     fn trial(
         &mut self,
         plan: &Plan,
@@ -447,7 +448,7 @@ impl Lab<'_> {
         block: u32,
         position: u32,
         changer: &mut Changer<'_>,
-    ) -> Option<TrialRecord> {
+    ) -> Option<(TrialRecord, SeriesRecord)> {
         let mut record = empty_record(block, position, &treatment.name, plan);
         let restart = match plan.file.target.restart {
             RestartPolicy::Always => Restart::Always,
@@ -467,9 +468,10 @@ impl Lab<'_> {
         }
         let target = changer.target();
         let probe = Probe {
-            host: target.data.is_some().then_some(self.host),
+            host: target.data.is_some().then(|| Arc::clone(self.host)),
             disk: target.disk.clone(),
             postmaster: postmaster_of(target),
+            depth: Depth::Whole,
         };
         let file = &plan.file.load;
         let load = LoadPlan {
@@ -492,14 +494,14 @@ impl Lab<'_> {
         });
         match measured {
             Ok(measurement) if measurement.load.stopped_early => None,
-            Ok(measurement) => Some(filled(record, &measurement)),
+            Ok(measurement) => Some((filled(record, &measurement), measurement.series)),
             Err(error) => self.unless_stopped(failed(record, error.to_string())),
         }
     }
 
     /// What goes wrong because somebody asked to stop is no result.
-    fn unless_stopped(&self, record: TrialRecord) -> Option<TrialRecord> {
-        (!self.stop.load(Ordering::Relaxed)).then_some(record)
+    fn unless_stopped(&self, record: TrialRecord) -> Option<(TrialRecord, SeriesRecord)> {
+        (!self.stop.load(Ordering::Relaxed)).then(|| (record, SeriesRecord::default()))
     }
 }
 

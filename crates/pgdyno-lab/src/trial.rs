@@ -144,7 +144,7 @@ fn seconds(measurement: &Measurement) -> Vec<SecondRecord> {
     let mut seconds = Vec::new();
     for (i, second) in measurement.load.seconds.iter().enumerate() {
         t_s += second.length_s;
-        let sample = measurement.samples.get(i).copied().unwrap_or_default();
+        let sample = measurement.host_seconds.get(i).copied().unwrap_or_default();
         seconds.push(SecondRecord {
             t_s,
             tps: second.tps(),

@@ -2,6 +2,7 @@
 //!
 //! The raw changes of settings here are for pgdyno-knobs alone, which journals before it calls them.
 
+mod asker;
 pub mod autoconf;
 mod conninfo;
 mod control;

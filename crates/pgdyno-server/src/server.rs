@@ -1,18 +1,24 @@
 //! A connection for questions and settings, apart from the load.
 
+use crate::asker::{Asker, NoAnswer, NoConnection};
 use crate::conninfo::Conninfo;
 use postgres::error::SqlState;
-use postgres::{Client, NoTls, SimpleQueryMessage};
+use postgres::{NoTls, SimpleQueryMessage, SimpleQueryRow};
 use rustls::ClientConfig;
 use std::fmt;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
+use std::time::Duration;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Oldest version that can be read at all.
 pub(crate) const VERSION_MIN: u32 = 13;
 /// No statement of pgdyno's own runs longer than this on somebody's server.
 const STATEMENT_TIMEOUT_MS: u32 = 60_000;
+/// How much longer than its own limit on a statement a server may stay silent: it may be busy, and the way is long.
+const GRACE: Duration = Duration::from_secs(5);
+/// For a connection that names no limit, as a sandbox's.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of ours that nobody confirms for so long go to a host that is gone.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a server could not be reached or asked.
 #[derive(Debug, thiserror::Error)]
@@ -144,6 +150,14 @@ pub enum ServerError {
         /// The system's words.
         reason: String,
     },
+    /// It has the question and says nothing.
+    #[error("{what}: the server said nothing for {waited_s} s, and the connection was given up")]
+    Silent {
+        /// What was being done.
+        what: String,
+        /// How long it was waited for.
+        waited_s: u64,
+    },
     /// An answer that does not look as documented.
     #[error("{what}: expected {expected}, the server said \"{found}\"")]
     Answer {
@@ -176,12 +190,17 @@ impl ServerError {
             ServerError::NoneFits { .. } => {
                 "another target_session_attrs, or the hosts that are meant; each was asked in its order"
             }
+            ServerError::Silent { .. } => {
+                "does the server, or its host, stand still? a process in state T or D (ps) says so; so does a network \
+                 that drops packets"
+            }
             ServerError::TooOld { .. } => "upgrade the server; experiments need 14 or later",
             _ => return None,
         })
     }
 
-    pub(crate) fn from_postgres(what: &str, error: &postgres::Error) -> ServerError {
+    /// From the driver's; `what` says what was being done.
+    pub fn from_postgres(what: &str, error: &postgres::Error) -> ServerError {
         let what = what.to_owned();
         match error.as_db_error() {
             Some(db) => ServerError::Statement {
@@ -244,42 +263,33 @@ impl fmt::Display for Version {
 /// A row of text values, NULL as `None`.
 type Row = Vec<Option<String>>;
 
+fn connect_limit(conninfo: &Conninfo) -> Duration {
+    let limit = conninfo.config().get_connect_timeout();
+    limit.copied().unwrap_or(CONNECT_TIMEOUT)
+}
+
 /// A connection that has passed authentication, within connect_timeout all in all.
-fn log_in(conninfo: &Conninfo) -> Result<Client, ServerError> {
+fn log_in(conninfo: &Conninfo) -> Result<Asker, ServerError> {
     let target = conninfo.to_string();
-    let limit = conninfo.config().get_connect_timeout().copied();
-    let (sender, receiver) = channel();
     let (mut config, tls) = (conninfo.config().clone(), conninfo.tls().cloned());
+    let limit = connect_limit(conninfo);
     config.application_name("pgdyno");
-    // The driver's own limit ends with the TCP connection, and a server may take that and then say nothing. A thread
-    // that waits for such a one has nothing and is left to itself.
-    let attempt = move || {
-        let connected = match tls {
-            Some(tls) => config.connect(MakeRustlsConnect::new(ClientConfig::clone(&tls))),
-            None => config.connect(NoTls),
-        };
-        let _ = sender.send(connected);
-    };
-    let unreachable = |reason: String| ServerError::Unreachable {
-        target: target.clone(),
-        reason,
-    };
-    thread::Builder::new()
-        .name("connect".into())
-        .spawn(attempt)
-        .map_err(|e| unreachable(format!("the system refused a thread: {e}")))?;
-    let connected = match limit {
-        Some(limit) => receiver.recv_timeout(limit),
-        None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-    };
-    match connected {
-        Ok(connected) => connected.map_err(|error| refusal(target, &error)),
-        Err(RecvTimeoutError::Timeout) => Err(unreachable(format!(
-            "nothing within {} s (connect_timeout)",
-            limit.unwrap_or_default().as_secs()
-        ))),
-        Err(RecvTimeoutError::Disconnected) => Err(unreachable("the driver gave up".into())),
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(TCP_USER_TIMEOUT);
     }
+    let connect = move || match tls {
+        Some(tls) => config.connect(MakeRustlsConnect::new(ClientConfig::clone(&tls))),
+        None => config.connect(NoTls),
+    };
+    Asker::connect(connect, limit).map_err(|why| {
+        let reason = match why {
+            NoConnection::Refused(error) => return refusal(target, &error),
+            NoConnection::NoThread(error) => format!("the system refused a thread: {error}"),
+            NoConnection::Silent => format!("nothing within {} s (connect_timeout)", limit.as_secs()),
+            NoConnection::Gone => "the driver gave up".into(),
+        };
+        ServerError::Unreachable { target, reason }
+    })
 }
 
 /// Why there is no connection.
@@ -310,12 +320,28 @@ pub(crate) fn refusal(target: String, error: &postgres::Error) -> ServerError {
     }
 }
 
+/// A row's values. A database without an encoding (SQL_ASCII) may hold what is no text at all.
+fn texts(what: &str, row: &SimpleQueryRow) -> Result<Row, ServerError> {
+    (0..row.len())
+        .map(|column| {
+            let text = row.try_get(column).map_err(|_| ServerError::Answer {
+                what: what.to_owned(),
+                expected: "text in UTF-8",
+                found: "something else".into(),
+            })?;
+            Ok(text.map(str::to_owned))
+        })
+        .collect()
+}
+
 /// A connected server.
 pub struct Server {
-    client: Client,
+    asker: Asker,
     conninfo: Conninfo,
     version: Version,
     statements: u64,
+    /// How long an answer is waited for; `None` for as long as it takes.
+    patience: Option<Duration>,
 }
 
 impl Server {
@@ -328,12 +354,13 @@ impl Server {
 
     /// The same without a limit, for a first look at what is there.
     pub(crate) fn enter(conninfo: &Conninfo) -> Result<Server, ServerError> {
-        let client = log_in(conninfo)?;
+        let asker = log_in(conninfo)?;
         let mut server = Server {
-            client,
+            asker,
             conninfo: conninfo.clone(),
             version: Version::from_number(0),
             statements: 0,
+            patience: Some(connect_limit(conninfo)),
         };
         let what = "asking for the version";
         let number = server.value(what, "SHOW server_version_num")?.unwrap_or_default();
@@ -354,6 +381,7 @@ impl Server {
 
     /// Behind a pooler the session goes on to others, who never asked for a limit: there is none then.
     fn limit_statements(&mut self, limit_ms: u32) -> Result<(), ServerError> {
+        self.patience = (limit_ms > 0).then(|| Duration::from_millis(limit_ms.into()) + GRACE);
         if self.conninfo.is_proxied() {
             return Ok(());
         }
@@ -373,6 +401,11 @@ impl Server {
         self.version
     }
 
+    /// The driver itself, for statements that are prepared and timed one by one. They are not counted.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
     /// How it was reached.
     pub fn conninfo(&self) -> &Conninfo {
         &self.conninfo
@@ -385,20 +418,53 @@ impl Server {
 
     /// All rows of one statement, as text. `what` says what is being done, for an error.
     pub fn rows(&mut self, what: &str, sql: &str) -> Result<Vec<Row>, ServerError> {
+        Ok(self.ask(what, sql, self.patience)?.0.concat())
+    }
+
+    /// How long one statement takes from sending it to its last message, its rows dropped.
+    pub fn round_trip(&mut self, what: &str, sql: &str) -> Result<Duration, ServerError> {
+        Ok(self.ask(what, sql, self.patience)?.1)
+    }
+
+    /// Several statements sent at once, in one transaction, answered within `patience` all in all: the rows of each.
+    pub(crate) fn batch(
+        &mut self,
+        what: &str,
+        statements: &[&str],
+        patience: Duration,
+    ) -> Result<Vec<Vec<Row>>, ServerError> {
+        Ok(self.ask(what, &statements.join(";\n"), Some(patience))?.0)
+    }
+
+    /// The rows of each statement of `sql`, and how long all of it took.
+    fn ask(
+        &mut self,
+        what: &str,
+        sql: &str,
+        patience: Option<Duration>,
+    ) -> Result<(Vec<Vec<Row>>, Duration), ServerError> {
         self.statements += 1;
-        let messages = self
-            .client
-            .simple_query(sql)
-            .map_err(|e| ServerError::from_postgres(what, &e))?;
-        Ok(messages
-            .iter()
-            .filter_map(|message| match message {
-                SimpleQueryMessage::Row(row) => {
-                    Some((0..row.len()).map(|i| row.get(i).map(str::to_owned)).collect())
-                }
-                _ => None,
-            })
-            .collect())
+        let answer = self.asker.ask(sql, patience).map_err(|why| match why {
+            NoAnswer::Silent => ServerError::Silent {
+                what: what.to_owned(),
+                waited_s: patience.unwrap_or_default().as_secs(),
+            },
+            NoAnswer::Gone => ServerError::Broken {
+                what: what.to_owned(),
+                reason: "it was given up before".into(),
+            },
+        })?;
+        let messages = answer.outcome.map_err(|e| ServerError::from_postgres(what, &e))?;
+        let mut each = Vec::new();
+        let mut rows = Vec::new();
+        for message in &messages {
+            match message {
+                SimpleQueryMessage::Row(row) => rows.push(texts(what, row)?),
+                SimpleQueryMessage::CommandComplete(_) => each.push(std::mem::take(&mut rows)),
+                _ => {}
+            }
+        }
+        Ok((each, answer.took))
     }
 
     /// The first value of the first row.

@@ -37,19 +37,6 @@ pub fn show(server: &mut Server, name: &str) -> Result<Option<Guc>, ServerError>
     Ok(rows.into_iter().next().map(guc_of_row))
 }
 
-/// All settings that differ from what the server starts with, or wait for a restart.
-pub(crate) fn changed(server: &mut Server) -> Result<Vec<Guc>, ServerError> {
-    let sql = "SELECT name, current_setting(name), setting, unit, context, vartype, source, boot_val, \
-               pending_restart FROM pg_settings \
-               WHERE (source NOT IN ('default', 'override') AND setting IS DISTINCT FROM boot_val) \
-               OR pending_restart ORDER BY name";
-    Ok(server
-        .rows("reading the settings", sql)?
-        .into_iter()
-        .map(guc_of_row)
-        .collect())
-}
-
 fn guc_of_row(row: Vec<Option<String>>) -> Guc {
     let mut fields = row.into_iter();
     let mut next = || fields.next().flatten();

@@ -2,6 +2,7 @@
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pgdyno_lab::check::Step;
 use pgdyno_load::{CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Warmup, Workload, duration};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// What a server and its host are: read only.
     Facts(FactsArgs),
+    /// Small measurements of a server and its host, each with a verdict. Exit code 3 where one is poor.
+    Check(CheckArgs),
     /// A target live in the terminal: waits, statements, sessions, vacuum, disks, memory; read only.
     Watch(WatchArgs),
     /// One load with live figures, cross-checked with the server's own counters.
@@ -74,11 +77,40 @@ pub(crate) struct DemoArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct FactsArgs {
+    /// sandbox:NAME or a connection string; without one PG* variables and libpq's defaults, and the host alone if no server
+    /// answers there.
+    pub(crate) target: Option<String>,
+    /// The host alone: no server is asked.
+    #[arg(long, conflicts_with = "target")]
+    pub(crate) host_only: bool,
+    /// The host alone, as its files below another directory tell: a container's root, a copy of /proc, /sys and /etc.
+    #[arg(long, value_name = "DIR", conflicts_with = "target")]
+    pub(crate) root: Option<PathBuf>,
+    /// Print JSON (docs/facts.md).
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
-    pub(crate) target: String,
+    #[arg(required_unless_present = "host_only")]
+    pub(crate) target: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Measure these alone, in their usual order: timer, round_trip, commit, wal_sync, read, noise, clock, steal.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = step)]
+    pub(crate) only: Vec<Step>,
+    /// Length of the measurement of commits; all others keep their proportion to it.
+    #[arg(long, value_name = "N", default_value_t = 3.0, value_parser = check_seconds)]
+    pub(crate) seconds: f64,
+    /// Measure this host, not the server; a server that is named tells where its files are and how it flushes.
+    #[arg(long)]
+    pub(crate) host_only: bool,
+    /// Make the files of wal_sync and read in DIR, instead of beside the server's WAL and data.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -417,6 +449,20 @@ pub(crate) struct CreateArgs {
     /// A line for postgresql.conf, as max_connections=300 (may be given several times).
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) settings: Vec<(String, String)>,
+}
+
+fn step(text: &str) -> Result<Step, String> {
+    Step::named(text).ok_or_else(|| {
+        let names: Vec<&str> = Step::ALL.into_iter().map(Step::name).collect();
+        format!("expected one or more of {}", names.join(", "))
+    })
+}
+
+fn check_seconds(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|n| (0.1..=600.0).contains(n))
+        .ok_or_else(|| "expected a number of seconds from 0.1 to 600".to_owned())
 }
 
 fn cpus(text: &str) -> Result<f64, String> {

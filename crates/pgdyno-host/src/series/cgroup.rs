@@ -16,10 +16,15 @@ const UNLIMITED_BYTES: u64 = 1 << 60;
 /// A path of groups deeper than this is not followed.
 const DEEPEST: usize = 32;
 
+const NO_GROUP: &str = "the process is in no group of this controller that can be seen here";
+const ROOT_GROUP: &str = "the process is in the root group, which is the whole machine";
+
 /// Where a controller's files are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     v2: bool,
+    /// Whether the mount shows the hierarchy from its root.
+    whole: bool,
     /// The group itself, then those above it up to the mount point.
     levels: Vec<String>,
 }
@@ -153,18 +158,20 @@ fn place(groups: &str, mounts: &str, controller: &str) -> Option<Place> {
     let (root, mount) = mounts
         .lines()
         .find_map(|line| mount_of(line, (!v2).then_some(controller)))?;
-    // Outside of what the mount shows, the mount point is the nearest that can be read.
-    let below = path.strip_prefix(root.trim_end_matches('/')).unwrap_or_default();
+    // A group outside of what the mount shows cannot be read.
+    let below = path.strip_prefix(root.trim_end_matches('/'))?;
+    if !(below.is_empty() || below.starts_with('/')) || below.split('/').any(|part| part == "..") {
+        return None;
+    }
     let mut levels = Vec::new();
     let mut below = below.trim_matches('/');
-    if !below.split('/').any(|part| part == "..") {
-        while !below.is_empty() && levels.len() < DEEPEST {
-            levels.push(format!("{mount}/{below}"));
-            below = below.rsplit_once('/').map_or("", |(above, _)| above);
-        }
+    while !below.is_empty() && levels.len() < DEEPEST {
+        levels.push(format!("{mount}/{below}"));
+        below = below.rsplit_once('/').map_or("", |(above, _)| above);
     }
     levels.push(mount.to_owned());
-    Some(Place { v2, levels })
+    let whole = root == "/";
+    Some(Place { v2, whole, levels })
 }
 
 /// (root, mount point) of a line of mountinfo that is the hierarchy of this controller, or of version 2 (`None`).
@@ -181,6 +188,17 @@ fn mount_of<'a>(line: &'a str, controller: Option<&str>) -> Option<(&'a str, &'a
     fits.then_some((root, mount))
 }
 
+impl Place {
+    /// The group of all processes. Within a namespace of control groups another one may look like it; only the true one of
+    /// version 2 has no type.
+    fn is_root(&self, host: &dyn HostAccess) -> bool {
+        let [only] = self.levels.as_slice() else {
+            return false;
+        };
+        self.whole && !(self.v2 && host.read(&format!("{only}/cgroup.type")).is_ok())
+    }
+}
+
 impl Files {
     fn open(host: &dyn HostAccess, places: &Places) -> Files {
         let mut files = Files::default();
@@ -190,34 +208,26 @@ impl Files {
                 v2: place.v2,
             })
         };
-        let mut none = |what: &str| {
-            files.gaps.push((
-                what.to_owned(),
-                "the process is in no group of this controller".to_owned(),
-            ));
+        let mut gaps = Vec::new();
+        let mut gap = |what: &str, why: &str| gaps.push((what.to_owned(), why.to_owned()));
+        // Of the root group nothing is told: its numbers are the machine's, or zeros.
+        let mut own = |place: &Option<Place>, metric: &str, v2: &str, v1: &str| match place {
+            Some(place) if place.is_root(host) => {
+                gap(metric, ROOT_GROUP);
+                None
+            }
+            Some(place) => source(place, &place.levels[0], v2, v1),
+            None => {
+                gap(metric, NO_GROUP);
+                None
+            }
         };
-        match &places.cpuacct {
-            Some(place) => files.usage = source(place, &place.levels[0], "cpu.stat", "cpuacct.usage"),
-            None => none("cgroup.cpu_ratio"),
-        }
-        match &places.io {
-            Some(place) => {
-                let v1 = "blkio.throttle.io_service_bytes_recursive";
-                files.io = source(place, &place.levels[0], "io.stat", v1);
-            }
-            None => none("cgroup.read_bytes_per_s"),
-        }
-        match &places.memory {
-            // The root of version 2 has no file of its own: it is the machine, whose memory is told anyway.
-            Some(place) if !(place.v2 && place.levels.len() == 1) => {
-                files.memory = source(place, &place.levels[0], "memory.current", "memory.usage_in_bytes");
-            }
-            Some(_) => files.gaps.push((
-                "cgroup.memory_bytes".to_owned(),
-                "the process is in the root group, which is the whole machine".to_owned(),
-            )),
-            None => none("cgroup.memory_bytes"),
-        }
+        files.usage = own(&places.cpuacct, "cgroup.cpu_ratio", "cpu.stat", "cpuacct.usage");
+        let v1 = "blkio.throttle.io_service_bytes_recursive";
+        files.io = own(&places.io, "cgroup.read_bytes_per_s", "io.stat", v1);
+        let v1 = "memory.usage_in_bytes";
+        files.memory = own(&places.memory, "cgroup.memory_bytes", "memory.current", v1);
+        files.gaps = gaps;
         if let Some(place) = &places.cpu
             && let Some((limit, level)) = least(place, |level| cpu_limit(host, place.v2, level))
         {

@@ -231,7 +231,9 @@ fn fill_cpus(before: &[Cpu], now: &[Cpu], reading: &mut Reading) {
 fn parse_load(text: &str) -> Result<[f64; 3], HostError> {
     let mut fields = text.split_ascii_whitespace().map(str::parse::<f64>);
     match (fields.next(), fields.next(), fields.next()) {
-        (Some(Ok(a)), Some(Ok(b)), Some(Ok(c))) if [a, b, c].iter().all(|v| v.is_finite()) => Ok([a, b, c]),
+        (Some(Ok(a)), Some(Ok(b)), Some(Ok(c))) if [a, b, c].iter().all(|v| v.is_finite() && *v >= 0.0) => {
+            Ok([a, b, c])
+        }
         _ => Err(HostError::Malformed {
             path: "/proc/loadavg".into(),
             line: 1,

@@ -19,8 +19,9 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Reads an open file from its start. Files of /proc give a part at each call and are whole only at an empty one.
-    fn fill(&mut self, file: &File) -> io::Result<()> {
+    /// Reads an open file from its start. Files of /proc give a part at each call and are whole only at an empty one;
+    /// but those that are made in one piece are whole at once (`at_once`), which spares the second call.
+    fn fill(&mut self, file: &File, at_once: bool) -> io::Result<()> {
         self.length = 0;
         if self.bytes.is_empty() {
             self.bytes.resize(FIRST_BYTES, 0);
@@ -34,7 +35,12 @@ impl Buffer {
             }
             match file.read_at(&mut self.bytes[self.length..], self.length as u64) {
                 Ok(0) => return Ok(()),
-                Ok(n) => self.length += n,
+                Ok(n) => {
+                    self.length += n;
+                    if at_once && self.length < self.bytes.len() {
+                        return Ok(());
+                    }
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
@@ -62,6 +68,8 @@ pub(super) struct Kept {
     file: Option<File>,
     /// Whether it may stay open between two reads.
     stays: bool,
+    /// Whether one call gives all of it.
+    at_once: bool,
 }
 
 impl Kept {
@@ -70,10 +78,21 @@ impl Kept {
             path: path.into(),
             file: None,
             stays: true,
+            at_once: false,
         }
     }
 
-    /// One that is closed after each read: there are too many of its kind to keep them all open.
+    /// A short file of a process, made in one piece by the kernel; `stays` where it may stay open between two reads, as
+    /// not all processes' files can.
+    pub(super) fn of_process(pid: u32, name: &str, stays: bool) -> Kept {
+        Kept {
+            stays,
+            at_once: true,
+            ..Kept::new(format!("/proc/{pid}/{name}"))
+        }
+    }
+
+    /// One that is closed after each read.
     pub(super) fn passing(path: impl Into<String>) -> Kept {
         Kept {
             stays: false,
@@ -103,7 +122,7 @@ impl Kept {
         };
         // A file whose read failed is opened anew the next time: its group or device may have been replaced.
         buffer
-            .fill(&file)
+            .fill(&file, self.at_once)
             .map_err(|e| HostError::new(&self.path, "read", e))?;
         if self.stays {
             self.file = Some(file);

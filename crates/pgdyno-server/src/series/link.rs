@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// The name under which its session is seen.
-const NAME: &str = "pgdyno watch";
+pub const NAME: &str = "pgdyno watch";
 /// The server ends a statement of ours after this time.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(1);
 /// A server that does not even do that is given up: its own limit, and half a second for the way.
@@ -113,6 +113,24 @@ struct Session {
     prepared: HashMap<String, Statement>,
 }
 
+/// Transactions of the sampler's own that the server counts as committed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnCommits {
+    /// So many at least: they were answered.
+    pub sure: u64,
+    /// So many more, perhaps: sessions' starts, and what failed or was given up.
+    pub unsure: u64,
+}
+
+impl OwnCommits {
+    fn count<T, E>(&mut self, outcome: &Result<T, E>) {
+        match outcome {
+            Ok(_) => self.sure += 1,
+            Err(_) => self.unsure += 1,
+        }
+    }
+}
+
 /// A connection that is made again when it is lost.
 pub(super) struct Link {
     conninfo: Conninfo,
@@ -124,7 +142,7 @@ pub(super) struct Link {
     backend_pid: i32,
     /// Goes up by one with each connection: counters of different ones are not compared.
     generation: u64,
-    asked: u64,
+    commits: OwnCommits,
     lost: String,
     back_off: Duration,
     next_attempt: Instant,
@@ -148,7 +166,7 @@ impl Link {
             version: Version::from_number(0),
             backend_pid: 0,
             generation: 0,
-            asked: 0,
+            commits: OwnCommits::default(),
             lost: String::new(),
             back_off: BACK_OFF_MIN,
             next_attempt: Instant::now(),
@@ -170,8 +188,8 @@ impl Link {
         self.generation
     }
 
-    pub(super) fn asked(&self) -> u64 {
-        self.asked
+    pub(super) fn commits(&self) -> OwnCommits {
+        self.commits
     }
 
     pub(super) fn conninfo(&self) -> &Conninfo {
@@ -221,7 +239,7 @@ impl Link {
             false => self.prepare(questions)?,
         };
         let is_proxied = self.conninfo.is_proxied();
-        self.asked += questions.len() as u64;
+        let asked = questions.len() - unprepared.len();
         let answers = self.with_limit(ANSWER_LIMIT, |client, prepared| {
             let attempts: Vec<Attempt<'_>> = questions
                 .iter()
@@ -229,7 +247,11 @@ impl Link {
                 .map(|(sql, parameters)| attempt(client, prepared, is_proxied, sql, parameters))
                 .collect();
             all(attempts)
-        })?;
+        });
+        let answers = answers.inspect_err(|_| self.commits.unsure += asked as u64)?;
+        for answer in &answers {
+            self.commits.count(answer);
+        }
         let mut answers = answers.into_iter();
         let answers: Vec<Answer> = questions
             .iter()
@@ -256,7 +278,9 @@ impl Link {
             if known {
                 continue;
             }
-            match self.with_limit(ANSWER_LIMIT, |client, _| client.prepare(sql))? {
+            let prepared = self.with_limit(ANSWER_LIMIT, |client, _| client.prepare(sql))?;
+            self.commits.count(&prepared);
+            match prepared {
                 Ok(statement) => {
                     if let Some(session) = &mut self.session {
                         session.prepared.insert((*sql).to_owned(), statement);
@@ -362,6 +386,8 @@ impl Link {
             driver,
             prepared: HashMap::new(),
         });
+        // Its start, and what it is asked first: one who counts does not know when they are told.
+        self.commits.unsure += 4;
         let outcome = self.settle(limit);
         match &outcome {
             Ok(()) => {

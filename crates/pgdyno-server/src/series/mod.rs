@@ -20,6 +20,7 @@ use crate::conninfo::Conninfo;
 use crate::server::{ServerError, Version};
 use ledger::{Circumstances, Line, Part, Taken, Told, grant_words};
 use link::{Answer, Link, LinkError, Question};
+pub use link::{NAME, OwnCommits};
 use pgdyno_host::series::Reading;
 use statements::{Place, Statements};
 use std::time::Instant;
@@ -103,9 +104,9 @@ impl ServerSeries {
         self.link.backend_pid()
     }
 
-    /// Statements asked so far: each is a transaction that the server counts.
-    pub fn statements_asked(&self) -> u64 {
-        self.link.asked()
+    /// Transactions of its own so far, for whoever counts the server's.
+    pub fn own_commits(&self) -> OwnCommits {
+        self.link.commits()
     }
 
     /// Counters as rates, and gauges. To be called once a second, ten times at most. Returns within about two seconds

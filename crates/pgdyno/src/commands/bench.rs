@@ -9,7 +9,7 @@ use crate::placement::Placement;
 use crate::{show, target};
 use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
-use pgdyno_lab::{Measurement, Probe, measure};
+use pgdyno_lab::{Depth, Measurement, Probe, measure};
 use pgdyno_load::{
     Arrivals, Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Second, Spacing, Warmup, Work,
     with_interval_log,
@@ -19,6 +19,7 @@ use pgdyno_server::{Conninfo, Server};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Read};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -33,12 +34,13 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     let local = conninfo.is_local();
     let data = sandbox.as_ref().map(|sandbox| sandbox.record().data.clone());
     let probe = Probe {
-        host: local.then_some(&context.host as &dyn HostAccess),
+        host: local.then(|| Arc::new(context.host.clone()) as Arc<dyn HostAccess>),
         disk: data.and_then(|data| block::disk_of(&context.host, &data.to_string_lossy()).ok()),
         postmaster: sandbox.as_ref().and_then(|sandbox| match sandbox.state() {
             State::Running(pid) => Some(pid),
             _ => None,
         }),
+        depth: Depth::Host,
     };
     let work = work(args)?;
     if let Work::Scripts(scripts) = &work {
@@ -112,7 +114,7 @@ fn watch(
     args: &BenchArgs,
     conninfo: &Conninfo,
     plan: &LoadPlan,
-    probe: &Probe<'_>,
+    probe: &Probe,
     stop: &AtomicBool,
 ) -> anyhow::Result<Measurement> {
     let lines = !args.quiet && std::io::stderr().is_terminal();

@@ -6,10 +6,12 @@ use crate::context::{Context, stop_flag, variable};
 use crate::exit::{self, Usage};
 use crate::target::{self, Held};
 use crate::{commands, progress, show};
+use pgdyno_host::HostAccess;
 use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Summary};
 use pgdyno_report::Report;
 use pgdyno_store::{ExperimentStatus, Store};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
     let (file, text) = ExperimentFile::read(&args.file, &context.catalogue)?;
@@ -103,8 +105,9 @@ fn with_lab(
     let mut shown = progress::Experiment::new();
     let journals = context.journals();
     let mut on_event = |event: pgdyno_lab::Event<'_>| shown.event(&event);
+    let host: Arc<dyn HostAccess> = Arc::new(context.host.clone());
     let mut lab = Lab {
-        host: &context.host,
+        host: &host,
         catalogue: &context.catalogue,
         journals: &journals,
         store,

@@ -1,6 +1,7 @@
 //! The commands. Each prints its data to standard output and everything else to standard error.
 
 mod bench;
+mod check;
 mod data;
 mod demo;
 mod experiment;
@@ -18,6 +19,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
     match command {
         Command::Demo(args) => demo::run(context, &args),
         Command::Facts(args) => facts::run(context, &args),
+        Command::Check(args) => check::run(context, &args),
         Command::Watch(args) => watch::run(context, &args),
         Command::Bench(args) => bench::run(context, &args),
         Command::Data(command) => data::run(context, command),

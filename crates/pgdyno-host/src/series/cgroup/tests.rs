@@ -10,7 +10,7 @@ const V1: &str = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n\
                   35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
                   38 31 0:35 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
                   41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\nnonsense\n";
-const V1_GROUPS: &str = "7:blkio:/\n4:memory:/box/pg\n2:cpuacct:/box/pg\n1:cpu:/box/pg\n0::/\nnonsense\n";
+const V1_GROUPS: &str = "7:blkio:/box\n4:memory:/box/pg\n2:cpuacct:/box/pg\n1:cpu:/box/pg\n0::/\nnonsense\n";
 const V2: &str = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
 
 #[test]
@@ -38,7 +38,7 @@ fn a_limit_of_a_group_above_binds_in_version_1() {
         (&file("memory/box/memory.usage_in_bytes"), "800\n"),
         (&file("memory/box/memory.failcnt"), "4\n"),
         (
-            &file("blkio/blkio.throttle.io_service_bytes_recursive"),
+            &file("blkio/box/blkio.throttle.io_service_bytes_recursive"),
             "254:0 Read 100\n254:0 Write 50\n254:0 Total 150\nTotal 150\n",
         ),
     ]);
@@ -63,7 +63,7 @@ fn a_limit_of_a_group_above_binds_in_version_1() {
         (&file("cpuacct/box/pg/cpuacct.usage"), "8000000000\n"),
         (&file("memory/box/memory.failcnt"), "14\n"),
         (
-            &file("blkio/blkio.throttle.io_service_bytes_recursive"),
+            &file("blkio/box/blkio.throttle.io_service_bytes_recursive"),
             "254:0 Read 300\n254:0 Write 50\n254:16 Read 200\nTotal 550\n",
         ),
     ]);
@@ -129,8 +129,14 @@ fn version_2_has_one_tree() {
     tree.put(&[("/proc/7/cgroup", "0::/\n")]);
     let third = group.read(&tree.host, &mut tree.buffer, moved);
     assert_eq!(third.since, None);
-    has_no(&third, "cgroup.memory_bytes");
-    assert!(gaps(&third).contains(&"cgroup.memory_bytes"));
+    for metric in [
+        "cgroup.memory_bytes",
+        "cgroup.cpu_ratio",
+        "cgroup.read_bytes_per_s",
+    ] {
+        has_no(&third, metric);
+        assert!(gaps(&third).contains(&metric), "{metric}");
+    }
 }
 
 #[test]
@@ -145,8 +151,10 @@ fn a_mount_that_shows_a_part_is_followed_from_there() {
     check("/", "/a/b", &["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", top]);
     check("/docker/1", "/docker/1", &[top]);
     check("/docker/1", "/docker/1/pg", &["/sys/fs/cgroup/pg", top]);
-    check("/docker/1", "/elsewhere", &[top]);
-    check("/", "/../other", &[top]);
+    let part = "30 23 0:26 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+    for outside in ["/elsewhere", "/docker/12", "/docker/1/../2", "/"] {
+        assert_eq!(place(&format!("0::{outside}\n"), part, "cpu"), None, "{outside}");
+    }
     assert_eq!(place("", V2, "cpu"), None);
     assert_eq!(place("0::/\n", "", "cpu"), None);
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Between two reads.
-const EVERY: Duration = Duration::from_secs(5);
+const EVERY: Duration = Duration::from_secs(10);
 
 type Bytes = [u64; 2];
 
@@ -106,12 +106,9 @@ impl DiskUse {
             .and_then(uptime_ticks);
         let before = self.last;
         let mut sums: BTreeMap<Class, Bytes> = BTreeMap::new();
-        for (pid, process) in known.iter_mut() {
-            let path = format!("/proc/{pid}/io");
-            let now = match Kept::passing(path.as_str())
-                .read(host, buffer)
-                .and_then(|text| parse(&path, text))
-            {
+        for process in known.values_mut() {
+            let path = process.io.path().to_owned();
+            let now = match process.io.read(host, buffer).and_then(|text| parse(&path, text)) {
                 Ok(now) => now,
                 // It is found to have ended at the next tick.
                 Err(HostError::Missing { .. }) => continue,

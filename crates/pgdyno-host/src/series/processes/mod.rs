@@ -20,8 +20,9 @@ use pss::Shares;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-/// So many processes' files stay open; further ones are opened at each read.
-const KEPT_OPEN: usize = 256;
+/// So many processes' files, two of each, stay open; those of further ones are opened at each read. Most programs may
+/// have 1024 files open.
+const KEPT_OPEN: usize = 200;
 
 /// A child of the server.
 #[derive(Debug)]
@@ -29,7 +30,8 @@ struct Process {
     class: Class,
     stat: Kept,
     last: ProcessStat,
-    /// What /proc/PID/io told last: bytes read and written, of it and of what it has waited for.
+    io: Kept,
+    /// What it told last: bytes read and written, of it and of what it has waited for.
     disk: Option<[u64; 2]>,
 }
 
@@ -262,12 +264,9 @@ impl ProcessClasses {
             if self.known.contains_key(pid) {
                 continue;
             }
-            let path = format!("/proc/{pid}/stat");
-            let mut file = if self.known.len() < KEPT_OPEN {
-                Kept::new(path.clone())
-            } else {
-                Kept::passing(path.clone())
-            };
+            let stays = self.known.len() < KEPT_OPEN;
+            let mut file = Kept::of_process(*pid, "stat", stays);
+            let path = file.path().to_owned();
             let stat = file
                 .read(host, buffer)
                 .and_then(|text| ProcessStat::parse_file(&path, text));
@@ -281,6 +280,7 @@ impl ProcessClasses {
                         class,
                         stat: file,
                         last: stat,
+                        io: Kept::of_process(*pid, "io", stays),
                         disk: None,
                     };
                     self.known.insert(*pid, process);

@@ -1,0 +1,138 @@
+//! Whether the time of day is kept: what the kernel knows of it (adjtimex(2)), and whether it was set meanwhile.
+
+use crate::access::{HostAccess, HostError};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use std::io;
+use std::mem::MaybeUninit;
+
+/// What the kernel says about the discipline of its clock.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClockState {
+    /// Whether a daemon keeps it to a reference.
+    pub is_synchronised: bool,
+    /// How far off it may be at most, as that daemon told.
+    pub error_max_us: f64,
+    /// How far off it is thought to be.
+    pub error_estimated_us: f64,
+    /// By how much the hardware's pace is corrected.
+    pub frequency_ppm: f64,
+}
+
+/// Asks without setting anything.
+pub fn clock_state() -> io::Result<ClockState> {
+    let mut told = MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: timex is plain numbers, for which zero is a value; with modes = 0 the kernel only fills it.
+    let (state, told) = unsafe {
+        let state = libc::adjtimex(told.as_mut_ptr());
+        (state, told.assume_init())
+    };
+    if state < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "microseconds, and parts per million in steps of 2^-16"
+    )]
+    Ok(ClockState {
+        is_synchronised: told.status & libc::STA_UNSYNC == 0,
+        error_max_us: told.maxerror as f64,
+        error_estimated_us: told.esterror as f64,
+        frequency_ppm: told.freq as f64 / 65_536.0,
+    })
+}
+
+/// The hardware that the kernel reads the time from.
+pub fn clock_source(host: &dyn HostAccess) -> Result<String, HostError> {
+    host.read_trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+}
+
+/// Three clocks at one instant.
+#[derive(Debug, Clone, Copy)]
+pub struct ClockWatch {
+    real_ns: i64,
+    monotonic_ns: i64,
+    raw_ns: i64,
+}
+
+/// How the clocks went apart.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Drift {
+    /// Time since the watch began.
+    pub elapsed_s: f64,
+    /// How far the time of day was set forward (or back) meanwhile; slewing moves both clocks and does not count.
+    pub set_by_us: f64,
+    /// How much quicker the kernel lets time pass than the hardware does.
+    pub slewed_ppm: f64,
+}
+
+impl ClockWatch {
+    /// Begins to watch.
+    pub fn start() -> ClockWatch {
+        ClockWatch {
+            real_ns: ns(ClockId::Realtime),
+            monotonic_ns: ns(ClockId::Monotonic),
+            raw_ns: ns(ClockId::MonotonicRaw),
+        }
+    }
+
+    /// What has happened since.
+    pub fn drift(&self) -> Drift {
+        self.until(ClockWatch::start())
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "differences of minutes")]
+    fn until(&self, now: ClockWatch) -> Drift {
+        let real = now.real_ns - self.real_ns;
+        let monotonic = now.monotonic_ns - self.monotonic_ns;
+        let raw = now.raw_ns - self.raw_ns;
+        let slewed_ppm = match raw {
+            ..=0 => 0.0,
+            raw => (monotonic - raw) as f64 / raw as f64 * 1e6,
+        };
+        Drift {
+            elapsed_s: monotonic as f64 / 1e9,
+            set_by_us: (real - monotonic) as f64 / 1e3,
+            slewed_ppm,
+        }
+    }
+}
+
+fn ns(clock: ClockId) -> i64 {
+    let now = clock_gettime(clock);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(real_ns: i64, monotonic_ns: i64, raw_ns: i64) -> ClockWatch {
+        ClockWatch {
+            real_ns,
+            monotonic_ns,
+            raw_ns,
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_is_told_from_one_that_is_slewed() {
+        let begun = at(1_000, 0, 0);
+        let set = begun.until(at(1_000 + 1_005_000_000, 1_000_000_000, 1_000_000_000));
+        assert_eq!(
+            (set.set_by_us, set.slewed_ppm, set.elapsed_s),
+            (5_000.0, 0.0, 1.0)
+        );
+        let slewed = begun.until(at(1_000 + 1_000_100_000, 1_000_100_000, 1_000_000_000));
+        assert_eq!((slewed.set_by_us, slewed.slewed_ppm), (0.0, 100.0));
+        assert_eq!(begun.until(begun).slewed_ppm, 0.0);
+    }
+
+    #[test]
+    fn the_kernel_tells_or_says_why_not() {
+        match clock_state() {
+            Ok(state) => assert!(state.frequency_ppm.abs() <= 500.0, "{state:?}"),
+            Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The check of a target: small measurements, each with a verdict and a number to compare it with. Nothing is written but
+//! a temporary table, a message in the WAL, and files of its own, which are gone afterwards.
+
+mod commit;
+mod host;
+mod limits;
+mod noise;
+mod place;
+mod round_trip;
+
+pub use limits::{Better, Limits};
+
+use limits::judge;
+use pgdyno_host::probe::{ClockWatch, left_overs};
+use pgdyno_host::{HostAccess, HostSampler};
+use pgdyno_server::{Conninfo, Server, ServerError};
+use place::Place;
+use serde::Serialize;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What there is to measure, in the order in which it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// What a look at the clock takes.
+    Timer,
+    /// `SELECT 1` and back.
+    RoundTrip,
+    /// A commit that waits for its flush, over one connection.
+    Commit,
+    /// Flushes of the WAL's volume, by each way.
+    WalSync,
+    /// Reads of the data's volume, here and there and in a row.
+    Read,
+    /// The same short load again and again.
+    Noise,
+    /// Whether the time of day is kept.
+    Clock,
+    /// CPU time that the hypervisor gave to others during all this.
+    Steal,
+}
+
+impl Step {
+    /// All of them.
+    pub const ALL: [Step; 8] = [
+        Step::Timer,
+        Step::RoundTrip,
+        Step::Commit,
+        Step::WalSync,
+        Step::Read,
+        Step::Noise,
+        Step::Clock,
+        Step::Steal,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::Timer => "timer",
+            Step::RoundTrip => "round_trip",
+            Step::Commit => "commit",
+            Step::WalSync => "wal_sync",
+            Step::Read => "read",
+            Step::Noise => "noise",
+            Step::Clock => "clock",
+            Step::Steal => "steal",
+        }
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Step> {
+        Step::ALL.into_iter().find(|step| step.name() == name)
+    }
+
+    /// Whether it is the server that is asked, not its host.
+    pub fn asks_the_server(self) -> bool {
+        matches!(self, Step::RoundTrip | Step::Commit | Step::Noise)
+    }
+
+    /// The names of what it tells.
+    fn tells(self) -> &'static [&'static str] {
+        match self {
+            Step::Read => &["random_read", "sequential_read"],
+            Step::Timer => &["timer"],
+            Step::RoundTrip => &["round_trip"],
+            Step::Commit => &["commit"],
+            Step::WalSync => &["wal_sync"],
+            Step::Noise => &["noise"],
+            Step::Clock => &["clock"],
+            Step::Steal => &["steal"],
+        }
+    }
+}
+
+/// What a figure means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// Nothing to do.
+    Good,
+    /// It costs something.
+    Fair,
+    /// It costs more than settings can win back.
+    Poor,
+    /// Not measured, or not what it seems.
+    Unknown,
+}
+
+impl Grade {
+    /// In one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Grade::Good => "good",
+            Grade::Fair => "fair",
+            Grade::Poor => "poor",
+            Grade::Unknown => "unknown",
+        }
+    }
+}
+
+/// One measurement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// Which.
+    pub name: &'static str,
+    /// The figure that is judged; `None` where nothing was measured.
+    pub figure: Option<f64>,
+    /// Its unit.
+    pub unit: &'static str,
+    /// How it is spread, in words.
+    pub spread: String,
+    /// What the figure is held against.
+    pub limits: Option<Limits>,
+    /// What it means.
+    pub verdict: Grade,
+    /// Why it is unknown, or not what the figure alone would say.
+    pub why: Option<String>,
+    /// What else is to be known.
+    pub notes: Vec<String>,
+    /// What to do about a poor one.
+    pub advice: Option<String>,
+    /// All figures; docs/check.md describes them.
+    pub detail: Value,
+}
+
+impl Measured {
+    /// Nothing was measured.
+    fn unknown(name: &'static str, why: impl ToString) -> Measured {
+        Measured {
+            name,
+            figure: None,
+            unit: "",
+            spread: String::new(),
+            limits: None,
+            verdict: Grade::Unknown,
+            why: Some(why.to_string()),
+            notes: Vec::new(),
+            advice: None,
+            detail: Value::Null,
+        }
+    }
+
+    /// A figure, judged by its limits.
+    fn judged(name: &'static str, figure: f64, spread: String, detail: Value) -> Measured {
+        let (limits, advice) = limits::of(name);
+        let verdict = judge(figure, limits);
+        Measured {
+            name,
+            figure: Some(figure),
+            unit: limits.unit,
+            spread,
+            limits: Some(limits),
+            verdict,
+            why: None,
+            notes: Vec::new(),
+            advice: (verdict == Grade::Poor).then(|| advice.to_owned()),
+            detail,
+        }
+    }
+
+    /// The figure is no measure of what was meant.
+    fn but_unknown(mut self, why: impl ToString) -> Measured {
+        self.verdict = Grade::Unknown;
+        self.advice = None;
+        self.why = Some(why.to_string());
+        self
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+}
+
+/// What is asked for.
+pub struct Asked<'a> {
+    /// The server; `None` where only a directory of this host is measured.
+    pub conninfo: Option<&'a Conninfo>,
+    /// This machine.
+    pub host: &'a dyn HostAccess,
+    /// What to measure.
+    pub steps: Vec<Step>,
+    /// Length of the measurement of commits; all others keep their proportion to it.
+    pub length: Duration,
+    /// Whether nothing but this host is measured.
+    pub host_only: bool,
+    /// Where files are made, instead of beside data and WAL.
+    pub directory: Option<PathBuf>,
+}
+
+/// The usual length of the measurement of commits, as [senzing] has it: 6000 inserts in 3 s.
+pub const USUAL_LENGTH: Duration = Duration::from_secs(3);
+
+impl Asked<'_> {
+    /// A length that is usually so long, in proportion.
+    fn length_of(&self, usual_ms: u32) -> Duration {
+        let scale = self.length.as_secs_f64() / USUAL_LENGTH.as_secs_f64();
+        Duration::from_secs_f64(f64::from(usual_ms) / 1e3 * scale)
+    }
+}
+
+/// What happens meanwhile.
+pub enum Event<'a> {
+    /// Something worth a line.
+    Remark(&'a str),
+    /// What is being measured now.
+    Now(&'a str),
+    /// A measurement is done.
+    Done(&'a Measured),
+}
+
+/// The server that was asked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerSeen {
+    /// Host and port.
+    pub place: String,
+    /// Its version.
+    pub version: String,
+    /// Which way its connections go.
+    pub way: String,
+}
+
+/// All that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckReport {
+    /// The server, if one was asked.
+    pub server: Option<ServerSeen>,
+    /// Why the host of the server was not measured.
+    pub host_not_measured: Option<String>,
+    /// How long all of it took.
+    pub elapsed_s: f64,
+    /// One after the other.
+    pub measurements: Vec<Measured>,
+    /// Whether it was stopped before the end.
+    pub is_stopped: bool,
+}
+
+impl CheckReport {
+    /// Those with a poor verdict.
+    pub fn poor(&self) -> impl Iterator<Item = &Measured> {
+        self.measurements.iter().filter(|m| m.verdict == Grade::Poor)
+    }
+}
+
+/// Everything that steps use.
+struct Bench<'a> {
+    asked: &'a Asked<'a>,
+    server: Option<Server>,
+    place: Place,
+    stop: &'a Arc<AtomicBool>,
+    clock: ClockWatch,
+    sampler: HostSampler,
+    begun: Instant,
+}
+
+/// Measures one thing after the other. Errors are those of the first connection; later ones are told by the
+/// measurement that met them.
+pub fn check(
+    asked: &Asked<'_>,
+    stop: &Arc<AtomicBool>,
+    on: &mut dyn FnMut(Event<'_>),
+) -> Result<CheckReport, ServerError> {
+    let begun = Instant::now();
+    let mut server = asked.conninfo.map(Server::connect).transpose()?;
+    let place = Place::find(asked, server.as_mut());
+    for directory in &place.looked_at {
+        for left in left_overs(directory) {
+            let path = left.path.display();
+            on(Event::Remark(&match left.removed {
+                Ok(()) => format!("removed {path}, which a check that was killed has left"),
+                Err(error) => {
+                    format!("{path} is left of a check that was killed and could not be removed: {error}")
+                }
+            }));
+        }
+    }
+    let mut report = CheckReport {
+        server: server
+            .as_mut()
+            .zip(asked.conninfo)
+            .map(|(server, conninfo)| ServerSeen {
+                place: conninfo.place(),
+                version: server.version().to_string(),
+                way: round_trip::way(conninfo, server),
+            }),
+        host_not_measured: place.here.clone().err(),
+        elapsed_s: 0.0,
+        measurements: Vec::new(),
+        is_stopped: false,
+    };
+    let mut bench = Bench {
+        asked,
+        server,
+        place,
+        stop,
+        clock: ClockWatch::start(),
+        sampler: HostSampler::new(asked.host, None),
+        begun,
+    };
+    for &step in &asked.steps {
+        on(Event::Now(step.name()));
+        let found = bench.measure(step, on);
+        if stop.load(Ordering::Relaxed) {
+            report.is_stopped = true;
+            break;
+        }
+        for measured in found {
+            on(Event::Done(&measured));
+            report.measurements.push(measured);
+        }
+    }
+    report.elapsed_s = begun.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+impl Bench<'_> {
+    fn measure(&mut self, step: Step, on: &mut dyn FnMut(Event<'_>)) -> Vec<Measured> {
+        let all_unknown = |why: &str| {
+            let names = step.tells().iter();
+            names.map(|name| Measured::unknown(name, why)).collect()
+        };
+        if let Err(why) = &self.place.here
+            && !step.asks_the_server()
+            && step != Step::Clock
+        {
+            return all_unknown(&format!("not measured: {why}"));
+        }
+        if step.asks_the_server() && (self.asked.host_only || self.server.is_none()) {
+            return all_unknown("not measured: the host alone was asked for");
+        }
+        match step {
+            Step::Timer => vec![self.timer()],
+            Step::RoundTrip => vec![self.round_trip()],
+            Step::Commit => vec![self.commit()],
+            Step::WalSync => vec![self.wal_sync(on)],
+            Step::Read => self.read(on),
+            Step::Noise => vec![self.noise(on)],
+            Step::Clock => vec![self.clock()],
+            Step::Steal => vec![self.steal()],
+        }
+    }
+}
+
+/// A figure with as many digits as it is worth.
+pub fn shown(value: f64) -> String {
+    match value.abs() {
+        1e6.. => format!("{:.1} M", value / 1e6),
+        10_000.0.. => format!("{:.0} k", value / 1000.0),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Median, 99th percentile and count, in milliseconds.
+fn spread_ms(times: &pgdyno_host::probe::Spread) -> String {
+    let ms = |us: f64| shown(us / 1e3);
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let count = shown(times.count as f64);
+    format!(
+        "p50 {}, p99 {} ms of {}",
+        ms(times.p50_us),
+        ms(times.p99_us),
+        count.replace(".00", "").replace(".0", "")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_has_a_name_and_limits() {
+        for step in Step::ALL {
+            assert_eq!(Step::named(step.name()), Some(step));
+            for name in step.tells() {
+                assert!(!limits::of(name).1.is_empty(), "{name}");
+            }
+        }
+        assert_eq!(Step::named("x"), None);
+    }
+
+    #[test]
+    fn a_figure_shows_three_digits() {
+        let check = |value, text| assert_eq!(shown(value), text);
+        check(0.0312, "0.031");
+        check(1.234, "1.23");
+        check(12.34, "12.3");
+        check(1234.5, "1234");
+        check(24_600.0, "25 k");
+        check(24_600_000.0, "24.6 M");
+    }
+}

@@ -1,0 +1,366 @@
+//! Facts of a server: what it is, how it is set, what it holds and how it fares. Read only, in a few questions.
+
+mod ask;
+mod build;
+mod scrub;
+mod service;
+mod settings;
+mod statements;
+mod texts;
+
+use crate::server::{Server, ServerError};
+use crate::settings::Guc;
+use ask::{Outcome, Question, Signs};
+use pgdyno_host::Fact;
+use serde_json::{Map, Value, json};
+use settings::{Setting, Settings};
+use statements::{Group, STATEMENTS, Statement};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Round trips of which the median is told.
+const ROUND_TRIPS: usize = 10;
+/// A distant server is not asked that often.
+const ROUND_TRIPS_LIMIT: Duration = Duration::from_millis(200);
+const ROUND_TRIPS_LEAST: usize = 3;
+
+/// In which order facts stand, by the first word of their names. docs/facts-server.md tells of each.
+const SUBJECTS: &[&str] = &[
+    "server",
+    "service",
+    "role",
+    "round_trip_us",
+    "settings",
+    "extensions",
+    "connections",
+    "shared_memory",
+    "huge_pages",
+    "databases",
+    "tables",
+    "indexes",
+    "statistics",
+    "vacuum",
+    "xid",
+    "multixact",
+    "cache",
+    "transactions",
+    "temp_files",
+    "checkpoints",
+    "bgwriter",
+    "wal",
+    "replication",
+    "statements",
+    "jit",
+];
+
+/// Facts, and what other parts need of them.
+#[derive(Debug, Clone)]
+pub struct ServerFacts {
+    /// Everything found, for people and for the store; no secret in it.
+    pub facts: Vec<Fact>,
+    /// Its data directory, if this role may know it.
+    pub data_directory: Option<PathBuf>,
+    /// The directory of the write-ahead log where the server tells of one elsewhere. No version does: it is `pg_wal` below
+    /// the data directory, which may be a symbolic link that only its host can follow.
+    pub wal_directory: Option<PathBuf>,
+    /// Tablespaces that take temporary files, by name, where these do not go below the data directory.
+    pub temp_directories: Vec<(String, PathBuf)>,
+    /// All of pg_settings that this role may see; values that may hold a secret are replaced.
+    pub settings: Vec<Guc>,
+}
+
+/// Asks for everything. Read only; every statement is limited, and one that fails is a missing fact with the reason.
+/// An error means that the connection is lost.
+pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
+    let begun = Instant::now();
+    let (settings, signs) = first_look(server, begun)?;
+    let settings = Settings {
+        all: &settings,
+        signs: &signs,
+        version: server.version(),
+    };
+    let mut found = Found::default();
+    for group in [Group::Light, Group::Catalog] {
+        found.ask(server, &signs, group, begun)?;
+    }
+    let sizes = sizes(server, begun)?;
+    found.note_what_other_versions_tell(server.version().major);
+    found.databases_with(&sizes);
+    found.without_parameters();
+    let configure = found.text("server.configure");
+    found.add(build::fact(&signs.version, &settings, configure.as_deref()));
+    settings.facts().into_iter().for_each(|fact| found.add(fact));
+    own_facts(server, &signs, &settings)
+        .into_iter()
+        .for_each(|fact| found.add(fact));
+    found.add(round_trip(server)?);
+    let data_directory = settings.value("data_directory").map(PathBuf::from);
+    Ok(ServerFacts {
+        facts: found.in_order(),
+        temp_directories: temp_directories(&settings, data_directory.as_ref()),
+        data_directory,
+        wal_directory: None,
+        settings: settings.gucs(),
+    })
+}
+
+/// The settings as they are for this role without what pgdyno sets for itself, and what the role may.
+fn first_look(
+    server: &mut Server,
+    begun: Instant,
+) -> Result<(Result<Vec<Setting>, String>, Signs), ServerError> {
+    let settings = ask_one(
+        server,
+        texts::NO_LIMIT,
+        "reading the settings",
+        texts::SETTINGS,
+        begun,
+    )?;
+    let settings = settings.and_then(|value| {
+        serde_json::from_value(value).map_err(|e| format!("the settings cannot be read: {e}"))
+    });
+    let sql = service::fill_in(texts::SIGNS);
+    let signs = ask_one(server, texts::LIMITS, "asking what the role may", &sql, begun)?;
+    let signs = signs.ok().and_then(|value| serde_json::from_value(value).ok());
+    let signs = signs.unwrap_or_else(|| Signs::untold(server.version().major));
+    Ok((settings, signs))
+}
+
+fn ask_one(
+    server: &mut Server,
+    limits: &str,
+    what: &str,
+    sql: &str,
+    begun: Instant,
+) -> Result<Outcome, ServerError> {
+    let question = Question { limits, what, begun };
+    let mut outcomes = question.ask(server, &[sql.to_owned()])?;
+    Ok(outcomes.pop().unwrap_or_else(|| Err("no answer".into())))
+}
+
+/// Sizes of databases by name; `None` for one that was not walked.
+fn sizes(server: &mut Server, begun: Instant) -> Result<Outcome, ServerError> {
+    let what = "reading the sizes of databases";
+    ask_one(server, texts::SIZES_LIMIT, what, texts::SIZES, begun)
+}
+
+/// Facts by name: what is known once stays.
+#[derive(Default)]
+struct Found(BTreeMap<String, Fact>);
+
+impl Found {
+    fn add(&mut self, fact: Fact) {
+        let known = self.0.get(&fact.name).is_some_and(|f| f.value.is_some());
+        let no_news = self.0.contains_key(&fact.name) && fact.value.is_none();
+        if !known && !no_news {
+            self.0.insert(fact.name.clone(), fact);
+        }
+    }
+
+    fn ask(
+        &mut self,
+        server: &mut Server,
+        signs: &Signs,
+        group: Group,
+        begun: Instant,
+    ) -> Result<(), ServerError> {
+        let major = server.version().major;
+        let of_group = STATEMENTS
+            .iter()
+            .filter(|s| s.group == group && s.since <= major && major < s.until);
+        let (may, lacking) = ask::sort(of_group, signs);
+        let schema = signs.statements.as_ref().map_or("public", |s| &s.schema);
+        let sql: Vec<String> = may.iter().map(|s| s.text(schema)).collect();
+        let question = Question {
+            limits: texts::LIMITS,
+            what: "reading facts",
+            begun,
+        };
+        let outcomes = question.ask(server, &sql)?;
+        for (statement, outcome) in may.iter().zip(outcomes) {
+            self.take(statement, outcome);
+        }
+        for (statement, why) in lacking {
+            self.take(statement, Err(why));
+        }
+        Ok(())
+    }
+
+    /// The facts of a statement's answer.
+    fn take(&mut self, statement: &Statement, outcome: Outcome) {
+        let mut outcome = outcome;
+        for name in statement.facts {
+            let value = match &mut outcome {
+                Ok(object) => match object.get_mut(*name).map(Value::take) {
+                    None | Some(Value::Null) => Err(statement.when_null.to_owned()),
+                    Some(value) => Ok(value),
+                },
+                Err(why) => Err(why.clone()),
+            };
+            self.add(Fact::new(name, statement.source, value));
+        }
+    }
+
+    /// What only other versions tell is missing by name.
+    fn note_what_other_versions_tell(&mut self, major: u32) {
+        for statement in STATEMENTS {
+            let why = if major < statement.since {
+                format!(
+                    "PostgreSQL {major} does not tell; {} and later do",
+                    statement.since
+                )
+            } else if major >= statement.until {
+                format!(
+                    "PostgreSQL {major} does not tell; versions before {} did",
+                    statement.until
+                )
+            } else {
+                continue;
+            };
+            for name in statement.facts {
+                self.add(Fact::unknown(name, statement.source, &why));
+            }
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.0.get(name)?.value.as_ref()?.as_str().map(str::to_owned)
+    }
+
+    fn value_mut(&mut self, name: &str) -> Option<&mut Value> {
+        self.0.get_mut(name)?.value.as_mut()
+    }
+
+    /// Sets the sizes of databases, and why some are missing.
+    fn databases_with(&mut self, sizes: &Outcome) {
+        let nothing = Map::new();
+        let known = sizes.as_ref().ok().and_then(Value::as_object).unwrap_or(&nothing);
+        let number = |name: &str| self.0.get(name)?.value.as_ref()?.as_u64();
+        let pages = number("tables.bytes_estimated").zip(number("indexes.bytes_estimated"));
+        let here = self.text("server.database");
+        let rows = self.value_mut("databases").and_then(Value::as_array_mut);
+        for row in rows.into_iter().flatten() {
+            let name = row["name"].as_str();
+            let size = name.and_then(|name| known.get(name)).and_then(Value::as_u64);
+            let estimate = pages.filter(|_| size.is_none() && name == here.as_deref());
+            row["bytes"] = json!(size);
+            row["bytes_estimated"] = json!(estimate.map(|(tables, indexes)| tables + indexes));
+        }
+        let total: u64 = known.values().filter_map(Value::as_u64).sum();
+        let all = match sizes {
+            Err(why) => Err(why.clone()),
+            Ok(_) if known.values().any(Value::is_null) => Err(
+                "the database has more than 20000 relations, and its files were not walked; there is an estimate in \
+                 databases"
+                    .to_owned(),
+            ),
+            Ok(_) => Ok(total),
+        };
+        self.add(Fact::new("databases.bytes", "pg_database_size()", all));
+    }
+
+    /// Texts of statements and settings, without what nobody else should see.
+    fn without_parameters(&mut self) {
+        if let Some(rows) = self.value_mut("settings.hidden_by_role_or_database") {
+            settings::without_secrets(rows);
+        }
+        let rows = self.value_mut("statements.top").and_then(Value::as_array_mut);
+        for row in rows.into_iter().flatten() {
+            if let Some(text) = row["text"].as_str() {
+                row["text"] = json!(scrub::statement(text));
+            }
+        }
+    }
+
+    fn in_order(self) -> Vec<Fact> {
+        let place = |fact: &Fact| {
+            let subject = fact.name.split('.').next().unwrap_or_default();
+            SUBJECTS
+                .iter()
+                .position(|s| *s == subject)
+                .unwrap_or(SUBJECTS.len())
+        };
+        let mut facts: Vec<Fact> = self.0.into_values().collect();
+        facts.sort_by_key(place);
+        facts
+    }
+}
+
+/// What the server is, who asks, and what the role lacks.
+fn own_facts(server: &Server, signs: &Signs, settings: &Settings<'_>) -> Vec<Fact> {
+    let version = server.version();
+    let names: Vec<&str> = settings
+        .all
+        .iter()
+        .flatten()
+        .map(|s| s.guc.name.as_str())
+        .collect();
+    let (service, sign) =
+        service::recognise(signs, &names).unwrap_or(("none", "none of those that are known".into()));
+    let mut grants = Vec::new();
+    if !(signs.stats && signs.settings && signs.wal_directory) {
+        grants.push(signs.grant("pg_monitor"));
+    }
+    if !signs.config {
+        grants.push(signs.grant("EXECUTE ON FUNCTION pg_catalog.pg_config()"));
+    }
+    vec![
+        Fact::known("server.version", "server_version_num", version.to_string()),
+        Fact::known(
+            "server.version_num",
+            "server_version_num",
+            version.major * 10_000 + version.minor,
+        ),
+        Fact::known("service.kind", "the rules of services", service),
+        Fact::known("service.sign", "roles, settings, functions, databases", sign),
+        Fact::known("role.name", "current_user", signs.role.clone()),
+        Fact::known("role.superuser", "is_superuser", signs.superuser),
+        Fact::known(
+            "role.grants_missing",
+            "has_function_privilege(), pg_has_role()",
+            grants,
+        ),
+    ]
+}
+
+/// Median time of a statement that does nothing.
+fn round_trip(server: &mut Server) -> Result<Fact, ServerError> {
+    let begun = Instant::now();
+    let mut trips = Vec::new();
+    while trips.len() < ROUND_TRIPS
+        && (trips.len() < ROUND_TRIPS_LEAST || begun.elapsed() < ROUND_TRIPS_LIMIT)
+    {
+        trips.push(server.round_trip("timing a round trip", "SELECT 1")?);
+    }
+    trips.sort_unstable();
+    let median = u64::try_from(trips[trips.len() / 2].as_micros()).unwrap_or(u64::MAX);
+    let source = format!("SELECT 1, the median of {}", trips.len());
+    Ok(Fact::known("round_trip_us", &source, median))
+}
+
+/// Where temporary files go: temp_tablespaces, else the database's own tablespace.
+fn temp_directories(settings: &Settings<'_>, data: Option<&PathBuf>) -> Vec<(String, PathBuf)> {
+    let signs = settings.signs;
+    let mut names = settings
+        .value("temp_tablespaces")
+        .map(settings::names_of)
+        .unwrap_or_default();
+    if names.is_empty() {
+        names.push(signs.default_tablespace.clone());
+    }
+    let directory = |name: &String| {
+        let there = signs.tablespaces.iter().find(|t| t.name == *name)?;
+        // A tablespace in place is told relative to the data directory.
+        let path = PathBuf::from(&there.directory);
+        let path = match data {
+            Some(data) => data.join(path),
+            None => path,
+        };
+        path.is_absolute().then(|| (name.clone(), path))
+    };
+    names.iter().filter_map(directory).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+//! What the settings tell: which are changed, hidden or waiting, and facts that are settings themselves.
+
+use super::ask::Signs;
+use super::scrub::{HIDDEN, may_hold_a_secret};
+use crate::server::Version;
+use crate::settings::Guc;
+use pgdyno_host::Fact;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const SOURCE: &str = "pg_settings";
+/// Since when the server itself tells whether it has its huge pages.
+const HUGE_PAGES_STATUS_SINCE: u32 = 17;
+
+/// A row of pg_settings.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Setting {
+    #[serde(flatten)]
+    pub(super) guc: Guc,
+    /// The file that it comes from; only some roles may know.
+    file: Option<String>,
+    line: Option<u32>,
+    /// What an enum may be: it depends on how the server was built.
+    choices: Option<Vec<String>>,
+}
+
+/// How a setting is told as a fact.
+#[derive(Debug, Clone, Copy)]
+enum As {
+    Text,
+    Number,
+    Bytes,
+    OnOff,
+}
+
+/// Facts that are settings: name, setting, since which version, and how.
+const FACTS: &[(&str, &str, u32, As)] = &[
+    ("server.data_directory", "data_directory", 0, As::Text),
+    ("server.data_checksums", "data_checksums", 0, As::OnOff),
+    ("server.block_bytes", "block_size", 0, As::Number),
+    ("server.wal_segment_bytes", "wal_segment_size", 0, As::Bytes),
+    ("server.io_method", "io_method", 18, As::Text),
+    ("connections.max", "max_connections", 0, As::Number),
+    (
+        "connections.reserved_for_superusers",
+        "superuser_reserved_connections",
+        0,
+        As::Number,
+    ),
+    ("connections.reserved", "reserved_connections", 16, As::Number),
+    ("shared_memory.buffers_bytes", "shared_buffers", 0, As::Bytes),
+    ("shared_memory.bytes", "shared_memory_size", 15, As::Bytes),
+    ("shared_memory.type", "shared_memory_type", 0, As::Text),
+    ("huge_pages.setting", "huge_pages", 0, As::Text),
+    (
+        "huge_pages.needed",
+        "shared_memory_size_in_huge_pages",
+        15,
+        As::Number,
+    ),
+    ("jit.enabled", "jit", 0, As::OnOff),
+    ("jit.above_cost", "jit_above_cost", 0, As::Number),
+    ("wal.level", "wal_level", 0, As::Text),
+    ("statements.max", "pg_stat_statements.max", 0, As::Number),
+];
+
+/// All settings as far as the role may see them, or why there are none.
+pub(super) struct Settings<'a> {
+    pub(super) all: &'a Result<Vec<Setting>, String>,
+    pub(super) signs: &'a Signs,
+    pub(super) version: Version,
+}
+
+impl Settings<'_> {
+    pub(super) fn find(&self, name: &str) -> Option<&Setting> {
+        self.all.as_ref().ok()?.iter().find(|s| s.guc.name == name)
+    }
+
+    /// A value as the server holds it.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.find(name).map(|s| s.guc.setting.as_str())
+    }
+
+    /// Whether a setting may be this: `None` where the version has no such setting.
+    pub(super) fn offers(&self, name: &str, choice: &str) -> Option<bool> {
+        let choices = self.find(name)?.choices.as_ref()?;
+        Some(choices.iter().any(|c| c == choice))
+    }
+
+    /// Why a setting is not among them.
+    fn missing(&self, name: &str, since: u32) -> String {
+        let major = self.version.major;
+        match self.all {
+            Err(why) => why.clone(),
+            Ok(_) if major < since => format!("PostgreSQL {major} does not tell; {since} and later do"),
+            Ok(_) if name.contains('.') => format!("no library with the setting {name} is loaded"),
+            Ok(_) if !self.signs.settings => format!(
+                "the role {} may not read it; {} gives the right",
+                self.signs.role,
+                self.signs.grant("pg_monitor")
+            ),
+            Ok(_) => format!("the server does not show the setting {name}"),
+        }
+    }
+
+    /// All facts that the settings give.
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        let mut facts: Vec<Fact> = FACTS.iter().map(|fact| self.fact(*fact)).collect();
+        facts.push(self.huge_pages_status());
+        facts.push(self.huge_page_bytes());
+        facts.push(self.preloaded());
+        let rows = |chosen: &dyn Fn(&Setting) -> Value, which: &dyn Fn(&Setting) -> bool| {
+            let all = self.all.as_ref().map_err(String::as_str)?;
+            let rows: Vec<Value> = all.iter().filter(|s| which(s)).map(chosen).collect();
+            Ok::<_, &str>(rows)
+        };
+        facts.push(Fact::new(
+            "settings.changed",
+            SOURCE,
+            rows(&shown, &Setting::is_changed),
+        ));
+        facts.push(Fact::new(
+            "settings.pending_restart",
+            SOURCE,
+            rows(&|s| json!(s.guc.name), &|s| s.guc.pending_restart),
+        ));
+        facts
+    }
+
+    fn fact(&self, (name, setting, since, how): (&str, &str, u32, As)) -> Fact {
+        let value = match self.find(setting) {
+            None => Err(self.missing(setting, since)),
+            Some(found) => found.told(how),
+        };
+        Fact::new(name, SOURCE, value)
+    }
+
+    fn huge_pages_status(&self) -> Fact {
+        let major = self.version.major;
+        if major >= HUGE_PAGES_STATUS_SINCE || self.all.is_err() {
+            let status = (
+                "huge_pages.status",
+                "huge_pages_status",
+                HUGE_PAGES_STATUS_SINCE,
+                As::Text,
+            );
+            return self.fact(status);
+        }
+        let setting = self.value("huge_pages").unwrap_or("unknown");
+        let value = match setting {
+            // With "on" the server does not start without them.
+            "on" | "off" => Ok(setting.to_owned()),
+            _ => Err(format!(
+                "huge_pages is \"{setting}\", and PostgreSQL {major} does not tell what came of it; \
+                 {HUGE_PAGES_STATUS_SINCE} and later do, and so do the mappings of the postmaster on its host"
+            )),
+        };
+        Fact::new("huge_pages.status", SOURCE, value)
+    }
+
+    fn huge_page_bytes(&self) -> Fact {
+        let (name, setting, since) = ("huge_pages.page_bytes", "huge_page_size", 14);
+        let fact = self.fact((name, setting, since, As::Bytes));
+        if fact.value == Some(json!(0)) {
+            let why = "huge_page_size is 0: the default size of the host's kernel is used";
+            return Fact::unknown(name, SOURCE, why);
+        }
+        fact
+    }
+
+    fn preloaded(&self) -> Fact {
+        let name = "shared_preload_libraries";
+        let value = self.value(name).map(|text| {
+            let names = names_of(text).into_iter();
+            names.map(Value::String).collect::<Vec<_>>()
+        });
+        Fact::new(
+            "extensions.preloaded",
+            SOURCE,
+            value.ok_or_else(|| self.missing(name, 0)),
+        )
+    }
+
+    /// What other parts get: every setting, secrets left out.
+    pub(super) fn gucs(&self) -> Vec<Guc> {
+        let all = self.all.iter().flatten();
+        all.map(|setting| {
+            let mut guc = setting.guc.clone();
+            if may_hold_a_secret(&guc.name) && !guc.setting.is_empty() {
+                HIDDEN.clone_into(&mut guc.shown);
+                HIDDEN.clone_into(&mut guc.setting);
+                guc.boot_value = None;
+            }
+            guc
+        })
+        .collect()
+    }
+}
+
+impl Setting {
+    /// Differs from what the server starts with when nothing is set, or waits for a restart. What this connection has
+    /// set for itself is nobody's.
+    fn is_changed(&self) -> bool {
+        let guc = &self.guc;
+        let ours = ["default", "override", "client", "session"].contains(&guc.source.as_str());
+        (!ours && Some(&guc.setting) != guc.boot_value.as_ref()) || guc.pending_restart
+    }
+
+    fn told(&self, how: As) -> Result<Value, String> {
+        let text = &self.guc.setting;
+        let not_a_number = || format!("{} is \"{text}\", which is no number", self.guc.name);
+        match how {
+            As::Text => Ok(json!(text)),
+            As::OnOff => Ok(json!(text == "on")),
+            As::Number => {
+                let whole = text.parse::<i64>().map(|n| json!(n));
+                whole
+                    .or_else(|_| text.parse::<f64>().map(|n| json!(n)))
+                    .map_err(|_| not_a_number())
+            }
+            As::Bytes => bytes(text, self.guc.unit.as_deref())
+                .map(|n| json!(n))
+                .ok_or_else(not_a_number),
+        }
+    }
+}
+
+/// "16384" of "8kB" in bytes.
+fn bytes(setting: &str, unit: Option<&str>) -> Option<u64> {
+    let unit = unit.unwrap_or("B");
+    let digits = unit.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+    let times: u64 = match &unit[..digits] {
+        "" => 1,
+        number => number.parse().ok()?,
+    };
+    let scale: u64 = match &unit[digits..] {
+        "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    setting
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(times)?
+        .checked_mul(scale)
+}
+
+/// The names of a list as settings hold them: separated by commas, perhaps in double quotes.
+pub(super) fn names_of(list: &str) -> Vec<String> {
+    let names = list.split(',').map(|name| name.trim().trim_matches('"'));
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn shown(setting: &Setting) -> Value {
+    let guc = &setting.guc;
+    let hidden = may_hold_a_secret(&guc.name);
+    let file = setting.file.as_ref().map(|file| match setting.line {
+        Some(line) => format!("{file}:{line}"),
+        None => file.clone(),
+    });
+    json!({
+        "name": guc.name,
+        "value": if hidden { HIDDEN } else { &guc.shown },
+        "setting": if hidden { HIDDEN } else { &guc.setting },
+        "unit": guc.unit,
+        "boot_value": guc.boot_value.as_ref().filter(|_| !hidden),
+        "source": guc.source,
+        "context": guc.context,
+        "pending_restart": guc.pending_restart,
+        "file": file,
+    })
+}
+
+/// Settings of roles and databases, those that may hold a secret without their value.
+pub(super) fn without_secrets(rows: &mut Value) {
+    for row in rows.as_array_mut().into_iter().flatten() {
+        if row["name"].as_str().is_some_and(may_hold_a_secret) {
+            row["value"] = json!(HIDDEN);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn units_become_bytes() {
+        for (setting, unit, expected) in [
+            ("16384", Some("8kB"), Some(134_217_728)),
+            ("2", Some("MB"), Some(2_097_152)),
+            ("512", None, Some(512)),
+            ("16777216", Some("B"), Some(16_777_216)),
+            ("3", Some("ms"), None),
+            ("-1", Some("kB"), None),
+            ("99999999999999999999", Some("kB"), None),
+        ] {
+            assert_eq!(bytes(setting, unit), expected, "{setting} {unit:?}");
+        }
+    }
+
+    #[test]
+    fn lists_are_read() {
+        assert_eq!(names_of(" a, \"b c\",,d "), ["a", "b c", "d"]);
+        assert!(names_of("\"\"").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic(setting in "\\PC{0,12}", unit in proptest::option::of("[0-9]{0,22}\\PC{0,3}")) {
+            bytes(&setting, unit.as_deref());
+            names_of(&setting);
+        }
+    }
+}

@@ -1,0 +1,631 @@
+//! Every statement that facts are asked with, by version: one table. Each gives one row with one JSON object, whose keys
+//! are the names of facts; a version that tells a thing otherwise has a row of its own.
+
+use super::texts::{SIZES_OF_RELATIONS, TABLE_ACTIVITY, UNUSED_INDEXES};
+
+/// What a statement needs beyond a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    Nothing,
+    /// What others do: pg_read_all_stats, which pg_monitor has.
+    Stats,
+    /// pg_ls_waldir().
+    WalDirectory,
+    /// pg_shmem_allocations.
+    SharedMemory,
+    /// pg_config().
+    Config,
+    /// pg_stat_statements of at least this version (1.8 is 108), and pg_read_all_stats for what others asked.
+    Statements(u32),
+}
+
+/// Statements that are sent together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    /// A few rows of views.
+    Light,
+    /// Those that look at every table, index or statement once.
+    Catalog,
+}
+
+/// One statement and what it tells.
+#[derive(Debug)]
+pub(super) struct Statement {
+    /// Stands in a comment in it, for those who read the server's log.
+    pub(super) name: &'static str,
+    /// First major version that understands it.
+    pub(super) since: u32,
+    /// First major version that no longer does.
+    pub(super) until: u32,
+    pub(super) group: Group,
+    pub(super) needs: Need,
+    /// Where the server has it from, for people.
+    pub(super) source: &'static str,
+    /// The keys of its object.
+    pub(super) facts: &'static [&'static str],
+    /// What it means when a value is NULL.
+    pub(super) when_null: &'static str,
+    /// `{statements}` stands for the schema of pg_stat_statements.
+    pub(super) sql: &'static str,
+}
+
+impl Statement {
+    /// What is sent. Its name stands behind the first word: the server's own statistics leave out what stands before.
+    pub(super) fn text(&self, statements_schema: &str) -> String {
+        let (first, rest) = self.sql.split_once(' ').unwrap_or((self.sql, ""));
+        let rest = rest.replace("{statements}", statements_schema);
+        format!("{first} /* pgdyno facts: {} */ {rest}", self.name)
+    }
+}
+
+/// Later than any version.
+const ALWAYS: u32 = u32::MAX;
+/// Oldest version that is read.
+const FIRST: u32 = crate::server::VERSION_MIN;
+
+/// The table.
+pub(super) const STATEMENTS: &[Statement] = &[
+    Statement {
+        name: "server",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_postmaster_start_time(), pg_database",
+        facts: &[
+            "server.started",
+            "server.uptime_s",
+            "server.in_recovery",
+            "server.database",
+            "server.encoding",
+            "server.collation",
+            "jit.available",
+        ],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object( \
+            'server.started', pg_postmaster_start_time(), \
+            'server.uptime_s', extract(epoch FROM now() - pg_postmaster_start_time())::int8, \
+            'server.in_recovery', pg_is_in_recovery(), \
+            'server.database', datname, \
+            'server.encoding', pg_encoding_to_char(encoding), \
+            'server.collation', datcollate, \
+            'jit.available', pg_jit_available()) \
+            FROM pg_database WHERE datname = current_database()",
+    },
+    Statement {
+        name: "numa",
+        since: 18,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_numa_available()",
+        facts: &["server.numa"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('server.numa', pg_numa_available())",
+    },
+    Statement {
+        name: "config",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Config,
+        source: "pg_config()",
+        facts: &["server.configure"],
+        when_null: "the server was built without saying",
+        sql: "SELECT json_build_object('server.configure', \
+            (SELECT setting FROM pg_config() WHERE name = 'CONFIGURE'))",
+    },
+    Statement {
+        name: "extensions",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_available_extensions, pg_extension",
+        facts: &["extensions.installed", "extensions.available"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object( \
+            'extensions.installed', (SELECT coalesce(json_agg(json_build_object('name', extname, 'version', extversion, \
+                'schema', nspname) ORDER BY extname), '[]') \
+                FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace), \
+            'extensions.available', (SELECT coalesce(json_agg(json_build_object('name', name, \
+                'version', default_version) ORDER BY name), '[]') \
+                FROM pg_available_extensions() WHERE name NOT IN (SELECT extname FROM pg_extension)))",
+    },
+    Statement {
+        name: "hidden settings",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_db_role_setting",
+        facts: &["settings.hidden_by_role_or_database"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('settings.hidden_by_role_or_database', coalesce(json_agg(json_build_object( \
+            'name', split_part(entry, '=', 1), 'value', substr(entry, strpos(entry, '=') + 1), \
+            'role', CASE WHEN setrole <> 0 THEN pg_get_userbyid(setrole) END, 'database', d.datname)), '[]')) \
+            FROM (SELECT setrole, setdatabase, unnest(setconfig) AS entry FROM pg_db_role_setting LIMIT 500) s \
+            LEFT JOIN pg_database d ON d.oid = setdatabase",
+    },
+    Statement {
+        name: "databases",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_database",
+        facts: &[
+            "databases",
+            "xid.oldest_database",
+            "xid.oldest_age",
+            "xid.freeze_max_age",
+            "xid.until_forced_vacuum",
+            "xid.until_stop",
+            "multixact.oldest_database",
+            "multixact.oldest_age",
+            "multixact.freeze_max_age",
+            "multixact.until_forced_vacuum",
+            "multixact.until_stop",
+        ],
+        when_null: "the server does not say",
+        // 2^31 - 1 numbers lie ahead of the oldest; the server stops 3 million before them (varsup.c, multixact.c).
+        sql: "WITH d AS (SELECT datname, pg_encoding_to_char(encoding) AS encoding, age(datfrozenxid) AS xid, \
+                mxid_age(datminmxid) AS multi, datallowconn FROM pg_database), \
+            x AS (SELECT * FROM d ORDER BY xid DESC LIMIT 1), m AS (SELECT * FROM d ORDER BY multi DESC LIMIT 1), \
+            l AS (SELECT current_setting('autovacuum_freeze_max_age')::int8 AS xid, \
+                current_setting('autovacuum_multixact_freeze_max_age')::int8 AS multi) \
+            SELECT json_build_object( \
+            'databases', (SELECT json_agg(json_build_object('name', datname, 'encoding', encoding, 'xid_age', xid, \
+                'multixact_age', multi, 'connectable', datallowconn) ORDER BY datname) \
+                FROM (SELECT * FROM d ORDER BY xid DESC LIMIT 200) d), \
+            'xid.oldest_database', x.datname, 'xid.oldest_age', x.xid, 'xid.freeze_max_age', l.xid, \
+            'xid.until_forced_vacuum', l.xid - x.xid, 'xid.until_stop', 2147483647 - 3000000 - x.xid, \
+            'multixact.oldest_database', m.datname, 'multixact.oldest_age', m.multi, \
+            'multixact.freeze_max_age', l.multi, 'multixact.until_forced_vacuum', l.multi - m.multi, \
+            'multixact.until_stop', 2147483647 - 3000000 - m.multi) FROM x, m, l",
+    },
+    Statement {
+        name: "xid held back",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Stats,
+        source: "pg_stat_activity, pg_prepared_xacts, pg_replication_slots",
+        facts: &["xid.held_back_by"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('xid.held_back_by', coalesce(json_agg(json_build_object('kind', kind, \
+            'name', who, 'xid_age', held) ORDER BY held DESC), '[]')) FROM ( \
+            SELECT * FROM ( \
+            SELECT backend_type AS kind, 'pid ' || pid AS who, greatest(age(backend_xmin), age(backend_xid)) AS held \
+            FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
+            UNION ALL SELECT 'prepared transaction', gid, age(transaction) FROM pg_prepared_xacts \
+            UNION ALL SELECT 'replication slot', slot_name, greatest(age(xmin), age(catalog_xmin)) \
+            FROM pg_replication_slots) h WHERE held IS NOT NULL ORDER BY held DESC LIMIT 5) h",
+    },
+    Statement {
+        name: "slots",
+        since: FIRST,
+        until: 17,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_replication_slots",
+        facts: &["replication.slots"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('replication.slots', coalesce(json_agg(json_build_object('name', slot_name, \
+            'type', slot_type, 'database', database, 'active', active, 'temporary', temporary, \
+            'wal_status', wal_status, 'retained_wal_bytes', pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() \
+                THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, restart_lsn)::int8, \
+            'safe_wal_bytes', safe_wal_size, 'xid_age', greatest(age(xmin), age(catalog_xmin))) \
+            ORDER BY slot_name), '[]')) FROM pg_replication_slots",
+    },
+    Statement {
+        name: "slots",
+        since: 17,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_replication_slots",
+        facts: &["replication.slots"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('replication.slots', coalesce(json_agg(json_build_object('name', slot_name, \
+            'type', slot_type, 'database', database, 'active', active, 'temporary', temporary, \
+            'wal_status', wal_status, 'retained_wal_bytes', pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() \
+                THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, restart_lsn)::int8, \
+            'safe_wal_bytes', safe_wal_size, 'xid_age', greatest(age(xmin), age(catalog_xmin)), \
+            'inactive_since', inactive_since, 'invalid', invalidation_reason) \
+            ORDER BY slot_name), '[]')) FROM pg_replication_slots",
+    },
+    Statement {
+        name: "standbys",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Stats,
+        source: "pg_stat_replication",
+        facts: &["replication.standbys"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('replication.standbys', coalesce(json_agg(json_build_object( \
+            'name', application_name, 'address', client_addr, 'state', state, 'sync_state', sync_state, \
+            'sent_lag_bytes', pg_wal_lsn_diff(at, sent_lsn)::int8, 'flush_lag_bytes', pg_wal_lsn_diff(at, flush_lsn)::int8, \
+            'replay_lag_bytes', pg_wal_lsn_diff(at, replay_lsn)::int8, \
+            'flush_lag_s', extract(epoch FROM flush_lag), 'replay_lag_s', extract(epoch FROM replay_lag)) \
+            ORDER BY application_name), '[]')) FROM pg_stat_replication, \
+            (SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END AS at) p",
+    },
+    Statement {
+        name: "standby",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_last_wal_replay_lsn(), pg_last_xact_replay_timestamp()",
+        facts: &["replication.replay_behind_bytes", "replication.replay_behind_s"],
+        when_null: "the server is no standby that receives WAL",
+        sql: "SELECT json_build_object( \
+            'replication.replay_behind_bytes', CASE WHEN pg_is_in_recovery() \
+                THEN pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::int8 END, \
+            'replication.replay_behind_s', CASE WHEN pg_is_in_recovery() THEN CASE \
+                WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0 \
+                ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END END)",
+    },
+    Statement {
+        name: "connections",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Stats,
+        source: "pg_stat_activity",
+        facts: &[
+            "connections.used",
+            "connections.by_state",
+            "connections.longest_transaction_s",
+            "connections.longest_idle_in_transaction_s",
+        ],
+        when_null: "there is no such session",
+        sql: "WITH a AS (SELECT coalesce(state, 'unknown') AS state, xact_start, state_change \
+                FROM pg_stat_activity WHERE backend_type = 'client backend'), \
+            o AS (SELECT * FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()) \
+            SELECT json_build_object('connections.used', (SELECT count(*) FROM a), \
+            'connections.by_state', (SELECT json_object_agg(state, n) \
+                FROM (SELECT state, count(*) AS n FROM a GROUP BY state) s), \
+            'connections.longest_transaction_s', \
+                (SELECT round(extract(epoch FROM clock_timestamp() - min(xact_start))::numeric, 3) FROM o), \
+            'connections.longest_idle_in_transaction_s', \
+                (SELECT round(extract(epoch FROM clock_timestamp() - min(state_change))::numeric, 3) FROM o \
+                 WHERE state LIKE 'idle in transaction%'))",
+    },
+    Statement {
+        name: "connections of all kinds",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_stat_database.numbackends, which counts parallel and autovacuum workers too",
+        facts: &["connections.used"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('connections.used', sum(pg_stat_get_db_numbackends(oid))) FROM pg_database",
+    },
+    Statement {
+        name: "checkpoints",
+        since: FIRST,
+        until: 17,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_stat_bgwriter",
+        facts: &[
+            "checkpoints.timed",
+            "checkpoints.requested",
+            "checkpoints.timed_per_hour",
+            "checkpoints.requested_per_hour",
+            "checkpoints.write_s",
+            "checkpoints.sync_s",
+            "checkpoints.buffers_written",
+            "checkpoints.since",
+            "bgwriter.buffers_written",
+            "bgwriter.stopped_by_limit",
+            "bgwriter.buffers_allocated",
+            "bgwriter.backend_buffers_written",
+        ],
+        when_null: "the counters were reset just now",
+        sql: "SELECT json_build_object( \
+            'checkpoints.timed', checkpoints_timed, 'checkpoints.requested', checkpoints_req, \
+            'checkpoints.timed_per_hour', round(checkpoints_timed * 3600 / age, 3), \
+            'checkpoints.requested_per_hour', round(checkpoints_req * 3600 / age, 3), \
+            'checkpoints.write_s', checkpoint_write_time / 1000, 'checkpoints.sync_s', checkpoint_sync_time / 1000, \
+            'checkpoints.buffers_written', buffers_checkpoint, 'checkpoints.since', stats_reset, \
+            'bgwriter.buffers_written', buffers_clean, 'bgwriter.stopped_by_limit', maxwritten_clean, \
+            'bgwriter.buffers_allocated', buffers_alloc, 'bgwriter.backend_buffers_written', buffers_backend) \
+            FROM (SELECT *, nullif(extract(epoch FROM clock_timestamp() - stats_reset)::numeric, 0) AS age \
+                  FROM pg_stat_bgwriter) b",
+    },
+    Statement {
+        name: "checkpoints",
+        since: 17,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_stat_checkpointer, pg_stat_bgwriter",
+        facts: &[
+            "checkpoints.timed",
+            "checkpoints.requested",
+            "checkpoints.timed_per_hour",
+            "checkpoints.requested_per_hour",
+            "checkpoints.write_s",
+            "checkpoints.sync_s",
+            "checkpoints.buffers_written",
+            "checkpoints.since",
+            "bgwriter.buffers_written",
+            "bgwriter.stopped_by_limit",
+            "bgwriter.buffers_allocated",
+        ],
+        when_null: "the counters were reset just now",
+        sql: "SELECT json_build_object( \
+            'checkpoints.timed', num_timed, 'checkpoints.requested', num_requested, \
+            'checkpoints.timed_per_hour', round(num_timed * 3600 / age, 3), \
+            'checkpoints.requested_per_hour', round(num_requested * 3600 / age, 3), \
+            'checkpoints.write_s', write_time / 1000, 'checkpoints.sync_s', sync_time / 1000, \
+            'checkpoints.buffers_written', c.buffers_written, 'checkpoints.since', c.stats_reset, \
+            'bgwriter.buffers_written', b.buffers_clean, 'bgwriter.stopped_by_limit', b.maxwritten_clean, \
+            'bgwriter.buffers_allocated', b.buffers_alloc) \
+            FROM (SELECT *, nullif(extract(epoch FROM clock_timestamp() - stats_reset)::numeric, 0) AS age \
+                  FROM pg_stat_checkpointer) c, pg_stat_bgwriter b",
+    },
+    Statement {
+        name: "checkpoints that wrote",
+        since: 18,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_stat_checkpointer.num_done",
+        facts: &["checkpoints.done"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('checkpoints.done', num_done) FROM pg_stat_checkpointer",
+    },
+    Statement {
+        name: "last checkpoint",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_control_checkpoint()",
+        facts: &["checkpoints.last"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('checkpoints.last', checkpoint_time) FROM pg_control_checkpoint()",
+    },
+    Statement {
+        name: "cache",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_stat_database",
+        facts: &[
+            "cache.hit_ratio",
+            "cache.hit_ratio_of_database",
+            "transactions.committed",
+            "transactions.rolled_back",
+            "transactions.deadlocks",
+            "transactions.conflicts",
+            "temp_files.count",
+            "temp_files.bytes",
+        ],
+        when_null: "nothing was read yet",
+        sql: "SELECT json_build_object( \
+            'cache.hit_ratio', round(sum(blks_hit) / nullif(sum(blks_hit + blks_read), 0), 5), \
+            'cache.hit_ratio_of_database', round(sum(blks_hit) FILTER (WHERE here) \
+                / nullif(sum(blks_hit + blks_read) FILTER (WHERE here), 0), 5), \
+            'transactions.committed', sum(xact_commit), 'transactions.rolled_back', sum(xact_rollback), \
+            'transactions.deadlocks', sum(deadlocks), 'transactions.conflicts', sum(conflicts), \
+            'temp_files.count', sum(temp_files), 'temp_files.bytes', sum(temp_bytes)) \
+            FROM (SELECT *, datname IS NOT DISTINCT FROM current_database() AS here FROM pg_stat_database) d",
+    },
+    Statement {
+        name: "since when counters of the database count",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_stat_database.stats_reset",
+        facts: &["statistics.since"],
+        when_null: "they were never reset: they count since the database was made",
+        sql: "SELECT json_build_object('statistics.since', stats_reset) FROM pg_stat_database \
+            WHERE datname = current_database()",
+    },
+    Statement {
+        name: "wal",
+        since: 14,
+        until: 18,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_stat_wal",
+        facts: &[
+            "wal.records",
+            "wal.full_page_images",
+            "wal.bytes",
+            "wal.bytes_per_s",
+            "wal.buffers_full",
+            "wal.writes",
+            "wal.syncs",
+            "wal.since",
+        ],
+        when_null: "the counters were reset just now",
+        sql: "SELECT json_build_object('wal.records', wal_records, 'wal.full_page_images', wal_fpi, \
+            'wal.bytes', wal_bytes, 'wal.bytes_per_s', round(wal_bytes \
+                / nullif(extract(epoch FROM clock_timestamp() - stats_reset)::numeric, 0), 1), \
+            'wal.buffers_full', wal_buffers_full, 'wal.writes', wal_write, 'wal.syncs', wal_sync, \
+            'wal.since', stats_reset) FROM pg_stat_wal",
+    },
+    Statement {
+        name: "wal",
+        since: 18,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_stat_wal, pg_stat_io",
+        facts: &[
+            "wal.records",
+            "wal.full_page_images",
+            "wal.bytes",
+            "wal.bytes_per_s",
+            "wal.buffers_full",
+            "wal.writes",
+            "wal.syncs",
+            "wal.since",
+        ],
+        when_null: "the counters were reset just now",
+        sql: "SELECT json_build_object('wal.records', wal_records, 'wal.full_page_images', wal_fpi, \
+            'wal.bytes', wal_bytes, 'wal.bytes_per_s', round(wal_bytes \
+                / nullif(extract(epoch FROM clock_timestamp() - stats_reset)::numeric, 0), 1), \
+            'wal.buffers_full', wal_buffers_full, 'wal.writes', i.writes, 'wal.syncs', i.fsyncs, \
+            'wal.since', stats_reset) FROM pg_stat_wal, \
+            (SELECT sum(writes) AS writes, sum(fsyncs) AS fsyncs FROM pg_stat_io \
+             WHERE object = 'wal' AND context = 'normal') i",
+    },
+    Statement {
+        name: "wal directory",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::WalDirectory,
+        source: "pg_ls_waldir()",
+        facts: &["wal.directory_bytes", "wal.directory_files"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('wal.directory_bytes', sum(size), 'wal.directory_files', count(*)) \
+            FROM pg_ls_waldir()",
+    },
+    Statement {
+        name: "archiver",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::Nothing,
+        source: "pg_stat_archiver",
+        facts: &[
+            "wal.archived",
+            "wal.archive_failures",
+            "wal.archived_last",
+            "wal.archive_failed_last",
+        ],
+        when_null: "there was none yet",
+        sql: "SELECT json_build_object('wal.archived', archived_count, 'wal.archive_failures', failed_count, \
+            'wal.archived_last', last_archived_time, 'wal.archive_failed_last', last_failed_time) \
+            FROM pg_stat_archiver",
+    },
+    Statement {
+        name: "shared memory",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Light,
+        needs: Need::SharedMemory,
+        source: "pg_shmem_allocations",
+        facts: &["shared_memory.largest"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('shared_memory.largest', json_agg(json_build_object('name', name, \
+            'bytes', allocated_size) ORDER BY allocated_size DESC)) FROM (SELECT coalesce(name, 'anonymous') AS name, \
+            allocated_size FROM pg_shmem_allocations ORDER BY allocated_size DESC LIMIT 8) s",
+    },
+    Statement {
+        name: "old tables",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Catalog,
+        needs: Need::Nothing,
+        source: "pg_class",
+        facts: &["xid.oldest_tables", "multixact.oldest_tables"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object( \
+            'xid.oldest_tables', (SELECT json_agg(json_build_object('table', oid::regclass::text, 'xid_age', old) \
+                ORDER BY old DESC) FROM (SELECT oid, age(relfrozenxid) AS old FROM pg_class \
+                WHERE relkind IN ('r', 'm', 't') ORDER BY 2 DESC LIMIT 5) t), \
+            'multixact.oldest_tables', (SELECT json_agg(json_build_object('table', oid::regclass::text, \
+                'multixact_age', old) ORDER BY old DESC) FROM (SELECT oid, mxid_age(relminmxid) AS old FROM pg_class \
+                WHERE relkind IN ('r', 'm', 't') ORDER BY 2 DESC LIMIT 5) t))",
+    },
+    Statement {
+        name: "sizes",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Catalog,
+        needs: Need::Nothing,
+        source: "pg_class; exact sizes of those that are largest by relpages or counted rows",
+        facts: &[
+            "tables.count",
+            "tables.bytes_estimated",
+            "tables.largest",
+            "indexes.count",
+            "indexes.bytes_estimated",
+            "indexes.largest",
+        ],
+        when_null: "there are none",
+        sql: SIZES_OF_RELATIONS,
+    },
+    Statement {
+        name: "table activity",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Catalog,
+        needs: Need::Nothing,
+        source: "pg_stat_all_tables",
+        facts: &["tables.updated_without_hot", "tables.dead_rows", "vacuum.last"],
+        when_null: "there are no tables",
+        sql: TABLE_ACTIVITY,
+    },
+    Statement {
+        name: "unused indexes",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Catalog,
+        needs: Need::Nothing,
+        source: "pg_stat_all_indexes, pg_index; indexes over 1 MB that no key or constraint needs",
+        facts: &["indexes.never_used", "indexes.invalid"],
+        when_null: "there are no indexes",
+        sql: UNUSED_INDEXES,
+    },
+    Statement {
+        name: "statements",
+        since: FIRST,
+        until: ALWAYS,
+        group: Group::Catalog,
+        needs: Need::Statements(108),
+        source: "pg_stat_statements",
+        facts: &["statements.count", "statements.total_ms", "statements.top"],
+        when_null: "nothing was counted yet",
+        sql: "WITH s AS MATERIALIZED (SELECT * FROM {statements}.pg_stat_statements) \
+            SELECT json_build_object('statements.count', (SELECT count(*) FROM s), \
+            'statements.total_ms', (SELECT sum(total_exec_time) FROM s), \
+            'statements.top', (SELECT json_agg(json_build_object('query_id', queryid::text, \
+                'database', (SELECT datname FROM pg_database WHERE oid = dbid), 'role', pg_get_userbyid(userid), \
+                'calls', calls, 'total_ms', round(total_exec_time::numeric, 3), \
+                'mean_ms', round(mean_exec_time::numeric, 3), 'rows', rows, \
+                'blocks_hit', shared_blks_hit, 'blocks_read', shared_blks_read, \
+                'temp_blocks_written', temp_blks_written, 'wal_bytes', wal_bytes, 'text', left(query, 1000)) \
+                ORDER BY total_exec_time DESC) \
+                FROM (SELECT * FROM s ORDER BY total_exec_time DESC LIMIT 10) t))",
+    },
+    Statement {
+        name: "since when statements count",
+        since: 14,
+        until: ALWAYS,
+        group: Group::Catalog,
+        needs: Need::Statements(109),
+        source: "pg_stat_statements_info",
+        facts: &["statements.since", "statements.dropped"],
+        when_null: "the server does not say",
+        sql: "SELECT json_build_object('statements.since', stats_reset, 'statements.dropped', dealloc) \
+            FROM {statements}.pg_stat_statements_info",
+    },
+    Statement {
+        name: "jit use",
+        since: 15,
+        until: ALWAYS,
+        group: Group::Catalog,
+        needs: Need::Statements(110),
+        source: "pg_stat_statements",
+        facts: &["jit.functions", "jit.ms", "jit.ratio_of_statements_time"],
+        when_null: "nothing was counted yet",
+        sql: "SELECT json_build_object('jit.functions', sum(jit_functions), 'jit.ms', sum(jit), \
+            'jit.ratio_of_statements_time', round((sum(jit) / nullif(sum(total_exec_time), 0))::numeric, 5)) \
+            FROM (SELECT jit_functions, total_exec_time, jit_generation_time + jit_inlining_time \
+                + jit_optimization_time + jit_emission_time AS jit FROM {statements}.pg_stat_statements(false)) s",
+    },
+];

@@ -1,0 +1,414 @@
+//! Facts of real servers: every name with a value or a reason in every version, what is to be found is found, and what
+//! a server or a role refuses is said.
+
+mod common;
+
+use common::Home;
+use pgdyno_server::{Conninfo, Server, ServerError, ServerFacts, server_facts};
+use postgres::{Client, NoTls};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// What stands for everything that must not be shown.
+const SECRET: &str = "hunter2";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What each version cannot tell, on a server without a standby and without old sessions.
+const NOT_TOLD: &[(u32, &[&str])] = &[
+    (
+        14,
+        &[
+            "checkpoints.done",
+            "connections.reserved",
+            "huge_pages.needed",
+            "huge_pages.status",
+            "jit.functions",
+            "jit.ms",
+            "jit.ratio_of_statements_time",
+            "server.io_method",
+            "server.numa",
+            "shared_memory.bytes",
+        ],
+    ),
+    (
+        15,
+        &[
+            "checkpoints.done",
+            "connections.reserved",
+            "huge_pages.status",
+            "server.io_method",
+            "server.numa",
+        ],
+    ),
+    (
+        16,
+        &[
+            "checkpoints.done",
+            "huge_pages.status",
+            "server.io_method",
+            "server.numa",
+        ],
+    ),
+    (
+        17,
+        &[
+            "bgwriter.backend_buffers_written",
+            "checkpoints.done",
+            "server.io_method",
+            "server.numa",
+        ],
+    ),
+    (18, &["bgwriter.backend_buffers_written"]),
+];
+
+/// What there is none of on such a server, in any version.
+const NONE_OF: &[&str] = &[
+    "connections.longest_idle_in_transaction_s",
+    "connections.longest_transaction_s",
+    "huge_pages.page_bytes",
+    "replication.replay_behind_bytes",
+    "replication.replay_behind_s",
+    "wal.archive_failed_last",
+    "wal.archived_last",
+];
+
+/// What needs a right, and is still told without it.
+const SET_UP: &str = "CREATE EXTENSION pg_stat_statements;
+    CREATE TABLE big (id int PRIMARY KEY, a int);
+    INSERT INTO big SELECT g, g FROM generate_series(1, 100000) g;
+    CREATE INDEX never_used ON big (a);
+    CREATE TABLE moved (id int PRIMARY KEY, v int) WITH (fillfactor = 90);
+    CREATE INDEX ON moved (v);
+    INSERT INTO moved SELECT g, g FROM generate_series(1, 2000) g;
+    UPDATE moved SET v = v + 1";
+
+struct Target {
+    home: Home,
+}
+
+impl Target {
+    fn new(version: u32) -> Target {
+        let home = Home::new();
+        let version = version.to_string();
+        home.run(&[
+            "sandbox",
+            "create",
+            "x",
+            "--version",
+            &version,
+            "--set",
+            "shared_preload_libraries=pg_stat_statements",
+            "--set",
+            "shared_buffers=32MB",
+        ])
+        .fine();
+        Target { home }
+    }
+
+    fn string(&self) -> String {
+        let socket = self.home.file("state/sandboxes/x/socket");
+        let port = self.home.record("x")["port"].as_u64().expect("a port");
+        format!(
+            "host={} port={port} user=postgres dbname=postgres",
+            socket.display()
+        )
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.string(), NoTls).expect("the sandbox answers")
+    }
+
+    fn server(&self, string: &str) -> Server {
+        Server::connect(&conninfo(string)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn facts(&self) -> ServerFacts {
+        server_facts(&mut self.server(&self.string())).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Facts, once what other sessions did is counted: servers tell of it a moment later.
+    fn facts_once(&self, counted: impl Fn(&ServerFacts) -> bool) -> ServerFacts {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let facts = self.facts();
+            if counted(&facts) {
+                return facts;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "it is never counted: {:#?}",
+                facts.facts
+            );
+        }
+    }
+}
+
+fn conninfo(string: &str) -> Conninfo {
+    Conninfo::resolve(string, &|_| None).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn value<'a>(facts: &'a ServerFacts, name: &str) -> &'a Value {
+    let fact = facts.facts.iter().find(|f| f.name == name);
+    let fact = fact.unwrap_or_else(|| panic!("no {name}"));
+    fact.value.as_ref().unwrap_or_else(|| panic!("{fact:?}"))
+}
+
+fn missing<'a>(facts: &'a ServerFacts, name: &str) -> &'a str {
+    let fact = facts.facts.iter().find(|f| f.name == name);
+    let fact = fact.unwrap_or_else(|| panic!("no {name}"));
+    fact.missing.as_deref().unwrap_or_else(|| panic!("{fact:?}"))
+}
+
+/// The row of a list whose `key` is this.
+fn row<'a>(rows: &'a Value, key: &str, wanted: &str) -> Option<&'a Value> {
+    rows.as_array()?.iter().find(|row| row[key] == wanted)
+}
+
+fn names(facts: &ServerFacts) -> BTreeSet<&str> {
+    facts.facts.iter().map(|f| f.name.as_str()).collect()
+}
+
+fn signal(pid: &str, name: &str) {
+    let status = Command::new("kill")
+        .args([name, pid])
+        .status()
+        .expect("kill runs");
+    assert!(status.success());
+}
+
+fn check(major: u32) {
+    let target = Target::new(major);
+    let mut client = target.client();
+    for statement in SET_UP.split(';') {
+        client.batch_execute(statement).expect("set up");
+    }
+    client
+        .batch_execute("SELECT pg_create_physical_replication_slot('standstill', true)")
+        .expect("a slot");
+    client
+        .batch_execute("ALTER SYSTEM SET max_connections = 33")
+        .expect("a setting");
+    client
+        .batch_execute(&format!(
+            "ALTER ROLE postgres SET work_mem = '8MB'; ALTER DATABASE postgres SET \"app.jwt_secret\" = '{SECRET}'; \
+             CREATE ROLE reader LOGIN PASSWORD '{SECRET}'; SELECT '{SECRET}', count(*) FROM big; SELECT pg_reload_conf()"
+        ))
+        .expect("secrets");
+    drop(client);
+    let facts = target.facts_once(|facts| {
+        row(
+            value(facts, "tables.updated_without_hot"),
+            "table",
+            "public.moved",
+        )
+        .is_some()
+            && value(facts, "settings.pending_restart") == &json!(["max_connections"])
+    });
+    names_and_gaps(&facts, major);
+    found_what_was_made(&facts);
+    a_role_without_rights(&target, major, &names(&facts));
+}
+
+/// Every name is there once, has a value or a reason, and stands in the documentation.
+fn names_and_gaps(facts: &ServerFacts, major: u32) {
+    let text = serde_json::to_string(&facts.facts).expect("JSON") + &format!("{:?}", facts.settings);
+    assert!(!text.contains(SECRET), "{text}");
+    assert_eq!(names(facts).len(), facts.facts.len());
+    for fact in &facts.facts {
+        assert_ne!(fact.value.is_some(), fact.missing.is_some(), "{fact:?}");
+    }
+    let page = include_str!("../../../docs/facts-server.md");
+    for name in names(facts) {
+        assert!(
+            page.contains(&format!("`{name}`")),
+            "{name} is not in docs/facts-server.md"
+        );
+    }
+    let untold = NOT_TOLD.iter().find(|(of, _)| *of == major).expect("a version").1;
+    let expected: BTreeSet<&str> = untold.iter().chain(NONE_OF).copied().collect();
+    let gaps: BTreeSet<&str> = facts
+        .facts
+        .iter()
+        .filter(|f| f.missing.is_some() && f.name != "statistics.since")
+        .map(|f| f.name.as_str())
+        .collect();
+    assert_eq!(gaps, expected);
+}
+
+fn found_what_was_made(facts: &ServerFacts) {
+    let never_used = value(facts, "indexes.never_used");
+    let index = row(never_used, "index", "public.never_used").expect("the unused index");
+    assert!(index["bytes"].as_u64() > Some(1 << 20), "{index}");
+    assert!(
+        row(never_used, "index", "public.big_pkey").is_none(),
+        "{never_used}"
+    );
+    let moved = row(
+        value(facts, "tables.updated_without_hot"),
+        "table",
+        "public.moved",
+    )
+    .expect("a table");
+    assert_eq!(
+        (&moved["updates"], &moved["fillfactor"]),
+        (&json!(2000), &json!(90))
+    );
+    let big = row(value(facts, "tables.largest"), "table", "public.big").expect("the largest");
+    let parts = ["heap_bytes", "index_bytes"].map(|part| big[part].as_u64().expect("bytes"));
+    assert!(parts.iter().sum::<u64>() <= big["bytes"].as_u64().expect("bytes"));
+    let hidden = value(facts, "settings.hidden_by_role_or_database");
+    let work_mem = row(hidden, "name", "work_mem").expect("a hidden setting");
+    assert_eq!(
+        (&work_mem["value"], &work_mem["role"]),
+        (&json!("8MB"), &json!("postgres"))
+    );
+    assert!(row(hidden, "name", "app.jwt_secret").is_some(), "{hidden}");
+    let changed = row(
+        value(facts, "settings.changed"),
+        "name",
+        "shared_preload_libraries",
+    );
+    assert_eq!(changed.expect("a changed setting")["value"], "pg_stat_statements");
+    assert!(row(value(facts, "settings.changed"), "name", "statement_timeout").is_none());
+    let slot = row(value(facts, "replication.slots"), "name", "standstill").expect("the slot");
+    assert_eq!(slot["active"], false);
+    assert!(slot["retained_wal_bytes"].as_u64() > Some(0), "{slot}");
+    let tops = value(facts, "statements.top").as_array().expect("a list");
+    assert!(!tops.is_empty());
+    assert_eq!(
+        value(facts, "extensions.preloaded"),
+        &json!(["pg_stat_statements"])
+    );
+    assert!(facts.settings.len() > 300);
+    assert!(facts.data_directory.as_ref().is_some_and(|d| d.is_absolute()));
+}
+
+fn a_role_without_rights(target: &Target, major: u32, all: &BTreeSet<&str>) {
+    let port = target.home.record("x")["port"].as_u64().expect("a port");
+    let string = format!("host=127.0.0.1 port={port} user=reader dbname=postgres password={SECRET}");
+    let facts = server_facts(&mut target.server(&string)).expect("facts");
+    assert_eq!(&names(&facts), all);
+    for name in [
+        "wal.directory_bytes",
+        "replication.standbys",
+        "statements.top",
+        "extensions.preloaded",
+    ] {
+        let why = missing(&facts, name);
+        assert!(why.contains("GRANT pg_monitor TO reader"), "{name}: {why}");
+    }
+    let config = missing(&facts, "server.configure");
+    assert!(config.contains("GRANT EXECUTE ON FUNCTION pg_catalog.pg_config() TO reader"));
+    assert_eq!(
+        value(&facts, "role.grants_missing").as_array().map(Vec::len),
+        Some(2)
+    );
+    for name in [
+        "connections.used",
+        "tables.largest",
+        "xid.until_stop",
+        "wal.bytes",
+        "databases.bytes",
+    ] {
+        assert!(value(&facts, name).is_number() || value(&facts, name).is_array());
+    }
+    assert_eq!(facts.data_directory, None);
+    let granted = [
+        "GRANT pg_monitor TO reader",
+        "GRANT EXECUTE ON FUNCTION pg_catalog.pg_config() TO reader",
+    ];
+    for grant in granted {
+        target.client().batch_execute(grant).expect("a grant");
+    }
+    let facts = server_facts(&mut target.server(&string)).expect("facts");
+    assert_eq!(value(&facts, "role.grants_missing"), &json!([]));
+    assert!(value(&facts, "wal.directory_bytes").as_u64() > Some(0));
+    assert!(value(&facts, "server.configure").is_string());
+    let shared_memory = facts
+        .facts
+        .iter()
+        .any(|f| f.name == "shared_memory.largest" && f.value.is_some());
+    assert_eq!(shared_memory, major >= 15);
+}
+
+#[test]
+fn facts_of_14() {
+    check(14);
+}
+
+#[test]
+fn facts_of_15() {
+    check(15);
+}
+
+#[test]
+fn facts_of_16() {
+    check(16);
+}
+
+#[test]
+fn facts_of_17() {
+    check(17);
+}
+
+#[test]
+fn facts_of_18() {
+    check(18);
+}
+
+#[test]
+fn what_is_locked_is_not_waited_for_and_nothing_else_is_lost() {
+    let target = Target::new(18);
+    for statement in SET_UP.split(';') {
+        target.client().batch_execute(statement).expect("set up");
+    }
+    target.client().batch_execute("VACUUM").expect("pages counted");
+    let mut server = target.server(&target.string());
+    let mut other = target.client();
+    // A new connection could not even log in while this is held.
+    let lock = "BEGIN; LOCK TABLE big, pg_db_role_setting IN ACCESS EXCLUSIVE MODE";
+    other.batch_execute(lock).expect("a lock");
+    let facts = server_facts(&mut server).expect("facts");
+    let why = missing(&facts, "settings.hidden_by_role_or_database");
+    assert!(why.contains("somebody holds a lock"), "{why}");
+    let big = row(value(&facts, "tables.largest"), "table", "public.big").expect("the largest");
+    assert_eq!(big["bytes"], Value::Null);
+    assert!(big["bytes_estimated"].as_u64() > Some(1 << 20), "{big}");
+    assert!(value(&facts, "connections.used").as_u64() >= Some(2));
+    assert!(
+        value(&facts, "connections.longest_transaction_s")
+            .as_f64()
+            .is_some()
+    );
+    drop(other);
+}
+
+#[test]
+fn a_server_that_stands_still_is_given_up() {
+    let target = Target::new(18);
+    let mut server = target.server(&target.string());
+    let pid = server.value("asking for the pid", "SELECT pg_backend_pid()");
+    let pid = pid.expect("an answer").expect("a pid");
+    signal(&pid, "-STOP");
+    let outcome = server_facts(&mut server);
+    signal(&pid, "-CONT");
+    let Err(error @ ServerError::Silent { .. }) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(error.to_string().contains("said nothing for"), "{error}");
+    // The late answer is nobody's.
+    let after = server.value("asking again", "SELECT 2");
+    assert!(matches!(after, Err(ServerError::Broken { .. })), "{after:?}");
+
+    let postmaster = target.home.postmaster("x").expect("running").to_string();
+    signal(&postmaster, "-STOP");
+    let outcome = Server::connect(&conninfo(&format!("{} connect_timeout=1", target.string())));
+    signal(&postmaster, "-CONT");
+    let Err(error) = outcome else {
+        panic!("it was reached");
+    };
+    assert!(matches!(error, ServerError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains("nothing within 1 s"), "{error}");
+}
