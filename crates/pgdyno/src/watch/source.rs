@@ -7,8 +7,8 @@ use super::keys::Panel;
 use super::model::{About, Link, Update};
 use super::names;
 use pgdyno_host::series::{Key, Reading};
-use pgdyno_host::{HostAccess, HostSeries, HostSeriesOptions, LocalHost, block};
-use pgdyno_lab::{Recorder, RecorderEvent as Event, RecorderOptions};
+use pgdyno_host::{HostSeries, HostSeriesOptions, LocalHost, block};
+use pgdyno_lab::{Recorder, RecorderEvent as Event, RecorderOptions, postmaster_here};
 use pgdyno_server::series::ServerSeries;
 use pgdyno_server::{Conninfo, Server, ServerError};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -53,6 +53,7 @@ impl Source {
             sender,
             panel: Panel::Overview,
             known: 0,
+            here: plan.conninfo.is_local(),
             wal: Arc::new(Mutex::new(None)),
             plan,
         };
@@ -95,6 +96,8 @@ struct Reader {
     panel: Panel,
     /// The session by which the server was introduced.
     known: i32,
+    /// Whether the server runs on this host.
+    here: bool,
     /// Directory of the write-ahead log, where it is on this host.
     wal: Arc<Mutex<Option<String>>>,
 }
@@ -158,7 +161,7 @@ impl Reader {
             tick: self.plan.interval,
             ..RecorderOptions::default()
         };
-        if self.plan.conninfo.is_local() {
+        if self.here {
             options.sources.push(Box::new(self.host()));
         }
         let (sender, news) = (self.sender.clone(), Arc::clone(&self.news));
@@ -215,27 +218,31 @@ impl Reader {
     /// What the target is; anew when another session stands for it.
     fn introduce(&mut self, people: &ServerSeries) {
         self.known = people.backend_pid();
-        let local = self.plan.conninfo.is_local();
-        let facts = Server::connect(&self.plan.conninfo).and_then(|mut server| Settings::read(&mut server));
-        let settings = facts.unwrap_or_default();
         let host = &self.plan.host;
+        let asked = Server::connect(&self.plan.conninfo).and_then(|mut server| {
+            let postmaster = postmaster_here(host, &mut server);
+            Ok((postmaster, Settings::read(&mut server)?))
+        });
+        let (postmaster, settings) = asked.unwrap_or_default();
+        self.here |= postmaster.is_some();
+        self.news
+            .postmaster
+            .store(postmaster.unwrap_or(0), Ordering::Relaxed);
+        // Of a server in another namespace, a directory of that name is another one.
+        let data = settings.data.filter(|_| postmaster.is_some());
+        let wal = data.as_ref().map(|data| format!("{data}/pg_wal"));
         let mut disks = Vec::new();
-        if local {
-            let postmaster = parent_of(host, self.known).unwrap_or(0);
-            self.news.postmaster.store(postmaster, Ordering::Relaxed);
-            let wal = settings.data.as_ref().map(|data| format!("{data}/pg_wal"));
-            for (path, what) in [(&settings.data, "data"), (&wal, "WAL")] {
-                let disk = path.as_ref().and_then(|path| block::disk_of(host, path).ok());
-                disks.extend(disk.map(|disk| (disk, what.to_owned())));
-            }
-            *self.wal.lock().unwrap_or_else(PoisonError::into_inner) = wal;
+        for (path, what) in [(&data, "data"), (&wal, "WAL")] {
+            let disk = path.as_ref().and_then(|path| block::disk_of(host, path).ok());
+            disks.extend(disk.map(|disk| (disk, what.to_owned())));
         }
+        *self.wal.lock().unwrap_or_else(PoisonError::into_inner) = wal;
         let cpus = || u32::try_from(thread::available_parallelism().ok()?.get()).ok();
         self.tell(Update::About(About {
             target: self.plan.target.clone(),
             version: people.version().to_string(),
-            no_host: (!local).then(|| "the host of the server is not this one".to_owned()),
-            cpus: local.then(cpus).flatten(),
+            no_host: (!self.here).then(|| "the host of the server is not this one".to_owned()),
+            cpus: self.here.then(cpus).flatten(),
             max_connections: settings.max_connections,
             shared_buffers_bytes: settings.shared_buffers_bytes,
             max_wal_size_bytes: settings.max_wal_size_bytes,
@@ -319,13 +326,6 @@ impl Settings {
     }
 }
 
-/// The parent of a session's process is the server's main process.
-fn parent_of(host: &dyn HostAccess, pid: i32) -> Option<u32> {
-    let status = host.read(&format!("/proc/{pid}/status")).ok()?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
-    parent.trim().parse().ok().filter(|parent| *parent > 1)
-}
-
 /// Room on the file system that holds a directory.
 #[expect(clippy::cast_precision_loss, reason = "bytes for people")]
 fn volume(directory: &str) -> Reading {
@@ -371,11 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_a_parent_and_a_directory_a_volume() {
-        let host = LocalHost::new();
-        let pid = i32::try_from(std::process::id()).expect("a pid");
-        assert!(parent_of(&host, pid).is_some());
-        assert_eq!(parent_of(&host, -1), None);
+    fn a_directory_has_a_volume() {
         assert_eq!(volume("/").values.len(), 2);
         assert_eq!(volume("/nowhere").gaps.len(), 1);
     }
