@@ -28,6 +28,8 @@ pub(crate) struct About {
     pub(crate) max_connections: Option<f64>,
     pub(crate) shared_buffers_bytes: Option<f64>,
     pub(crate) max_wal_size_bytes: Option<f64>,
+    /// Whether the server times its reads and writes; without it their time is not known.
+    pub(crate) io_timing: bool,
     /// What lies on a disk: ("vda", "data").
     pub(crate) disks: Vec<(String, String)>,
 }

@@ -246,6 +246,7 @@ impl Reader {
             max_connections: settings.max_connections,
             shared_buffers_bytes: settings.shared_buffers_bytes,
             max_wal_size_bytes: settings.max_wal_size_bytes,
+            io_timing: settings.io_timing,
             disks,
         }));
     }
@@ -300,6 +301,7 @@ struct Settings {
     max_connections: Option<f64>,
     shared_buffers_bytes: Option<f64>,
     max_wal_size_bytes: Option<f64>,
+    io_timing: bool,
     /// Where the role may know it.
     data: Option<String>,
 }
@@ -317,10 +319,12 @@ impl Settings {
             row.get(1)?.as_deref()?.parse().ok()
         };
         let data = server.value("asking for the data directory", "SHOW data_directory");
+        let timing = server.value("asking for a setting", "SHOW track_io_timing");
         Ok(Settings {
             max_connections: number("max_connections"),
             shared_buffers_bytes: number("shared_buffers"),
             max_wal_size_bytes: number("max_wal_size"),
+            io_timing: timing.ok().flatten().as_deref() == Some("on"),
             data: data.ok().flatten(),
         })
     }

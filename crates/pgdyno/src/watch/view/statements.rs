@@ -1,6 +1,6 @@
 //! Statements, grouped as pg_stat_statements normalises them, by what they did in the last interval.
 
-use crate::watch::format::{bytes, ms, number};
+use crate::watch::format::{bytes, known, ms, number};
 use crate::watch::grid::{self, Column, left, right};
 use crate::watch::keys::State;
 use crate::watch::model::Model;
@@ -58,7 +58,13 @@ pub(super) fn by(model: &Model, state: &State, columns: usize, order: usize) -> 
     let wide = columns >= WIDE;
     let cells: Vec<Vec<String>> = sorted
         .into_iter()
-        .map(|row| if wide { wide_cells(row) } else { narrow_cells(row) })
+        .map(|row| {
+            let io = model.about.io_timing.then(|| io_ms(row));
+            match wide {
+                true => wide_cells(row, io),
+                false => narrow_cells(row, io),
+            }
+        })
         .filter(|cells| state.shows(cells))
         .collect();
     let headings: &[Column] = if wide { &WIDE_COLUMNS } else { &NARROW_COLUMNS };
@@ -77,25 +83,25 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn narrow_cells(row: &StatementRow) -> Vec<String> {
+fn narrow_cells(row: &StatementRow, io: Option<f64>) -> Vec<String> {
     vec![
         ms(row.total_ms_per_s),
         number(row.calls_per_s),
         ms(row.mean_ms),
-        ms(io_ms(row)),
+        known(io, ms),
         number(row.blocks_dirtied_per_s),
         bytes(row.wal_bytes_per_s),
         one_line(&row.text),
     ]
 }
 
-fn wide_cells(row: &StatementRow) -> Vec<String> {
+fn wide_cells(row: &StatementRow, io: Option<f64>) -> Vec<String> {
     vec![
         ms(row.total_ms_per_s),
         number(row.calls_per_s),
         ms(row.mean_ms),
         number(row.rows_per_s),
-        ms(io_ms(row)),
+        known(io, ms),
         number(row.blocks_hit_per_s),
         number(row.blocks_read_per_s),
         number(row.blocks_dirtied_per_s),

@@ -53,6 +53,7 @@ fn about() -> About {
         max_connections: Some(100.0),
         shared_buffers_bytes: Some(8.0 * GB),
         max_wal_size_bytes: Some(GB),
+        io_timing: true,
         disks: vec![
             ("nvme0n1".into(), "data".into()),
             ("nvme1n1".into(), "WAL".into()),
