@@ -69,5 +69,9 @@ pub(crate) fn run(
             drawn = Some(Instant::now());
         }
     }
+    anyhow::ensure!(
+        !terminal::has_panicked(),
+        "a thread ended by a fault of the program; its words are above"
+    );
     Ok(())
 }

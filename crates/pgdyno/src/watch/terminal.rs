@@ -19,6 +19,14 @@ use std::time::Duration;
 /// over what has been printed since.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
+/// Whether a thread has panicked: the view ends then, and not well.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a thread has panicked since the terminal was taken.
+pub(crate) fn has_panicked() -> bool {
+    PANICKED.load(Ordering::SeqCst)
+}
+
 /// What the terminal tells.
 #[derive(Debug)]
 pub(crate) enum Told {
@@ -40,6 +48,7 @@ impl Screen {
         let stop = Arc::clone(stop);
         panic::set_hook(Box::new(move |info| {
             give_back();
+            PANICKED.store(true, Ordering::SeqCst);
             stop.store(true, Ordering::Relaxed);
             before(info);
         }));
