@@ -38,6 +38,9 @@ test)
   # A network namespace without a network, and an unprivileged user, are made with these.
   have ip || want iproute2
   have setpriv || want util-linux
+  # File systems of their own on loop devices.
+  { have mkfs.ext4 || [ -x /usr/sbin/mkfs.ext4 ]; } || want e2fsprogs
+  { have losetup || [ -x /usr/sbin/losetup ]; } || want mount
   # Certificates for the ways to a server.
   have openssl || want openssl
   # Poolers to drive loads through; their programs are not in everybody's path.

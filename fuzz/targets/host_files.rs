@@ -1,7 +1,9 @@
 //! /proc and /etc of any content give facts or reasons.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use pgdyno_host::{HostAccess, HostError, HostSampler, host_facts};
+use pgdyno_host::{
+    HostAccess, HostError, HostSampler, host_facts, process_facts, same_device_fact, storage_facts,
+};
 
 struct Anything(String);
 
@@ -10,7 +12,7 @@ impl HostAccess for Anything {
         Ok(self.0.clone())
     }
     fn list(&self, _: &str) -> Result<Vec<String>, HostError> {
-        Ok(self.0.lines().map(str::to_owned).collect())
+        Ok(self.0.split_whitespace().map(str::to_owned).collect())
     }
     fn read_link(&self, _: &str) -> Result<String, HostError> {
         Ok(self.0.clone())
@@ -28,7 +30,11 @@ impl HostAccess for Anything {
 
 fuzz_target!(|text: String| {
     let host = Anything(text);
-    for fact in host_facts(&host) {
+    let mut facts = host_facts(&host);
+    facts.extend(storage_facts(&host, "data", "/srv/data"));
+    facts.push(same_device_fact(&host, "/srv/data", "/srv/wal"));
+    facts.extend(process_facts(&host, 1));
+    for fact in facts {
         assert!(fact.value.is_some() != fact.missing.is_some());
     }
     let mut sampler = HostSampler::new(&host, Some("vda".to_owned()));

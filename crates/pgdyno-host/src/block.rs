@@ -1,6 +1,7 @@
-//! Block devices: which disk holds a path.
+//! Block devices: which disk holds a path, and the chain of devices from a file system down to the physical disks.
 
 use crate::access::{HostAccess, HostError};
+use crate::mount;
 
 /// The whole disk below the file system that holds `path`: its name in /sys/block ("vda", "nvme0n1").
 /// A partition is followed to its disk; device-mapper and md devices are disks of their own here.
@@ -25,29 +26,194 @@ pub fn number_of(host: &dyn HostAccess, disk: &str) -> Result<String, HostError>
     host.read_trimmed(&format!("/sys/block/{disk}/dev"))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::access::LocalHost;
-    use std::fs;
-    use std::os::unix::fs::symlink;
+/// Devices of one path that are looked at: more is a loop, or nonsense.
+const DEVICES_MAX: usize = 256;
 
-    #[test]
-    fn a_partition_belongs_to_its_disk() {
-        let dir = tempfile::tempdir().unwrap();
-        let disk = dir.path().join("sys/devices/pci0/block/nvme0n1");
-        fs::create_dir_all(disk.join("nvme0n1p2")).unwrap();
-        fs::write(disk.join("nvme0n1p2/partition"), "2\n").unwrap();
-        fs::create_dir_all(dir.path().join("sys/dev/block")).unwrap();
-        let link = |number: &str, place: &str| {
-            let target = format!("../../devices/pci0/block/{place}");
-            symlink(target, dir.path().join("sys/dev/block").join(number)).unwrap();
-        };
-        link("259:2", "nvme0n1/nvme0n1p2");
-        link("259:0", "nvme0n1");
-        let host = LocalHost::at(dir.path());
-        assert_eq!(disk_of_number(&host, 259, 2).unwrap(), "nvme0n1");
-        assert_eq!(disk_of_number(&host, 259, 0).unwrap(), "nvme0n1");
-        assert!(disk_of_number(&host, 0, 31).is_err());
+/// A block device on the way from a file system to the disks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// As in /sys/block, or a partition's ("vda1", "dm-0").
+    pub name: String,
+    /// Major and minor.
+    pub number: (u32, u32),
+    /// How many devices stand above it.
+    pub depth: usize,
+    /// "partition", "crypt", "lvm", "md", "loop", "nvme", "virtio", "sata" and so on; docs/facts.md lists them.
+    pub kind: &'static str,
+    /// Names of the devices right below it; empty for a disk.
+    pub below: Vec<String>,
+    /// Why those are not known, where they should be.
+    pub gap: Option<String>,
+}
+
+impl Device {
+    /// Its directory in sysfs.
+    pub fn directory(&self) -> String {
+        format!("/sys/dev/block/{}:{}", self.number.0, self.number.1)
+    }
+
+    /// Whether it is a disk: nothing that this host knows of is below it.
+    pub fn is_disk(&self) -> bool {
+        self.below.is_empty() && self.gap.is_none()
     }
 }
+
+/// The devices from a file system down to its disks, those above first; each once.
+pub fn devices_below(host: &dyn HostAccess, tops: &[(u32, u32)]) -> Result<Vec<Device>, HostError> {
+    let mut devices: Vec<Device> = Vec::new();
+    let mut ahead: Vec<((u32, u32), usize)> = tops.iter().rev().map(|&top| (top, 0)).collect();
+    while let Some((number, depth)) = ahead.pop() {
+        if devices.len() >= DEVICES_MAX || devices.iter().any(|device| device.number == number) {
+            continue;
+        }
+        let (mut device, below) = device(host, number, depth)?;
+        match below {
+            Ok(below) => {
+                for &number in &below {
+                    if let Ok(name) = name_of(host, number) {
+                        device.below.push(name);
+                    }
+                }
+                ahead.extend(below.iter().rev().map(|&number| (number, depth + 1)));
+            }
+            Err(why) => device.gap = Some(why),
+        }
+        devices.push(device);
+    }
+    Ok(devices)
+}
+
+/// The number of a device by its name, be it a disk or a partition.
+pub(crate) fn number_of_name(host: &dyn HostAccess, name: &str) -> Result<(u32, u32), HostError> {
+    let path = format!("/sys/class/block/{name}/dev");
+    number_in(host, &path).or_else(|_| number_in(host, &format!("/sys/block/{name}/dev")))
+}
+
+fn number_in(host: &dyn HostAccess, path: &str) -> Result<(u32, u32), HostError> {
+    let text = host.read_trimmed(path)?;
+    text.split_once(':')
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
+        .ok_or_else(|| HostError::Malformed {
+            path: path.to_owned(),
+            line: 1,
+            expected: "a device number, as 8:1",
+            found: text.chars().take(40).collect(),
+        })
+}
+
+fn name_of(host: &dyn HostAccess, (major, minor): (u32, u32)) -> Result<String, HostError> {
+    let target = host.read_link(&format!("/sys/dev/block/{major}:{minor}"))?;
+    Ok(target.rsplit('/').next().unwrap_or_default().to_owned())
+}
+
+type Below = Result<Vec<(u32, u32)>, String>;
+
+fn device(host: &dyn HostAccess, number: (u32, u32), depth: usize) -> Result<(Device, Below), HostError> {
+    let directory = format!("/sys/dev/block/{}:{}", number.0, number.1);
+    let place = host.read_link(&directory)?;
+    let mut parts = place.rsplit('/');
+    let name = parts.next().unwrap_or_default().to_owned();
+    let (kind, below) = if host.read(&format!("{directory}/partition")).is_ok() {
+        let disk = parts.next().unwrap_or_default();
+        let number = number_in(host, &format!("/sys/block/{disk}/dev"));
+        (
+            "partition",
+            number.map(|number| vec![number]).map_err(|e| e.to_string()),
+        )
+    } else if let Ok(file) = host.read_trimmed(&format!("{directory}/loop/backing_file")) {
+        ("loop", below_file(host, &file))
+    } else {
+        (
+            kind_of(host, &directory, &name, &place),
+            below_slaves(host, &directory),
+        )
+    };
+    let device = Device {
+        name,
+        number,
+        depth,
+        kind,
+        below: Vec::new(),
+        gap: None,
+    };
+    Ok((device, below))
+}
+
+/// The devices that a device-mapper or md device is made of.
+fn below_slaves(host: &dyn HostAccess, directory: &str) -> Below {
+    // Without the directory there are none.
+    let slaves = host.list(&format!("{directory}/slaves")).unwrap_or_default();
+    slaves
+        .iter()
+        .map(|slave| number_in(host, &format!("{directory}/slaves/{slave}/dev")).map_err(|e| e.to_string()))
+        .collect()
+}
+
+/// The devices below the file that a loop device shows.
+fn below_file(host: &dyn HostAccess, file: &str) -> Below {
+    let seen =
+        mount::resolve(host, file).map_err(|e| format!("the file behind it is not seen from here: {e}"))?;
+    let mounts = mount::mounts(host).map_err(|e| e.to_string())?;
+    let mount = mount::holding(host, &mounts, &seen)
+        .ok_or_else(|| format!("no mount seen from here holds {seen}"))?;
+    mount::devices_of(host, &mounts, mount)
+}
+
+/// Device-mapper's kinds by the start of their uuid; a partition made by kpartx has "partN-" before it.
+const MAPPED: [(&str, &str); 6] = [
+    ("CRYPT-", "crypt"),
+    ("LVM-", "lvm"),
+    ("mpath-", "multipath"),
+    ("part", "partition"),
+    ("DMRAID-", "fake raid"),
+    ("stratis-", "stratis"),
+];
+
+/// Kinds by the start of the name that the kernel gives.
+const NAMED: [(&str, &str); 14] = [
+    ("nvme", "nvme"),
+    ("vd", "virtio"),
+    ("xvd", "xen"),
+    ("mmcblk", "mmc"),
+    ("zram", "zram"),
+    ("nbd", "nbd"),
+    ("rbd", "ceph"),
+    ("drbd", "drbd"),
+    ("bcache", "bcache"),
+    ("pmem", "pmem"),
+    ("dasd", "dasd"),
+    ("scm", "scm"),
+    ("ram", "ram"),
+    ("sr", "optical"),
+];
+
+/// Kinds of SCSI disks by a part of their place in /sys/devices.
+const PLACED: [(&str, &str); 7] = [
+    ("/usb", "usb"),
+    ("/ata", "sata"),
+    ("/session", "iscsi"),
+    ("/end_device-", "sas"),
+    ("/rport-", "fibre channel"),
+    ("/virtio", "virtio scsi"),
+    ("VMBUS", "hyper-v"),
+];
+
+fn kind_of(host: &dyn HostAccess, directory: &str, name: &str, place: &str) -> &'static str {
+    if let Ok(uuid) = host.read_trimmed(&format!("{directory}/dm/uuid")) {
+        return first_of(&MAPPED, |start| uuid.starts_with(start)).unwrap_or("device-mapper");
+    }
+    if host.read(&format!("{directory}/md/level")).is_ok() {
+        return "md";
+    }
+    if name.starts_with("sd") {
+        return first_of(&PLACED, |part| place.contains(part)).unwrap_or("scsi");
+    }
+    first_of(&NAMED, |start| name.starts_with(start)).unwrap_or("other")
+}
+
+fn first_of(table: &[(&str, &'static str)], holds: impl Fn(&str) -> bool) -> Option<&'static str> {
+    table.iter().find(|(sign, _)| holds(sign)).map(|(_, kind)| *kind)
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ pub mod block;
 mod cgroup;
 mod fact;
 mod facts;
+mod mount;
 mod process;
 mod sample;
 pub mod series;
@@ -15,6 +16,8 @@ pub mod series;
 pub use access::{HostAccess, HostError, LocalHost};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
-pub use facts::{boot_id, host_facts, storage_facts};
+pub use facts::{
+    boot_id, host_facts, parent, process_facts, same_device_fact, started_unix_s, storage_facts,
+};
 pub use process::{children, cpu_us_of_tree, is_alive};
 pub use sample::{HostSample, HostSampler};

@@ -52,7 +52,7 @@ fn stat_ticks(host: &dyn HostAccess, pid: u32) -> Result<(u64, u64), HostError> 
 }
 
 /// Fields after the command name, which may itself hold blanks and brackets (proc(5)).
-fn after_name(stat: &str) -> Option<&str> {
+pub(crate) fn after_name(stat: &str) -> Option<&str> {
     stat.rsplit_once(')').map(|(_, rest)| rest.trim_start())
 }
 

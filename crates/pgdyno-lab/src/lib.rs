@@ -8,7 +8,7 @@ mod pooled;
 mod runner;
 mod trial;
 
-pub use collect::collect_facts;
+pub use collect::{collect_facts, collect_host_facts, runs_here};
 pub use file::{Design, ExperimentFile, FileError, RestartPolicy};
 pub use measure::{MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, Treatment};

@@ -71,9 +71,16 @@ pub(crate) struct DemoArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct FactsArgs {
-    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
-    pub(crate) target: String,
-    /// Print JSON.
+    /// sandbox:NAME or a connection string; without one PG* variables and libpq's defaults, and the host alone if no server
+    /// answers there.
+    pub(crate) target: Option<String>,
+    /// The host alone: no server is asked.
+    #[arg(long, conflicts_with = "target")]
+    pub(crate) host_only: bool,
+    /// The host alone, as its files below another directory tell: a container's root, a copy of /proc, /sys and /etc.
+    #[arg(long, value_name = "DIR", conflicts_with = "target")]
+    pub(crate) root: Option<PathBuf>,
+    /// Print JSON (docs/facts.md).
     #[arg(long)]
     pub(crate) json: bool,
 }

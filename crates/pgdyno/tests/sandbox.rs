@@ -38,7 +38,7 @@ fn every_version_is_made_listed_and_destroyed() {
             .run(&["facts", &format!("sandbox:{name}"), "--json"])
             .fine()
             .json();
-        let facts = facts.as_array().expect("facts");
+        let facts = facts["facts"].as_array().expect("facts");
         assert!(
             facts
                 .iter()
@@ -47,7 +47,7 @@ fn every_version_is_made_listed_and_destroyed() {
         assert!(
             facts
                 .iter()
-                .any(|f| f["name"] == "data_disk" && f["value"].is_string())
+                .any(|f| f["name"] == "storage.data.disks" && f["value"].is_array())
         );
         let status = facts
             .iter()

@@ -1,36 +1,74 @@
-//! `pgdyno facts`: what a target is.
+//! `pgdyno facts`: what a target is, or a host alone. Read only.
+
+mod text;
 
 use crate::cli::FactsArgs;
 use crate::context::Context;
-use crate::{exit, show, target};
-use pgdyno_host::HostAccess;
-use pgdyno_lab::collect_facts;
+use crate::exit::{self, Usage};
+use crate::target;
+use pgdyno_host::{HostAccess, LocalHost};
+use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_server::Server;
+use pgdyno_store::FactRecord;
+use serde_json::json;
+use std::time::Instant;
+
+/// Of the JSON that is printed; docs/facts.md describes it.
+const FORMAT: &str = "pgdyno-facts/1";
+
+/// Facts, and whose they are; no name where it is a host alone.
+struct Found {
+    target: Option<String>,
+    facts: Vec<FactRecord>,
+}
 
 pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
-    let (conninfo, sandbox) = target::conninfo(context, &args.target)?;
-    let mut server = Server::connect(&conninfo)?;
-    // A server reached over a socket runs here; of one reached over TCP that is not known.
-    let local = conninfo.is_local();
-    let host: Option<&dyn HostAccess> = if local { Some(&context.host) } else { None };
-    let facts = collect_facts(host, &mut server, sandbox.as_ref())?;
+    let begun = Instant::now();
+    let found = match (&args.root, &args.target) {
+        (Some(root), _) if !root.is_dir() => {
+            return Err(Usage(format!("--root {}: there is no such directory", root.display())).into());
+        }
+        (Some(root), _) => of_host(&LocalHost::at(root)),
+        (None, _) if args.host_only => of_host(&context.host),
+        (None, Some(target)) => of_target(context, target)?,
+        // Nobody was named: a host without a server is fine.
+        (None, None) => of_target(context, "").unwrap_or_else(|error| {
+            tell!("the host alone is read: {error:#}");
+            of_host(&context.host)
+        }),
+    };
     if args.json {
-        put!("{}", serde_json::to_string_pretty(&facts)?);
-        return Ok(exit::FINE);
+        let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let value = json!({
+            "format": FORMAT, "took_ms": took_ms, "target": found.target, "facts": found.facts,
+        });
+        put!("{}", serde_json::to_string_pretty(&value)?);
+    } else {
+        if let Some(target) = &found.target {
+            put!("{target}\n");
+        }
+        put!("{}", text::page(&found.facts));
     }
-    if !local {
-        tell!(
-            "{} is reached over the network: facts of its host are not known",
-            conninfo.place()
-        );
-    }
-    let rows = facts
-        .into_iter()
-        .map(|fact| {
-            let value = fact.shown().lines().collect::<Vec<_>>().join(" ");
-            vec![fact.group, fact.name, value]
-        })
-        .collect();
-    put!("{}", show::table(&["of", "fact", "value"], &[], rows));
     Ok(exit::FINE)
+}
+
+fn of_host(host: &dyn HostAccess) -> Found {
+    Found {
+        target: None,
+        facts: collect_host_facts(host),
+    }
+}
+
+fn of_target(context: &Context, text: &str) -> anyhow::Result<Found> {
+    let (conninfo, sandbox) = target::conninfo(context, text)?;
+    let mut server = Server::connect(&conninfo)?;
+    let here = runs_here(&context.host, &mut server);
+    let host: Option<&dyn HostAccess> = if here { Some(&context.host) } else { None };
+    Ok(Found {
+        facts: collect_facts(host, &mut server, sandbox.as_ref())?,
+        target: Some(match sandbox {
+            Some(sandbox) => format!("sandbox {}", sandbox.record().name),
+            None => conninfo.to_string(),
+        }),
+    })
 }

@@ -1,0 +1,171 @@
+//! Facts of a target, in groups, as they are stored.
+
+mod postmaster;
+
+use pgdyno_host::{Fact, HostAccess, host_facts, process_facts, same_device_fact, storage_facts};
+use pgdyno_server::sandbox::Sandbox;
+use pgdyno_server::{Server, ServerError, ServerFacts, server_facts};
+use pgdyno_store::FactRecord;
+use postmaster::Sought;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// Facts of a machine alone, without a server.
+pub fn collect_host_facts(host: &dyn HostAccess) -> Vec<FactRecord> {
+    grouped("host", host_facts(host)).collect()
+}
+
+/// Facts of the host (where it is this one), the server, and the sandbox it may be. Host and server are read at the same
+/// time.
+pub fn collect_facts(
+    host: Option<&dyn HostAccess>,
+    server: &mut Server,
+    sandbox: Option<&Sandbox>,
+) -> Result<Vec<FactRecord>, ServerError> {
+    let (of_host, found) = thread::scope(|scope| {
+        let reader = host.map(|host| scope.spawn(move || host_facts(host)));
+        let found = server_facts(server);
+        let of_host = reader.map(|reader| reader.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (of_host.unwrap_or_default(), found)
+    });
+    let found = found?;
+    let mut facts: Vec<FactRecord> = grouped("host", of_host).collect();
+    match host {
+        Some(host) => {
+            let sought = Sought::ask(server, found.data_directory.as_deref());
+            facts.extend(grouped("host", of_places_and_process(host, &found, &sought)));
+        }
+        None => facts.extend(grouped("host", vec![elsewhere()])),
+    }
+    facts.extend(grouped("server", found.facts));
+    if let Some(sandbox) = sandbox {
+        facts.extend(grouped("sandbox", sandbox_facts(sandbox)));
+    }
+    Ok(facts)
+}
+
+/// Whether the server runs on this machine, as far as this process can see it: over a socket, or over TCP from the
+/// server's own address, with its first process found here.
+pub fn runs_here(host: &dyn HostAccess, server: &mut Server) -> bool {
+    if server.conninfo().is_local() {
+        return true;
+    }
+    let sql = "SHOW data_directory";
+    let data = server.value("asking for the data directory", sql).ok().flatten();
+    let sought = Sought::ask(server, data.as_deref().map(Path::new));
+    sought.from_own_address && postmaster::find(host, &sought).is_ok()
+}
+
+fn elsewhere() -> Fact {
+    let why = "the server is reached over a network, and its processes are not found on this machine; run pgdyno on the \
+               server's own machine";
+    Fact::unknown("host.facts", "/proc", why)
+}
+
+/// Where a server keeps what: (role, directory).
+fn places(found: &ServerFacts) -> Vec<(String, PathBuf)> {
+    let Some(data) = &found.data_directory else {
+        return Vec::new();
+    };
+    vec![
+        ("data".to_owned(), data.clone()),
+        ("wal".to_owned(), data.join("pg_wal")),
+    ]
+}
+
+/// Storage below the server's directories, and its first process. Without the process nobody knows whether a directory of
+/// that name is the server's: in a container it would be another one.
+fn of_places_and_process(host: &dyn HostAccess, found: &ServerFacts, sought: &Sought) -> Vec<Fact> {
+    let postmaster = postmaster::find(host, sought);
+    let mut facts = Vec::new();
+    let places = places(found);
+    if places.is_empty() {
+        let why = "the server does not tell this role its data directory; GRANT pg_read_all_settings TO it";
+        facts.push(Fact::unknown("storage.data.path", "data_directory", why));
+    }
+    for (role, place) in &places {
+        let path = place.to_string_lossy();
+        match postmaster
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|pid| seen_alike(host, *pid, &path))
+        {
+            Ok(()) => facts.extend(storage_facts(host, role, &path)),
+            Err(why) => facts.push(Fact::unknown(&format!("storage.{role}.path"), &path, why)),
+        }
+    }
+    if let (Ok(_), [(_, data), (_, wal), ..]) = (&postmaster, places.as_slice()) {
+        facts.push(same_device_fact(
+            host,
+            &data.to_string_lossy(),
+            &wal.to_string_lossy(),
+        ));
+    }
+    match postmaster {
+        Ok(pid) => facts.extend(process_facts(host, pid)),
+        Err(why) => facts.push(Fact::unknown("process.pid", "postmaster.pid, /proc", why)),
+    }
+    facts
+}
+
+/// Whether a path is the same for the server as for this process, as far as may be seen: it may have mounts of its own.
+fn seen_alike(host: &dyn HostAccess, pid: u32, path: &str) -> Result<(), String> {
+    let theirs = host.device_of(&format!("/proc/{pid}/root{path}"));
+    match (host.device_of(path), theirs) {
+        (Ok(ours), Ok(theirs)) if ours != theirs => Err(format!(
+            "the server has mounts of its own (a container): its {path} is not the one that is seen from here"
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn grouped(group: &str, facts: Vec<Fact>) -> impl Iterator<Item = FactRecord> {
+    facts.into_iter().map(move |fact| FactRecord {
+        group: group.to_owned(),
+        name: fact.name,
+        value: fact.value,
+        missing: fact.missing,
+        source: fact.source,
+    })
+}
+
+fn sandbox_facts(sandbox: &Sandbox) -> Vec<Fact> {
+    const RECORD: &str = "the sandbox's record";
+    let record = sandbox.record();
+    let limits = &record.limits;
+    let mut facts = vec![
+        Fact::known("sandbox.name", RECORD, record.name.clone()),
+        Fact::known("sandbox.binaries", RECORD, record.bin.display().to_string()),
+    ];
+    let number = |name: &str, limit: Option<u64>| match limit {
+        Some(limit) => Fact::known(name, RECORD, limit),
+        None => Fact::known(name, RECORD, "none"),
+    };
+    facts.push(match limits.cpus {
+        Some(cpus) => Fact::known("sandbox.limits.cpus", RECORD, cpus),
+        None => Fact::known("sandbox.limits.cpus", RECORD, "none"),
+    });
+    facts.extend([
+        number("sandbox.limits.memory_bytes", limits.memory_bytes),
+        number("sandbox.limits.iops", limits.iops),
+        number(
+            "sandbox.limits.bandwidth_bytes_per_s",
+            limits.bandwidth_bytes_per_s,
+        ),
+    ]);
+    let mut gaps: Vec<String> = record
+        .unlimited
+        .iter()
+        .map(|gap| format!("{}: {}", gap.limit, gap.why))
+        .collect();
+    if limits.memory_bytes.is_some() {
+        gaps.push(
+            "huge pages: they stand outside the memory limit, and a server that takes them has that much more".into(),
+        );
+    }
+    if !gaps.is_empty() {
+        facts.push(Fact::known("sandbox.not_limited", "cgroup", gaps));
+    }
+    facts
+}

@@ -1,0 +1,166 @@
+//! The server's first process, found in /proc, or why it cannot be: a number from another namespace names another process.
+
+use pgdyno_host::{HostAccess, parent, started_unix_s};
+use pgdyno_server::Server;
+use std::path::{Path, PathBuf};
+
+/// How far two accounts of one start may lie apart: the machine's clock is set now and then, and the kernel counts from
+/// its boot by the clock as it is now.
+const START_APART_MAX_S: u64 = 60;
+
+/// What the server tells of its processes.
+pub(super) struct Sought {
+    /// Its data directory.
+    pub(super) data: Option<PathBuf>,
+    /// The process that serves this connection.
+    pub(super) backend: Option<u32>,
+    /// When its first process was started.
+    pub(super) started_unix_s: Option<u64>,
+    /// Whether it sees this connection come from its own address (or over a socket).
+    pub(super) from_own_address: bool,
+}
+
+impl Sought {
+    /// Asks. What a server does not tell makes the process harder to find, and is no error.
+    pub(super) fn ask(server: &mut Server, data: Option<&Path>) -> Sought {
+        let sql = "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::bigint, \
+                   inet_client_addr() IS NOT DISTINCT FROM inet_server_addr()";
+        let rows = server
+            .rows("asking for the server's processes", sql)
+            .unwrap_or_default();
+        let value = |column: usize| rows.first().and_then(|row| row.get(column)?.as_deref());
+        Sought {
+            data: data.map(Path::to_owned),
+            backend: value(0).and_then(|text| text.parse().ok()),
+            started_unix_s: value(1).and_then(|text| text.parse().ok()),
+            from_own_address: value(2) == Some("t"),
+        }
+    }
+}
+
+/// The process id of the postmaster in this machine's /proc: by its own file, else as the parent of the process that
+/// serves this connection. Either way it must be a process of that name that was started when the server says.
+pub(super) fn find(host: &dyn HostAccess, sought: &Sought) -> Result<u32, String> {
+    let by_file = from_file(host, sought).and_then(|pid| checked(host, sought, pid));
+    by_file.or_else(|first| {
+        let by_backend = sought
+            .backend
+            .ok_or_else(|| first.clone())
+            .and_then(|backend| is_named(host, backend).and_then(|()| parent(host, backend)))
+            .and_then(|pid| checked(host, sought, pid));
+        by_backend.map_err(|second| {
+            if first == second {
+                first
+            } else {
+                format!("{first}; {second}")
+            }
+        })
+    })
+}
+
+/// The first line of the file that the server keeps in its data directory; its owner and root may read it.
+fn from_file(host: &dyn HostAccess, sought: &Sought) -> Result<u32, String> {
+    let data = sought.data.as_ref();
+    let data = data.ok_or_else(|| "the data directory is not known to this role".to_owned())?;
+    let path = data.join("postmaster.pid").to_string_lossy().into_owned();
+    let text = host.read(&path).map_err(|e| e.to_string())?;
+    let line = text.lines().next().unwrap_or_default();
+    line.trim()
+        .parse()
+        .map_err(|_| format!("{path}, line 1: expected a process id"))
+}
+
+fn checked(host: &dyn HostAccess, sought: &Sought, pid: u32) -> Result<u32, String> {
+    is_named(host, pid)?;
+    let expected = sought
+        .started_unix_s
+        .ok_or_else(|| "the server does not tell when it was started".to_owned())?;
+    let started = started_unix_s(host, pid)?;
+    if started.abs_diff(expected) > START_APART_MAX_S {
+        return Err(format!(
+            "process {pid} here was started at another time than the server: its number is from another namespace, or \
+             of the past"
+        ));
+    }
+    Ok(pid)
+}
+
+fn is_named(host: &dyn HostAccess, pid: u32) -> Result<(), String> {
+    let name = host.read_trimmed(&format!("/proc/{pid}/comm")).map_err(|_| {
+        format!(
+            "there is no process {pid} in this /proc: the server is in another pid namespace (a container), or /proc is \
+             mounted with hidepid"
+        )
+    })?;
+    if name.contains("postgres") || name == "postmaster" {
+        return Ok(());
+    }
+    Err(format!(
+        "process {pid} here is \"{name}\": the server is in another pid namespace (a container)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_host::LocalHost;
+    use std::fs;
+
+    /// (process id, name, parent, start in seconds after boot at 1000)
+    type Process = (u32, &'static str, u32, u64);
+
+    /// A server that was started at 1500 and serves by process 70 or another.
+    fn check(file: Option<&str>, processes: &[Process], backend: u32, expected: Result<u32, &str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let write = |path: String, text: String| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        if let Some(text) = file {
+            write("data/postmaster.pid".into(), text.into());
+        }
+        write("proc/stat".into(), "cpu 1 2 3\nbtime 1000\n".into());
+        for (pid, name, parent, start_s) in processes {
+            write(format!("proc/{pid}/comm"), format!("{name}\n"));
+            let ticks = start_s * 100;
+            let between = "0 ".repeat(17);
+            write(
+                format!("proc/{pid}/stat"),
+                format!("{pid} ({name}) S {parent} {between}{ticks} 0 0"),
+            );
+        }
+        let sought = Sought {
+            data: Some("/data".into()),
+            backend: Some(backend),
+            started_unix_s: Some(1500),
+            from_own_address: true,
+        };
+        let found = find(&LocalHost::at(root), &sought);
+        match (&found, expected) {
+            (Ok(pid), Ok(expected)) => assert_eq!(*pid, expected),
+            (Err(why), Err(words)) => assert!(why.contains(words), "{why}"),
+            _ => panic!("{found:?} is not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn the_process_must_be_the_one_that_is_meant() {
+        let server: Process = (60, "postgres", 1, 500);
+        let backend: Process = (70, "postgres", 60, 700);
+        check(Some("60\n/data\n1500\n"), &[server], 70, Ok(60));
+        check(None, &[server, backend], 70, Ok(60));
+        check(Some("nonsense"), &[server, backend], 70, Ok(60));
+        check(
+            Some("60\n"),
+            &[(60, "bash", 1, 500)],
+            70,
+            Err("process 60 here is \"bash\""),
+        );
+        check(Some("60\n"), &[], 70, Err("no process 60"));
+        check(Some("60\n"), &[(60, "postgres", 1, 90)], 70, Err("another time"));
+        check(None, &[(70, "systemd", 1, 500)], 70, Err("another pid namespace"));
+        check(None, &[backend, (60, "postgres", 1, 5)], 70, Err("another time"));
+    }
+}
