@@ -19,9 +19,14 @@ fn script(name: &str, arguments: &[&Path]) -> String {
         .env("CARGO", env!("CARGO"))
         .output()
         .unwrap_or_else(|e| panic!("{name}: {e}"));
+    let printed = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}, {}:\n{error}", output.status);
-    String::from_utf8_lossy(&output.stdout).replace('\r', "")
+    assert!(
+        output.status.success(),
+        "{name}, {}:\n{error}\n{printed}",
+        output.status
+    );
+    printed
 }
 
 /// Boots the machine with a job and a static pgdyno, and hands back its console.
