@@ -64,8 +64,8 @@ fn elsewhere() -> Fact {
 }
 
 /// Where a server keeps what: (role, directory).
-fn places(found: &ServerFacts) -> Vec<(String, PathBuf)> {
-    let Some(data) = &found.data_directory else {
+fn places(data: Option<PathBuf>) -> Vec<(String, PathBuf)> {
+    let Some(data) = data else {
         return Vec::new();
     };
     vec![
@@ -79,9 +79,17 @@ fn places(found: &ServerFacts) -> Vec<(String, PathBuf)> {
 fn of_places_and_process(host: &dyn HostAccess, found: &ServerFacts, sought: &Sought) -> Vec<Fact> {
     let postmaster = postmaster::find(host, sought);
     let mut facts = Vec::new();
-    let places = places(found);
+    // Its first process works in its data directory: that is seen where the server does not tell.
+    let at_work = |pid: &u32| {
+        host.read_link(&format!("/proc/{pid}/cwd"))
+            .ok()
+            .map(PathBuf::from)
+    };
+    let data = found.data_directory.clone();
+    let places = places(data.or_else(|| postmaster.as_ref().ok().and_then(at_work)));
     if places.is_empty() {
-        let why = "the server does not tell this role its data directory; GRANT pg_read_all_settings TO it";
+        let why = "the server does not tell this role its data directory; GRANT pg_read_all_settings TO it, or root sees \
+                   where the server works";
         facts.push(Fact::unknown("storage.data.path", "data_directory", why));
     }
     for (role, place) in &places {
