@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgdyno_lab::check::Step;
 use pgdyno_load::{CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Warmup, Workload, duration};
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Facts(FactsArgs),
     /// Small measurements of a server and its host, each with a verdict. Exit code 3 where one is poor.
     Check(CheckArgs),
+    /// A target live in the terminal: waits, statements, sessions, vacuum, disks, memory; read only.
+    Watch(WatchArgs),
     /// One load with live figures, cross-checked with the server's own counters.
     Bench(BenchArgs),
     /// Data of the workloads.
@@ -108,6 +111,33 @@ pub(crate) struct CheckArgs {
     /// Make the files of wal_sync and read in DIR, instead of beside the server's WAL and data.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
+    pub(crate) target: String,
+    /// Time between two readings, 100ms to 60s.
+    #[arg(long, short, default_value = "1s", value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// No colours (also with NO_COLOR set).
+    #[arg(long)]
+    pub(crate) no_color: bool,
+    /// Print the overview once and end.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print JSON.
+    #[arg(long, requires = "once")]
+    pub(crate) json: bool,
+}
+
+/// An interval that the samplers can keep.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = duration(text)?;
+    if (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        return Ok(interval);
+    }
+    Err("expected 100ms to 60s".into())
 }
 
 /// How arrivals are spread.

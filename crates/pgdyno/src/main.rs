@@ -25,6 +25,7 @@ mod placement;
 mod progress;
 mod show;
 mod target;
+mod watch;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -48,13 +48,17 @@ pub fn collect_facts(
 /// Whether the server runs on this machine, as far as this process can see it: over a socket, or over TCP from the
 /// server's own address, with its first process found here.
 pub fn runs_here(host: &dyn HostAccess, server: &mut Server) -> bool {
-    if server.conninfo().is_local() {
-        return true;
-    }
+    server.conninfo().is_local() || postmaster_here(host, server).is_some()
+}
+
+/// The server's first process, where the server is reached over a socket or from its own address, and that process is
+/// found here.
+pub fn postmaster_here(host: &dyn HostAccess, server: &mut Server) -> Option<u32> {
     let sql = "SHOW data_directory";
     let data = server.value("asking for the data directory", sql).ok().flatten();
     let sought = Sought::ask(server, data.as_deref().map(Path::new));
-    sought.from_own_address && postmaster::find(host, &sought).is_ok()
+    let near = server.conninfo().is_local() || sought.from_own_address;
+    postmaster::find(host, &sought).ok().filter(|_| near)
 }
 
 fn elsewhere() -> Fact {

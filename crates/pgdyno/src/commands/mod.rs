@@ -9,6 +9,7 @@ mod facts;
 mod report;
 mod restore;
 mod sandbox;
+mod watch;
 
 use crate::cli::Command;
 use crate::context::Context;
@@ -19,6 +20,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Demo(args) => demo::run(context, &args),
         Command::Facts(args) => facts::run(context, &args),
         Command::Check(args) => check::run(context, &args),
+        Command::Watch(args) => watch::run(context, &args),
         Command::Bench(args) => bench::run(context, &args),
         Command::Data(command) => data::run(context, command),
         Command::Run(args) => experiment::run(context, &args),

@@ -1,0 +1,221 @@
+//! Numbers and texts for a terminal: few characters, the unit beside them, a dash where there is nothing.
+
+use ratatui::text::Span;
+
+/// Stands where a value is not known.
+pub(crate) const NOTHING: &str = "-";
+
+/// A number per second and the like: 0, 0.25, 7.4, 812, 12345, 1.2M; a whole number without decimals.
+pub(crate) fn number(value: f64) -> String {
+    match value {
+        v if v == 0.0 => "0".into(),
+        v if v.fract() == 0.0 && v < 99_999.5 => format!("{v:.0}"),
+        v if v < 1.0 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
+        v if v < 99_999.5 => format!("{v:.0}"),
+        v if v < 9_999_950.0 => format!("{:.0}k", v / 1e3),
+        v if v < 9_999_950_000.0 => format!("{:.1}M", v / 1e6),
+        v => format!("{:.1}G", v / 1e9),
+    }
+}
+
+/// Bytes in powers of 1024, as everywhere in PostgreSQL and the kernel.
+pub(crate) fn bytes(value: f64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if value < 1024.0 {
+        return format!("{value:.0} B");
+    }
+    let (mut value, mut unit) = (value / 1024.0, 0);
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if value < 9.95 {
+        format!("{value:.1} {}", UNITS[unit])
+    } else {
+        format!("{value:.0} {}", UNITS[unit])
+    }
+}
+
+/// A share, 0 to 1.
+pub(crate) fn percent(ratio: f64) -> String {
+    format!("{:.0} %", ratio * 100.0)
+}
+
+/// Milliseconds.
+pub(crate) fn ms(value: f64) -> String {
+    match value {
+        v if v < 10.0 => format!("{v:.2}"),
+        v if v < 100.0 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// A span of time with its two largest units.
+pub(crate) fn span(seconds: f64) -> String {
+    const MINUTE: f64 = 60.0;
+    const HOUR: f64 = 3600.0;
+    const DAY: f64 = 86_400.0;
+    const YEAR: f64 = 365.25 * DAY;
+    let two = |large: f64, l: &str, small: f64, s: &str| {
+        let (whole, rest) = ((seconds / large).floor(), seconds % large);
+        format!("{whole:.0} {l} {:.0} {s}", (rest / small).floor())
+    };
+    match seconds {
+        s if s < 9.95 && s.fract() != 0.0 => format!("{s:.1} s"),
+        s if s < MINUTE => format!("{s:.0} s"),
+        s if s < HOUR => two(MINUTE, "min", 1.0, "s"),
+        s if s < DAY => two(HOUR, "h", MINUTE, "min"),
+        s if s < YEAR => two(DAY, "d", HOUR, "h"),
+        s if s < 1000.0 * YEAR => two(YEAR, "y", DAY, "d"),
+        _ => "> 1000 y".into(),
+    }
+}
+
+/// A span of time for a column: seven characters at most.
+pub(crate) fn brief(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.9995 => format!("{:.0} ms", s.max(0.0) * 1000.0),
+        s if s < 99.95 => format!("{s:.1} s"),
+        s if s < 5_997.0 => format!("{:.1} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.0} d", s / 86_400.0),
+    }
+}
+
+/// A value in words, or the dash.
+pub(crate) fn known(value: Option<f64>, words: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), words)
+}
+
+/// Columns of a terminal that a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// At most `columns` wide, a longer text cut with a mark. What could move the cursor is replaced by blanks: names and
+/// statements are foreign texts.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if width(&clean) <= columns {
+        return clean;
+    }
+    let mut short = String::new();
+    let mut taken = 0;
+    for c in clean.chars() {
+        let wide = width(c.encode_utf8(&mut [0; 4]));
+        if taken + wide + 1 > columns {
+            break;
+        }
+        short.push(c);
+        taken += wide;
+    }
+    if columns > 0 {
+        short.push('~');
+    }
+    short
+}
+
+/// Exactly `columns` wide.
+pub(crate) fn pad(text: &str, columns: usize, right: bool) -> String {
+    let short = cut(text, columns);
+    let blanks = " ".repeat(columns.saturating_sub(width(&short)));
+    if right {
+        format!("{blanks}{short}")
+    } else {
+        format!("{short}{blanks}")
+    }
+}
+
+/// Lines of at most `columns`, broken between words.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("never empty");
+        if line.is_empty() {
+            line.push_str(&cut(word, columns));
+        } else if width(line) + 1 + width(word) <= columns {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(cut(word, columns));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_keep_to_few_characters() {
+        for (value, words) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (0.254, "0.25"),
+            (7.44, "7.4"),
+            (34.0, "34"),
+            (99.96, "100"),
+            (12_345.0, "12345"),
+            (123_456.0, "123k"),
+            (123_456_789.0, "123.5M"),
+            (2e10, "20.0G"),
+        ] {
+            assert_eq!(number(value), words);
+        }
+        for (value, words) in [
+            (12.0, "12 B"),
+            (1024.0, "1.0 kB"),
+            (999.0 * 1024.0, "999 kB"),
+            (1_048_576.0 * 12.3, "12 MB"),
+            (1_073_741_824.0 * 2.5, "2.5 GB"),
+        ] {
+            assert_eq!(bytes(value), words);
+        }
+        for (value, words) in [
+            (0.42, "0.4 s"),
+            (2.0, "2 s"),
+            (59.0, "59 s"),
+            (125.0, "2 min 5 s"),
+            (7_300.0, "2 h 1 min"),
+            (90_000.0, "1 d 1 h"),
+            (4e7, "1 y 97 d"),
+            (1e12, "> 1000 y"),
+        ] {
+            assert_eq!(span(value), words);
+        }
+        for (value, words) in [
+            (0.0042, "4 ms"),
+            (12.5, "12.5 s"),
+            (431.0, "7.2 min"),
+            (7_300.0, "2.0 h"),
+            (1e6, "12 d"),
+        ] {
+            assert_eq!(brief(value), words);
+        }
+        assert_eq!(known(None, number), "-");
+    }
+
+    #[test]
+    fn texts_are_cut_and_harmless() {
+        assert_eq!(cut("abcdef", 4), "abc~");
+        assert_eq!(cut("a\x1b[2Jb\nc", 20), "a [2Jb c");
+        assert_eq!(pad("7", 3, true), "  7");
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_wider_than_asked(text in "\\PC{0,40}", columns in 0_usize..30) {
+            prop_assert!(width(&cut(&text, columns)) <= columns);
+            for line in wrap(&text, columns.max(1)) {
+                prop_assert!(width(&line) <= columns.max(1));
+            }
+        }
+    }
+}

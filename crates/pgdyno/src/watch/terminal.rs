@@ -1,0 +1,90 @@
+//! The terminal: taken when the view begins, and given back as it was on every way out: the end, a signal, an error, a
+//! panic in any thread.
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{self, Event, KeyEvent};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use std::io::{self, BufWriter, Stdout, stdout};
+use std::panic;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Whether the terminal is ours. It is given back once: a second time would put the cursor where it was in the beginning,
+/// over what has been printed since.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// What the terminal tells.
+#[derive(Debug)]
+pub(crate) enum Told {
+    Key(KeyEvent),
+    /// Another size.
+    Resized,
+    Nothing,
+}
+
+/// A terminal in our hands.
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl Screen {
+    /// Takes the terminal. A panic gives it back before its words are printed, and sets `stop`.
+    pub(crate) fn take(stop: &Arc<AtomicBool>) -> io::Result<Screen> {
+        let before = panic::take_hook();
+        let stop = Arc::clone(stop);
+        panic::set_hook(Box::new(move |info| {
+            give_back();
+            stop.store(true, Ordering::Relaxed);
+            before(info);
+        }));
+        TAKEN.store(true, Ordering::SeqCst);
+        let taken = enable_raw_mode()
+            .and_then(|()| execute!(stdout(), EnterAlternateScreen, Hide))
+            .and_then(|()| Terminal::new(CrosstermBackend::new(BufWriter::new(stdout()))));
+        match taken {
+            Ok(terminal) => Ok(Screen { terminal }),
+            Err(error) => {
+                give_back();
+                Err(error)
+            }
+        }
+    }
+
+    /// Draws; what is already there is not sent again.
+    pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut ratatui::Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(picture).map(|_| ())
+    }
+
+    /// The next key or change of size, if there is one within `patience`.
+    pub(crate) fn next(&self, patience: Duration) -> io::Result<Told> {
+        if !event::poll(patience)? {
+            return Ok(Told::Nothing);
+        }
+        Ok(match event::read()? {
+            Event::Key(key) => Told::Key(key),
+            Event::Resize(..) => Told::Resized,
+            _ => Told::Nothing,
+        })
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// That the terminal is gone is no reason to complain.
+fn give_back() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        // tmux brings lines of a screen that has grown back with the old one, unless they are blank.
+        let _ = execute!(stdout(), Clear(ClearType::All), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
