@@ -68,14 +68,20 @@ fn elsewhere() -> Fact {
 }
 
 /// Where a server keeps what: (role, directory).
-fn places(data: Option<PathBuf>) -> Vec<(String, PathBuf)> {
+fn places(data: Option<PathBuf>, temporary: &[(String, PathBuf)]) -> Vec<(String, PathBuf)> {
     let Some(data) = data else {
         return Vec::new();
     };
-    vec![
+    let temporary = temporary
+        .iter()
+        .map(|(name, directory)| (format!("temp.{name}"), directory.clone()));
+    [
         ("data".to_owned(), data.clone()),
         ("wal".to_owned(), data.join("pg_wal")),
     ]
+    .into_iter()
+    .chain(temporary)
+    .collect()
 }
 
 /// Storage below the server's directories, and its first process. Without the process nobody knows whether a directory of
@@ -90,7 +96,10 @@ fn of_places_and_process(host: &dyn HostAccess, found: &ServerFacts, sought: &So
             .map(PathBuf::from)
     };
     let data = found.data_directory.clone();
-    let places = places(data.or_else(|| postmaster.as_ref().ok().and_then(at_work)));
+    let places = places(
+        data.or_else(|| postmaster.as_ref().ok().and_then(at_work)),
+        &found.temp_directories,
+    );
     if places.is_empty() {
         let why = "the server does not tell this role its data directory; GRANT pg_read_all_settings TO it, or root sees \
                    where the server works";

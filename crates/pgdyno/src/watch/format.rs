@@ -8,7 +8,7 @@ pub(crate) const NOTHING: &str = "-";
 /// A number per second and the like: 0, 0.25, 7.4, 812, 12345, 1.2M; a whole number without decimals.
 pub(crate) fn number(value: f64) -> String {
     match value {
-        v if v == 0.0 => "0".into(),
+        0.0 => "0".into(),
         v if v.fract() == 0.0 && v < 99_999.5 => format!("{v:.0}"),
         v if v < 1.0 => format!("{v:.2}"),
         v if v < 99.95 => format!("{v:.1}"),
