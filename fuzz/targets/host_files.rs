@@ -2,8 +2,7 @@
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use pgdyno_host::{
-    HostAccess, HostError, HostSampler, HostSeries, HostSeriesOptions, host_facts, process_facts, same_device_fact,
-    storage_facts,
+    HostAccess, HostError, HostSeries, HostSeriesOptions, host_facts, process_facts, same_device_fact, storage_facts,
 };
 
 struct Anything(String);
@@ -38,8 +37,6 @@ fuzz_target!(|text: String| {
     for fact in facts {
         assert!(fact.value.is_some() != fact.missing.is_some());
     }
-    let mut sampler = HostSampler::new(&host, Some("vda".to_owned()));
-    let _ = sampler.sample(&host, 1.0);
     let _ = pgdyno_host::cpu_us_of_tree(&host, 1);
     let mut series = HostSeries::new(HostSeriesOptions {
         disks: None,

@@ -12,7 +12,6 @@ mod mount;
 mod perf;
 pub mod probe;
 mod process;
-mod sample;
 pub mod series;
 
 pub use access::{HostAccess, HostError, LocalHost};
@@ -23,5 +22,4 @@ pub use facts::{
 };
 pub use perf::PerfCounters;
 pub use process::{children, cpu_us_of_tree, is_alive};
-pub use sample::{HostSample, HostSampler};
 pub use series::{HostSeries, HostSeriesOptions};

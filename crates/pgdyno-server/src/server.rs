@@ -200,7 +200,7 @@ impl ServerError {
     }
 
     /// From the driver's; `what` says what was being done.
-    pub fn from_postgres(what: &str, error: &postgres::Error) -> ServerError {
+    pub(crate) fn from_postgres(what: &str, error: &postgres::Error) -> ServerError {
         let what = what.to_owned();
         match error.as_db_error() {
             Some(db) => ServerError::Statement {
@@ -399,11 +399,6 @@ impl Server {
     /// The server's version.
     pub fn version(&self) -> Version {
         self.version
-    }
-
-    /// The driver itself, for statements that are prepared and timed one by one. They are not counted.
-    pub fn client(&mut self) -> &mut Client {
-        &mut self.client
     }
 
     /// How it was reached.

@@ -195,6 +195,20 @@ fn limits_of_the_servers_control_groups_are_seen() {
     ] {
         assert!(page.contains(words), "\"{words}\" is not in\n{page}");
     }
+    // A role that may not know the data directory, asked by root.
+    home.ask("small", "CREATE ROLE low LOGIN");
+    let socket = home.file("state/sandboxes/small/socket");
+    let low = format!(
+        "host={} port={} user=low dbname=postgres",
+        socket.display(),
+        home.record("small")["port"]
+    );
+    let facts = Facts::of(&home, &[&low]);
+    assert_eq!(
+        facts.value("storage.data.path"),
+        home.data("small").to_string_lossy().as_ref()
+    );
+    assert_eq!(facts.value("process.pid"), postmaster);
     // Reached over TCP from its own machine it is the same server on the same host.
     let port = &home.record("small")["port"];
     home.ask("small", "ALTER ROLE postgres PASSWORD 'tiger'");

@@ -4,7 +4,7 @@
 
 use super::{Bench, Grade, Measured, spread_ms};
 use pgdyno_host::probe::Spread;
-use pgdyno_server::{Server, ServerError, pause, postgres};
+use pgdyno_server::{Server, ServerError, pause};
 use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -174,21 +174,18 @@ fn run(server: &mut Server, length: Duration, ends: &dyn Fn() -> bool) -> Result
         false => format!("SELECT {emit}"),
     };
     let what = "committing";
-    let failed = |error: postgres::Error| ServerError::from_postgres(what, &error);
-    let client = server.client();
-    let prepared = match is_proxied {
-        true => None,
-        false => Some(client.prepare(&sql).map_err(failed)?),
+    let sql = match is_proxied {
+        true => sql,
+        // Planned once: what is timed is the commit.
+        false => {
+            server.execute(what, &format!("PREPARE pgdyno_commit AS {sql}"))?;
+            "EXECUTE pgdyno_commit".to_owned()
+        }
     };
     let (mut times_ns, begun) = (Vec::new(), Instant::now());
     while begun.elapsed() < length && !ends() {
-        let before = Instant::now();
-        match &prepared {
-            Some(prepared) => client.execute(prepared, &[]).map(|_| ()),
-            None => client.simple_query(&sql).map(|_| ()),
-        }
-        .map_err(failed)?;
-        times_ns.push(u64::try_from(before.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let took = server.round_trip(what, &sql)?;
+        times_ns.push(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
     if has_table {
         // It would go with the session, only a moment later.

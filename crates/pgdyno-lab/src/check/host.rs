@@ -31,7 +31,7 @@ const STEAL_LEAST_S: f64 = 1.0;
 impl Bench<'_> {
     pub(super) fn timer(&self) -> Measured {
         let found = timer_cost(self.asked.length_of(TIMER_MS), self.stop);
-        let source = clock_source(self.asked.host);
+        let source = clock_source(&**self.asked.host);
         let source = source.unwrap_or_else(|error| format!("unknown ({error})"));
         #[expect(clippy::cast_precision_loss, reason = "for people")]
         let reads = found.reads as f64;
@@ -206,7 +206,7 @@ impl Bench<'_> {
     }
 
     fn disk(&self, directory: &Path) -> Option<String> {
-        block::disk_of(self.asked.host, &directory.to_string_lossy()).ok()
+        block::disk_of(&**self.asked.host, &directory.to_string_lossy()).ok()
     }
 
     fn where_it_is(&self, directory: &Path) -> String {
@@ -222,14 +222,16 @@ impl Bench<'_> {
         if elapsed_s < STEAL_LEAST_S {
             return Measured::unknown(NAME, "all of it took less than a second, too short to tell");
         }
-        let sample = self.sampler.sample(self.asked.host, elapsed_s);
-        let Some(steal) = sample.cpu_steal else {
+        let readings = self.host_series.tick(&**self.asked.host);
+        // The first line of a metric of CPUs is that of all of them.
+        let ratio = |metric: &str| readings.iter().find_map(|reading| reading.value(metric));
+        let Some(steal) = ratio("cpu.steal_ratio") else {
             return Measured::unknown(NAME, "/proc/stat does not tell");
         };
         let detail = json!({
             "steal_ratio": steal,
-            "busy_ratio": sample.cpu_busy,
-            "iowait_ratio": sample.cpu_iowait,
+            "idle_ratio": ratio("cpu.idle_ratio"),
+            "iowait_ratio": ratio("cpu.iowait_ratio"),
             "over_s": elapsed_s,
         });
         Measured::judged(NAME, steal * 100.0, format!("over {elapsed_s:.0} s"), detail)

@@ -12,7 +12,7 @@ pub use limits::{Better, Limits};
 
 use limits::judge;
 use pgdyno_host::probe::{ClockWatch, left_overs};
-use pgdyno_host::{HostAccess, HostSampler};
+use pgdyno_host::{HostAccess, HostSeries, HostSeriesOptions};
 use pgdyno_server::{Conninfo, Server, ServerError};
 use place::Place;
 use serde::Serialize;
@@ -199,7 +199,7 @@ pub struct Asked<'a> {
     /// The server; `None` where only a directory of this host is measured.
     pub conninfo: Option<&'a Conninfo>,
     /// This machine.
-    pub host: &'a dyn HostAccess,
+    pub host: &'a Arc<dyn HostAccess>,
     /// What to measure.
     pub steps: Vec<Step>,
     /// Length of the measurement of commits; all others keep their proportion to it.
@@ -271,7 +271,8 @@ struct Bench<'a> {
     place: Place,
     stop: &'a Arc<AtomicBool>,
     clock: ClockWatch,
-    sampler: HostSampler,
+    /// Read at the beginning: what it reads next is of the whole check.
+    host_series: HostSeries,
     begun: Instant,
 }
 
@@ -310,13 +311,18 @@ pub fn check(
         measurements: Vec::new(),
         is_stopped: false,
     };
+    let mut host_series = HostSeries::new(HostSeriesOptions {
+        disks: Some(Vec::new()),
+        ..HostSeriesOptions::default()
+    });
+    host_series.tick(&**asked.host);
     let mut bench = Bench {
         asked,
         server,
         place,
         stop,
         clock: ClockWatch::start(),
-        sampler: HostSampler::new(asked.host, None),
+        host_series,
         begun,
     };
     for &step in &asked.steps {

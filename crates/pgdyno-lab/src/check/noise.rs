@@ -1,10 +1,11 @@
 //! The noise floor: the same short load again and again.
 
 use super::{Bench, Event, Measured, shown};
-use crate::measure::{Probe, measure};
+use crate::measure::{Depth, Probe, measure};
 use pgdyno_load::{LoadPlan, Protocol, Warmup, Workload};
 use pgdyno_stats::coefficient_of_variation;
 use serde_json::json;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -38,9 +39,10 @@ impl Bench<'_> {
         };
         let plan = self.plan();
         let probe = Probe {
-            host: self.place.here.is_ok().then_some(self.asked.host),
+            host: self.place.here.is_ok().then(|| Arc::clone(self.asked.host)),
             disk: None,
             postmaster: None,
+            depth: Depth::Host,
         };
         let (mut tps, mut disturbances) = (Vec::new(), Vec::new());
         for run in 1..=RUNS {

@@ -25,7 +25,7 @@ impl Place {
     pub(super) fn find(asked: &Asked<'_>, server: Option<&mut Server>) -> Place {
         let by_socket = asked.conninfo.is_some_and(|c| c.is_local() && !c.is_proxied());
         let data = match server {
-            Some(server) => data_directory(asked.host, server),
+            Some(server) => data_directory(&**asked.host, server),
             None => Err(NotFound::No("no server was named".into())),
         };
         let here = match &data {
@@ -45,7 +45,7 @@ impl Place {
             };
         }
         match data {
-            Ok(data) => Place::beside(asked.host, &data, here),
+            Ok(data) => Place::beside(&**asked.host, &data, here),
             Err(not_found) => {
                 let why = match not_found {
                     NotFound::Elsewhere => "the server's data directory is not on this host".to_owned(),

@@ -68,14 +68,20 @@ fn elsewhere() -> Fact {
 }
 
 /// Where a server keeps what: (role, directory).
-fn places(found: &ServerFacts) -> Vec<(String, PathBuf)> {
-    let Some(data) = &found.data_directory else {
+fn places(data: Option<PathBuf>, temporary: &[(String, PathBuf)]) -> Vec<(String, PathBuf)> {
+    let Some(data) = data else {
         return Vec::new();
     };
-    vec![
+    let temporary = temporary
+        .iter()
+        .map(|(name, directory)| (format!("temp.{name}"), directory.clone()));
+    [
         ("data".to_owned(), data.clone()),
         ("wal".to_owned(), data.join("pg_wal")),
     ]
+    .into_iter()
+    .chain(temporary)
+    .collect()
 }
 
 /// Storage below the server's directories, and its first process. Without the process nobody knows whether a directory of
@@ -83,9 +89,20 @@ fn places(found: &ServerFacts) -> Vec<(String, PathBuf)> {
 fn of_places_and_process(host: &dyn HostAccess, found: &ServerFacts, sought: &Sought) -> Vec<Fact> {
     let postmaster = postmaster::find(host, sought);
     let mut facts = Vec::new();
-    let places = places(found);
+    // Its first process works in its data directory: that is seen where the server does not tell.
+    let at_work = |pid: &u32| {
+        host.read_link(&format!("/proc/{pid}/cwd"))
+            .ok()
+            .map(PathBuf::from)
+    };
+    let data = found.data_directory.clone();
+    let places = places(
+        data.or_else(|| postmaster.as_ref().ok().and_then(at_work)),
+        &found.temp_directories,
+    );
     if places.is_empty() {
-        let why = "the server does not tell this role its data directory; GRANT pg_read_all_settings TO it";
+        let why = "the server does not tell this role its data directory; GRANT pg_read_all_settings TO it, or root sees \
+                   where the server works";
         facts.push(Fact::unknown("storage.data.path", "data_directory", why));
     }
     for (role, place) in &places {

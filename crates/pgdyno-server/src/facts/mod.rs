@@ -61,9 +61,6 @@ pub struct ServerFacts {
     pub facts: Vec<Fact>,
     /// Its data directory, if this role may know it.
     pub data_directory: Option<PathBuf>,
-    /// The directory of the write-ahead log where the server tells of one elsewhere. No version does: it is `pg_wal` below
-    /// the data directory, which may be a symbolic link that only its host can follow.
-    pub wal_directory: Option<PathBuf>,
     /// Tablespaces that take temporary files, by name, where these do not go below the data directory.
     pub temp_directories: Vec<(String, PathBuf)>,
     /// All of pg_settings that this role may see; values that may hold a secret are replaced.
@@ -100,7 +97,6 @@ pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
         facts: found.in_order(),
         temp_directories: temp_directories(&settings, data_directory.as_ref()),
         data_directory,
-        wal_directory: None,
         settings: settings.gucs(),
     })
 }

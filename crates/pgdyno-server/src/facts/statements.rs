@@ -533,13 +533,13 @@ pub(super) const STATEMENTS: &[Statement] = &[
         source: "pg_class",
         facts: &["xid.oldest_tables", "multixact.oldest_tables"],
         when_null: "the server does not say",
-        sql: "SELECT json_build_object( \
-            'xid.oldest_tables', (SELECT json_agg(json_build_object('table', oid::regclass::text, 'xid_age', old) \
-                ORDER BY old DESC) FROM (SELECT oid, age(relfrozenxid) AS old FROM pg_class \
-                WHERE relkind IN ('r', 'm', 't') ORDER BY 2 DESC LIMIT 5) t), \
+        sql: "WITH t AS MATERIALIZED (SELECT oid, age(relfrozenxid) AS xid, mxid_age(relminmxid) AS multi FROM pg_class \
+                WHERE relkind IN ('r', 'm', 't')) \
+            SELECT json_build_object( \
+            'xid.oldest_tables', (SELECT json_agg(json_build_object('table', oid::regclass::text, 'xid_age', xid) \
+                ORDER BY xid DESC) FROM (SELECT * FROM t ORDER BY xid DESC LIMIT 5) t), \
             'multixact.oldest_tables', (SELECT json_agg(json_build_object('table', oid::regclass::text, \
-                'multixact_age', old) ORDER BY old DESC) FROM (SELECT oid, mxid_age(relminmxid) AS old FROM pg_class \
-                WHERE relkind IN ('r', 'm', 't') ORDER BY 2 DESC LIMIT 5) t))",
+                'multixact_age', multi) ORDER BY multi DESC) FROM (SELECT * FROM t ORDER BY multi DESC LIMIT 5) t))",
     },
     Statement {
         name: "sizes",

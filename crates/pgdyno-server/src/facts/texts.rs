@@ -56,18 +56,15 @@ pub(super) const SIGNS: &str = "SELECT json_build_object( \
         JOIN pg_catalog.pg_tablespace t ON t.oid = d.dattablespace WHERE d.datname = current_database()))";
 
 /// One look at every relation; the exact sizes of some dozens. pg_class knows pages since the last vacuum or analysis,
-/// so tables without any are ordered by their counted rows. What is locked against everybody is not waited for.
+/// so tables without any are ordered by their counted rows. The name of a toast table holds the number of its table. What is locked against everybody is not waited for.
 pub(super) const SIZES_OF_RELATIONS: &str = "WITH \
     l AS MATERIALIZED (SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'), \
-    big AS MATERIALIZED (SELECT oid, relkind FROM pg_class WHERE relkind IN ('r', 'm', 't', 'i') \
-        ORDER BY relpages DESC LIMIT 60), \
-    young AS MATERIALIZED (SELECT oid FROM pg_class WHERE relkind IN ('r', 'm') AND relpages = 0 \
-        ORDER BY pg_stat_get_live_tuples(oid) + pg_stat_get_dead_tuples(oid) DESC LIMIT 20), \
-    of_tables AS MATERIALIZED (SELECT oid FROM big WHERE relkind IN ('r', 'm') UNION SELECT oid FROM young \
-        UNION SELECT indrelid FROM pg_index \
+    big AS MATERIALIZED (SELECT oid, relkind, relname, relpages FROM pg_class WHERE relkind IN ('r', 'm', 't', 'i') \
+        ORDER BY CASE WHEN relpages = 0 AND relkind IN ('r', 'm') THEN pg_stat_get_live_tuples(oid) / 100 \
+            ELSE relpages END DESC LIMIT 80), \
+    of_tables AS MATERIALIZED (SELECT oid FROM big WHERE relkind IN ('r', 'm') UNION SELECT indrelid FROM pg_index \
             WHERE indexrelid = ANY (ARRAY(SELECT oid FROM big WHERE relkind = 'i')) \
-        UNION SELECT oid FROM pg_class WHERE relkind IN ('r', 'm') \
-            AND reltoastrelid IN (SELECT oid FROM big WHERE relkind = 't')), \
+        UNION SELECT substr(relname, 10)::oid FROM big WHERE relkind = 't' AND relname ~ '^pg_toast_[0-9]{1,9}$'), \
     t AS MATERIALIZED (SELECT oid, reltoastrelid, relpages, reltuples, oid IN (SELECT relation FROM l) AS locked \
         FROM pg_class WHERE oid = ANY (ARRAY(SELECT oid FROM of_tables)) AND relkind IN ('r', 'm')), \
     ts AS MATERIALIZED (SELECT t.*, CASE WHEN NOT locked THEN pg_relation_size(oid) END AS heap, \
@@ -75,7 +72,7 @@ pub(super) const SIZES_OF_RELATIONS: &str = "WITH \
         CASE WHEN NOT locked THEN pg_indexes_size(oid) END AS idx, \
         CASE WHEN NOT locked THEN pg_total_relation_size(oid) END AS bytes FROM t), \
     ids AS MATERIALIZED (SELECT oid FROM big WHERE relkind = 'i' UNION \
-        SELECT indexrelid FROM pg_index WHERE indrelid = ANY (ARRAY(SELECT oid FROM young))), \
+        SELECT indexrelid FROM pg_index WHERE indrelid = ANY (ARRAY(SELECT oid FROM big WHERE relpages = 0))), \
     i AS MATERIALIZED (SELECT indexrelid, indrelid, (SELECT relpages FROM pg_class WHERE oid = indexrelid) AS relpages, \
             CASE WHEN indexrelid NOT IN (SELECT relation FROM l) THEN pg_relation_size(indexrelid) END AS bytes \
         FROM pg_index WHERE indexrelid = ANY (ARRAY(SELECT oid FROM ids))), \

@@ -5,8 +5,10 @@ use crate::context::{Context, stop_flag};
 use crate::exit::{self, Usage};
 use crate::target;
 use indicatif::{ProgressBar, ProgressStyle};
+use pgdyno_host::HostAccess;
 use pgdyno_lab::check::{Asked, Better, CheckReport, Event, Grade, Limits, Measured, Step, check, shown};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 const FORMAT: &str = "pgdyno-check/1";
@@ -19,9 +21,10 @@ pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<u8> {
     }
     let found = args.target.as_deref().map(|text| target::conninfo(context, text));
     let conninfo = found.transpose()?.map(|(conninfo, _)| conninfo);
+    let host: Arc<dyn HostAccess> = Arc::new(context.host.clone());
     let asked = Asked {
         conninfo: conninfo.as_ref(),
-        host: &context.host,
+        host: &host,
         steps,
         length: Duration::from_secs_f64(args.seconds),
         host_only: args.host_only,
