@@ -13,6 +13,7 @@ program=${qemu%% *}
 command -v "$program" >/dev/null || { echo "$0: $program is missing" >&2; exit 1; }
 work=$(mktemp -d "$root/target/guest/boot.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 number=0
 for size in $disks; do
   truncate -s "${size}M" "$work/disk$number"

@@ -13,6 +13,7 @@ place=$root/target/guest/$name
 [ -e "$place/complete" ] || { echo "$0: $place is not there: run scripts/guest/fetch.sh $name" >&2; exit 1; }
 tree=$(mktemp -d "$root/target/guest/tree.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
+trap 'exit 130' INT TERM
 if [ -d "$place/extras" ]; then cp -a "$place/extras/." "$tree"; rm -rf "$tree/usr/share"; fi
 for folder in bin dev etc lib mnt modules proc root run sys tmp; do mkdir -p "$tree/$folder"; done
 cp "$place/busybox" "$tree/bin/busybox"
