@@ -32,6 +32,7 @@ esac
 case $task in
 bench)
   have sysbench || want sysbench
+  have sar || want sysstat
   ;;
 test)
   [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || want chromium

@@ -1,6 +1,7 @@
-//! Runs the recorder alone for some seconds and says what it cost: `record CONNINFO SECONDS [none|tick|waits|both]`.
+//! Runs the recorder alone for some seconds and says what it cost: `record CONNINFO SECONDS [none|tick|waits|server|whole]`.
 
-use pgdyno_lab::{Recorder, RecorderOptions};
+use pgdyno_host::{HostSeries, HostSeriesOptions, LocalHost, parent};
+use pgdyno_lab::{Recorder, RecorderOptions, Source};
 use pgdyno_server::Conninfo;
 use pgdyno_server::series::ServerSeries;
 use std::error::Error;
@@ -19,17 +20,28 @@ fn cpu_ms() -> Result<f64, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let usage = "record CONNINFO SECONDS [none|tick|waits|both]";
+    let usage = "record CONNINFO SECONDS [none|tick|waits|server|whole]";
     let conninfo = Conninfo::resolve(&arguments.next().ok_or(usage)?, &|_| None)?;
     let seconds: u64 = arguments.next().ok_or(usage)?.parse()?;
-    let what = arguments.next().unwrap_or_else(|| "both".into());
+    let what = arguments.next().unwrap_or_else(|| "whole".into());
     let server = ServerSeries::connect(&conninfo)?;
     let pid = server.backend_pid();
+    let mut sources: Vec<Box<dyn Source + Send>> = Vec::new();
+    if what == "whole" {
+        let host = LocalHost::new();
+        let postmaster = parent(&host, pid.unsigned_abs())?;
+        let mut series = HostSeries::new(HostSeriesOptions {
+            disks: None,
+            postmaster: Some(postmaster),
+            cgroup_of: Some(postmaster),
+        });
+        sources.push(Box::new(move || series.tick(&host)));
+    }
     let day = Duration::from_secs(86_400);
     let mut out = std::io::stdout();
     writeln!(out, "backend {pid}")?;
     let recorder = Recorder::start(RecorderOptions {
-        sources: Vec::new(),
+        sources,
         server: (what != "none").then_some(server),
         tick: if what == "waits" {
             day

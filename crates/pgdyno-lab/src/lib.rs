@@ -12,7 +12,7 @@ mod runner;
 mod trial;
 
 pub use beside::HostSecond;
-pub use collect::{collect_facts, collect_host_facts, postmaster_here, runs_here};
+pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
 pub use file::{Design, ExperimentFile, FileError, RestartPolicy};
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, Treatment};

@@ -293,7 +293,7 @@ impl Lab<'_> {
             _ => None,
         };
         let host = changer.target().data.is_some().then_some(&**self.host);
-        let facts = collect_facts(host, server, sandbox)?;
+        let facts = collect_facts(host, server, sandbox)?.facts;
         let record = ExperimentRecord {
             name: plan.file.name.clone(),
             question: plan.file.question.clone(),

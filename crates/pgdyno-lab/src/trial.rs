@@ -4,7 +4,10 @@ use crate::measure::Measurement;
 use crate::plan::Plan;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pgdyno_store::{DistributionPoint, ErrorCount, Percentiles, SecondRecord, TrialRecord, TrialStatus};
+use pgdyno_store::{
+    DistributionPoint, ErrorCount, Percentiles, SecondRecord, SeriesRecord, TrialRecord, TrialStatus,
+};
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Every trial draws keys of its own. The same keys for all treatments of a block would look fair and is not: the pages
@@ -36,6 +39,7 @@ pub(crate) fn empty_record(block: u32, position: u32, treatment: &str, plan: &Pl
         client_cpu_us_per_tx: None,
         server_cpu_us_per_tx: None,
         wal_bytes_per_tx: None,
+        counters_per_tx: BTreeMap::new(),
         cross_check: None,
         disturbances: Vec::new(),
         seconds: Vec::new(),
@@ -99,11 +103,30 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         client_cpu_us_per_tx: load.client_cpu_us_per_tx(),
         server_cpu_us_per_tx: measurement.server_cpu_us_per_tx,
         wal_bytes_per_tx: measurement.wal_bytes_per_tx,
+        counters_per_tx: counters_per_tx(&measurement.series, record.warmup_s, load.tps()),
         cross_check: measurement.cross_check,
         disturbances: measurement.disturbances.clone(),
         seconds: seconds(measurement),
         ..record
     }
+}
+
+/// Rates of the CPU's counters behind the warm-up, over the transactions of that time.
+fn counters_per_tx(series: &SeriesRecord, warmup_s: f64, tps: f64) -> BTreeMap<String, f64> {
+    let is_measured = |at_ms: u32| f64::from(at_ms) > (warmup_s + 1.0) * 1e3;
+    let counters = series.columns.iter().filter_map(|column| {
+        let name = column.metric.strip_prefix("perf.")?.strip_suffix("_per_s")?;
+        let points = column.at_ms.iter().zip(&column.values);
+        let rates: Vec<f64> = points
+            .filter(|(at_ms, _)| is_measured(**at_ms))
+            .map(|(_, rate)| *rate)
+            .collect();
+        #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
+        let n = rates.len() as f64;
+        let per_tx = rates.iter().sum::<f64>() / n / tps;
+        per_tx.is_finite().then(|| (name.to_owned(), per_tx))
+    });
+    counters.collect()
 }
 
 /// Percentiles that a curve needs; what lies beyond the number of samples is left out.
@@ -164,4 +187,32 @@ fn seconds(measurement: &Measurement) -> Vec<SecondRecord> {
 pub(crate) fn now_unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_store::ColumnRecord;
+
+    #[test]
+    fn counters_count_behind_the_warm_up() {
+        let column = |metric: &str, values: [f64; 4]| ColumnRecord {
+            metric: metric.to_owned(),
+            label: String::new(),
+            at_ms: vec![500, 1500, 2500, 3500],
+            values: values.to_vec(),
+        };
+        let series = SeriesRecord {
+            columns: vec![
+                column("perf.page_faults_per_s", [9e9, 9e9, 100.0, 300.0]),
+                column("perf.counted_ratio", [1.0; 4]),
+                column("cpu.idle_ratio", [1.0; 4]),
+            ],
+            gaps: Vec::new(),
+        };
+        let found = counters_per_tx(&series, 1.0, 50.0);
+        assert_eq!(found, BTreeMap::from([("page_faults".to_owned(), 4.0)]));
+        assert!(counters_per_tx(&series, 1.0, 0.0).is_empty());
+        assert!(counters_per_tx(&series, 9.0, 50.0).is_empty());
+    }
 }

@@ -5,6 +5,7 @@
 use pgdyno_stats::Steadiness;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// How far an experiment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -283,6 +284,10 @@ pub struct TrialRecord {
     pub server_cpu_us_per_tx: Option<f64>,
     /// WAL per committed transaction, warm-up included.
     pub wal_bytes_per_tx: Option<f64>,
+    /// Counters of the CPU on the server's processes (`page_faults`, `dtlb_load_misses`, ...) per committed transaction of the
+    /// measured time; those that the machine counts.
+    #[serde(default)]
+    pub counters_per_tx: BTreeMap<String, f64>,
     /// The server's count.
     pub cross_check: Option<CrossCheck>,
     /// What disturbed it.

@@ -4,7 +4,7 @@ mod postmaster;
 
 use pgdyno_host::{Fact, HostAccess, host_facts, process_facts, same_device_fact, storage_facts};
 use pgdyno_server::sandbox::Sandbox;
-use pgdyno_server::{Server, ServerError, ServerFacts, server_facts};
+use pgdyno_server::{Guc, Server, ServerError, ServerFacts, server_facts};
 use pgdyno_store::FactRecord;
 use postmaster::Sought;
 use std::panic::resume_unwind;
@@ -16,13 +16,22 @@ pub fn collect_host_facts(host: &dyn HostAccess) -> Vec<FactRecord> {
     grouped("host", host_facts(host)).collect()
 }
 
+/// What was found out about a target.
+#[derive(Debug, Clone)]
+pub struct Collected {
+    /// Facts in groups, as they are stored.
+    pub facts: Vec<FactRecord>,
+    /// All settings of the server that the role may see, secrets replaced.
+    pub settings: Vec<Guc>,
+}
+
 /// Facts of the host (where it is this one), the server, and the sandbox it may be. Host and server are read at the same
 /// time.
 pub fn collect_facts(
     host: Option<&dyn HostAccess>,
     server: &mut Server,
     sandbox: Option<&Sandbox>,
-) -> Result<Vec<FactRecord>, ServerError> {
+) -> Result<Collected, ServerError> {
     let (of_host, found) = thread::scope(|scope| {
         let reader = host.map(|host| scope.spawn(move || host_facts(host)));
         let found = server_facts(server);
@@ -42,7 +51,10 @@ pub fn collect_facts(
     if let Some(sandbox) = sandbox {
         facts.extend(grouped("sandbox", sandbox_facts(sandbox)));
     }
-    Ok(facts)
+    Ok(Collected {
+        facts,
+        settings: found.settings,
+    })
 }
 
 /// Whether the server runs on this machine, as far as this process can see it: over a socket, or over TCP from the

@@ -50,6 +50,7 @@ fn trial(block: u32, treatment: &str, tps: f64, status: TrialStatus) -> TrialRec
         client_cpu_us_per_tx: Some(10.0),
         server_cpu_us_per_tx: None,
         wal_bytes_per_tx: None,
+        counters_per_tx: Default::default(),
         cross_check: None,
         disturbances: Vec::new(),
         seconds: Vec::new(),

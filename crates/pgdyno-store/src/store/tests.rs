@@ -57,6 +57,7 @@ fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
         client_cpu_us_per_tx: None,
         server_cpu_us_per_tx: None,
         wal_bytes_per_tx: None,
+        counters_per_tx: Default::default(),
         cross_check: None,
         disturbances: Vec::new(),
         seconds: Vec::new(),

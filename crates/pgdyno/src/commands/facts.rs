@@ -8,7 +8,7 @@ use crate::exit::{self, Usage};
 use crate::target;
 use pgdyno_host::{HostAccess, LocalHost};
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
-use pgdyno_server::Server;
+use pgdyno_server::{Guc, Server};
 use pgdyno_store::FactRecord;
 use serde_json::json;
 use std::time::Instant;
@@ -20,6 +20,7 @@ const FORMAT: &str = "pgdyno-facts/1";
 struct Found {
     target: Option<String>,
     facts: Vec<FactRecord>,
+    settings: Vec<Guc>,
 }
 
 pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
@@ -41,6 +42,7 @@ pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let value = json!({
             "format": FORMAT, "took_ms": took_ms, "target": found.target, "facts": found.facts,
+            "settings": found.settings,
         });
         put!("{}", serde_json::to_string_pretty(&value)?);
     } else {
@@ -56,6 +58,7 @@ fn of_host(host: &dyn HostAccess) -> Found {
     Found {
         target: None,
         facts: collect_host_facts(host),
+        settings: Vec::new(),
     }
 }
 
@@ -64,8 +67,10 @@ fn of_target(context: &Context, text: &str) -> anyhow::Result<Found> {
     let mut server = Server::connect(&conninfo)?;
     let here = runs_here(&context.host, &mut server);
     let host: Option<&dyn HostAccess> = if here { Some(&context.host) } else { None };
+    let collected = collect_facts(host, &mut server, sandbox.as_ref())?;
     Ok(Found {
-        facts: collect_facts(host, &mut server, sandbox.as_ref())?,
+        facts: collected.facts,
+        settings: collected.settings,
         target: Some(match sandbox {
             Some(sandbox) => format!("sandbox {}", sandbox.record().name),
             None => conninfo.to_string(),
