@@ -26,8 +26,9 @@ const HEADINGS: [(&str, &str); 10] = [
 ];
 
 /// What tells the members of a list apart, or says the most, stands first.
-const FIRST: [&str; 17] = [
+const FIRST: [&str; 18] = [
     "name",
+    "value",
     "node",
     "zone",
     "database",
@@ -45,6 +46,11 @@ const FIRST: [&str; 17] = [
     "same_device",
     "same_disk",
 ];
+
+/// What is in the JSON alone: of a setting, the value in the server's own unit and where exactly it was set.
+const NOT_SHOWN: [&str; 4] = ["setting", "unit", "boot_value", "file"];
+/// A longer list of short members stands in lines, not in a table.
+const TABLE_ROWS_MAX: usize = 16;
 
 /// Where a field stands among others.
 fn rank(name: &str) -> usize {
@@ -140,7 +146,20 @@ fn list(page: &mut String, members: &[&Map<String, Value>]) {
             names.push(name);
         }
     }
+    if names.contains(&"value") {
+        names.retain(|name| !NOT_SHOWN.contains(name));
+    }
     names.sort_by_key(|name| rank(name));
+    if names.len() <= 2 && members.len() > TABLE_ROWS_MAX {
+        let words = |member: &&Map<String, Value>| {
+            let values = names
+                .iter()
+                .filter_map(|name| Some(part(name, member.get(*name)?)));
+            values.collect::<Vec<_>>().join(" ")
+        };
+        let all: Vec<String> = members.iter().map(words).collect();
+        return wrapped(page, "    ", 4, &all.join(", "));
+    }
     let cell = |member: &Map<String, Value>, name: &str| {
         member
             .get(name)
@@ -229,7 +248,9 @@ fn joined(name: &str, values: &[Value], between: &str) -> String {
 
 /// Transfer units of a network are told in bytes as they are.
 fn is_size(name: &str) -> bool {
-    (name.ends_with("_bytes") || name == "bytes") && name != "mtu_bytes" && !name.starts_with("vm.")
+    (name.ends_with("_bytes") || name == "bytes" || name == "bytes_estimated")
+        && name != "mtu_bytes"
+        && !name.starts_with("vm.")
 }
 
 /// Words after `head`, further lines indented.
