@@ -98,7 +98,14 @@ fn every_metric_is_a_value_or_a_gap(target: &Target) {
         "commits",
         |reading| reading.value("db.commits_per_s").is_some_and(|v| v > 0.0),
     );
+    // Two readings within a millisecond make no rate; the sizes come at every third.
+    let has_rates = |reading: &Reading| reading.value("slru.hits_per_s").is_some();
     both.extend((0..3).map(|_| series.seldom()));
+    both.extend(until(
+        || series.seldom(),
+        "rates of what is read seldom",
+        has_rates,
+    ));
     let valued: BTreeSet<&str> = both
         .iter()
         .flat_map(|reading| reading.values.iter().map(|(key, _)| key.metric.as_ref()))
