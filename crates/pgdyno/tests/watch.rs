@@ -9,7 +9,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::ExitStatus;
+use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -123,32 +123,13 @@ struct Watch {
 
 impl Watch {
     fn start(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Watch {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo terminal");
-        grantpt(&master).expect("granted");
-        unlockpt(&master).expect("unlocked");
-        let name = ptsname(&master, Vec::new()).expect("a name");
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let terminal = File::from(rustix::fs::open(&name, flags, Mode::empty()).expect("a terminal"));
-        tcsetwinsize(&terminal, size(80, 24)).expect("a size");
+        let (keys, terminal, mut child) = in_terminal(home, arguments, variables);
         let before = tcgetattr(&terminal).expect("its modes");
-        let end = || terminal.try_clone().expect("a copy");
-        let mut command = home.command(arguments);
-        command
-            .env_remove("NO_COLOR")
-            .env("TERM", "xterm-256color")
-            .env("LC_ALL", "C.UTF-8")
-            .envs(variables.iter().copied())
-            .stdin(end())
-            .stdout(end())
-            .stderr(end());
-        let mut child = command.spawn().expect("pgdyno runs");
-        drop(command);
         let pid = Pid::from_child(&child);
         let (told, ended) = channel();
         thread::spawn(move || {
             let _ = told.send(child.wait().expect("an end"));
         });
-        let keys = File::from(master);
         let (sender, written) = channel();
         let reader = keys.try_clone().expect("a copy");
         thread::spawn(move || read_all(reader, &sender));
@@ -240,6 +221,29 @@ impl Drop for Watch {
     }
 }
 
+/// Starts the program in a terminal: the end with the keys, the program's end, and the program.
+fn in_terminal(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> (File, File, Child) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&master).expect("granted");
+    unlockpt(&master).expect("unlocked");
+    let name = ptsname(&master, Vec::new()).expect("a name");
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let terminal = File::from(rustix::fs::open(&name, flags, Mode::empty()).expect("a terminal"));
+    tcsetwinsize(&terminal, size(80, 24)).expect("a size");
+    let end = || terminal.try_clone().expect("a copy");
+    let mut command = home.command(arguments);
+    command
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm-256color")
+        .env("LC_ALL", "C.UTF-8")
+        .envs(variables.iter().copied())
+        .stdin(end())
+        .stdout(end())
+        .stderr(end());
+    let child = command.spawn().expect("pgdyno runs");
+    (File::from(master), terminal, child)
+}
+
 fn size(columns: u16, rows: u16) -> Winsize {
     Winsize {
         ws_row: rows,
@@ -322,6 +326,27 @@ fn signals_and_control_c_give_the_terminal_back() {
         assert_eq!(watch.ends(), Some(0), "{signal:?}");
         watch.gave_the_terminal_back();
     }
+}
+
+/// The terminal is no session's own here, so there is no signal either.
+#[test]
+fn a_terminal_that_goes_away_ends_it() {
+    let home = home();
+    let (mut keys, terminal, mut child) = in_terminal(&home, &["watch", "sandbox:w"], &[]);
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("TPS") {
+        let mut bytes = [0; 4096];
+        let n = keys.read(&mut bytes).expect("it draws");
+        seen.extend(&bytes[..n]);
+    }
+    drop((keys, terminal));
+    let (told, ended) = channel();
+    let pid = Pid::from_child(&child);
+    thread::spawn(move || told.send(child.wait().expect("an end")));
+    let status = ended.recv_timeout(PATIENCE).inspect_err(|_| {
+        let _ = kill_process(pid, Signal::KILL);
+    });
+    assert_eq!(status.expect("an end in time").code(), Some(0));
 }
 
 #[test]

@@ -62,16 +62,16 @@ pub(super) fn note(sheet: &mut Sheet<'_>) {
     sheet.note("cpu.features", CPUINFO, features);
     for name in ["online", "present", "possible", "isolated"] {
         let path = format!("{CPUS}/{name}");
-        let list = sheet.host.read_trimmed(&path).map_err(super::sheet::why);
-        if name != "possible" && name != "isolated" {
-            let count = list.clone().and_then(|list| {
-                count_of_list(&list)
-                    .ok_or_else(|| format!("{path}: expected a list of CPUs, found \"{}\"", start_of(&list)))
-            });
+        // No isolated CPU is an empty file; no CPU at all is none that there can be.
+        let list = sheet.list_of(&path).and_then(|list| match name {
+            "isolated" => Ok(list),
+            _ if list == "none" => Err(format!("{path} is empty")),
+            _ => Ok(list),
+        });
+        if name == "online" || name == "present" {
+            let count = list.clone().map(|list| count_of_list(&list));
             sheet.note(&format!("cpu.{name}_count"), &path, count);
         }
-        // No isolated CPU is an empty file.
-        let list = list.map(|list| if list.is_empty() { "none".to_owned() } else { list });
         sheet.note(&format!("cpu.{name}"), &path, list);
     }
     note_mitigations(sheet);

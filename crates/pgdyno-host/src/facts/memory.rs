@@ -1,6 +1,6 @@
 //! Memory, swap and what the kernel has promised of both.
 
-use super::sheet::{Sheet, bytes_of_line, object, or_null, scalar};
+use super::sheet::{Sheet, bytes_of_line, expected, object, or_null, scalar};
 use serde_json::Value;
 
 const MEMINFO: &str = "/proc/meminfo";
@@ -27,9 +27,12 @@ pub(super) fn note(sheet: &mut Sheet<'_>) {
         sheet.note(name, &format!("{MEMINFO}, {line}"), bytes);
     }
     note_page_size(sheet);
-    let devices = sheet.text_of_long(SWAPS).map(|text| {
-        let devices: Vec<Value> = text.lines().skip(1).filter_map(swap).collect();
-        devices
+    let devices = sheet.text_of_long(SWAPS).and_then(|text| {
+        let mut lines = text.lines();
+        match lines.next() {
+            Some(head) if head.starts_with("Filename") => Ok(lines.filter_map(swap).collect::<Vec<Value>>()),
+            head => Err(expected(SWAPS, "a line of headings", head.unwrap_or_default())),
+        }
     });
     sheet.note("swap.devices", SWAPS, devices);
     let zswap = "/sys/module/zswap/parameters/enabled";

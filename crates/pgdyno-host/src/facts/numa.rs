@@ -7,10 +7,11 @@ const NODES: &str = "/sys/devices/system/node";
 
 pub(super) fn note(sheet: &mut Sheet<'_>) {
     let path = format!("{NODES}/online");
-    let online = sheet.text_of(&path);
-    let count = online
-        .clone()
-        .and_then(|list| count_of_list(&list).ok_or_else(|| format!("{path}: expected a list of nodes")));
+    let online = sheet.list_of(&path).and_then(|list| match list.as_str() {
+        "none" => Err(format!("{path} is empty")),
+        _ => Ok(list),
+    });
+    let count = online.clone().map(|list| count_of_list(&list));
     sheet.note("numa.online_count", &path, count);
     sheet.note("numa.online", &path, online);
     let nodes = sheet.numbered(NODES, "node").map(|nodes| {
@@ -25,7 +26,7 @@ pub(super) fn note(sheet: &mut Sheet<'_>) {
 fn node(sheet: &Sheet<'_>, number: u32) -> Value {
     let directory = format!("{NODES}/node{number}");
     // A node may have no CPUs, or no memory.
-    let cpus = sheet.host.read_trimmed(&format!("{directory}/cpulist"));
+    let cpus = sheet.list_of(&format!("{directory}/cpulist"));
     let memory = sheet.text_of_long(&format!("{directory}/meminfo"));
     let memory = memory
         .ok()
@@ -37,10 +38,7 @@ fn node(sheet: &Sheet<'_>, number: u32) -> Value {
     });
     object([
         ("node", number.into()),
-        (
-            "cpus",
-            or_null(cpus.map(|list| if list.is_empty() { "none".to_owned() } else { list })),
-        ),
+        ("cpus", or_null(cpus)),
         ("memory_bytes", memory.into()),
         ("distances", distances.into()),
     ])

@@ -106,10 +106,10 @@ fn note_transparent(sheet: &mut Sheet<'_>) {
     for name in ["enabled", "defrag", "shmem_enabled"] {
         sheet.chosen(&format!("thp.{name}"), &format!("{THP}/{name}"));
     }
-    sheet.value("thp.pmd_bytes", &format!("{THP}/hpage_pmd_size"));
-    sheet.value("thp.use_zero_page", &format!("{THP}/use_zero_page"));
+    sheet.number("thp.pmd_bytes", &format!("{THP}/hpage_pmd_size"));
+    sheet.number("thp.use_zero_page", &format!("{THP}/use_zero_page"));
     for name in ["defrag", "scan_sleep_millisecs", "pages_to_scan", "max_ptes_none"] {
-        sheet.value(
+        sheet.number(
             &format!("thp.khugepaged.{name}"),
             &format!("{THP}/khugepaged/{name}"),
         );
@@ -118,10 +118,7 @@ fn note_transparent(sheet: &mut Sheet<'_>) {
         if sizes.is_empty() {
             return Err("this kernel has no files per size (6.8 and later do)".to_owned());
         }
-        let chosen = |size: &str, file: &str| {
-            let text = sheet.text_of(&format!("{THP}/{size}/{file}"));
-            or_null(text.map(|text| super::sheet::chosen(&text).to_owned()))
-        };
+        let chosen = |size: &str, file: &str| or_null(sheet.choice_of(&format!("{THP}/{size}/{file}")));
         let each = sizes.iter().map(|(name, bytes)| {
             object([
                 ("page_bytes", (*bytes).into()),

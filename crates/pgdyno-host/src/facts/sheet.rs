@@ -26,7 +26,16 @@ impl<'h> Sheet<'h> {
 
     /// A file with one value, which is a number where it looks like one.
     pub(super) fn value(&mut self, name: &str, path: &str) {
-        let outcome = self.text_of(path).map(|text| scalar(&text));
+        let outcome = self.text_of(path).and_then(|text| match scalar(&text) {
+            Value::String(text) if is_long_number(&text) => Err(expected(path, "a number of 64 bits", &text)),
+            value => Ok(value),
+        });
+        self.note(name, path, outcome);
+    }
+
+    /// A file with one number, which is not negative.
+    pub(super) fn number(&mut self, name: &str, path: &str) {
+        let outcome = self.number_of(path);
         self.note(name, path, outcome);
     }
 
@@ -38,8 +47,28 @@ impl<'h> Sheet<'h> {
 
     /// A file with a choice in brackets: the one that is chosen.
     pub(super) fn chosen(&mut self, name: &str, path: &str) {
-        let outcome = self.text_of(path).map(|text| chosen(&text).to_owned());
+        let outcome = self.choice_of(path);
         self.note(name, path, outcome);
+    }
+
+    pub(super) fn choice_of(&self, path: &str) -> Result<String, String> {
+        let text = self.text_of(path)?;
+        match chosen(&text) {
+            choice if choice.is_empty() || choice.len() == text.len() => {
+                Err(expected(path, "a choice in brackets", &text))
+            }
+            choice => Ok(choice.to_owned()),
+        }
+    }
+
+    /// A file with a list of CPUs or nodes, such as "0-3,8"; an empty one is none of them.
+    pub(super) fn list_of(&self, path: &str) -> Result<String, String> {
+        let list = self.host.read_trimmed(path).map_err(why)?;
+        match count_of_list(&list) {
+            Some(0) => Ok("none".to_owned()),
+            Some(_) => Ok(list),
+            None => Err(expected(path, "a list of numbers", &list)),
+        }
     }
 
     pub(super) fn text_of(&self, path: &str) -> Result<String, String> {
@@ -82,6 +111,10 @@ pub(super) fn text_of(host: &dyn HostAccess, path: &str) -> Result<String, Strin
     match text.char_indices().nth(TEXT_MAX) {
         _ if text.is_empty() => Err(format!("{path} is empty")),
         Some(_) => Err(format!("{path} is longer than {TEXT_MAX} characters")),
+        // Bytes that are no text were replaced when they were read.
+        None if text.contains(|c: char| c == '\u{fffd}' || (c.is_control() && !c.is_ascii_whitespace())) => {
+            Err(expected(path, "a text", &text))
+        }
         None => Ok(text),
     }
 }
@@ -89,8 +122,20 @@ pub(super) fn text_of(host: &dyn HostAccess, path: &str) -> Result<String, Strin
 /// A file with one number.
 pub(super) fn number_of(host: &dyn HostAccess, path: &str) -> Result<u64, String> {
     let text = text_of(host, path)?;
-    text.parse()
-        .map_err(|_| format!("{path}: expected a number, found \"{}\"", start_of(&text)))
+    text.parse().map_err(|_| expected(path, "a number", &text))
+}
+
+/// What should stand in a file, and what stands there.
+pub(super) fn expected(path: &str, what: &str, found: &str) -> String {
+    format!(
+        "{path}: expected {what}, found \"{}\"",
+        start_of(found).escape_debug()
+    )
+}
+
+/// Digits that are too many for any number of the kernel's.
+fn is_long_number(text: &str) -> bool {
+    text.len() > 18 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
 /// What stands in brackets of a list such as "none [mq-deadline] kyber", else all of it.

@@ -1,6 +1,6 @@
 //! Sockets, cores, threads and caches, and which CPUs share a last-level cache.
 
-use super::sheet::{Sheet, bytes_of_size, object};
+use super::sheet::{Sheet, bytes_of_size, count_of_list, expected, object};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,9 @@ fn note_counts(sheet: &mut Sheet<'_>, cpus: &Result<Vec<u32>, String>) {
     for cpu in cpus.as_deref().unwrap_or_default() {
         let read = |name: &str| sheet.text_of(&format!("{CPUS}/cpu{cpu}/topology/{name}"));
         // core_cpus_list is the newer name of the same, since 5.4.
-        if let Ok(siblings) = read("thread_siblings_list").or_else(|_| read("core_cpus_list")) {
+        if let Ok(siblings) = read("thread_siblings_list").or_else(|_| read("core_cpus_list"))
+            && count_of_list(&siblings).is_some()
+        {
             cores.insert(siblings);
             threads += 1;
         }
@@ -55,7 +57,14 @@ fn note_smt(sheet: &mut Sheet<'_>) {
     let path = format!("{CPUS}/smt/active");
     let active = sheet.number_of(&path).map(|n| n != 0);
     sheet.note("cpu.smt_active", &path, active);
-    sheet.text("cpu.smt_control", &format!("{CPUS}/smt/control"));
+    let path = format!("{CPUS}/smt/control");
+    // A number since 6.6: how many threads of a core run, on some machines.
+    let control = sheet.text_of(&path).and_then(|word| match word.as_str() {
+        "on" | "off" | "forceoff" | "notsupported" | "notimplemented" => Ok(word),
+        _ if word.parse::<u32>().is_ok() => Ok(word),
+        _ => Err(expected(&path, "a state of SMT", &word)),
+    });
+    sheet.note("cpu.smt_control", &path, control);
 }
 
 /// One cache: its level, kind, size and so on, and the CPUs that share it.
@@ -80,7 +89,7 @@ fn read_caches(sheet: &Sheet<'_>, cpus: &[u32]) -> Result<Vec<Cache>, String> {
             let (Some(level), Ok(kind), Ok(shared)) = (
                 number("level"),
                 sheet.text_of(&path("type")),
-                sheet.text_of(&path("shared_cpu_list")),
+                sheet.list_of(&path("shared_cpu_list")),
             ) else {
                 continue;
             };

@@ -48,6 +48,7 @@ pub(crate) fn run(
                 }
             }
             Told::Resized => news = true,
+            Told::Gone => return Ok(()),
             Told::Nothing => {}
         }
         while let Some(update) = source.next() {

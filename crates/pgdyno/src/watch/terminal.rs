@@ -9,7 +9,8 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
-use std::io::{self, BufWriter, Stdout, stdout};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, BufWriter, Stdout, stdin, stdout};
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,8 @@ pub(crate) enum Told {
     Key(KeyEvent),
     /// Another size.
     Resized,
+    /// Nobody is there any more.
+    Gone,
     Nothing,
 }
 
@@ -72,8 +75,15 @@ impl Screen {
 
     /// The next key or change of size, if there is one within `patience`.
     pub(crate) fn next(&self, patience: Duration) -> io::Result<Told> {
-        if !event::poll(patience)? {
-            return Ok(Told::Nothing);
+        // What is read of a terminal that is gone is nothing, at once, and crossterm would read it for ever.
+        if is_gone(Duration::ZERO) {
+            return Ok(Told::Gone);
+        }
+        if !event::poll(Duration::ZERO)? {
+            return Ok(match is_gone(patience) {
+                true => Told::Gone,
+                false => Told::Nothing,
+            });
         }
         Ok(match event::read()? {
             Event::Key(key) => Told::Key(key),
@@ -81,6 +91,23 @@ impl Screen {
             _ => Told::Nothing,
         })
     }
+}
+
+/// Waits for a key or a signal; tells whether the terminal has hung up.
+fn is_gone(patience: Duration) -> bool {
+    let (input, output) = (stdin(), stdout());
+    let mut both = [
+        PollFd::new(&input, PollFlags::IN),
+        PollFd::new(&output, PollFlags::empty()),
+    ];
+    let patience = Timespec {
+        tv_sec: 0,
+        tv_nsec: patience.subsec_nanos().into(),
+    };
+    // A change of size interrupts it, which is news enough.
+    let _ = poll(&mut both, Some(&patience));
+    let hung_up = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    both.iter().any(|one| one.revents().intersects(hung_up))
 }
 
 impl Drop for Screen {
