@@ -65,7 +65,10 @@ pub(crate) fn run(
         if news || drawn.is_none_or(|at| at.elapsed() >= REDRAWN_AFTER) {
             let shown = frozen.as_ref().unwrap_or(model);
             let mut offset = 0;
-            screen.draw(|frame| offset = view::draw(frame, shown, state))?;
+            match screen.draw(|frame| offset = view::draw(frame, shown, state)) {
+                Err(_) if terminal::is_gone(Duration::ZERO) => return Ok(()),
+                drawn => drawn?,
+            }
             state.offset = offset;
             drawn = Some(Instant::now());
         }

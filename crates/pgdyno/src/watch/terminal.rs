@@ -11,6 +11,7 @@ use ratatui::crossterm::terminal::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, BufWriter, Stdout, stdin, stdout};
+use std::mem::ManuallyDrop;
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +42,8 @@ pub(crate) enum Told {
 
 /// A terminal in our hands.
 pub(crate) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    // Its own drop complains of a terminal that is gone, to that terminal, and panics over it.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
@@ -60,7 +62,9 @@ impl Screen {
             .and_then(|()| execute!(stdout(), EnterAlternateScreen, Hide))
             .and_then(|()| Terminal::new(CrosstermBackend::new(BufWriter::new(stdout()))));
         match taken {
-            Ok(terminal) => Ok(Screen { terminal }),
+            Ok(terminal) => Ok(Screen {
+                terminal: ManuallyDrop::new(terminal),
+            }),
             Err(error) => {
                 give_back();
                 Err(error)
@@ -94,7 +98,7 @@ impl Screen {
 }
 
 /// Waits for a key or a signal; tells whether the terminal has hung up.
-fn is_gone(patience: Duration) -> bool {
+pub(crate) fn is_gone(patience: Duration) -> bool {
     let (input, output) = (stdin(), stdout());
     let mut both = [
         PollFd::new(&input, PollFlags::IN),
