@@ -3,6 +3,9 @@
 # already is not fetched again.
 #
 #   fetch.sh NAME
+#
+# Debian's packages come from where this machine's own apt gets them, or from DEBIAN_MIRROR (its "debian" folder); pinned ones
+# from UBUNTU_MIRROR (its "ubuntu" folder).
 set -eu
 cd "$(dirname "$0")/../.."
 name=${1:?usage: fetch.sh NAME}
@@ -27,15 +30,31 @@ private() {
     -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3 -o Acquire::Languages=none \
     -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false "$@"
 }
+# The mirrors of this machine's apt, by what they serve: debian, debian-security.
+mirror_of() {
+  apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep "/$1/*\$" | head -n 1
+}
+mirrors() {
+  if [ -n "${DEBIAN_MIRROR:-}" ]; then
+    echo "$DEBIAN_MIRROR $1"
+    return
+  fi
+  main=$(mirror_of debian || true)
+  [ -n "$main" ] || { echo "$0: this machine's apt has no mirror of Debian; name one: DEBIAN_MIRROR=URL $0 $name" >&2; exit 1; }
+  echo "$main $1"
+  security=$(mirror_of debian-security || true)
+  [ -z "$security" ] || echo "$security $1-security"
+}
 lists_of() {
   apt=$here/apt/$arch-$1
   [ -e "$apt/complete" ] && return
   mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$apt/etc/apt.conf.d" "$apt/etc/preferences.d" \
     "$apt/etc/sources.list.d" "$apt/etc/trusted.gpg.d"
   : >"$apt/status"
-  for line in "http://deb.debian.org/debian $1" "http://deb.debian.org/debian-security $1-security"; do
+  mirrors "$1" >"$apt/mirrors"
+  while read -r line; do
     echo "deb [signed-by=$keys arch=$arch] $line main"
-  done >"$apt/etc/sources.list.d/debian.list"
+  done <"$apt/mirrors" >"$apt/etc/sources.list.d/debian.list"
   private apt-get update
   : >"$apt/complete"
 }
@@ -67,12 +86,13 @@ if [ -n "$extras" ]; then
 fi
 case $kernel in
 pinned)
+  [ -n "${UBUNTU_MIRROR:-}" ] || { echo "$0: name a mirror of Ubuntu: UBUNTU_MIRROR=URL $0 $name" >&2; exit 1; }
   # shellcheck disable=SC2086
   set -- $pins
   while [ $# -gt 0 ]; do
     file=$place/packages/${2##*/}
     echo "fetching ${2##*/}"
-    curl -sSfL --retry 3 -o "$file" "http://archive.ubuntu.com/ubuntu/pool/main/l/$2"
+    curl -sSfL --retry 3 -o "$file" "$UBUNTU_MIRROR/pool/main/l/$2"
     echo "$1  $file" | sha256sum -c --quiet
     shift 2
   done

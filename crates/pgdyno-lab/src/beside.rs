@@ -6,7 +6,7 @@ use pgdyno_host::PerfCounters;
 use pgdyno_host::series::{HostSeries, HostSeriesOptions, Reading};
 use pgdyno_server::Conninfo;
 use pgdyno_server::series::{OwnCommits, ServerSeries};
-use pgdyno_store::{ColumnRecord, GapRecord, SeriesRecord};
+use pgdyno_store::{ColumnRecord, GapRecord, SecondRecord, SeriesRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,23 +17,6 @@ const WAITS: &str = "waits.sessions";
 const STATEMENTS: &str = "waits.statement_sessions";
 /// A value of a second is one that was read within so long of its end.
 const NEAR_MS: i64 = 700;
-
-/// What the host did in a second of the load. A value that could not be read is absent, never zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct HostSecond {
-    /// Share of all CPUs that was busy, 0 to 1.
-    pub cpu_busy: Option<f64>,
-    /// Share of all CPUs that waited for I/O.
-    pub cpu_iowait: Option<f64>,
-    /// Share of all CPUs that the hypervisor gave to someone else.
-    pub cpu_steal: Option<f64>,
-    /// Bytes per second read from the disk of the data.
-    pub disk_read_bytes_per_s: Option<f64>,
-    /// Bytes per second written to it.
-    pub disk_write_bytes_per_s: Option<f64>,
-    /// Dirty page cache at the end of the second.
-    pub dirty_bytes: Option<f64>,
-}
 
 /// A recording beside a load.
 pub(crate) struct Beside {
@@ -207,8 +190,9 @@ fn wait_columns(waits: &[WaitSecond], time: &dyn Fn(u64) -> Option<u32>) -> Vec<
     keys.into_iter().map(column).collect()
 }
 
-/// The host in the second that ended so long after the load's beginning.
-pub(crate) fn host_second(series: &SeriesRecord, disk: Option<&str>, end: Duration) -> HostSecond {
+/// What the host did in the second of the load that ended so long after its beginning; the load's own figures are left at
+/// their defaults.
+pub(crate) fn host_second(series: &SeriesRecord, disk: Option<&str>, end: Duration) -> SecondRecord {
     let end_ms = i64::try_from(end.as_millis()).unwrap_or(i64::MAX);
     let value = |metric: &str, label: &str| {
         let column = column(series, metric, label)?;
@@ -220,7 +204,8 @@ pub(crate) fn host_second(series: &SeriesRecord, disk: Option<&str>, end: Durati
         ((i64::from(*at_ms) - end_ms).abs() <= NEAR_MS).then_some(*value)
     };
     let cpu = |mode: &str| value(mode, "all");
-    HostSecond {
+    SecondRecord {
+        t_s: end.as_secs_f64(),
         cpu_busy: cpu("cpu.idle_ratio")
             .zip(cpu("cpu.iowait_ratio"))
             .zip(cpu("cpu.steal_ratio"))
@@ -230,11 +215,12 @@ pub(crate) fn host_second(series: &SeriesRecord, disk: Option<&str>, end: Durati
         disk_read_bytes_per_s: disk.and_then(|disk| value("disk.read_bytes_per_s", disk)),
         disk_write_bytes_per_s: disk.and_then(|disk| value("disk.write_bytes_per_s", disk)),
         dirty_bytes: value("memory.dirty_bytes", ""),
+        ..SecondRecord::default()
     }
 }
 
 /// A column by metric and label.
-pub(crate) fn column<'a>(series: &'a SeriesRecord, metric: &str, label: &str) -> Option<&'a ColumnRecord> {
+fn column<'a>(series: &'a SeriesRecord, metric: &str, label: &str) -> Option<&'a ColumnRecord> {
     series
         .columns
         .iter()

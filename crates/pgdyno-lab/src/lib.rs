@@ -11,7 +11,6 @@ mod recorder;
 mod runner;
 mod trial;
 
-pub use beside::HostSecond;
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
 pub use file::{Design, ExperimentFile, FileError, RestartPolicy};
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};

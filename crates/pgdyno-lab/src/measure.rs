@@ -1,6 +1,6 @@
 //! One load, watched: host samples beside it, the server's own counters behind it.
 
-use crate::beside::{Beside, HostSecond, host_second};
+use crate::beside::{Beside, host_second};
 use crate::pooled;
 use pgdyno_host::{HostAccess, cpu_us_of_tree};
 use pgdyno_load::{
@@ -10,7 +10,7 @@ use pgdyno_load::{
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{Conninfo, Counters, Server, ServerError, counters, wait_for_leaving, wait_until_gone};
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
-use pgdyno_store::{CrossCheck, SeriesRecord};
+use pgdyno_store::{CrossCheck, SecondRecord, SeriesRecord};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -41,8 +41,8 @@ pub enum Depth {
 pub struct Measurement {
     /// The load's own books.
     pub load: LoadResult,
-    /// The host, second by second of the load.
-    pub host_seconds: Vec<HostSecond>,
+    /// Load and host, second by second.
+    pub seconds: Vec<SecondRecord>,
     /// What was recorded beside it, from its beginning on.
     pub series: SeriesRecord,
     /// The count held against the server's; `None` where the server could not be asked any more, or
@@ -137,7 +137,7 @@ pub fn measure(
     let elapsed_s = begun.elapsed().as_secs_f64();
     let (series, own_commits) = beside.end(load_began.unwrap_or(begun));
     let settled = settle(server, &before, &load, elapsed_s, plan, own_commits);
-    let host_seconds = host_seconds(&series, probe.disk.as_deref(), &load);
+    let seconds = seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
         .zip(probe.server_cpu_us())
@@ -161,7 +161,7 @@ pub fn measure(
             .as_ref()
             .map(|(reason, clients)| format!("{clients} of {} clients: {reason}", plan.clients)),
         load,
-        host_seconds,
+        seconds,
         series,
     };
     match settled {
@@ -222,11 +222,15 @@ impl Probe {
     }
 }
 
-fn host_seconds(series: &SeriesRecord, disk: Option<&str>, load: &LoadResult) -> Vec<HostSecond> {
+fn seconds(series: &SeriesRecord, disk: Option<&str>, load: &LoadResult) -> Vec<SecondRecord> {
     let mut end = Duration::ZERO;
     let seconds = load.seconds.iter().map(|second| {
         end += Duration::from_secs_f64(second.length_s);
-        host_second(series, disk, end)
+        SecondRecord {
+            tps: second.tps(),
+            p95_ms: second.p95_ms,
+            ..host_second(series, disk, end)
+        }
     });
     seconds.collect()
 }
@@ -361,8 +365,8 @@ fn disturbances(
             if runs == 1 { "" } else { "s" }
         ));
     }
-    let mean = |value: fn(&HostSecond) -> Option<f64>| {
-        let values: Vec<f64> = measurement.host_seconds.iter().filter_map(value).collect();
+    let mean = |value: fn(&SecondRecord) -> Option<f64>| {
+        let values: Vec<f64> = measurement.seconds.iter().filter_map(value).collect();
         #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
         let n = values.len() as f64;
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)

@@ -4,9 +4,7 @@ use crate::measure::Measurement;
 use crate::plan::Plan;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pgdyno_store::{
-    DistributionPoint, ErrorCount, Percentiles, SecondRecord, SeriesRecord, TrialRecord, TrialStatus,
-};
+use pgdyno_store::{DistributionPoint, ErrorCount, Percentiles, SeriesRecord, TrialRecord, TrialStatus};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -106,7 +104,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         counters_per_tx: counters_per_tx(&measurement.series, record.warmup_s, load.tps()),
         cross_check: measurement.cross_check,
         disturbances: measurement.disturbances.clone(),
-        seconds: seconds(measurement),
+        seconds: measurement.seconds.clone(),
         ..record
     }
 }
@@ -160,27 +158,6 @@ fn encoded(histogram: &Histogram<u64>) -> Option<String> {
 fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
-fn seconds(measurement: &Measurement) -> Vec<SecondRecord> {
-    let mut t_s = 0.0;
-    let mut seconds = Vec::new();
-    for (i, second) in measurement.load.seconds.iter().enumerate() {
-        t_s += second.length_s;
-        let sample = measurement.host_seconds.get(i).copied().unwrap_or_default();
-        seconds.push(SecondRecord {
-            t_s,
-            tps: second.tps(),
-            p95_ms: second.p95_ms,
-            cpu_busy: sample.cpu_busy,
-            cpu_iowait: sample.cpu_iowait,
-            cpu_steal: sample.cpu_steal,
-            disk_read_bytes_per_s: sample.disk_read_bytes_per_s,
-            disk_write_bytes_per_s: sample.disk_write_bytes_per_s,
-            dirty_bytes: sample.dirty_bytes,
-        });
-    }
-    seconds
 }
 
 /// Milliseconds since 1970, UTC.
