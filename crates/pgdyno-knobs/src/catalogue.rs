@@ -9,12 +9,18 @@ use std::collections::BTreeMap;
 pub enum Layer {
     /// The server's own settings.
     Postgres,
+    /// How a table is stored and vacuumed.
+    Table,
     /// The kernel at large.
     Kernel,
     /// Its memory management.
     Memory,
-    /// Block devices.
+    /// Block devices and the file systems on them.
     Block,
+    /// Processors: frequency, idle states, which of them the server runs on.
+    Cpu,
+    /// The network.
+    Net,
 }
 
 impl Layer {
@@ -22,9 +28,12 @@ impl Layer {
     pub fn name(self) -> &'static str {
         match self {
             Layer::Postgres => "postgres",
+            Layer::Table => "table",
             Layer::Kernel => "kernel",
             Layer::Memory => "memory",
             Layer::Block => "block",
+            Layer::Cpu => "cpu",
+            Layer::Net => "net",
         }
     }
 }
@@ -35,18 +44,90 @@ impl Layer {
 pub enum Kind {
     /// A parameter of PostgreSQL, by ALTER SYSTEM.
     Guc,
-    /// A file below /proc/sys named by the id.
+    /// A storage parameter of a table and of each of its partitions, by ALTER TABLE ... SET.
+    TableOption,
+    /// How the long values of all columns of a table and of each of its partitions are compressed.
+    ColumnCompression,
+    /// A file below /proc/sys named by the id, or at an address where another kernel has it.
     Sysctl,
     /// A file that holds its value.
     Sysfs,
     /// A file that lists all choices with the present one in brackets.
     Bracket,
-    /// The pool of huge pages of the default size.
+    /// A pool of huge pages.
     HugepagePool,
+    /// How much CPU time a control group may use, as a number of CPUs.
+    CpuQuota,
+    /// The CPUs that the server's processes may run on.
+    Affinity,
+    /// Where the server's WAL is: `default`, or a directory that pg_wal becomes a symbolic link to.
+    WalDirectory,
+    /// A swap file: its size in bytes, or 0 for none.
+    SwapFile,
+    /// A file whose value holds as long as it is open.
+    HeldFile,
+    /// Something that the kernel does when asked to, and that leaves no state to put back: known, never set.
+    Action,
+    /// A word of the boot line: advised with the lines to write, and looked at afterwards; never set.
+    BootParameter,
+    /// An option of a mount: advised and looked at likewise.
+    MountOption,
+    /// A flag of a device-mapper target: advised and looked at likewise.
+    VolumeFlag,
+}
+
+impl Kind {
+    /// Whether pgdyno only advises it: it wants a reboot, a remount, or leaves nothing to put back.
+    pub fn is_advised_only(self) -> bool {
+        matches!(
+            self,
+            Kind::Action | Kind::BootParameter | Kind::MountOption | Kind::VolumeFlag
+        )
+    }
+}
+
+/// The thing that a knob is a knob of, where there may be several: named behind an @, as in `block.read_ahead_kb@dm-0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Per {
+    /// A block device by its name in /sys/block, or `data` or `wal` for the one that holds them, or `data-members` or
+    /// `wal-members` for those that it is made of. Without one: `data`.
+    Disk,
+    /// A network interface.
+    Interface,
+    /// A size of huge pages in kB (`2048`).
+    PageSize,
+    /// A size of huge pages and a NUMA node (`2048/1`).
+    PageSizeOfNode,
+    /// A table, `schema.table` or as search_path finds it.
+    Table,
+    /// An interrupt by its number.
+    Interrupt,
+    /// An absolute path.
+    Path,
+}
+
+/// What a value looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// A whole number.
+    #[default]
+    Integer,
+    /// Whole numbers with spaces between.
+    Integers,
+    /// A number, with decimals or without.
+    Decimal,
+    /// A word.
+    Word,
+    /// Numbers and ranges of them (`0-3,8`).
+    CpuList,
+    /// What the server makes of it.
+    Server,
 }
 
 /// What applying costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cost {
     /// Counts at once.
@@ -55,6 +136,23 @@ pub enum Cost {
     Reload,
     /// Counts after a restart of the server.
     Restart,
+    /// Counts after the file system is mounted anew, or the volume is opened anew.
+    Remount,
+    /// Counts after the machine was booted anew.
+    Reboot,
+}
+
+impl Cost {
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cost::Live => "live",
+            Cost::Reload => "reload",
+            Cost::Restart => "restart",
+            Cost::Remount => "remount",
+            Cost::Reboot => "reboot",
+        }
+    }
 }
 
 /// What a knob can cost the user.
@@ -90,17 +188,40 @@ pub struct Knob {
     pub layer: Layer,
     /// How it is read and written.
     pub kind: Kind,
-    /// Path of the file, for kinds that need one; `{disk}` stands for the disk of the data directory.
-    pub address: Option<String>,
+    /// Paths of its file, of which the first that this kernel has is meant. Placeholders: `{disk}`, `{interface}`, `{size}`,
+    /// `{node}`, `{interrupt}` by the instance; `{cgroup:CONTROLLER}` is the directory of the server's own control group;
+    /// a `*` stands for all that are there, which are set alike.
+    #[serde(default)]
+    pub addresses: Vec<String>,
+    /// The thing that it is a knob of, where there may be several.
+    pub per: Option<Per>,
     /// The knob that the kernel zeroes when this one is written.
     pub counterpart: Option<String>,
     /// Files that the kernel sets anew when this one is written.
     #[serde(default)]
     pub resets: Vec<String>,
+    /// What its value looks like.
+    #[serde(default)]
+    pub form: Form,
+    /// Unit of a bare number ("bytes", "kB", "pages", "ms", "us", "ns", "percent", "cpus"), where it has one.
+    pub unit: Option<String>,
     /// Least legal number.
     pub min: Option<i64>,
     /// Greatest legal number.
     pub max: Option<i64>,
+    /// Legal words, where they do not depend on the host or the server.
+    #[serde(default)]
+    pub choices: Vec<String>,
+    /// The first version of PostgreSQL that has it, where that is later than 14.
+    pub since: Option<u32>,
+    /// The last version of PostgreSQL that has it.
+    pub until: Option<u32>,
+    /// The first kernel that has it, where that matters ("5.13").
+    pub since_kernel: Option<String>,
+    /// The last kernel that has it.
+    pub until_kernel: Option<String>,
+    /// What took its place.
+    pub renamed: Option<String>,
     /// What applying costs.
     pub cost: Cost,
     /// What it can cost the user.
@@ -108,6 +229,12 @@ pub struct Knob {
     /// Values that cost nothing, of a knob that otherwise trades durability.
     #[serde(default)]
     pub safe: Vec<String>,
+    /// Knobs that make no sense beside it.
+    #[serde(default)]
+    pub excludes: Vec<String>,
+    /// Of what is only advised: the lines to write, with `{value}` in them.
+    #[serde(default)]
+    pub lines: Vec<String>,
     /// What it does, for people.
     pub summary: String,
     /// Where that is written.
@@ -124,14 +251,82 @@ impl Knob {
         if safe { Risk::None } else { self.risk }
     }
 
+    /// What would be a legal value, in words.
+    pub(crate) fn legal(&self) -> String {
+        let range = match (self.min, self.max) {
+            (Some(min), Some(max)) => format!(" from {min} to {max}"),
+            (Some(min), None) => format!(" of at least {min}"),
+            (None, Some(max)) => format!(" of at most {max}"),
+            (None, None) => String::new(),
+        };
+        let unit = self
+            .unit
+            .as_ref()
+            .map(|unit| format!(" ({unit})"))
+            .unwrap_or_default();
+        let form = match self.form {
+            Form::Integer => format!("a whole number{range}{unit}"),
+            Form::Decimal => format!("a number{range}{unit}"),
+            Form::Integers => format!("whole numbers with spaces between{unit}"),
+            Form::CpuList => "a list of CPUs, as 0-3,8".to_owned(),
+            Form::Server => "what the server takes".to_owned(),
+            Form::Word if self.choices.is_empty() => "a single word".to_owned(),
+            Form::Word => return format!("one of {}", self.choices.join(", ")),
+        };
+        match self.choices.as_slice() {
+            [] => form,
+            choices => format!("{form}, or {}", choices.join(", ")),
+        }
+    }
+
+    /// Why what stands behind the @ cannot be meant; `None` where it can.
+    fn wrong_instance(&self, instance: Option<&str>) -> Option<String> {
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let expected = match (self.per, instance) {
+            (None, None) | (Some(Per::Disk | Per::Path), None) => return None,
+            (None, Some(_)) => return Some("there is one of it, so nothing stands behind an @".into()),
+            (Some(Per::Disk | Per::Interface), Some(name)) => {
+                let fine = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '*', '{']);
+                if fine {
+                    return None;
+                }
+                "the name of a device"
+            }
+            (Some(Per::PageSize), Some(size)) if number(size) => return None,
+            (Some(Per::PageSizeOfNode), Some(both))
+                if both
+                    .split_once('/')
+                    .is_some_and(|(size, node)| number(size) && number(node)) =>
+            {
+                return None;
+            }
+            (Some(Per::Interrupt), Some(name)) if number(name) => return None,
+            (Some(Per::Table), Some(name)) if !name.is_empty() => return None,
+            (Some(Per::Path), Some(path)) if path.starts_with('/') => return None,
+            (Some(Per::Interface), None) => "an interface",
+            (Some(Per::PageSize), _) => "a size of huge pages in kB, as 2048",
+            (Some(Per::PageSizeOfNode), _) => "a size of huge pages in kB and a node, as 2048/0",
+            (Some(Per::Interrupt), _) => "the number of an interrupt",
+            (Some(Per::Table), _) => "a table",
+            (Some(Per::Path), Some(_)) => "an absolute path",
+        };
+        Some(format!("expected {expected} behind an @"))
+    }
+
+    /// Whether it is a file that its id does not name.
+    fn wants_address(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Sysfs | Kind::Bracket | Kind::HugepagePool | Kind::CpuQuota | Kind::HeldFile
+        )
+    }
+
     /// Path of its file on a target; `None` for parameters of the server. `Err` names the missing disk.
     pub(crate) fn path(&self, disk: Option<&str>) -> Result<Option<String>, CatalogueError> {
-        match self.kind {
-            Kind::Guc => Ok(None),
-            Kind::Sysctl | Kind::HugepagePool => Ok(Some(sysctl_path(&self.id))),
-            Kind::Sysfs | Kind::Bracket => {
-                place_disk(self.address.as_deref().unwrap_or_default(), disk, &self.id).map(Some)
-            }
+        match (self.kind, self.addresses.first()) {
+            (Kind::Guc, _) => Ok(None),
+            (_, Some(address)) => place_disk(address, disk, &self.id).map(Some),
+            (_, None) => Ok(Some(sysctl_path(&self.id))),
         }
     }
 }
@@ -188,6 +383,14 @@ pub enum CatalogueError {
         /// What would be legal.
         expected: String,
     },
+    /// What stands behind the @ of a setting.
+    #[error("{setting}: {reason}")]
+    Instance {
+        /// As given.
+        setting: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The data is on no disk.
     #[error("{id} needs the disk of the data directory, and that could not be found")]
     NoDisk {
@@ -216,6 +419,22 @@ pub struct Catalogue {
     knobs: BTreeMap<String, Knob>,
 }
 
+/// The files of the shipped catalogue.
+const FILES: &[(&str, &str)] = &[
+    (
+        "knobs/postgres.toml",
+        include_str!("../../../catalog/knobs/postgres.toml"),
+    ),
+    (
+        "knobs/kernel.toml",
+        include_str!("../../../catalog/knobs/kernel.toml"),
+    ),
+    (
+        "knobs/block.toml",
+        include_str!("../../../catalog/knobs/block.toml"),
+    ),
+];
+
 /// A word further away than this is no typing error.
 const NEAR: usize = 4;
 
@@ -223,32 +442,15 @@ impl Catalogue {
     /// The catalogue that pgdyno is shipped with.
     pub fn shipped() -> Result<Catalogue, CatalogueError> {
         let mut knobs = BTreeMap::new();
-        for (file, text) in [
-            (
-                "knobs/postgres.toml",
-                include_str!("../../../catalog/knobs/postgres.toml"),
-            ),
-            (
-                "knobs/kernel.toml",
-                include_str!("../../../catalog/knobs/kernel.toml"),
-            ),
-            (
-                "knobs/block.toml",
-                include_str!("../../../catalog/knobs/block.toml"),
-            ),
-        ] {
+        for (file, text) in FILES {
             let wrong = |reason: String| CatalogueError::File {
-                file: file.to_owned(),
+                file: (*file).to_owned(),
                 reason,
             };
             let parsed: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
             for knob in parsed.knob {
-                let needs_address = matches!(knob.kind, Kind::Sysfs | Kind::Bracket);
-                if needs_address != knob.address.is_some() {
-                    return Err(wrong(format!(
-                        "{}: an address belongs to sysfs and bracket knobs",
-                        knob.id
-                    )));
+                if knob.wants_address() && knob.addresses.is_empty() {
+                    return Err(wrong(format!("{}: an address is missing", knob.id)));
                 }
                 if let Some(twice) = knobs.insert(knob.id.clone(), knob) {
                     return Err(wrong(format!("{} stands in it twice", twice.id)));
@@ -263,8 +465,9 @@ impl Catalogue {
         self.knobs.values()
     }
 
-    /// The knob with this id.
+    /// The knob with this id; an instance behind it is passed over.
     pub fn get(&self, id: &str) -> Result<&Knob, CatalogueError> {
+        let (id, _) = split(id);
         self.knobs.get(id).ok_or_else(|| CatalogueError::Unknown {
             id: id.to_owned(),
             nearest: self
@@ -287,31 +490,69 @@ impl Catalogue {
                 expected,
             })
         };
-        match knob.kind {
-            Kind::Guc => Ok(knob),
-            Kind::HugepagePool if setting.value == AUTO => Ok(knob),
-            Kind::Bracket => {
-                let fine = !setting.value.is_empty()
-                    && setting
-                        .value
-                        .bytes()
-                        .all(|b| b.is_ascii_alphanumeric() || b"_-+".contains(&b));
-                if fine {
-                    Ok(knob)
-                } else {
-                    wrong("one of the file's own words".into())
-                }
-            }
-            Kind::Sysctl | Kind::Sysfs | Kind::HugepagePool => {
-                let (min, max) = (knob.min.unwrap_or(i64::MIN), knob.max.unwrap_or(i64::MAX));
-                match setting.value.parse::<i64>() {
-                    Ok(number) if (min..=max).contains(&number) => Ok(knob),
-                    _ if max == i64::MAX => wrong(format!("a whole number of at least {min}")),
-                    _ => wrong(format!("a whole number from {min} to {max}")),
-                }
-            }
+        let value = setting.value.as_str();
+        if let Some(reason) = knob.wrong_instance(split(&setting.knob).1) {
+            return Err(CatalogueError::Instance {
+                setting: setting.knob.clone(),
+                reason,
+            });
         }
+        if knob.kind == Kind::HugepagePool && value == AUTO
+            || knob.choices.iter().any(|choice| choice == value)
+        {
+            return Ok(knob);
+        }
+        let in_range = |number: f64| {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "legal numbers are far below 2^53, or no bound at all"
+            )]
+            let (min, max) = (
+                knob.min.unwrap_or(i64::MIN) as f64,
+                knob.max.unwrap_or(i64::MAX) as f64,
+            );
+            (min..=max).contains(&number)
+        };
+        let fine = match knob.form {
+            Form::Server => true,
+            Form::Integer => value.parse::<i64>().is_ok_and(|number| {
+                (knob.min.unwrap_or(i64::MIN)..=knob.max.unwrap_or(i64::MAX)).contains(&number)
+            }),
+            Form::Decimal => value.parse::<f64>().is_ok_and(in_range),
+            Form::Integers => {
+                let mut numbers = value.split_whitespace().peekable();
+                numbers.peek().is_some() && numbers.all(|number| number.parse::<i64>().is_ok())
+            }
+            Form::Word => {
+                let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-+./".contains(&b);
+                knob.choices.is_empty() && !value.is_empty() && value.bytes().all(legal)
+            }
+            Form::CpuList => is_cpu_list(value),
+        };
+        if fine { Ok(knob) } else { wrong(knob.legal()) }
     }
+}
+
+/// The id of a knob and the instance behind it.
+pub fn split(knob: &str) -> (&str, Option<&str>) {
+    match knob.split_once('@') {
+        Some((id, instance)) => (id, Some(instance)),
+        None => (knob, None),
+    }
+}
+
+/// Numbers and ranges with commas between, as the kernel takes them.
+fn is_cpu_list(text: &str) -> bool {
+    let number = |text: &str| {
+        (!text.is_empty() && text.len() < 6)
+            .then(|| text.parse::<u32>().ok())
+            .flatten()
+    };
+    !text.is_empty()
+        && text.split(',').all(|part| match part.split_once('-') {
+            Some((first, last)) => matches!((number(first), number(last)), (Some(a), Some(b)) if a <= b),
+            None => number(part).is_some(),
+        })
 }
 
 /// Value of a huge-page pool: what the server needs.

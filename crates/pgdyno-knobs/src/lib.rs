@@ -10,7 +10,7 @@ mod gucvalue;
 mod journal;
 mod restore;
 
-pub use catalogue::{Catalogue, CatalogueError, Cost, Kind, Knob, Layer, Risk, Setting};
+pub use catalogue::{Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Setting, split};
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart, Target};
 pub use journal::{Content, Journal, JournalError, Purpose, parse as parse_journal, stale_journals};
