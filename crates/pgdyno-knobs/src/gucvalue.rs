@@ -44,15 +44,25 @@ fn in_unit(text: &str, base: Option<&str>) -> Option<f64> {
     if unit.is_empty() {
         return Some(number);
     }
-    let base = base?;
+    let ((kind, factor), (base_kind, base_factor)) = (factor(unit)?, base_factor(base?)?);
+    (kind == base_kind).then(|| number * factor / base_factor)
+}
+
+/// Bytes or seconds in a base unit ("8kB", "ms").
+fn base_factor(base: &str) -> Option<(Quantity, f64)> {
     let at = base.find(|c: char| c.is_ascii_alphabetic())?;
     let multiple = if at == 0 {
         1.0
     } else {
         base[..at].parse::<f64>().ok()?
     };
-    let ((kind, factor), (base_kind, base_factor)) = (factor(unit)?, factor(&base[at..])?);
-    (kind == base_kind).then(|| number * factor / (base_factor * multiple))
+    let (kind, factor) = factor(&base[at..])?;
+    Some((kind, factor * multiple))
+}
+
+/// How many bytes or seconds a base unit is.
+pub(crate) fn base_unit(base: &str) -> Option<f64> {
+    base_factor(base).map(|(_, factor)| factor)
 }
 
 #[derive(PartialEq)]

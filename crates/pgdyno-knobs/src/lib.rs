@@ -6,12 +6,16 @@
 mod catalogue;
 mod cell;
 mod change;
+mod expression;
 mod gucvalue;
 mod journal;
+mod known;
 mod restore;
 
 pub use catalogue::{Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Setting, split};
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart, Target};
+pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use journal::{Content, Journal, JournalError, Purpose, parse as parse_journal, stale_journals};
+pub use known::{Known, Lacking};
 pub use restore::{Outcome, PutBack, Restorer};
