@@ -26,6 +26,33 @@ pub fn number_of(host: &dyn HostAccess, disk: &str) -> Result<String, HostError>
     host.read_trimmed(&format!("/sys/block/{disk}/dev"))
 }
 
+/// Where a device tells what it is, whatever its name is this time: files below /sys/block/NAME.
+const IDENTITIES: [(&str, &str); 7] = [
+    ("wwid", "wwid"),
+    ("wwid", "device/wwid"),
+    ("dm", "dm/uuid"),
+    ("md", "md/uuid"),
+    ("serial", "serial"),
+    ("serial", "device/serial"),
+    ("file", "loop/backing_file"),
+];
+
+/// What tells a disk from all others over reboots and renaming ("wwid:naa.5000c500"); `None` where it does not tell.
+pub fn identity_of(host: &dyn HostAccess, disk: &str) -> Option<String> {
+    IDENTITIES.iter().find_map(|(kind, file)| {
+        let text = host.read_trimmed(&format!("/sys/block/{disk}/{file}")).ok()?;
+        (!text.is_empty()).then(|| format!("{kind}:{text}"))
+    })
+}
+
+/// The disk with this identity, under whatever name it has now.
+pub fn disk_with_identity(host: &dyn HostAccess, identity: &str) -> Option<String> {
+    let disks = host.list("/sys/block").ok()?;
+    disks
+        .into_iter()
+        .find(|disk| identity_of(host, disk).as_deref() == Some(identity))
+}
+
 /// Devices of one path that are looked at: more is a loop, or nonsense.
 const DEVICES_MAX: usize = 256;
 

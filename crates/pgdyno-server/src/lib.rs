@@ -13,6 +13,7 @@ pub mod sandbox;
 pub mod series;
 mod server;
 mod settings;
+mod storage;
 mod tls;
 mod users;
 
@@ -24,4 +25,5 @@ pub use find::Found;
 pub use postgres;
 pub use server::{Server, ServerError, Version};
 pub use settings::{Guc, alter_system_reset, alter_system_set, reload, show};
+pub use storage::{StorageOption, qualified, set_storage, storage_of};
 pub use users::User;
