@@ -231,10 +231,10 @@ fn a_commit_that_hangs_is_given_up() {
 fn a_user_without_rights_is_told_what_is_missing() {
     let home = Home::new();
     home.run(&["sandbox", "create", "x"]).fine();
-    home.ask("x", "CREATE ROLE plain LOGIN PASSWORD 'p'");
+    home.ask("x", "CREATE ROLE \"plain-one\" LOGIN PASSWORD 'p'");
     home.ask("x", "REVOKE TEMPORARY ON DATABASE postgres FROM PUBLIC");
     let port = home.record("x")["port"].clone();
-    let target = format!("host=127.0.0.1 port={port} user=plain password=p dbname=postgres");
+    let target = format!("host=127.0.0.1 port={port} user=plain-one password=p dbname=postgres");
     let report = check(
         &home,
         &[
@@ -250,7 +250,8 @@ fn a_user_without_rights_is_told_what_is_missing() {
     let wal_sync = of(&report, "wal_sync");
     assert_eq!(wal_sync["verdict"], "unknown");
     let why = wal_sync["why"].as_str().expect("why");
-    assert!(why.contains("GRANT pg_read_all_settings TO plain"), "{why}");
+    let grant = "GRANT pg_read_all_settings TO \"plain-one\"";
+    assert!(why.contains(grant), "{why}");
     assert!(of(&report, "commit")["figure"].is_number());
     assert!(
         of(&report, "commit")["notes"]
@@ -259,7 +260,7 @@ fn a_user_without_rights_is_told_what_is_missing() {
     );
     assert!(of(&report, "clock")["detail"]["server_minus_this_ms"].is_number());
     // Whoever may know where it is finds it over TCP too.
-    home.ask("x", "GRANT pg_read_all_settings TO plain");
+    home.ask("x", grant);
     let report = check(
         &home,
         &[&target, "--only", "wal_sync", "--json", "--seconds", SHORT],

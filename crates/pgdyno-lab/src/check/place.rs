@@ -102,13 +102,16 @@ fn choose(host: &dyn HostAccess, near: &Path, candidates: &[PathBuf]) -> Result<
 
 /// The data directory, if it is one of this host's.
 fn data_directory(host: &dyn HostAccess, server: &mut Server) -> Result<PathBuf, NotHere> {
-    let user = server.conninfo().user().to_owned();
     let shown = server.value("asking for data_directory", "SHOW data_directory");
     let shown = shown.map_err(|error| {
         NotHere::Unknown(match error {
-            ServerError::Statement { sqlstate, .. } if sqlstate == "42501" => format!(
-                "the server does not tell data_directory to {user} (GRANT pg_read_all_settings TO {user} lets it)"
-            ),
+            ServerError::Statement { sqlstate, .. } if sqlstate == "42501" => {
+                let role = server.value("asking for the role", "SELECT quote_ident(current_user)");
+                let role = role.ok().flatten().unwrap_or_else(|| "the role".into());
+                format!(
+                    "the server does not tell data_directory to {role} (GRANT pg_read_all_settings TO {role} lets it)"
+                )
+            }
             error => error.to_string(),
         })
     })?;
