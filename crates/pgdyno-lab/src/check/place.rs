@@ -87,7 +87,9 @@ impl Place {
 
 /// The first of some directories that is on the same volume as `near` and may be written to.
 fn choose(host: &dyn HostAccess, near: &Path, candidates: &[PathBuf]) -> Result<PathBuf, String> {
-    let volume = host.device_of(&text(near)).map_err(|e| e.to_string())?;
+    let volume = host
+        .device_of(&text(near))
+        .map_err(|error| format!("{error}; {WAY_OUT}"))?;
     let mut refused = None;
     for path in candidates {
         if host.device_of(&text(path)).is_ok_and(|found| found == volume) {
@@ -150,5 +152,10 @@ mod tests {
         let place = Place::beside(&host, &data, Ok(()));
         assert_eq!(place.data.as_deref(), Ok(disk.path()));
         assert_eq!(place.wal.as_deref(), Ok(memory.path()));
+
+        fs::remove_dir(&wal).unwrap();
+        let place = Place::beside(&host, &data, Ok(()));
+        let why = place.wal.unwrap_err();
+        assert!(why.contains("does not exist") && why.contains("--dir"), "{why}");
     }
 }
