@@ -190,8 +190,17 @@ impl HostAccess for LocalHost {
             .map_err(|e| HostError::new(path, "written", e))?;
         file.write_all(value.as_bytes()).map_err(|e| {
             // A number out of range, a busy device, an interrupt that the kernel keeps to itself (EIO).
-            let rejected = [rustix::io::Errno::INVAL, rustix::io::Errno::RANGE, rustix::io::Errno::BUSY, rustix::io::Errno::IO, rustix::io::Errno::OPNOTSUPP];
-            if rejected.iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error())) {
+            let rejected = [
+                rustix::io::Errno::INVAL,
+                rustix::io::Errno::RANGE,
+                rustix::io::Errno::BUSY,
+                rustix::io::Errno::IO,
+                rustix::io::Errno::OPNOTSUPP,
+            ];
+            if rejected
+                .iter()
+                .any(|errno| e.raw_os_error() == Some(errno.raw_os_error()))
+            {
                 return HostError::Rejected {
                     path: path.to_owned(),
                     value: value.to_owned(),
@@ -204,7 +213,10 @@ impl HostAccess for LocalHost {
 
     fn hold_raw(&self, path: &str, value: &str) -> Result<fs::File, HostError> {
         let wrong = |e| HostError::new(path, "held", e);
-        let mut file = fs::OpenOptions::new().write(true).open(self.place(path)).map_err(wrong)?;
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .open(self.place(path))
+            .map_err(wrong)?;
         file.write_all(value.as_bytes()).map_err(wrong)?;
         Ok(file)
     }

@@ -26,6 +26,20 @@ pub fn number_of(host: &dyn HostAccess, disk: &str) -> Result<String, HostError>
     host.read_trimmed(&format!("/sys/block/{disk}/dev"))
 }
 
+/// The devices that the one below the file system of `path` is made of, down to the disks: names in /sys/block, those
+/// above first; none for a disk. A partition has no queue of its own and is not among them.
+pub fn members_of(host: &dyn HostAccess, path: &str) -> Result<Vec<String>, HostError> {
+    let (major, minor) = host.device_of(path)?;
+    let top = disk_of_number(host, major, minor)?;
+    let mut names: Vec<String> = Vec::new();
+    for device in devices_below(host, &[(major, minor)])? {
+        if device.kind != "partition" && device.name != top && !names.contains(&device.name) {
+            names.push(device.name);
+        }
+    }
+    Ok(names)
+}
+
 /// Where a device tells what it is, whatever its name is this time: files below /sys/block/NAME.
 const IDENTITIES: [(&str, &str); 7] = [
     ("wwid", "wwid"),

@@ -18,7 +18,8 @@ pub use access::{HostAccess, HostError, LocalHost};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
 pub use facts::{
-    boot_id, group_directory, host_facts, parent, process_facts, same_device_fact, started_unix_s, storage_facts,
+    boot_id, group_directory, host_facts, parent, process_facts, same_device_fact, started_unix_s,
+    storage_facts,
 };
 pub use perf::PerfCounters;
 pub use process::{children, cpu_us_of_tree, cpus_of, is_alive, started_ticks};

@@ -253,9 +253,15 @@ impl Knob {
 
     /// How a person sets what pgdyno only advises.
     pub fn how(&self, value: &str) -> String {
-        let lines: Vec<String> = self.lines.iter().map(|line| line.replace("{value}", value)).collect();
+        let lines: Vec<String> = self
+            .lines
+            .iter()
+            .map(|line| line.replace("{value}", value))
+            .collect();
         match (self.kind, lines.is_empty()) {
-            (Kind::Action, _) => "it is something that the kernel does once, and leaves no state to put back".to_owned(),
+            (Kind::Action, _) => {
+                "it is something that the kernel does once, and leaves no state to put back".to_owned()
+            }
             (_, true) => format!("it wants a {}", self.cost.name()),
             (_, false) => format!("it wants a {}; write: {}", self.cost.name(), lines.join("; ")),
         }

@@ -4,7 +4,7 @@
 //! nr_requests anew, and a bad parameter that keeps the server from starting can only be undone in the file.
 
 use crate::catalogue::{Catalogue, CatalogueError, Kind, Knob};
-use crate::place::Spot;
+use crate::place::{Ground, Spot};
 use crate::{affinity, swap, wal};
 use pgdyno_host::{HostAccess, HostError, block};
 use pgdyno_server::{Conninfo, Server, ServerError, StorageOption, autoconf, set_storage, storage_of};
@@ -88,7 +88,9 @@ impl KernelFile {
             None => disk.to_owned(),
         };
         let rest = &self.path[BLOCK.len() + disk.len()..];
-        host.list(&format!("{BLOCK}{now}")).is_ok().then(|| format!("{BLOCK}{now}{rest}"))
+        host.list(&format!("{BLOCK}{now}"))
+            .is_ok()
+            .then(|| format!("{BLOCK}{now}{rest}"))
     }
 }
 
@@ -239,18 +241,18 @@ pub enum CellError {
 impl Cell {
     /// The cell of a kernel knob's file on this host.
     pub(crate) fn of_kernel_knob(
-        host: &dyn HostAccess,
+        ground: &Ground<'_>,
         catalogue: &Catalogue,
         knob: &Knob,
         spot: &Spot,
-        spots_of: &dyn Fn(&Knob, &str) -> Result<Vec<Spot>, CatalogueError>,
     ) -> Result<Cell, CatalogueError> {
+        let host = ground.host;
         let file = |knob: &Knob, path: &str| KernelFile::new(host, path.to_owned(), form_of(knob));
         if let Some(other) = &knob.counterpart {
             let mut files = vec![file(knob, &spot.path)];
             let other = catalogue.get(other)?;
             // A kernel without the other one has no pair.
-            for spot in spots_of(other, &other.id).unwrap_or_default() {
+            for spot in ground.spots(other, &other.id).unwrap_or_default() {
                 files.push(file(other, &spot.path));
             }
             // The same cell whichever of the two is set.
@@ -263,17 +265,20 @@ impl Cell {
         // A file that another knob sets anew belongs to that one's cell: two cells with one file would take each other's
         // values for those from before.
         let instance = spot.name.split_once('@').map(|(_, instance)| instance);
-        let owner = catalogue.iter().filter(|owner| !owner.resets.is_empty()).find_map(|owner| {
-            let name = match instance {
-                Some(instance) if owner.per == knob.per => format!("{}@{instance}", owner.id),
-                _ => owner.id.clone(),
-            };
-            let spots = spots_of(owner, &name).ok()?;
-            spots
-                .into_iter()
-                .find(|owned| owned.path != spot.path && owned.resets.contains(&spot.path))
-                .map(|spot| (owner, spot))
-        });
+        let owner = catalogue
+            .iter()
+            .filter(|owner| !owner.resets.is_empty())
+            .find_map(|owner| {
+                let name = match instance {
+                    Some(instance) if owner.per == knob.per => format!("{}@{instance}", owner.id),
+                    _ => owner.id.clone(),
+                };
+                let spots = ground.spots(owner, &name).ok()?;
+                spots
+                    .into_iter()
+                    .find(|owned| owned.path != spot.path && owned.resets.contains(&spot.path))
+                    .map(|spot| (owner, spot))
+            });
         let (owner, lead) = match &owner {
             Some((owner, lead)) => (*owner, lead),
             None => (knob, spot),
@@ -305,7 +310,10 @@ impl Cell {
 
     /// Whether what it holds is gone after a reboot.
     pub(crate) fn lives_in_kernel(&self) -> bool {
-        matches!(self, Cell::Files { .. } | Cell::Affinity { .. } | Cell::Held { .. })
+        matches!(
+            self,
+            Cell::Files { .. } | Cell::Affinity { .. } | Cell::Held { .. }
+        )
     }
 
     /// Reads its state. A file may be missing on this kernel: then there is nothing to write back.
@@ -360,11 +368,17 @@ impl Cell {
             }
             (Cell::WalDirectory { data }, Captured::WalDirectory(to)) => wal::move_to(data, to.as_deref()),
             (Cell::Swap { path }, Captured::Swap(to)) => swap::set(site.host, path, *to),
-            (Cell::Affinity { .. }, Captured::Affinity { pid: Some(pid), cpus, .. }) => {
-                Ok(affinity::bind(site.host, *pid, cpus)?)
+            (
+                Cell::Affinity { .. },
+                Captured::Affinity {
+                    pid: Some(pid), cpus, ..
+                },
+            ) => Ok(affinity::bind(site.host, *pid, cpus)?),
+            (Cell::Affinity { .. }, Captured::Affinity { pid: None, .. })
+            | (Cell::Held { .. }, Captured::Held) => Ok(()),
+            (Cell::OwnFile { path }, Captured::OwnFile(to)) => {
+                Ok(site.host.replace_raw(path, to.as_deref())?)
             }
-            (Cell::Affinity { .. }, Captured::Affinity { pid: None, .. }) | (Cell::Held { .. }, Captured::Held) => Ok(()),
-            (Cell::OwnFile { path }, Captured::OwnFile(to)) => Ok(site.host.replace_raw(path, to.as_deref())?),
             _ => Err(CellError::Mixed),
         }
     }
@@ -412,7 +426,11 @@ impl Cell {
 
 /// How the file of a knob is read.
 pub(crate) fn form_of(knob: &Knob) -> Form {
-    if knob.kind == Kind::Bracket { Form::Bracket } else { Form::Plain }
+    if knob.kind == Kind::Bracket {
+        Form::Bracket
+    } else {
+        Form::Plain
+    }
 }
 
 /// A state in a few words, for people.
@@ -426,7 +444,10 @@ pub(crate) fn shown(captured: &Captured) -> String {
         Captured::AutoConf(_) => "the file from before".into(),
         Captured::Parameter(value) => value.clone().unwrap_or_else(|| "(not set)".into()),
         Captured::Storage(rows) => {
-            let mut values: Vec<&str> = rows.iter().map(|(_, value)| value.as_deref().unwrap_or("(not set)")).collect();
+            let mut values: Vec<&str> = rows
+                .iter()
+                .map(|(_, value)| value.as_deref().unwrap_or("(not set)"))
+                .collect();
             values.sort_unstable();
             values.dedup();
             values.join(" / ")
@@ -484,7 +505,6 @@ fn selected(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Ground;
     use pgdyno_host::LocalHost;
     use std::fs;
 
@@ -522,9 +542,8 @@ mod tests {
             postmaster: None,
         };
         let knob = catalogue.get(setting).unwrap();
-        let spots_of = |knob: &Knob, name: &str| ground.spots(knob, name);
         let spots = ground.spots(knob, setting).unwrap();
-        Cell::of_kernel_knob(&host, &catalogue, knob, &spots[0], &spots_of).unwrap()
+        Cell::of_kernel_knob(&ground, &catalogue, knob, &spots[0]).unwrap()
     }
 
     /// Traps 1 and 2: counterparts are undone through the one that was not zero.

@@ -5,6 +5,7 @@ mod kernel;
 use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, CellError, in_auto_conf, shown};
 use crate::journal::{Entry, Journal, JournalError, Keep, Patience, Purpose};
+use crate::persist::Persisted;
 use crate::reader::{Means, Reader, is_same_state};
 use crate::restore::{PutBack, Restorer};
 use crate::target::Target;
@@ -233,7 +234,9 @@ impl<'a> Changer<'a> {
     }
 
     fn can_restart(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| target.control.can_restart())
+        self.target
+            .as_ref()
+            .is_some_and(|target| target.control.can_restart())
     }
 
     /// Whether a setting could be applied here at all, found without changing anything.
@@ -254,7 +257,8 @@ impl<'a> Changer<'a> {
         let mut needs_restart = restart == Restart::Always && self.can_restart();
         needs_restart |= self.change_parameters(settings)?;
         let kernel = self.kernel_changes(settings)?;
-        needs_restart |= self.target.is_some() && kernel.iter().any(|change| change.knob.cost == Cost::Restart);
+        needs_restart |=
+            self.target.is_some() && kernel.iter().any(|change| change.knob.cost == Cost::Restart);
         needs_restart |= self.moves_wal(&wholes)?;
         // Huge pages in use cannot leave their pool, so the server is down while the kernel's knobs are turned.
         if needs_restart {
@@ -325,14 +329,21 @@ impl<'a> Changer<'a> {
     }
 
     /// The state that a cell is to have: as named, else as it was before it was touched.
-    fn whole_wanted(&self, cell: &Cell, changes: &[WholeChange], now: &Captured) -> Result<Captured, ApplyError> {
+    fn whole_wanted(
+        &self,
+        cell: &Cell,
+        changes: &[WholeChange],
+        now: &Captured,
+    ) -> Result<Captured, ApplyError> {
         if let Some(change) = changes.iter().find(|change| change.cell == *cell) {
             return self.reader().wanted(cell, &change.setting, now);
         }
         let touched = self.cells.iter().find(|touched| touched.cell == *cell);
         Ok(match (touched.map(|touched| &touched.first), now) {
             // Another first process has nothing of what was set.
-            (Some(Captured::Affinity { pid, .. }), Captured::Affinity { pid: other, .. }) if pid != other => now.clone(),
+            (Some(Captured::Affinity { pid, .. }), Captured::Affinity { pid: other, .. }) if pid != other => {
+                now.clone()
+            }
             (Some(first), _) => first.clone(),
             (None, _) => now.clone(),
         })
@@ -340,7 +351,11 @@ impl<'a> Changer<'a> {
 
     fn change_wholes(&mut self, changes: &[WholeChange], phase: Phase) -> Result<(), ApplyError> {
         let mut cells: Vec<(String, Option<String>, Cell)> = Vec::new();
-        for touched in self.cells.iter().filter(|touched| !matches!(touched.cell, Cell::Files { .. })) {
+        for touched in self
+            .cells
+            .iter()
+            .filter(|touched| !matches!(touched.cell, Cell::Files { .. }))
+        {
             if !changes.iter().any(|change| change.cell == touched.cell) {
                 cells.push((touched.cell.place(), None, touched.cell.clone()));
             }
@@ -400,10 +415,15 @@ impl<'a> Changer<'a> {
 
     /// Opens the file and keeps it open: the kernel forgets the value when this process ends, however it ends.
     fn hold(&mut self, name: &str, cell: &Cell, path: &str, value: &str) -> Result<(), ApplyError> {
-        if self.held.iter().any(|(held, _)| held == &format!("{path}={value}")) {
+        if self
+            .held
+            .iter()
+            .any(|(held, _)| held == &format!("{path}={value}"))
+        {
             return Ok(());
         }
-        self.held.retain(|(held, _)| !held.starts_with(&format!("{path}=")));
+        self.held
+            .retain(|(held, _)| !held.starts_with(&format!("{path}=")));
         let file = self.change_held(name, cell, path, value)?;
         self.held.push((format!("{path}={value}"), file));
         Ok(())
@@ -412,7 +432,9 @@ impl<'a> Changer<'a> {
     fn change_held(&mut self, name: &str, cell: &Cell, path: &str, value: &str) -> Result<File, ApplyError> {
         let mut opened = None;
         // Four bytes are taken for a binary number there, anything else for a hexadecimal one.
-        let written = value.parse::<u32>().map_or_else(|_| value.to_owned(), |n| format!("0x{n:08x}"));
+        let written = value
+            .parse::<u32>()
+            .map_or_else(|_| value.to_owned(), |n| format!("0x{n:08x}"));
         self.change(name, cell, Captured::Held, Some(value), |this| {
             opened = Some(this.host.hold_raw(path, &written)?);
             Ok(Captured::Held)
@@ -420,9 +442,16 @@ impl<'a> Changer<'a> {
         opened.ok_or_else(|| CellError::Mixed.into())
     }
 
+    /// How settings that are in force now can survive a reboot.
+    pub fn persisted(&self, settings: &[Setting]) -> Result<Persisted, ApplyError> {
+        self.reader().persisted(settings)
+    }
+
     /// Writes a file of pgdyno's own, by which settings survive a reboot.
     pub fn write_own_file(&mut self, path: &str, content: &str) -> Result<(), ApplyError> {
-        let cell = Cell::OwnFile { path: path.to_owned() };
+        let cell = Cell::OwnFile {
+            path: path.to_owned(),
+        };
         let before = cell.capture(self.reader().site())?;
         let wanted = Captured::OwnFile(Some(content.to_owned()));
         if before == wanted {

@@ -191,7 +191,11 @@ impl Journal {
     /// Begins a journal in `directory` and makes its existence durable.
     ///
     /// Another process that turns knobs of this machine is waited for as long as `patience` says.
-    pub fn begin(directory: &Path, purpose: Purpose, patience: &mut Patience<'_>) -> Result<Journal, JournalError> {
+    pub fn begin(
+        directory: &Path,
+        purpose: Purpose,
+        patience: &mut Patience<'_>,
+    ) -> Result<Journal, JournalError> {
         // The server's file is kept in it whole, which can hold secrets of others.
         fs::DirBuilder::new()
             .recursive(true)
@@ -284,6 +288,18 @@ impl Journal {
         Ok(Some((journal, content)))
     }
 
+    /// What one holds, and whether its process lives; nothing is locked or changed. `None` where it is gone or empty.
+    pub fn look(path: &Path) -> Result<Option<(Content, bool)>, JournalError> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(io_error(path, "read")(e)),
+        };
+        let lives = File::open(path)
+            .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
+        Ok(parse(&bytes, path)?.map(|content| (content, lives)))
+    }
+
     /// What it holds so far.
     pub(crate) fn content(&self) -> Result<Content, JournalError> {
         let bytes = fs::read(&self.path).map_err(io_error(&self.path, "read"))?;
@@ -357,7 +373,11 @@ pub struct MachineLock {
 
 impl MachineLock {
     /// Takes the lock of a directory of journals for `purpose`.
-    pub fn take(directory: &Path, purpose: &str, patience: &mut Patience<'_>) -> Result<MachineLock, JournalError> {
+    pub fn take(
+        directory: &Path,
+        purpose: &str,
+        patience: &mut Patience<'_>,
+    ) -> Result<MachineLock, JournalError> {
         let holder = format!("process {} ({purpose})", std::process::id());
         one_at_a_time(directory, &holder, patience).map(|file| MachineLock { _file: file })
     }

@@ -9,6 +9,7 @@ mod cell;
 mod change;
 mod gucvalue;
 mod journal;
+mod persist;
 mod place;
 mod reader;
 mod restore;
@@ -21,8 +22,10 @@ pub use catalogue::{Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Pe
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart};
 pub use journal::{
-    Content, Journal, JournalError, Keep, MachineLock, Patience, Purpose, parse as parse_journal, stale_journals,
+    Content, Journal, JournalError, Keep, MachineLock, Patience, Purpose, parse as parse_journal,
+    stale_journals,
 };
+pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
 pub use reader::Reader;
 pub use restore::{Outcome, PutBack, Restorer};
 pub use status::{Standing, StatusLine};

@@ -69,7 +69,11 @@ impl Ground<'_> {
     }
 
     /// What the placeholders stand for, once for each thing that is meant.
-    fn instances(&self, knob: &Knob, instance: Option<&str>) -> Result<Vec<Vec<(String, String)>>, CatalogueError> {
+    fn instances(
+        &self,
+        knob: &Knob,
+        instance: Option<&str>,
+    ) -> Result<Vec<Vec<(String, String)>>, CatalogueError> {
         let bind = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
         Ok(match (knob.per, instance) {
             (Some(Per::Disk), name) => {
@@ -105,21 +109,17 @@ impl Ground<'_> {
         let data = self
             .data
             .ok_or_else(|| no_disk("its directory is not within reach here".to_owned()))?;
-        let path = if which == "wal" { data.join("pg_wal") } else { data.to_owned() };
+        let path = if which == "wal" {
+            data.join("pg_wal")
+        } else {
+            data.to_owned()
+        };
         let path = path.to_string_lossy();
         let top = block::disk_of(self.host, &path).map_err(|e| no_disk(e.to_string()))?;
         if !members {
             return Ok(vec![top]);
         }
-        let number = self.host.device_of(&path).map_err(|e| no_disk(e.to_string()))?;
-        let below = block::devices_below(self.host, &[number]).map_err(|e| no_disk(e.to_string()))?;
-        let mut names: Vec<String> = Vec::new();
-        for device in below {
-            // A partition has no queue of its own.
-            if device.kind != "partition" && device.name != top && !names.contains(&device.name) {
-                names.push(device.name);
-            }
-        }
+        let names = block::members_of(self.host, &path).map_err(|e| no_disk(e.to_string()))?;
         if names.is_empty() {
             return Err(no_disk(format!("{top} is a disk itself and has no members")));
         }
@@ -146,7 +146,12 @@ impl Ground<'_> {
         }
     }
 
-    fn placed(&self, knob: &Knob, address: &str, bound: &[(String, String)]) -> Result<String, CatalogueError> {
+    fn placed(
+        &self,
+        knob: &Knob,
+        address: &str,
+        bound: &[(String, String)],
+    ) -> Result<String, CatalogueError> {
         let mut path = address.to_owned();
         for (key, value) in bound {
             path = path.replace(&format!("{{{key}}}"), value);
@@ -162,9 +167,9 @@ impl Ground<'_> {
         }
         if let Some((before, rest)) = path.split_once("{cgroup:") {
             let (controller, after) = rest.split_once('}').unwrap_or((rest, ""));
-            let pid = self
-                .postmaster
-                .ok_or_else(|| not_placed("the server's processes are not known to be on this host".to_owned()))?;
+            let pid = self.postmaster.ok_or_else(|| {
+                not_placed("the server's processes are not known to be on this host".to_owned())
+            })?;
             let directory = pgdyno_host::group_directory(self.host, pid, controller).map_err(not_placed)?;
             path = format!("{before}{directory}{after}");
         }
@@ -174,7 +179,11 @@ impl Ground<'_> {
     /// The paths of an address that exist, a `*` in a part of it standing for anything.
     fn all_of(&self, address: &str) -> Vec<String> {
         let Some(star) = address.find('*') else {
-            return if self.is_there(address) { vec![address.to_owned()] } else { Vec::new() };
+            return if self.is_there(address) {
+                vec![address.to_owned()]
+            } else {
+                Vec::new()
+            };
         };
         let from = address[..star].rfind('/').unwrap_or(0);
         let to = address[star..].find('/').map_or(address.len(), |at| star + at);
@@ -183,9 +192,13 @@ impl Ground<'_> {
         let names = self.host.list(directory).unwrap_or_default();
         names
             .iter()
-            .filter(|name| name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end))
+            .filter(|name| {
+                name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+            })
             // node1 is one of node*, and so is nothing that goes on with letters.
-            .filter(|name| !name[start.len()..name.len() - end.len()].contains(|c: char| c.is_ascii_alphabetic()))
+            .filter(|name| {
+                !name[start.len()..name.len() - end.len()].contains(|c: char| c.is_ascii_alphabetic())
+            })
             .flat_map(|name| self.all_of(&format!("{directory}/{name}{rest}")))
             .collect()
     }
@@ -200,7 +213,10 @@ impl Ground<'_> {
             .host
             .read_trimmed("/proc/sys/kernel/osrelease")
             .unwrap_or_else(|_| "unknown".to_owned());
-        let mut reason = format!("{} does not exist on this host (kernel {kernel})", addresses.join(" or "));
+        let mut reason = format!(
+            "{} does not exist on this host (kernel {kernel})",
+            addresses.join(" or ")
+        );
         match (&knob.since_kernel, &knob.until_kernel) {
             (Some(since), Some(until)) => reason += &format!("; kernels from {since} to {until} have it"),
             (Some(since), None) => reason += &format!("; kernels since {since} have it"),
@@ -221,14 +237,18 @@ impl Ground<'_> {
 
     fn debugfs_is_missing(&self) -> bool {
         let mounts = self.host.read("/proc/self/mounts").unwrap_or_default();
-        !mounts.lines().any(|line| line.split(' ').nth(2) == Some("debugfs"))
+        !mounts
+            .lines()
+            .any(|line| line.split(' ').nth(2) == Some("debugfs"))
     }
 }
 
 /// Size of a huge page where nobody names one, in kB.
 pub(crate) fn default_huge_page_kb(host: &dyn HostAccess) -> Option<u64> {
     let meminfo = host.read("/proc/meminfo").ok()?;
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("Hugepagesize:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 

@@ -61,13 +61,12 @@ impl<'a> Reader<'a> {
         Ok(Server::connect(&self.target()?.conninfo)?)
     }
 
-    pub(crate) fn spots(&self, knob: &Knob, setting: &str) -> Result<Vec<Spot>, CatalogueError> {
-        let ground = Ground {
+    fn ground(&self) -> Ground<'a> {
+        Ground {
             host: self.host,
             data: self.target.and_then(|target| target.data.as_deref()),
             postmaster: self.target.and_then(|target| target.postmaster(self.host)),
-        };
-        ground.spots(knob, setting)
+        }
     }
 
     pub(crate) fn means(&self, setting: &str) -> Result<Means, ApplyError> {
@@ -78,10 +77,9 @@ impl<'a> Reader<'a> {
             if self.target.is_some_and(|target| target.data.is_none()) {
                 return Err(ApplyError::HostElsewhere);
             }
-            let spots = self.spots(knob, setting)?;
-            let spots_of = |knob: &Knob, setting: &str| self.spots(knob, setting);
-            let cells = spots.into_iter().map(|spot| {
-                let cell = Cell::of_kernel_knob(self.host, self.catalogue, knob, &spot, &spots_of)?;
+            let ground = self.ground();
+            let cells = ground.spots(knob, setting)?.into_iter().map(|spot| {
+                let cell = Cell::of_kernel_knob(&ground, self.catalogue, knob, &spot)?;
                 Ok((spot, cell))
             });
             return Ok(Means::Files(cells.collect::<Result<_, CatalogueError>>()?));
@@ -123,7 +121,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The state that a setting asks for, of a cell that is no kernel file and is in the state `before`.
-    pub(crate) fn wanted(&self, cell: &Cell, setting: &Setting, before: &Captured) -> Result<Captured, ApplyError> {
+    pub(crate) fn wanted(
+        &self,
+        cell: &Cell,
+        setting: &Setting,
+        before: &Captured,
+    ) -> Result<Captured, ApplyError> {
         let value = setting.value.as_str();
         let set = (value != DEFAULT).then(|| value.to_owned());
         Ok(match (cell, before) {
@@ -200,7 +203,10 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let text = self.host.read(path)?;
-        let choices: Vec<&str> = text.split_whitespace().map(|w| w.trim_matches(['[', ']'])).collect();
+        let choices: Vec<&str> = text
+            .split_whitespace()
+            .map(|w| w.trim_matches(['[', ']']))
+            .collect();
         if choices.contains(&setting.value.as_str()) {
             return Ok(());
         }
@@ -229,8 +235,12 @@ impl<'a> Reader<'a> {
             (_, Captured::Affinity { .. }) => {
                 let online = self.host.read_trimmed("/sys/devices/system/cpu/online")?;
                 let there = affinity::numbers(&online);
-                let missing = affinity::numbers(&setting.value).into_iter().find(|cpu| !there.contains(cpu));
-                missing.map_or(Ok(()), |cpu| wrong(format!("CPUs of {online}, which {cpu} is not")))
+                let missing = affinity::numbers(&setting.value)
+                    .into_iter()
+                    .find(|cpu| !there.contains(cpu));
+                missing.map_or(Ok(()), |cpu| {
+                    wrong(format!("CPUs of {online}, which {cpu} is not"))
+                })
             }
             (Cell::WalDirectory { .. }, _) => {
                 if !matches!(self.target()?.control, Control::Sandbox(_)) {
@@ -245,9 +255,9 @@ impl<'a> Reader<'a> {
                     _ => Ok(()),
                 }
             }
-            (Cell::Swap { path }, Captured::Swap(Some(0))) => {
-                wrong(format!("a path without a file; {path} is there, and is not in use as swap"))
-            }
+            (Cell::Swap { path }, Captured::Swap(Some(0))) => wrong(format!(
+                "a path without a file; {path} is there, and is not in use as swap"
+            )),
             (Cell::Held { path }, _) => Ok(self.host.writable(path)?),
             _ => Ok(()),
         }
@@ -297,7 +307,10 @@ impl<'a> Reader<'a> {
     }
 
     fn kernel_value(&self, knob: &Knob, path: &str) -> Result<String, HostError> {
-        let value = read_value(self.host, &KernelFile::new(self.host, path.to_owned(), form_of(knob)))?;
+        let value = read_value(
+            self.host,
+            &KernelFile::new(self.host, path.to_owned(), form_of(knob)),
+        )?;
         Ok(match knob.kind {
             Kind::CpuQuota => self.cpus_of_quota(path, &value),
             _ => value,
@@ -363,7 +376,12 @@ impl<'a> Reader<'a> {
     pub(crate) fn written(&self, knob: &Knob, path: &str, value: &str) -> Result<String, HostError> {
         if knob.kind != Kind::CpuQuota {
             let version_1 = value == "max" && self.host.read_trimmed(path)?.parse::<u64>().is_ok();
-            return Ok(if version_1 && path.ends_with("limit_in_bytes") { "-1" } else { value }.to_owned());
+            return Ok(if version_1 && path.ends_with("limit_in_bytes") {
+                "-1"
+            } else {
+                value
+            }
+            .to_owned());
         }
         let now = self.host.read(path)?;
         let period = self.period_us(path, &now);
@@ -378,7 +396,10 @@ impl<'a> Reader<'a> {
 
     /// A quota as a number of CPUs, or "none".
     fn cpus_of_quota(&self, path: &str, text: &str) -> String {
-        let quota = text.split_whitespace().next().and_then(|quota| quota.parse::<f64>().ok());
+        let quota = text
+            .split_whitespace()
+            .next()
+            .and_then(|quota| quota.parse::<f64>().ok());
         match quota {
             Some(quota) if quota > 0.0 => format!("{}", quota / self.period_us(path, text)),
             _ => "none".to_owned(),
@@ -392,7 +413,10 @@ impl<'a> Reader<'a> {
             let beside = path.replace("cfs_quota_us", "cfs_period_us");
             self.host.read_trimmed(&beside).ok()
         });
-        period.and_then(|period| period.parse().ok()).filter(|&period| period > 0.0).unwrap_or(USUAL_US)
+        period
+            .and_then(|period| period.parse().ok())
+            .filter(|&period| period > 0.0)
+            .unwrap_or(USUAL_US)
     }
 }
 
@@ -417,11 +441,13 @@ pub(crate) fn is_same(knob: &Knob, asked: &str, now: &str) -> bool {
             (Ok(asked), Ok(now)) => (asked - now).abs() < 1e-4,
             _ => false,
         },
-        Form::Integer if knob.unit.as_deref() == Some("bytes") => match (asked.parse::<u64>(), now.parse::<u64>()) {
-            (Ok(asked), Ok(now)) => asked.abs_diff(now) < PAGE_MAX_BYTES && asked >= PAGE_MAX_BYTES,
-            (Err(_), Ok(now)) => asked == "max" && now >= NO_LIMIT_BYTES,
-            _ => false,
-        },
+        Form::Integer if knob.unit.as_deref() == Some("bytes") => {
+            match (asked.parse::<u64>(), now.parse::<u64>()) {
+                (Ok(asked), Ok(now)) => asked.abs_diff(now) < PAGE_MAX_BYTES && asked >= PAGE_MAX_BYTES,
+                (Err(_), Ok(now)) => asked == "max" && now >= NO_LIMIT_BYTES,
+                _ => false,
+            }
+        }
         _ => false,
     }
 }
@@ -430,7 +456,9 @@ pub(crate) fn is_same(knob: &Knob, asked: &str, now: &str) -> bool {
 pub(crate) fn is_same_state(a: &Captured, b: &Captured) -> bool {
     match (a, b) {
         (
-            Captured::Affinity { pid: Some(pid), cpus, .. },
+            Captured::Affinity {
+                pid: Some(pid), cpus, ..
+            },
             Captured::Affinity {
                 pid: Some(other),
                 cpus: now,
@@ -451,9 +479,9 @@ fn hidden(server: &mut Server, name: &str) -> Result<Option<String>, ApplyError>
         name.replace('\'', "''")
     );
     let found = server.value("looking for values of roles and databases", &sql)?;
-    Ok(found
-        .filter(|who| !who.is_empty())
-        .map(|who| format!("sessions of {who} do not have it: ALTER ROLE or ALTER DATABASE has set another value")))
+    Ok(found.filter(|who| !who.is_empty()).map(|who| {
+        format!("sessions of {who} do not have it: ALTER ROLE or ALTER DATABASE has set another value")
+    }))
 }
 
 #[cfg(test)]
@@ -471,7 +499,11 @@ mod tests {
         assert!(is_same(&knob(Form::CpuList, None), "0,1,2", "0-2"));
         assert!(!is_same(&knob(Form::CpuList, None), "0,1", "0-2"));
         assert!(is_same(&knob(Form::Decimal, None), "1.50", "1.5"));
-        assert!(is_same(&knob(Form::Integers, None), "4096  131072 6291456", "4096 131072 6291456"));
+        assert!(is_same(
+            &knob(Form::Integers, None),
+            "4096  131072 6291456",
+            "4096 131072 6291456"
+        ));
         let bytes = knob(Form::Integer, Some("bytes"));
         assert!(is_same(&bytes, "1000000000", "999997440"));
         assert!(!is_same(&bytes, "1000000000", "900000000"));

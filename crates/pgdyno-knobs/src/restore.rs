@@ -88,7 +88,9 @@ impl Group {
         match self.cell {
             Cell::Affinity { .. } | Cell::Held { .. } => Turn::First,
             Cell::AutoConf { .. } | Cell::Parameter { .. } => Turn::Parameters,
-            Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::WalDirectory { .. } => Turn::Host,
+            Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::WalDirectory { .. } => {
+                Turn::Host
+            }
             Cell::Storage { .. } => Turn::Last,
         }
     }
@@ -167,7 +169,11 @@ impl Restorer<'_> {
                     && !content.purpose.server_was_running
                     && let Err(error) = sandbox.stop()
                 {
-                    lines.push(server_line(&sandbox.record().name, "stopping", &error.to_string()));
+                    lines.push(server_line(
+                        &sandbox.record().name,
+                        "stopping",
+                        &error.to_string(),
+                    ));
                 }
             }
             Some(Err(reason)) if groups.iter().any(Group::is_in_server) => {
@@ -186,7 +192,9 @@ impl Restorer<'_> {
     fn conninfo_of(&self, control: &Control, reference: Option<&ServerRef>) -> Result<Conninfo, String> {
         match (control, reference) {
             (Control::Sandbox(sandbox), _) => Ok(sandbox.conninfo()),
-            (_, Some(ServerRef::Address { conninfo, .. })) => self.resolve(conninfo).map_err(|e| e.to_string()),
+            (_, Some(ServerRef::Address { conninfo, .. })) => {
+                self.resolve(conninfo).map_err(|e| e.to_string())
+            }
             _ => Err("the journal names no server".to_owned()),
         }
     }
@@ -194,7 +202,10 @@ impl Restorer<'_> {
     /// How a journal's server is asked now; `None` for one that names none.
     pub(crate) fn asked(&self, content: &Content) -> Option<Result<Conninfo, String>> {
         let reference = content.purpose.server.as_ref()?;
-        Some(self.reach(reference).and_then(|control| self.conninfo_of(&control, Some(reference))))
+        Some(
+            self.reach(reference)
+                .and_then(|control| self.conninfo_of(&control, Some(reference))),
+        )
     }
 
     /// Puts back what is saved as a whole.
@@ -211,8 +222,14 @@ impl Restorer<'_> {
             Ok(now) => now,
             Err(error) => return group.line(Outcome::Failed, Some(error.to_string())),
         };
-        if let (Captured::Affinity { pid, started, .. }, Captured::Affinity { pid: now, started: began, .. }) =
-            (&group.first, &now)
+        if let (
+            Captured::Affinity { pid, started, .. },
+            Captured::Affinity {
+                pid: now,
+                started: began,
+                ..
+            },
+        ) = (&group.first, &now)
             && (pid, started) != (now, began)
         {
             let detail = "the server was started anew since, and its processes are bound to nothing of ours";
@@ -307,7 +324,10 @@ impl Restorer<'_> {
             return self.undo_whole(group, None);
         }
         match group.cell.today(self.host) {
-            Some(cell) => self.undo_kernel(&Group { cell, ..group.clone() }),
+            Some(cell) => self.undo_kernel(&Group {
+                cell,
+                ..group.clone()
+            }),
             None => {
                 let detail = "the device is gone, and what was set in it with it";
                 group.line(Outcome::Already, Some(detail.to_owned()))

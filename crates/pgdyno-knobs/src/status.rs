@@ -83,9 +83,16 @@ fn of_group(group: &Group, site: Site<'_>, rebooted: bool) -> Vec<StatusLine> {
     };
     let shown_of = |state: &Captured| match (&group.cell, state) {
         // A companion that the kernel keeps is not what was asked for.
-        (Cell::Files { counterparts: false, .. }, Captured::Files(values)) => {
-            values.first().cloned().flatten().unwrap_or_else(|| "-".to_owned())
-        }
+        (
+            Cell::Files {
+                counterparts: false, ..
+            },
+            Captured::Files(values),
+        ) => values
+            .first()
+            .cloned()
+            .flatten()
+            .unwrap_or_else(|| "-".to_owned()),
         _ => shown(state),
     };
     names

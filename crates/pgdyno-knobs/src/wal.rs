@@ -37,7 +37,10 @@ pub(crate) fn objection(to: &Path) -> Option<String> {
         return Some("expected an absolute path".to_owned());
     }
     match fs::read_dir(to) {
-        Ok(mut entries) => entries.next().is_some().then(|| format!("{} is not empty", to.display())),
+        Ok(mut entries) => entries
+            .next()
+            .is_some()
+            .then(|| format!("{} is not empty", to.display())),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let above = to.parent().unwrap_or(Path::new("/"));
             (!above.is_dir()).then(|| format!("{} is not there", above.display()))
@@ -59,7 +62,8 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), CellError> {
     let owner = fs::metadata(&old).map_err(wrong(&old, "read"))?;
     fs::create_dir_all(new).map_err(wrong(new, "made"))?;
     chown(new, Some(owner.uid()), Some(owner.gid())).map_err(wrong(new, "given to the server's user"))?;
-    fs::set_permissions(new, fs::Permissions::from_mode(owner.mode() & 0o7777)).map_err(wrong(new, "closed"))?;
+    fs::set_permissions(new, fs::Permissions::from_mode(owner.mode() & 0o7777))
+        .map_err(wrong(new, "closed"))?;
     if to.is_some() {
         write_durably(&new.join(MARK), data.to_string_lossy().as_bytes())?;
     }
@@ -146,7 +150,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), CellError> {
             let file = File::open(&target).map_err(wrong(&target, "opened"))?;
             file.sync_all().map_err(wrong(&target, "made durable"))?;
         }
-        chown(&target, Some(meta.uid()), Some(meta.gid())).map_err(wrong(&target, "given to the server's user"))?;
+        chown(&target, Some(meta.uid()), Some(meta.gid()))
+            .map_err(wrong(&target, "given to the server's user"))?;
         fs::set_permissions(&target, fs::Permissions::from_mode(meta.mode() & 0o7777))
             .map_err(wrong(&target, "closed"))?;
     }
@@ -179,7 +184,10 @@ mod tests {
 
     fn whole(data: &Path) {
         let wal = data.join("pg_wal");
-        assert_eq!(fs::read_to_string(wal.join("000000010000000000000001")).unwrap(), "wal");
+        assert_eq!(
+            fs::read_to_string(wal.join("000000010000000000000001")).unwrap(),
+            "wal"
+        );
         assert!(wal.join("archive_status/1.done").exists());
         for left in [ASIDE, COMING] {
             assert!(fs::symlink_metadata(data.join(left)).is_err(), "{left}");
@@ -208,7 +216,11 @@ mod tests {
             let (data, other) = (dir.path().join("data"), dir.path().join("wal"));
             fs::create_dir(&other).unwrap();
             fs::write(other.join(MARK), data.to_string_lossy().as_bytes()).unwrap();
-            fs::write(other.join("000000010000000000000001"), if cut == 0 { "w" } else { "wal" }).unwrap();
+            fs::write(
+                other.join("000000010000000000000001"),
+                if cut == 0 { "w" } else { "wal" },
+            )
+            .unwrap();
             if cut > 0 {
                 fs::create_dir(other.join("archive_status")).unwrap();
                 fs::write(other.join("archive_status/1.done"), "").unwrap();

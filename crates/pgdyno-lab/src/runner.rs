@@ -231,7 +231,15 @@ impl<'a> Lab<'a> {
 
     fn changer(&self, target: Target, purpose: &str) -> Result<Changer<'a>, ApplyError> {
         let mut patience = Patience::none();
-        Changer::begin(&**self.host, self.catalogue, Some(target), self.journals, purpose, None, &mut patience)
+        Changer::begin(
+            &**self.host,
+            self.catalogue,
+            Some(target),
+            self.journals,
+            purpose,
+            None,
+            &mut patience,
+        )
     }
 
     fn restorer(&self) -> Restorer<'_> {

@@ -75,9 +75,15 @@ pub fn set_storage(
         .iter()
         .map(|(what, value)| match (option, value) {
             (StorageOption::Parameter(name), Some(value)) => {
-                format!("ALTER TABLE {what} SET ({} = {})", identifier(name), literal(value))
+                format!(
+                    "ALTER TABLE {what} SET ({} = {})",
+                    identifier(name),
+                    literal(value)
+                )
             }
-            (StorageOption::Parameter(name), None) => format!("ALTER TABLE {what} RESET ({})", identifier(name)),
+            (StorageOption::Parameter(name), None) => {
+                format!("ALTER TABLE {what} RESET ({})", identifier(name))
+            }
             (StorageOption::Compression, value) => {
                 let method = value.as_deref().map_or_else(|| "DEFAULT".to_owned(), identifier);
                 format!("ALTER TABLE {what} SET COMPRESSION {method}")

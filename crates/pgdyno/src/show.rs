@@ -92,6 +92,18 @@ pub(crate) fn put_back(lines: &[pgdyno_knobs::PutBack]) -> String {
     table(&["knob", "was set to", "before", "now"], &[], rows)
 }
 
+/// An instant in the reader's zone.
+pub(crate) fn instant(unix_ms: u64) -> String {
+    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_millisecond(ms).map_or_else(
+        |_| unix_ms.to_string(),
+        |instant| {
+            let zoned = instant.to_zoned(jiff::tz::TimeZone::system());
+            zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
+        },
+    )
+}
+
 /// 1.5 GB and the like.
 pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];

@@ -28,7 +28,9 @@ impl HostAccess for Anything {
     }
 
     fn hold_raw(&self, path: &str, _value: &str) -> Result<std::fs::File, HostError> {
-        Err(HostError::Missing { path: path.to_owned() })
+        Err(HostError::Missing {
+            path: path.to_owned(),
+        })
     }
 
     fn bind_raw(&self, _pid: u32, _cpus: &[usize]) -> Result<(), HostError> {
