@@ -10,7 +10,9 @@ mod gucvalue;
 mod journal;
 mod restore;
 
-pub use catalogue::{Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Setting, split};
+pub use catalogue::{
+    Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Section, Setting, split,
+};
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart, Target};
 pub use journal::{Content, Journal, JournalError, Purpose, parse as parse_journal, stale_journals};
