@@ -18,7 +18,9 @@ mod swap;
 mod target;
 mod wal;
 
-pub use catalogue::{Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Setting, split};
+pub use catalogue::{
+    Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Section, Setting, split,
+};
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart};
 pub use journal::{
