@@ -213,6 +213,10 @@ pub struct Knob {
     pub min: Option<i64>,
     /// Greatest legal number.
     pub max: Option<i64>,
+    /// The greatest part of the host's memory that it may take, in percent: beyond that lies no tuning, but an outage.
+    pub memory_percent_max: Option<u32>,
+    /// The knob that it has to stay below: the kernel takes another value, and a half of it, without a word.
+    pub below: Option<String>,
     /// Legal words, where they do not depend on the host or the server.
     #[serde(default)]
     pub choices: Vec<String>,
@@ -562,6 +566,22 @@ impl Catalogue {
             Form::CpuList => is_cpu_list(value),
         };
         if fine { Ok(knob) } else { wrong(knob.legal()) }
+    }
+}
+
+impl Catalogue {
+    /// Two of the settings that make no sense beside each other.
+    pub fn conflict<'s>(&self, settings: &'s [Setting]) -> Option<(&'s Setting, &'s Setting)> {
+        settings.iter().enumerate().find_map(|(at, one)| {
+            let other = settings[at + 1..].iter().find(|other| {
+                let excludes = |a: &Setting, b: &Setting| {
+                    let knob = self.get(&a.knob).ok();
+                    knob.is_some_and(|knob| knob.excludes.iter().any(|id| id == split(&b.knob).0))
+                };
+                excludes(one, other) || excludes(other, one)
+            })?;
+            Some((one, other))
+        })
     }
 }
 

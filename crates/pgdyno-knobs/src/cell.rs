@@ -308,6 +308,11 @@ impl Cell {
         })
     }
 
+    /// Whether it is files of a control group.
+    pub(crate) fn is_of_group(&self) -> bool {
+        matches!(self, Cell::Files { files, .. } if files.iter().any(|file| file.path.starts_with("/sys/fs/cgroup/")))
+    }
+
     /// Whether what it holds is gone after a reboot.
     pub(crate) fn lives_in_kernel(&self) -> bool {
         matches!(

@@ -252,6 +252,11 @@ pub(crate) fn default_huge_page_kb(host: &dyn HostAccess) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// Whether a knob is a file of the server's own control group.
+pub(crate) fn is_of_group(knob: &Knob) -> bool {
+    knob.addresses.iter().any(|address| address.contains("{cgroup:"))
+}
+
 /// Whether a knob is one or more files of the kernel with values to save and write back.
 pub(crate) fn is_kernel_files(kind: Kind) -> bool {
     matches!(

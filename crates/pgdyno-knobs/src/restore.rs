@@ -87,6 +87,8 @@ impl Group {
     fn turn(&self) -> Turn {
         match self.cell {
             Cell::Affinity { .. } | Cell::Held { .. } => Turn::First,
+            // A group goes with the last of its processes, and a new one has limits of its own.
+            Cell::Files { .. } if self.cell.is_of_group() => Turn::First,
             Cell::AutoConf { .. } | Cell::Parameter { .. } => Turn::Parameters,
             Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::WalDirectory { .. } => {
                 Turn::Host
@@ -378,6 +380,10 @@ impl Restorer<'_> {
         };
         if now == group.first {
             return group.line(Outcome::Already, None);
+        }
+        if matches!(&now, Captured::Files(values) if values.iter().all(Option::is_none)) {
+            let detail = "it is not there any more, and what was set in it went with it";
+            return group.line(Outcome::Already, Some(detail.to_owned()));
         }
         if !group.is_ours(&now) && !self.force {
             return group.line(Outcome::Left, Some(foreign_words(Some(&shown(&now)))));

@@ -27,6 +27,13 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
     let held = held(context, args)?;
     let target = held.as_ref().map(|held| &held.target);
     let settings = wanted(context, &args.words(), target)?;
+    if let Some((one, other)) = context.catalogue.conflict(&settings) {
+        let words = format!(
+            "{} and {} exclude each other: name one of them",
+            one.knob, other.knob
+        );
+        return Err(Usage(words).into());
+    }
     consent(context, args, &settings)?;
     let name = held
         .as_ref()
@@ -54,7 +61,10 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         limit: PATIENCE,
         on_wait: Some(&mut on_wait),
     };
-    let purpose = format!("apply {}", args.words().join(" "));
+    let purpose = match settings.as_slice() {
+        [one] => format!("apply {}={} on {name}", one.knob, one.value),
+        settings => format!("apply {} settings on {name}", settings.len()),
+    };
     let mut changer = Changer::begin(
         &context.host,
         &context.catalogue,
