@@ -291,7 +291,10 @@ impl Knob {
             Form::Decimal => format!("a number{range}{unit}"),
             Form::Integers => format!("whole numbers with spaces between{unit}"),
             Form::CpuList => "a list of CPUs, as 0-3,8".to_owned(),
-            Form::Server => "what the server takes".to_owned(),
+            Form::Server => match &self.unit {
+                Some(unit) => format!("what the server takes; a bare number counts {unit}"),
+                None => "what the server takes".to_owned(),
+            },
             Form::Word if self.choices.is_empty() => "a single word".to_owned(),
             Form::Word => return format!("one of {}", self.choices.join(", ")),
         };

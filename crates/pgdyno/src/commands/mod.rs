@@ -6,6 +6,7 @@ mod data;
 mod demo;
 mod experiment;
 mod facts;
+mod knobs;
 mod report;
 mod restore;
 mod sandbox;
@@ -27,6 +28,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Resume(args) => experiment::resume(context, &args),
         Command::List(args) => report::list(context, &args),
         Command::Report(args) => report::run(context, &args),
+        Command::Knobs(args) => knobs::run(&args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(command) => sandbox::run(context, command),
     }
