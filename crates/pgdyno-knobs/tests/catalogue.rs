@@ -275,6 +275,31 @@ fn each_file_of_a_knob_is_on_a_machine_or_excepted() {
     }
 }
 
+/// "5.10.0-32-amd64" as (5, 10).
+fn release(text: &str) -> (u32, u32) {
+    let mut numbers = text
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse().expect("a number"));
+    (numbers.next().expect("major"), numbers.next().expect("minor"))
+}
+
+#[test]
+fn no_kernel_has_a_file_before_or_after_the_versions_that_its_knob_says() {
+    let catalogue = catalogue();
+    let bounded = |knob: &&Knob| knob.since_kernel.is_some() || knob.until_kernel.is_some();
+    for root in machines() {
+        let text = fs::read_to_string(root.join("proc/sys/kernel/osrelease")).expect("a release");
+        let kernel = release(&text);
+        for knob in catalogue.iter().filter(bounded) {
+            let since = knob.since_kernel.as_deref().map(release);
+            let until = knob.until_kernel.as_deref().map(release);
+            let said = since.is_none_or(|since| since <= kernel) && until.is_none_or(|until| kernel <= until);
+            let there = places(knob).iter().any(|place| !found(&root, place).is_empty());
+            assert!(said || !there, "{}: {}", root.display(), knob.id);
+        }
+    }
+}
+
 /// What a machine has is what the catalogue takes: its forms, bounds and words are not narrower than the kernels'.
 #[test]
 fn the_values_of_the_machines_are_legal() {
