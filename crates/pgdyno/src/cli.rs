@@ -2,6 +2,7 @@
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
 use pgdyno_load::{CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Warmup, Workload, duration};
 use std::path::PathBuf;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     #[command(hide = true)]
     RevertLater(RevertArgs),
+    /// The knobs there are: what each does, what applying costs, what it risks.
+    Knobs(KnobsArgs),
     /// Private servers.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
@@ -485,6 +488,28 @@ pub(crate) struct RestoreArgs {
     pub(crate) json: bool,
 }
 
+/// Formats of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KnobsFormat {
+    Text,
+    Md,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KnobsArgs {
+    /// Id of a knob, to be told all about it.
+    pub(crate) id: Option<String>,
+    /// The knobs of one layer: postgres, table, kernel, memory, block, cpu or net.
+    #[arg(long, value_parser = layer, conflicts_with = "id")]
+    pub(crate) layer: Option<Layer>,
+    /// As text for the terminal, or as a page in Markdown (docs/knobs.md).
+    #[arg(long, short, value_enum, default_value_t = KnobsFormat::Text)]
+    pub(crate) format: KnobsFormat,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
     /// Make a private server and start it.
@@ -558,6 +583,14 @@ fn step(text: &str) -> Result<Step, String> {
     Step::named(text).ok_or_else(|| {
         let names: Vec<&str> = Step::ALL.into_iter().map(Step::name).collect();
         format!("expected one or more of {}", names.join(", "))
+    })
+}
+
+fn layer(text: &str) -> Result<Layer, String> {
+    let all = Layer::ALL.into_iter();
+    all.clone().find(|layer| layer.name() == text).ok_or_else(|| {
+        let names: Vec<&str> = all.map(Layer::name).collect();
+        format!("expected one of {}", names.join(", "))
     })
 }
 

@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{Home, Said, disk_of, kernel, whole_machine};
+use common::{Home, Said, disk_of, kernel, pass, wait_for, whole_machine};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
@@ -27,15 +27,6 @@ fn standing(status: &Said, knob: &str) -> String {
         .as_str()
         .expect("a word")
         .to_owned()
-}
-
-#[track_caller]
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[track_caller]
@@ -213,7 +204,7 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
     home.run(&timed).fine();
     home.run(&["confirm"]).fine();
     home.run(&["confirm"]).fails(2, &["nothing waits"]);
-    std::thread::sleep(Duration::from_secs(4));
+    pass(Duration::from_secs(4));
     assert_eq!(kernel(SWAPPINESS), "17", "confirmed is confirmed");
     home.run(&["restore"]).fine();
     assert_eq!(kernel(SWAPPINESS), before);
@@ -234,7 +225,7 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
             tool("kill", &["-KILL", &process.file_name().to_string_lossy()]);
         }
     }
-    std::thread::sleep(Duration::from_secs(2));
+    pass(Duration::from_secs(2));
     assert_eq!(kernel(SWAPPINESS), "17");
     let next = home.run(&["apply", "--host-only", "vm.page-cluster=2"]).fine();
     assert!(next.err.contains("its time is over"), "{}", next.err);
@@ -255,7 +246,7 @@ fn until_exit_is_until_exit_and_a_held_file_too() {
     wait_for("it is applied", || kernel(SWAPPINESS) == "17");
     // A second one waits for the first.
     let second = home.spawn(&["apply", "--host-only", "vm.swappiness=18"]);
-    std::thread::sleep(Duration::from_millis(700));
+    pass(Duration::from_millis(700));
     assert_eq!(kernel(SWAPPINESS), "17");
     tool("kill", &["-INT", &child.id().to_string()]);
     let output = child.wait_with_output().expect("it ends");

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Home, disk_of, kernel, whole_machine};
+use common::{Home, disk_of, kernel, pass, whole_machine};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fs;
@@ -136,7 +136,7 @@ fn kills_while_thirty_knobs_are_applied_lose_nothing() {
     let span_us = u64::try_from(length.as_micros()).expect("a short time");
     while killed < kills() {
         let mut child = home.spawn(&words);
-        std::thread::sleep(Duration::from_micros(random.next_u64() % span_us));
+        pass(Duration::from_micros(random.next_u64() % span_us));
         child.kill().expect("killed, or ended by itself");
         child.wait().expect("dead");
         killed += 1;

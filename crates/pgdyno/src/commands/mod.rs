@@ -7,6 +7,7 @@ mod data;
 mod demo;
 mod experiment;
 mod facts;
+mod knobs;
 mod report;
 mod restore;
 mod revert;
@@ -34,6 +35,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Status(args) => apply::status(context, &args),
         Command::Confirm(args) => apply::confirm(context, &args),
         Command::RevertLater(args) => revert::run(context, &args),
+        Command::Knobs(args) => knobs::run(&args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(command) => sandbox::run(context, command),
     }
