@@ -114,7 +114,10 @@ fn what_is_applied_stays_is_told_and_comes_back() {
     assert_eq!(state(), before, "a dry run changes nothing");
 
     words.remove(2);
+    let process = home.postmaster("x");
     home.run(&words).fine();
+    // Transparent huge pages count for later allocations alone, so it was started anew.
+    assert_ne!(home.postmaster("x"), process);
     assert_eq!(home.ask("x", "SHOW work_mem"), "9MB");
     assert_eq!(
         kernel("/proc/sys/vm/dirty_ratio"),
@@ -419,6 +422,15 @@ fn what_cannot_be_is_refused_by_name_and_nothing_is_changed() {
     fails("mount.noatime=on", 2, &["not set by pgdyno"]);
     fails("cgroup.cpu_quota=1", 2, &["root group"]);
     fails("cgroup.cpus=0", 2, &["cgroup.cpus"]);
+    // The servers that are fetched are built without liburing.
+    fails("io_method=io_uring", 1, &["io_method", "everything was put back"]);
+    if !Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
+        fails(
+            "cpu.governor=performance",
+            2,
+            &["scaling_governor", "does not exist on this host"],
+        );
+    }
     // debugfs is refused or missing on most machines; where it is there, the knob is.
     if fs::read_dir("/sys/kernel/debug/sched").is_err() {
         let said = home.run(&["apply", "--host-only", "kernel.sched_migration_cost_ns=500000"]);
