@@ -1,8 +1,8 @@
 //! What people look at now and then: sessions, vacuums, ages.
 
 use super::ServerSeries;
+use super::wire::Row;
 use crate::server::ServerError;
-use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 /// So much of a statement is shown.
@@ -148,7 +148,7 @@ impl ServerSeries {
 }
 
 fn get<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Option<T> {
-    row.try_get::<_, Option<T>>(at).ok().flatten()
+    row.try_get::<Option<T>>(at).ok().flatten()
 }
 
 fn session(row: &Row) -> SessionRow {
