@@ -203,11 +203,13 @@ pub(super) fn one_line(text: &str, chars: usize) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(word);
-        if word.to_ascii_lowercase().contains(SECRET) {
+        // What stands behind it, in the same word or the next, is not shown.
+        if let Some(at) = word.to_ascii_lowercase().find(SECRET) {
+            line.push_str(&word[..at + SECRET.len()]);
             line.push_str(" …");
             break;
         }
+        line.push_str(word);
     }
     match line.char_indices().nth(chars) {
         Some((end, _)) => line[..end].to_owned(),
@@ -224,6 +226,7 @@ mod tests {
         let check = |text: &str, expected: &str| assert_eq!(one_line(text, 30), expected);
         check("SELECT 1\n\t FROM  x", "SELECT 1 FROM x");
         check("ALTER ROLE a PASSWORD 'x y'", "ALTER ROLE a PASSWORD …");
+        check("CONNECTION 'password=hunter2'", "CONNECTION 'password …");
         check(&"ä".repeat(40), &"ä".repeat(30));
         check("a\u{1b}[2Jb", "a [2Jb");
         check("", "");
