@@ -1,5 +1,8 @@
 //! The catalogue: knobs as data. Code knows kinds of knob, never a knob's name.
 
+mod files;
+
+use files::{FILES, File};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,6 +27,17 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// All of them, from the server down.
+    pub const ALL: [Layer; 7] = [
+        Layer::Postgres,
+        Layer::Table,
+        Layer::Kernel,
+        Layer::Memory,
+        Layer::Block,
+        Layer::Cpu,
+        Layer::Net,
+    ];
+
     /// The word in files and reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +53,7 @@ impl Layer {
 }
 
 /// How a knob is read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A parameter of PostgreSQL, by ALTER SYSTEM.
@@ -179,7 +193,7 @@ impl Risk {
 }
 
 /// One knob of the catalogue.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knob {
     /// Its name everywhere.
@@ -189,7 +203,8 @@ pub struct Knob {
     /// How it is read and written.
     pub kind: Kind,
     /// Paths of its file, of which the first that this kernel has is meant. Placeholders: `{disk}`, `{interface}`, `{size}`,
-    /// `{node}`, `{interrupt}` by the instance; `{cgroup:CONTROLLER}` is the directory of the server's own control group;
+    /// `{node}`, `{interrupt}` by the instance; `{default_size}` is the kernel's own size of huge pages in kB;
+    /// `{cgroup:CONTROLLER}` is the directory of the server's own control group;
     /// a `*` stands for all that are there, which are set alike.
     #[serde(default)]
     pub addresses: Vec<String>,
@@ -203,12 +218,16 @@ pub struct Knob {
     /// What its value looks like.
     #[serde(default)]
     pub form: Form,
-    /// Unit of a bare number ("bytes", "kB", "pages", "ms", "us", "ns", "percent", "cpus"), where it has one.
+    /// Unit of a bare number ("bytes", "kB", "8kB", "pages", "ms", "us", "percent", "cpus" and the like), where it has one.
     pub unit: Option<String>,
     /// Least legal number.
     pub min: Option<i64>,
     /// Greatest legal number.
     pub max: Option<i64>,
+    /// The greatest part of the host's memory that it may take, in percent: beyond that lies no tuning, but an outage.
+    pub memory_percent_max: Option<u32>,
+    /// The knob that it has to stay below: the kernel takes another value, and a half of it, without a word.
+    pub below: Option<String>,
     /// Legal words, where they do not depend on the host or the server.
     #[serde(default)]
     pub choices: Vec<String>,
@@ -226,15 +245,22 @@ pub struct Knob {
     pub cost: Cost,
     /// What it can cost the user.
     pub risk: Risk,
-    /// Values that cost nothing, of a knob that otherwise trades durability.
+    /// Values that cost nothing, of a knob that otherwise is a risk.
     #[serde(default)]
     pub safe: Vec<String>,
     /// Knobs that make no sense beside it.
     #[serde(default)]
     pub excludes: Vec<String>,
-    /// Of what is only advised: the lines to write, with `{value}` in them.
+    /// Of what is only advised: the word to look for on the boot line, among the options of the mount or the flags of the
+    /// volume. Without `{value}` in it, it is there (`on`) or not (`off`); with it, `default` means that it is not there.
+    pub word: Option<String>,
+    /// Of what is only advised: the lines to write. `{value}`, `{mount}` (where the file system is mounted) and `{volume}`
+    /// (the name of the device-mapper volume) are to be filled in.
     #[serde(default)]
     pub lines: Vec<String>,
+    /// The lines that take it away again: for `off`, or `default`.
+    #[serde(default)]
+    pub undo_lines: Vec<String>,
     /// What it does, for people.
     pub summary: String,
     /// Where that is written.
@@ -251,8 +277,24 @@ impl Knob {
         if safe { Risk::None } else { self.risk }
     }
 
+    /// How a person sets what pgdyno only advises.
+    pub fn how(&self, value: &str) -> String {
+        let lines: Vec<String> = self
+            .lines
+            .iter()
+            .map(|line| line.replace("{value}", value))
+            .collect();
+        match (self.kind, lines.is_empty()) {
+            (Kind::Action, _) => {
+                "it is something that the kernel does once, and leaves no state to put back".to_owned()
+            }
+            (_, true) => format!("it wants a {}", self.cost.name()),
+            (_, false) => format!("it wants a {}; write: {}", self.cost.name(), lines.join("; ")),
+        }
+    }
+
     /// What would be a legal value, in words.
-    pub(crate) fn legal(&self) -> String {
+    pub fn legal(&self) -> String {
         let range = match (self.min, self.max) {
             (Some(min), Some(max)) => format!(" from {min} to {max}"),
             (Some(min), None) => format!(" of at least {min}"),
@@ -269,7 +311,10 @@ impl Knob {
             Form::Decimal => format!("a number{range}{unit}"),
             Form::Integers => format!("whole numbers with spaces between{unit}"),
             Form::CpuList => "a list of CPUs, as 0-3,8".to_owned(),
-            Form::Server => "what the server takes".to_owned(),
+            Form::Server => match &self.unit {
+                Some(unit) => format!("what the server takes; a bare number counts {unit}"),
+                None => "what the server takes".to_owned(),
+            },
             Form::Word if self.choices.is_empty() => "a single word".to_owned(),
             Form::Word => return format!("one of {}", self.choices.join(", ")),
         };
@@ -312,23 +357,6 @@ impl Knob {
         };
         Some(format!("expected {expected} behind an @"))
     }
-
-    /// Whether it is a file that its id does not name.
-    fn wants_address(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Sysfs | Kind::Bracket | Kind::HugepagePool | Kind::CpuQuota | Kind::HeldFile
-        )
-    }
-
-    /// Path of its file on a target; `None` for parameters of the server. `Err` names the missing disk.
-    pub(crate) fn path(&self, disk: Option<&str>) -> Result<Option<String>, CatalogueError> {
-        match (self.kind, self.addresses.first()) {
-            (Kind::Guc, _) => Ok(None),
-            (_, Some(address)) => place_disk(address, disk, &self.id).map(Some),
-            (_, None) => Ok(Some(sysctl_path(&self.id))),
-        }
-    }
 }
 
 /// Below /proc/sys, the dots of a name are slashes (an interface's own dot is written as a slash: sysctl(8)).
@@ -342,14 +370,6 @@ pub(crate) fn sysctl_path(id: &str) -> String {
         })
         .collect();
     format!("/proc/sys/{swapped}")
-}
-
-pub(crate) fn place_disk(address: &str, disk: Option<&str>, id: &str) -> Result<String, CatalogueError> {
-    match disk {
-        Some(disk) => Ok(address.replace("{disk}", disk)),
-        None if address.contains("{disk}") => Err(CatalogueError::NoDisk { id: id.to_owned() }),
-        None => Ok(address.to_owned()),
-    }
 }
 
 /// A knob with the value it is to have.
@@ -391,11 +411,31 @@ pub enum CatalogueError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The data is on no disk.
-    #[error("{id} needs the disk of the data directory, and that could not be found")]
+    /// The disk that is meant cannot be found.
+    #[error("{id} needs the disk of the {which} directory, and that could not be found: {reason}")]
     NoDisk {
         /// Which knob.
         id: String,
+        /// "data" or "wal".
+        which: String,
+        /// Why not.
+        reason: String,
+    },
+    /// This host has no such thing.
+    #[error("{id}: {reason}")]
+    NotHere {
+        /// Which knob.
+        id: String,
+        /// What is missing where, and which kernels have it.
+        reason: String,
+    },
+    /// pgdyno only advises it.
+    #[error("{id} is not set by pgdyno: {how}")]
+    AdvisedOnly {
+        /// Which knob.
+        id: String,
+        /// What to do instead.
+        how: String,
     },
     /// A catalogue file cannot be read.
     #[error("catalogue file {file}: {reason}")]
@@ -407,33 +447,21 @@ pub enum CatalogueError {
     },
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    knob: Vec<Knob>,
-}
-
 /// All knobs by id.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     knobs: BTreeMap<String, Knob>,
+    sections: Vec<Section>,
 }
 
-/// The files of the shipped catalogue.
-const FILES: &[(&str, &str)] = &[
-    (
-        "knobs/postgres.toml",
-        include_str!("../../../catalog/knobs/postgres.toml"),
-    ),
-    (
-        "knobs/kernel.toml",
-        include_str!("../../../catalog/knobs/kernel.toml"),
-    ),
-    (
-        "knobs/block.toml",
-        include_str!("../../../catalog/knobs/block.toml"),
-    ),
-];
+/// Knobs that people read about together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// Ids of its knobs, in their order.
+    pub ids: Vec<String>,
+}
 
 /// A word further away than this is no typing error.
 const NEAR: usize = 4;
@@ -442,22 +470,38 @@ impl Catalogue {
     /// The catalogue that pgdyno is shipped with.
     pub fn shipped() -> Result<Catalogue, CatalogueError> {
         let mut knobs = BTreeMap::new();
+        let mut sections = Vec::new();
         for (file, text) in FILES {
             let wrong = |reason: String| CatalogueError::File {
                 file: (*file).to_owned(),
                 reason,
             };
             let parsed: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+            sections.push(Section {
+                title: parsed.title,
+                ids: parsed.knob.iter().map(|knob| knob.id.clone()).collect(),
+            });
             for knob in parsed.knob {
-                if knob.wants_address() && knob.addresses.is_empty() {
-                    return Err(wrong(format!("{}: an address is missing", knob.id)));
+                if let Some(flaw) = files::flaw(&knob) {
+                    return Err(wrong(format!("{}: {flaw}", knob.id)));
                 }
                 if let Some(twice) = knobs.insert(knob.id.clone(), knob) {
                     return Err(wrong(format!("{} stands in it twice", twice.id)));
                 }
             }
         }
-        Ok(Catalogue { knobs })
+        match files::flaw_between(&knobs) {
+            Some((id, reason)) => Err(CatalogueError::File {
+                file: "knobs".into(),
+                reason: format!("{id}: {reason}"),
+            }),
+            None => Ok(Catalogue { knobs, sections }),
+        }
+    }
+
+    /// The knobs as people read about them.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
     }
 
     /// All knobs, by id.
@@ -470,14 +514,22 @@ impl Catalogue {
         let (id, _) = split(id);
         self.knobs.get(id).ok_or_else(|| CatalogueError::Unknown {
             id: id.to_owned(),
-            nearest: self
-                .knobs
-                .keys()
-                .map(|known| (strsim::damerau_levenshtein(known, id), known))
-                .min()
-                .filter(|(distance, _)| *distance <= NEAR)
-                .map(|(_, known)| known.clone()),
+            nearest: self.nearest(id),
         })
+    }
+
+    /// What was meant, where an id is not known: one that is written nearly so, or that ends so.
+    fn nearest(&self, id: &str) -> Option<String> {
+        let near = |distance: &usize| *distance <= NEAR && distance * 3 <= id.chars().count();
+        let written = self
+            .knobs
+            .keys()
+            .map(|known| (strsim::damerau_levenshtein(known, id), known))
+            .min()
+            .filter(|(distance, _)| near(distance))
+            .map(|(_, known)| known);
+        let ends = |known: &&String| known.rsplit_once('.').is_some_and(|(_, last)| last == id);
+        written.or_else(|| self.knobs.keys().find(ends)).cloned()
     }
 
     /// Whether a setting names a known knob and, for kernel knobs, a legal number. The server judges its own.
@@ -491,6 +543,12 @@ impl Catalogue {
             })
         };
         let value = setting.value.as_str();
+        if knob.kind.is_advised_only() {
+            return Err(CatalogueError::AdvisedOnly {
+                id: knob.id.clone(),
+                how: knob.how(value),
+            });
+        }
         if let Some(reason) = knob.wrong_instance(split(&setting.knob).1) {
             return Err(CatalogueError::Instance {
                 setting: setting.knob.clone(),
@@ -533,6 +591,22 @@ impl Catalogue {
     }
 }
 
+impl Catalogue {
+    /// Two of the settings that make no sense beside each other.
+    pub fn conflict<'s>(&self, settings: &'s [Setting]) -> Option<(&'s Setting, &'s Setting)> {
+        settings.iter().enumerate().find_map(|(at, one)| {
+            let other = settings[at + 1..].iter().find(|other| {
+                let excludes = |a: &Setting, b: &Setting| {
+                    let knob = self.get(&a.knob).ok();
+                    knob.is_some_and(|knob| knob.excludes.iter().any(|id| id == split(&b.knob).0))
+                };
+                excludes(one, other) || excludes(other, one)
+            })?;
+            Some((one, other))
+        })
+    }
+}
+
 /// The id of a knob and the instance behind it.
 pub fn split(knob: &str) -> (&str, Option<&str>) {
     match knob.split_once('@') {
@@ -563,17 +637,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shipped_catalogue_is_whole() {
-        let catalogue = Catalogue::shipped().unwrap();
-        for knob in catalogue.iter() {
-            assert!(!knob.summary.is_empty() && !knob.source.is_empty(), "{}", knob.id);
-            if let Some(other) = &knob.counterpart {
-                assert_eq!(catalogue.get(other).unwrap().counterpart.as_ref(), Some(&knob.id));
-            }
-        }
-    }
-
-    #[test]
     fn settings_are_held_against_it() {
         let catalogue = Catalogue::shipped().unwrap();
         let check = |knob: &str, value: &str| {
@@ -592,6 +655,13 @@ mod tests {
         assert!(error.contains("0 to 200"), "{error}");
         assert!(check("vm.dirty_bytes", "0").is_err(), "the kernel refuses it too");
         assert!(check("block.scheduler", "none; rm").is_err());
+        let error = check("read_ahead_kb", "0").unwrap_err().to_string();
+        assert!(error.contains("\"block.read_ahead_kb\"?"), "{error}");
+        let error = check("xyz", "0").unwrap_err().to_string();
+        assert!(
+            error.ends_with("\"xyz\""),
+            "no word of three letters is near it: {error}"
+        );
         assert!(
             check("nothing_like_it_at_all", "1")
                 .unwrap_err()

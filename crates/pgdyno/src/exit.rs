@@ -160,6 +160,9 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
     if let Some(DataError::Foreign { .. }) = cause.downcast_ref() {
         return Some("a database of its own (CREATE DATABASE) has room for them");
     }
+    if let Some(CatalogueError::Unknown { .. }) = cause.downcast_ref() {
+        return Some("`pgdyno knobs` lists them all");
+    }
     if let Some(CellError::Host(error)) = cause.downcast_ref()
         && error.is_refused()
     {

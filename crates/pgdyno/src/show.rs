@@ -1,8 +1,9 @@
-//! Tables for the terminal.
+//! Tables and wrapped text for the terminal.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
 use pgdyno_report::{Report, effect, verdict_word};
+use std::fmt::Write;
 
 /// A table with headings; columns named in `right` hold numbers.
 pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) -> String {
@@ -90,6 +91,37 @@ pub(crate) fn put_back(lines: &[pgdyno_knobs::PutBack]) -> String {
         })
         .collect();
     table(&["knob", "was set to", "before", "now"], &[], rows)
+}
+
+/// An instant in the reader's zone.
+pub(crate) fn instant(unix_ms: u64) -> String {
+    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_millisecond(ms).map_or_else(
+        |_| unix_ms.to_string(),
+        |instant| {
+            let zoned = instant.to_zoned(jiff::tz::TimeZone::system());
+            zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
+        },
+    )
+}
+
+/// Words after `head` within `width` columns, further lines indented; only a word that is longer goes beyond.
+pub(crate) fn wrapped(page: &mut String, head: &str, indent: usize, text: &str, width: usize) {
+    let mut line = head.to_owned();
+    let mut empty = true;
+    for word in text.split(' ') {
+        if !empty && line.chars().count() + 1 + word.chars().count() > width {
+            let _ = writeln!(page, "{}", line.trim_end());
+            line = " ".repeat(indent);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    let _ = writeln!(page, "{}", line.trim_end());
 }
 
 /// 1.5 GB and the like.
