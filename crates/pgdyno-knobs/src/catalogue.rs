@@ -1,5 +1,8 @@
 //! The catalogue: knobs as data. Code knows kinds of knob, never a knob's name.
 
+mod files;
+
+use files::{FILES, File};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -189,7 +192,8 @@ pub struct Knob {
     /// How it is read and written.
     pub kind: Kind,
     /// Paths of its file, of which the first that this kernel has is meant. Placeholders: `{disk}`, `{interface}`, `{size}`,
-    /// `{node}`, `{interrupt}` by the instance; `{cgroup:CONTROLLER}` is the directory of the server's own control group;
+    /// `{node}`, `{interrupt}` by the instance; `{default_size}` is the kernel's own size of huge pages in kB;
+    /// `{cgroup:CONTROLLER}` is the directory of the server's own control group;
     /// a `*` stands for all that are there, which are set alike.
     #[serde(default)]
     pub addresses: Vec<String>,
@@ -203,7 +207,7 @@ pub struct Knob {
     /// What its value looks like.
     #[serde(default)]
     pub form: Form,
-    /// Unit of a bare number ("bytes", "kB", "pages", "ms", "us", "ns", "percent", "cpus"), where it has one.
+    /// Unit of a bare number ("bytes", "kB", "8kB", "pages", "ms", "us", "percent", "cpus" and the like), where it has one.
     pub unit: Option<String>,
     /// Least legal number.
     pub min: Option<i64>,
@@ -226,15 +230,22 @@ pub struct Knob {
     pub cost: Cost,
     /// What it can cost the user.
     pub risk: Risk,
-    /// Values that cost nothing, of a knob that otherwise trades durability.
+    /// Values that cost nothing, of a knob that otherwise is a risk.
     #[serde(default)]
     pub safe: Vec<String>,
     /// Knobs that make no sense beside it.
     #[serde(default)]
     pub excludes: Vec<String>,
-    /// Of what is only advised: the lines to write, with `{value}` in them.
+    /// Of what is only advised: the word to look for on the boot line, among the options of the mount or the flags of the
+    /// volume. Without `{value}` in it, it is there (`on`) or not (`off`); with it, `default` means that it is not there.
+    pub word: Option<String>,
+    /// Of what is only advised: the lines to write. `{value}`, `{mount}` (where the file system is mounted) and `{volume}`
+    /// (the name of the device-mapper volume) are to be filled in.
     #[serde(default)]
     pub lines: Vec<String>,
+    /// The lines that take it away again: for `off`, or `default`.
+    #[serde(default)]
+    pub undo_lines: Vec<String>,
     /// What it does, for people.
     pub summary: String,
     /// Where that is written.
@@ -311,14 +322,6 @@ impl Knob {
             (Some(Per::Path), Some(_)) => "an absolute path",
         };
         Some(format!("expected {expected} behind an @"))
-    }
-
-    /// Whether it is a file that its id does not name.
-    fn wants_address(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Sysfs | Kind::Bracket | Kind::HugepagePool | Kind::CpuQuota | Kind::HeldFile
-        )
     }
 
     /// Path of its file on a target; `None` for parameters of the server. `Err` names the missing disk.
@@ -407,33 +410,21 @@ pub enum CatalogueError {
     },
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    knob: Vec<Knob>,
-}
-
 /// All knobs by id.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     knobs: BTreeMap<String, Knob>,
+    sections: Vec<Section>,
 }
 
-/// The files of the shipped catalogue.
-const FILES: &[(&str, &str)] = &[
-    (
-        "knobs/postgres.toml",
-        include_str!("../../../catalog/knobs/postgres.toml"),
-    ),
-    (
-        "knobs/kernel.toml",
-        include_str!("../../../catalog/knobs/kernel.toml"),
-    ),
-    (
-        "knobs/block.toml",
-        include_str!("../../../catalog/knobs/block.toml"),
-    ),
-];
+/// Knobs that people read about together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// Ids of its knobs, in their order.
+    pub ids: Vec<String>,
+}
 
 /// A word further away than this is no typing error.
 const NEAR: usize = 4;
@@ -442,22 +433,38 @@ impl Catalogue {
     /// The catalogue that pgdyno is shipped with.
     pub fn shipped() -> Result<Catalogue, CatalogueError> {
         let mut knobs = BTreeMap::new();
+        let mut sections = Vec::new();
         for (file, text) in FILES {
             let wrong = |reason: String| CatalogueError::File {
                 file: (*file).to_owned(),
                 reason,
             };
             let parsed: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+            sections.push(Section {
+                title: parsed.title,
+                ids: parsed.knob.iter().map(|knob| knob.id.clone()).collect(),
+            });
             for knob in parsed.knob {
-                if knob.wants_address() && knob.addresses.is_empty() {
-                    return Err(wrong(format!("{}: an address is missing", knob.id)));
+                if let Some(flaw) = files::flaw(&knob) {
+                    return Err(wrong(format!("{}: {flaw}", knob.id)));
                 }
                 if let Some(twice) = knobs.insert(knob.id.clone(), knob) {
                     return Err(wrong(format!("{} stands in it twice", twice.id)));
                 }
             }
         }
-        Ok(Catalogue { knobs })
+        match files::flaw_between(&knobs) {
+            Some((id, reason)) => Err(CatalogueError::File {
+                file: "knobs".into(),
+                reason: format!("{id}: {reason}"),
+            }),
+            None => Ok(Catalogue { knobs, sections }),
+        }
+    }
+
+    /// The knobs as people read about them.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
     }
 
     /// All knobs, by id.
@@ -561,17 +568,6 @@ pub(crate) const AUTO: &str = "auto";
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_shipped_catalogue_is_whole() {
-        let catalogue = Catalogue::shipped().unwrap();
-        for knob in catalogue.iter() {
-            assert!(!knob.summary.is_empty() && !knob.source.is_empty(), "{}", knob.id);
-            if let Some(other) = &knob.counterpart {
-                assert_eq!(catalogue.get(other).unwrap().counterpart.as_ref(), Some(&knob.id));
-            }
-        }
-    }
 
     #[test]
     fn settings_are_held_against_it() {

@@ -12,7 +12,9 @@ mod journal;
 mod known;
 mod restore;
 
-pub use catalogue::{Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Setting, split};
+pub use catalogue::{
+    Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Section, Setting, split,
+};
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart, Target};
 pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
