@@ -289,7 +289,10 @@ impl Index {
         match self.facts.get(name) {
             Some(Ok(value)) => Ok(value),
             Some(Err(why)) => Err(format!("{name} is missing: {why}")),
-            None => Err(self.lacking(name).to_string()),
+            None => Err(match self.lacking(name) {
+                Lacking::Missing { why, .. } => why,
+                other => other.to_string(),
+            }),
         }
     }
 }

@@ -10,6 +10,7 @@ mod expression;
 mod gucvalue;
 mod journal;
 mod known;
+mod profile;
 mod restore;
 
 pub use catalogue::{
@@ -20,4 +21,8 @@ pub use change::{Applied, ApplyError, Changer, Restart, Target};
 pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use journal::{Content, Journal, JournalError, Purpose, parse as parse_journal, stale_journals};
 pub use known::{Known, Lacking};
+pub use profile::{
+    Carrier, Exported, LeftOut, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue, Profiles,
+    Resolved, ResolvedSetting, Unit, Why, export,
+};
 pub use restore::{Outcome, PutBack, Restorer};
