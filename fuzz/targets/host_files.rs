@@ -23,6 +23,18 @@ impl HostAccess for Anything {
     fn writable(&self, _: &str) -> Result<(), HostError> {
         Ok(())
     }
+    fn replace_raw(&self, path: &str, _content: Option<&str>) -> Result<(), HostError> {
+        self.write_raw(path, "")
+    }
+
+    fn hold_raw(&self, path: &str, _value: &str) -> Result<std::fs::File, HostError> {
+        Err(HostError::Missing { path: path.to_owned() })
+    }
+
+    fn bind_raw(&self, _pid: u32, _cpus: &[usize]) -> Result<(), HostError> {
+        self.write_raw("/proc", "")
+    }
+
     fn write_raw(&self, path: &str, _: &str) -> Result<(), HostError> {
         Err(HostError::Missing { path: path.to_owned() })
     }

@@ -93,6 +93,12 @@ pub trait HostAccess: Send + Sync {
     fn writable(&self, path: &str) -> Result<(), HostError>;
     /// Writes an existing file in one call. For pgdyno-knobs alone.
     fn write_raw(&self, path: &str, value: &str) -> Result<(), HostError>;
+    /// Puts a file in place in one step, durably, making its directory if need be, or removes it. For pgdyno-knobs alone.
+    fn replace_raw(&self, path: &str, content: Option<&str>) -> Result<(), HostError>;
+    /// Writes a file whose value holds as long as it is open, and hands it over. For pgdyno-knobs alone.
+    fn hold_raw(&self, path: &str, value: &str) -> Result<fs::File, HostError>;
+    /// Binds a process to CPUs. For pgdyno-knobs alone.
+    fn bind_raw(&self, pid: u32, cpus: &[usize]) -> Result<(), HostError>;
 
     /// A file in /proc or /sys opened to be read from its start again and again, where that is possible and gives what
     /// `read` would: on the machine itself, not in a tree of files that may be replaced. `None`: use `read`.
@@ -182,14 +188,76 @@ impl HostAccess for LocalHost {
             .truncate(true)
             .open(self.place(path))
             .map_err(|e| HostError::new(path, "written", e))?;
-        file.write_all(value.as_bytes()).map_err(|e| match e.kind() {
-            io::ErrorKind::InvalidInput => HostError::Rejected {
-                path: path.to_owned(),
-                value: value.to_owned(),
-                source: e,
-            },
-            _ => HostError::new(path, "written", e),
+        file.write_all(value.as_bytes()).map_err(|e| {
+            // A number out of range, a busy device, an interrupt that the kernel keeps to itself (EIO).
+            let rejected = [
+                rustix::io::Errno::INVAL,
+                rustix::io::Errno::RANGE,
+                rustix::io::Errno::BUSY,
+                rustix::io::Errno::IO,
+                rustix::io::Errno::OPNOTSUPP,
+            ];
+            if rejected
+                .iter()
+                .any(|errno| e.raw_os_error() == Some(errno.raw_os_error()))
+            {
+                return HostError::Rejected {
+                    path: path.to_owned(),
+                    value: value.to_owned(),
+                    source: e,
+                };
+            }
+            HostError::new(path, "written", e)
         })
+    }
+
+    fn hold_raw(&self, path: &str, value: &str) -> Result<fs::File, HostError> {
+        let wrong = |e| HostError::new(path, "held", e);
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .open(self.place(path))
+            .map_err(wrong)?;
+        file.write_all(value.as_bytes()).map_err(wrong)?;
+        Ok(file)
+    }
+
+    fn replace_raw(&self, path: &str, content: Option<&str>) -> Result<(), HostError> {
+        let (place, wrong) = (self.place(path), |e| HostError::new(path, "written", e));
+        let directory = place.parent().unwrap_or(Path::new("/"));
+        match content {
+            Some(content) => {
+                fs::create_dir_all(directory).map_err(wrong)?;
+                let mut temporary = place.clone().into_os_string();
+                temporary.push(".pgdyno-new");
+                let mut file = fs::File::create(&temporary).map_err(wrong)?;
+                file.write_all(content.as_bytes()).map_err(wrong)?;
+                file.sync_all().map_err(wrong)?;
+                fs::rename(&temporary, &place).map_err(wrong)?;
+            }
+            None => match fs::remove_file(&place) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(wrong(e)),
+                _ => {}
+            },
+        }
+        match fs::File::open(directory) {
+            Ok(directory) => directory.sync_all().map_err(wrong),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn bind_raw(&self, pid: u32, cpus: &[usize]) -> Result<(), HostError> {
+        let path = format!("/proc/{pid}");
+        if self.root != Path::new("/") {
+            let source = io::Error::from(io::ErrorKind::PermissionDenied);
+            return Err(HostError::new(&path, "bound to CPUs", source));
+        }
+        let mut set = rustix::thread::CpuSet::new();
+        for &cpu in cpus.iter().filter(|&&cpu| cpu < rustix::thread::CpuSet::MAX_CPU) {
+            set.set(cpu);
+        }
+        let process = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::thread::sched_setaffinity(process, &set)
+            .map_err(|e| HostError::new(&path, "bound to CPUs", e.into()))
     }
 }
 

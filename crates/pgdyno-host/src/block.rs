@@ -11,7 +11,7 @@ pub fn disk_of(host: &dyn HostAccess, path: &str) -> Result<String, HostError> {
 }
 
 /// The same, from a device number. File systems without a device (tmpfs, overlay) have none: `Missing`.
-pub fn disk_of_number(host: &dyn HostAccess, major: u32, minor: u32) -> Result<String, HostError> {
+fn disk_of_number(host: &dyn HostAccess, major: u32, minor: u32) -> Result<String, HostError> {
     let link = format!("/sys/dev/block/{major}:{minor}");
     let target = host.read_link(&link)?;
     let mut parts = target.rsplit('/');
@@ -26,40 +26,81 @@ pub fn number_of(host: &dyn HostAccess, disk: &str) -> Result<String, HostError>
     host.read_trimmed(&format!("/sys/block/{disk}/dev"))
 }
 
+/// The devices that the one below the file system of `path` is made of, down to the disks: names in /sys/block, those
+/// above first; none for a disk. A partition has no queue of its own and is not among them.
+pub fn members_of(host: &dyn HostAccess, path: &str) -> Result<Vec<String>, HostError> {
+    let (major, minor) = host.device_of(path)?;
+    let top = disk_of_number(host, major, minor)?;
+    let mut names: Vec<String> = Vec::new();
+    for device in devices_below(host, &[(major, minor)])? {
+        if device.kind != "partition" && device.name != top && !names.contains(&device.name) {
+            names.push(device.name);
+        }
+    }
+    Ok(names)
+}
+
+/// Where a device tells what it is, whatever its name is this time: files below /sys/block/NAME.
+const IDENTITIES: [(&str, &str); 7] = [
+    ("wwid", "wwid"),
+    ("wwid", "device/wwid"),
+    ("dm", "dm/uuid"),
+    ("md", "md/uuid"),
+    ("serial", "serial"),
+    ("serial", "device/serial"),
+    ("file", "loop/backing_file"),
+];
+
+/// What tells a disk from all others over reboots and renaming ("wwid:naa.5000c500"); `None` where it does not tell.
+pub fn identity_of(host: &dyn HostAccess, disk: &str) -> Option<String> {
+    IDENTITIES.iter().find_map(|(kind, file)| {
+        let text = host.read_trimmed(&format!("/sys/block/{disk}/{file}")).ok()?;
+        (!text.is_empty()).then(|| format!("{kind}:{text}"))
+    })
+}
+
+/// The disk with this identity, under whatever name it has now.
+pub fn disk_with_identity(host: &dyn HostAccess, identity: &str) -> Option<String> {
+    let disks = host.list("/sys/block").ok()?;
+    disks
+        .into_iter()
+        .find(|disk| identity_of(host, disk).as_deref() == Some(identity))
+}
+
 /// Devices of one path that are looked at: more is a loop, or nonsense.
 const DEVICES_MAX: usize = 256;
 
 /// A block device on the way from a file system to the disks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
+pub(crate) struct Device {
     /// As in /sys/block, or a partition's ("vda1", "dm-0").
-    pub name: String,
+    pub(crate) name: String,
     /// Major and minor.
-    pub number: (u32, u32),
+    pub(crate) number: (u32, u32),
     /// How many devices stand above it.
-    pub depth: usize,
+    pub(crate) depth: usize,
     /// "partition", "crypt", "lvm", "md", "loop", "nvme", "virtio", "sata" and so on; docs/facts.md lists them.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// Names of the devices right below it; empty for a disk.
-    pub below: Vec<String>,
+    pub(crate) below: Vec<String>,
     /// Why those are not known, where they should be.
-    pub gap: Option<String>,
+    pub(crate) gap: Option<String>,
 }
 
 impl Device {
     /// Its directory in sysfs.
-    pub fn directory(&self) -> String {
+    pub(crate) fn directory(&self) -> String {
         format!("/sys/dev/block/{}:{}", self.number.0, self.number.1)
     }
 
     /// Whether it is a disk: nothing that this host knows of is below it.
-    pub fn is_disk(&self) -> bool {
+    pub(crate) fn is_disk(&self) -> bool {
         self.below.is_empty() && self.gap.is_none()
     }
 }
 
 /// The devices from a file system down to its disks, those above first; each once.
-pub fn devices_below(host: &dyn HostAccess, tops: &[(u32, u32)]) -> Result<Vec<Device>, HostError> {
+pub(crate) fn devices_below(host: &dyn HostAccess, tops: &[(u32, u32)]) -> Result<Vec<Device>, HostError> {
     let mut devices: Vec<Device> = Vec::new();
     let mut ahead: Vec<((u32, u32), usize)> = tops.iter().rev().map(|&top| (top, 0)).collect();
     while let Some((number, depth)) = ahead.pop() {

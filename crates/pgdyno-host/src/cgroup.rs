@@ -3,6 +3,7 @@
 //! This changes nothing that was there before: it makes a group, sets limits in it, and removes it again.
 
 use crate::access::{HostAccess, HostError, LocalHost};
+use crate::mount;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -226,19 +227,10 @@ impl Mounts {
 
     fn parse(mountinfo: &str) -> Mounts {
         let mut mounts = Mounts::default();
-        for line in mountinfo.lines() {
-            let Some((left, right)) = line.split_once(" - ") else {
-                continue;
-            };
-            let Some(point) = left.split(' ').nth(4) else {
-                continue;
-            };
-            let mut right = right.split(' ');
-            match (right.next(), right.next(), right.next()) {
-                (Some("cgroup2"), _, _) => mounts.v2_mount = Some(point.to_owned()),
-                (Some("cgroup"), _, Some(options)) => {
-                    mounts.v1_mounts.push((options.to_owned(), point.to_owned()));
-                }
+        for mount in mount::parse(mountinfo) {
+            match mount.kind.as_str() {
+                "cgroup2" => mounts.v2_mount = Some(mount.point),
+                "cgroup" => mounts.v1_mounts.push((mount.super_options, mount.point)),
                 _ => {}
             }
         }

@@ -18,8 +18,9 @@ pub use access::{HostAccess, HostError, LocalHost};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
 pub use facts::{
-    boot_id, host_facts, parent, process_facts, same_device_fact, started_unix_s, storage_facts,
+    boot_id, group_directory, host_facts, parent, process_facts, same_device_fact, started_unix_s,
+    storage_facts,
 };
 pub use perf::PerfCounters;
-pub use process::{children, cpu_us_of_tree, is_alive};
+pub use process::{children, cpu_us_of_tree, cpus_of, is_alive, started_ticks};
 pub use series::{HostSeries, HostSeriesOptions};

@@ -237,14 +237,14 @@ impl PerfCounters {
         }
         for (kind, sum) in self.kinds.iter().zip(sums) {
             let Some(sum) = sum else { continue };
-            if sum.never_ran {
+            let Some(count) = sum.whole() else {
                 reading.gap(
                     kind.metric,
-                    "a counter did not run at all: others had the CPU's counters",
+                    "the counters did not run at all: others had the CPU's counters",
                 );
                 continue;
-            }
-            reading.push(Key::one(kind.metric), sum.count * kind.scale);
+            };
+            reading.push(Key::one(kind.metric), count * kind.scale);
             if sum.running < sum.enabled {
                 let ratio = sum.running.as_secs_f64() / sum.enabled.as_secs_f64();
                 reading.push(Key::of("perf.counted_ratio", kind.metric), ratio);
@@ -257,10 +257,12 @@ impl PerfCounters {
 /// What the counters of one kind have grown by on all processes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
+    /// Of processes on which the counter ran, scaled.
     count: f64,
     enabled: Duration,
     running: Duration,
-    never_ran: bool,
+    /// Of those processes that worked so little that the counter's turn never came.
+    never_ran: Duration,
 }
 
 impl Sum {
@@ -274,11 +276,20 @@ impl Sum {
         self.running += running;
         if running.is_zero() {
             // A process that slept throughout has neither.
-            self.never_ran |= !enabled.is_zero();
-            self.count += count;
+            self.never_ran += enabled;
         } else {
             self.count += count * (enabled.as_secs_f64() / running.as_secs_f64()).max(1.0);
         }
+    }
+
+    /// All of it, with the processes on which the counter never ran at the rate of the others; `None` where it ran on
+    /// none.
+    fn whole(&self) -> Option<f64> {
+        if self.never_ran.is_zero() {
+            return Some(self.count);
+        }
+        let counted = self.enabled.saturating_sub(self.never_ran);
+        (!counted.is_zero()).then(|| self.count * (self.enabled.as_secs_f64() / counted.as_secs_f64()))
     }
 }
 
@@ -448,17 +459,24 @@ mod tests {
             enabled: Duration::from_millis(enabled_ms),
             running: Duration::from_millis(running_ms),
         };
-        let check = |before: Value, now: Value, count: f64, never_ran: bool| {
+        let check = |processes: &[(Value, Value)], count: Option<f64>| {
             let mut sum = Sum::default();
-            sum.add(before, now);
-            assert_eq!((sum.count, sum.never_ran), (count, never_ran));
+            processes.iter().for_each(|(before, now)| sum.add(*before, *now));
+            assert_eq!(sum.whole(), count, "{processes:?}");
         };
-        check(value(0, 0, 0), value(100, 10, 10), 100.0, false);
-        check(value(0, 0, 0), value(100, 40, 10), 400.0, false);
+        let none = value(0, 0, 0);
+        check(&[(none, value(100, 10, 10))], Some(100.0));
+        check(&[(none, value(100, 40, 10))], Some(400.0));
         // Only what has grown counts, with the times that have.
-        check(value(100, 40, 10), value(150, 50, 20), 50.0, false);
-        check(value(100, 40, 10), value(100, 40, 10), 0.0, false);
-        check(value(100, 40, 10), value(100, 50, 10), 0.0, true);
+        let before = value(100, 40, 10);
+        check(&[(before, value(150, 50, 20))], Some(50.0));
+        check(&[(before, before)], Some(0.0));
+        check(&[(before, value(100, 50, 10))], None);
+        // One process that hardly worked does not spoil the count of the others.
+        check(
+            &[(none, value(100, 40, 10)), (before, value(100, 80, 10))],
+            Some(800.0),
+        );
     }
 
     #[test]

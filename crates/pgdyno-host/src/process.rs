@@ -39,6 +39,27 @@ pub fn is_alive(host: &dyn HostAccess, pid: u32) -> bool {
     })
 }
 
+/// When a process was started, in ticks since the machine was: with its number, what tells it from all others.
+pub fn started_ticks(host: &dyn HostAccess, pid: u32) -> Result<u64, HostError> {
+    let path = format!("/proc/{pid}/stat");
+    ProcessStat::parse_file(&path, &host.read(&path)?).map(|stat| stat.started_ticks)
+}
+
+/// The CPUs that a process may run on, as the kernel writes them ("0-3,8").
+pub fn cpus_of(host: &dyn HostAccess, pid: u32) -> Result<String, HostError> {
+    let path = format!("/proc/{pid}/status");
+    let text = host.read(&path)?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .map(|list| list.trim().to_owned())
+        .ok_or_else(|| HostError::Malformed {
+            path,
+            line: 1,
+            expected: "a line Cpus_allowed_list",
+            found: text.chars().take(40).collect(),
+        })
+}
+
 /// What of /proc/PID/stat is used; times in ticks, memory in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessStat {

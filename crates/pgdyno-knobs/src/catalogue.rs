@@ -262,6 +262,22 @@ impl Knob {
         if safe { Risk::None } else { self.risk }
     }
 
+    /// How a person sets what pgdyno only advises.
+    pub fn how(&self, value: &str) -> String {
+        let lines: Vec<String> = self
+            .lines
+            .iter()
+            .map(|line| line.replace("{value}", value))
+            .collect();
+        match (self.kind, lines.is_empty()) {
+            (Kind::Action, _) => {
+                "it is something that the kernel does once, and leaves no state to put back".to_owned()
+            }
+            (_, true) => format!("it wants a {}", self.cost.name()),
+            (_, false) => format!("it wants a {}; write: {}", self.cost.name(), lines.join("; ")),
+        }
+    }
+
     /// What would be a legal value, in words.
     pub(crate) fn legal(&self) -> String {
         let range = match (self.min, self.max) {
@@ -323,15 +339,6 @@ impl Knob {
         };
         Some(format!("expected {expected} behind an @"))
     }
-
-    /// Path of its file on a target; `None` for parameters of the server. `Err` names the missing disk.
-    pub(crate) fn path(&self, disk: Option<&str>) -> Result<Option<String>, CatalogueError> {
-        match (self.kind, self.addresses.first()) {
-            (Kind::Guc, _) => Ok(None),
-            (_, Some(address)) => place_disk(address, disk, &self.id).map(Some),
-            (_, None) => Ok(Some(sysctl_path(&self.id))),
-        }
-    }
 }
 
 /// Below /proc/sys, the dots of a name are slashes (an interface's own dot is written as a slash: sysctl(8)).
@@ -345,14 +352,6 @@ pub(crate) fn sysctl_path(id: &str) -> String {
         })
         .collect();
     format!("/proc/sys/{swapped}")
-}
-
-pub(crate) fn place_disk(address: &str, disk: Option<&str>, id: &str) -> Result<String, CatalogueError> {
-    match disk {
-        Some(disk) => Ok(address.replace("{disk}", disk)),
-        None if address.contains("{disk}") => Err(CatalogueError::NoDisk { id: id.to_owned() }),
-        None => Ok(address.to_owned()),
-    }
 }
 
 /// A knob with the value it is to have.
@@ -394,11 +393,31 @@ pub enum CatalogueError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The data is on no disk.
-    #[error("{id} needs the disk of the data directory, and that could not be found")]
+    /// The disk that is meant cannot be found.
+    #[error("{id} needs the disk of the {which} directory, and that could not be found: {reason}")]
     NoDisk {
         /// Which knob.
         id: String,
+        /// "data" or "wal".
+        which: String,
+        /// Why not.
+        reason: String,
+    },
+    /// This host has no such thing.
+    #[error("{id}: {reason}")]
+    NotHere {
+        /// Which knob.
+        id: String,
+        /// What is missing where, and which kernels have it.
+        reason: String,
+    },
+    /// pgdyno only advises it.
+    #[error("{id} is not set by pgdyno: {how}")]
+    AdvisedOnly {
+        /// Which knob.
+        id: String,
+        /// What to do instead.
+        how: String,
     },
     /// A catalogue file cannot be read.
     #[error("catalogue file {file}: {reason}")]
@@ -498,6 +517,12 @@ impl Catalogue {
             })
         };
         let value = setting.value.as_str();
+        if knob.kind.is_advised_only() {
+            return Err(CatalogueError::AdvisedOnly {
+                id: knob.id.clone(),
+                how: knob.how(value),
+            });
+        }
         if let Some(reason) = knob.wrong_instance(split(&setting.knob).1) {
             return Err(CatalogueError::Instance {
                 setting: setting.knob.clone(),

@@ -3,9 +3,11 @@
 //! One knob is not always one value: writing vm.dirty_bytes zeroes vm.dirty_ratio, another I/O scheduler sets
 //! nr_requests anew, and a bad parameter that keeps the server from starting can only be undone in the file.
 
-use crate::catalogue::{Catalogue, CatalogueError, Kind, Knob, place_disk};
-use pgdyno_host::{HostAccess, HostError};
-use pgdyno_server::{Server, ServerError, autoconf};
+use crate::catalogue::{Catalogue, CatalogueError, Kind, Knob};
+use crate::place::{Ground, Spot};
+use crate::{affinity, swap, wal};
+use pgdyno_host::{HostAccess, HostError, block};
+use pgdyno_server::{Conninfo, Server, ServerError, StorageOption, autoconf, set_storage, storage_of};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -39,6 +41,21 @@ pub enum Form {
     Bracket,
 }
 
+/// Where a cell is to be read and written.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub(crate) host: &'a dyn HostAccess,
+    /// The server, for what is asked of it.
+    pub(crate) conninfo: Option<&'a Conninfo>,
+}
+
+impl Site<'_> {
+    fn server(&self) -> Result<Server, CellError> {
+        let conninfo = self.conninfo.ok_or(CellError::NoServer)?;
+        Ok(Server::connect(conninfo)?)
+    }
+}
+
 /// A kernel file of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +64,38 @@ pub struct KernelFile {
     pub path: String,
     /// How to read it.
     pub form: Form,
+    /// What tells the block device whose file it is from all others: names change (`None`: no device's, or it does not tell).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+/// Where block devices have their settings.
+const BLOCK: &str = "/sys/block/";
+
+impl KernelFile {
+    pub(crate) fn new(host: &dyn HostAccess, path: String, form: Form) -> KernelFile {
+        let device = disk_in(&path).and_then(|disk| block::identity_of(host, disk));
+        KernelFile { path, form, device }
+    }
+
+    /// Its path today: under the name that its device has now. `None` where the device is gone.
+    pub(crate) fn path_now(&self, host: &dyn HostAccess) -> Option<String> {
+        let Some(disk) = disk_in(&self.path) else {
+            return Some(self.path.clone());
+        };
+        let now = match &self.device {
+            Some(device) => block::disk_with_identity(host, device)?,
+            None => disk.to_owned(),
+        };
+        let rest = &self.path[BLOCK.len() + disk.len()..];
+        host.list(&format!("{BLOCK}{now}"))
+            .is_ok()
+            .then(|| format!("{BLOCK}{now}{rest}"))
+    }
+}
+
+fn disk_in(path: &str) -> Option<&str> {
+    path.strip_prefix(BLOCK)?.split('/').next()
 }
 
 /// What is saved and written back together.
@@ -70,6 +119,38 @@ pub enum Cell {
         /// Its name.
         name: String,
     },
+    /// How a table and its partitions are stored.
+    Storage {
+        /// Its name with its schema, quoted where need be.
+        table: String,
+        /// What of it.
+        option: StorageOption,
+    },
+    /// Where the WAL is.
+    WalDirectory {
+        /// The data directory.
+        data: PathBuf,
+    },
+    /// A swap file.
+    Swap {
+        /// Where it is.
+        path: String,
+    },
+    /// The CPUs of a server's processes.
+    Affinity {
+        /// Its data directory.
+        data: PathBuf,
+    },
+    /// A file that only pgdyno makes.
+    OwnFile {
+        /// Where it is.
+        path: String,
+    },
+    /// A value that holds as long as its file is open.
+    Held {
+        /// The file.
+        path: String,
+    },
 }
 
 /// The state of a cell.
@@ -82,6 +163,25 @@ pub enum Captured {
     AutoConf(String),
     /// The value in postgresql.auto.conf, if there is one.
     Parameter(Option<String>),
+    /// Tables, or columns, with their values; `None` where it is not set.
+    Storage(Vec<(String, Option<String>)>),
+    /// What pg_wal points at; `None` for the data directory itself. An empty path: a move was cut short.
+    WalDirectory(Option<PathBuf>),
+    /// Its size in bytes while it is in use; `None` without a file, 0 for a file that is not in use.
+    Swap(Option<u64>),
+    /// The first process of the server, and its CPUs.
+    Affinity {
+        /// Its number; `None` where no server runs.
+        pid: Option<u32>,
+        /// When it was started, in ticks since boot: another process may have its number later.
+        started: u64,
+        /// As the kernel writes them.
+        cpus: String,
+    },
+    /// Its content, if it is there.
+    OwnFile(Option<String>),
+    /// Nothing is known of it and nothing stays.
+    Held,
 }
 
 /// Why a cell could not be read or written.
@@ -109,29 +209,52 @@ pub enum CellError {
     /// The catalogue.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
+    /// The server was asked, and refused.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// There is no server to ask.
+    #[error("no server is named, and this is a setting of one")]
+    NoServer,
+    /// The WAL directory.
+    #[error("{path} could not be {action}: {source}")]
+    Wal {
+        /// Which file or directory.
+        path: PathBuf,
+        /// "copied", "removed" and so on.
+        action: &'static str,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// A file that cannot be swapped to, or is in the way.
+    #[error("the swap file {path}: {reason}")]
+    Swap {
+        /// Where it is.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The journal holds a state that does not belong to its cell.
+    #[error("the journal mixes up two kinds of state")]
+    Mixed,
 }
 
 impl Cell {
-    /// The cell of a kernel knob on this target.
+    /// The cell of a kernel knob's file on this host.
     pub(crate) fn of_kernel_knob(
+        ground: &Ground<'_>,
         catalogue: &Catalogue,
         knob: &Knob,
-        disk: Option<&str>,
+        spot: &Spot,
     ) -> Result<Cell, CatalogueError> {
-        let file = |knob: &Knob| -> Result<KernelFile, CatalogueError> {
-            let form = if knob.kind == Kind::Bracket {
-                Form::Bracket
-            } else {
-                Form::Plain
-            };
-            Ok(KernelFile {
-                path: knob.path(disk)?.unwrap_or_default(),
-                form,
-            })
-        };
-        let mut files = vec![file(knob)?];
+        let host = ground.host;
+        let file = |knob: &Knob, path: &str| KernelFile::new(host, path.to_owned(), form_of(knob));
         if let Some(other) = &knob.counterpart {
-            files.push(file(catalogue.get(other)?)?);
+            let mut files = vec![file(knob, &spot.path)];
+            let other = catalogue.get(other)?;
+            // A kernel without the other one has no pair.
+            for spot in ground.spots(other, &other.id).unwrap_or_default() {
+                files.push(file(other, &spot.path));
+            }
             // The same cell whichever of the two is set.
             files.sort_by(|a, b| a.path.cmp(&b.path));
             return Ok(Cell::Files {
@@ -141,19 +264,28 @@ impl Cell {
         }
         // A file that another knob sets anew belongs to that one's cell: two cells with one file would take each other's
         // values for those from before.
-        let resets_this = |owner: &&Knob| {
-            owner
-                .resets
-                .iter()
-                .any(|path| place_disk(path, disk, &owner.id).as_ref() == Ok(&files[0].path))
-        };
-        let owner = catalogue.iter().find(resets_this).unwrap_or(knob);
-        files = vec![file(owner)?];
-        for path in &owner.resets {
-            files.push(KernelFile {
-                path: place_disk(path, disk, &owner.id)?,
-                form: Form::Plain,
+        let instance = spot.name.split_once('@').map(|(_, instance)| instance);
+        let owner = catalogue
+            .iter()
+            .filter(|owner| !owner.resets.is_empty())
+            .find_map(|owner| {
+                let name = match instance {
+                    Some(instance) if owner.per == knob.per => format!("{}@{instance}", owner.id),
+                    _ => owner.id.clone(),
+                };
+                let spots = ground.spots(owner, &name).ok()?;
+                spots
+                    .into_iter()
+                    .find(|owned| owned.path != spot.path && owned.resets.contains(&spot.path))
+                    .map(|spot| (owner, spot))
             });
+        let (owner, lead) = match &owner {
+            Some((owner, lead)) => (*owner, lead),
+            None => (knob, spot),
+        };
+        let mut files = vec![file(owner, &lead.path)];
+        for path in &lead.resets {
+            files.push(KernelFile::new(host, path.clone(), Form::Plain));
         }
         Ok(Cell::Files {
             files,
@@ -161,19 +293,42 @@ impl Cell {
         })
     }
 
+    /// The cell under the names that its devices have now; `None` where one is gone.
+    pub(crate) fn today(&self, host: &dyn HostAccess) -> Option<Cell> {
+        let Cell::Files { files, counterparts } = self else {
+            return Some(self.clone());
+        };
+        let files = files.iter().map(|file| {
+            let path = file.path_now(host)?;
+            Some(KernelFile { path, ..file.clone() })
+        });
+        Some(Cell::Files {
+            files: files.collect::<Option<_>>()?,
+            counterparts: *counterparts,
+        })
+    }
+
+    /// Whether what it holds is gone after a reboot.
+    pub(crate) fn lives_in_kernel(&self) -> bool {
+        matches!(
+            self,
+            Cell::Files { .. } | Cell::Affinity { .. } | Cell::Held { .. }
+        )
+    }
+
     /// Reads its state. A file may be missing on this kernel: then there is nothing to write back.
-    pub(crate) fn capture(&self, host: &dyn HostAccess) -> Result<Captured, CellError> {
-        match self {
+    pub(crate) fn capture(&self, site: Site<'_>) -> Result<Captured, CellError> {
+        Ok(match self {
             Cell::Files { files, .. } => {
                 let mut values = Vec::new();
                 for file in files {
-                    match read_value(host, file) {
+                    match read_value(site.host, file) {
                         Ok(value) => values.push(Some(value)),
                         Err(HostError::Missing { .. }) => values.push(None),
                         Err(error) => return Err(error.into()),
                     }
                 }
-                Ok(Captured::Files(values))
+                Captured::Files(values)
             }
             Cell::AutoConf { data } => {
                 let path = autoconf::path_in(data);
@@ -182,11 +337,49 @@ impl Cell {
                     action: "read",
                     source,
                 })?;
-                String::from_utf8(bytes)
-                    .map(Captured::AutoConf)
-                    .map_err(|_| CellError::NotText { path })
+                let text = String::from_utf8(bytes).map_err(|_| CellError::NotText { path })?;
+                Captured::AutoConf(text)
             }
-            Cell::Parameter { .. } => Ok(Captured::Parameter(None)),
+            Cell::Parameter { name } => Captured::Parameter(in_auto_conf(&mut site.server()?, name)?),
+            Cell::Storage { table, option } => {
+                Captured::Storage(storage_of(&mut site.server()?, table, option)?)
+            }
+            Cell::WalDirectory { data } => Captured::WalDirectory(wal::location(data)?),
+            Cell::Swap { path } => Captured::Swap(swap::size(site.host, path)?),
+            Cell::Affinity { data } => affinity::capture(site.host, data)?,
+            Cell::OwnFile { path } => Captured::OwnFile(match site.host.read(path) {
+                Ok(text) => Some(text),
+                Err(HostError::Missing { .. }) => None,
+                Err(error) => return Err(error.into()),
+            }),
+            Cell::Held { .. } => Captured::Held,
+        })
+    }
+
+    /// Brings what is no kernel file to a state; `before` is the one it is in.
+    pub(crate) fn write(&self, site: Site<'_>, before: &Captured, to: &Captured) -> Result<(), CellError> {
+        match (self, to) {
+            (Cell::Storage { option, .. }, Captured::Storage(to)) => {
+                let Captured::Storage(before) = before else {
+                    return Err(CellError::Mixed);
+                };
+                let changed: Vec<_> = to.iter().filter(|row| !before.contains(row)).cloned().collect();
+                Ok(set_storage(&mut site.server()?, option, &changed)?)
+            }
+            (Cell::WalDirectory { data }, Captured::WalDirectory(to)) => wal::move_to(data, to.as_deref()),
+            (Cell::Swap { path }, Captured::Swap(to)) => swap::set(site.host, path, *to),
+            (
+                Cell::Affinity { .. },
+                Captured::Affinity {
+                    pid: Some(pid), cpus, ..
+                },
+            ) => Ok(affinity::bind(site.host, *pid, cpus)?),
+            (Cell::Affinity { .. }, Captured::Affinity { pid: None, .. })
+            | (Cell::Held { .. }, Captured::Held) => Ok(()),
+            (Cell::OwnFile { path }, Captured::OwnFile(to)) => {
+                Ok(site.host.replace_raw(path, to.as_deref())?)
+            }
+            _ => Err(CellError::Mixed),
         }
     }
 
@@ -223,7 +416,20 @@ impl Cell {
             Cell::Files { files, .. } => files.first().map(|file| file.path.clone()).unwrap_or_default(),
             Cell::AutoConf { data } => autoconf::path_in(data).display().to_string(),
             Cell::Parameter { name } => format!("ALTER SYSTEM {name}"),
+            Cell::Storage { table, .. } => format!("ALTER TABLE {table}"),
+            Cell::WalDirectory { data } => data.join("pg_wal").display().to_string(),
+            Cell::Affinity { data } => format!("processes of the server in {}", data.display()),
+            Cell::Swap { path } | Cell::OwnFile { path } | Cell::Held { path } => path.clone(),
         }
+    }
+}
+
+/// How the file of a knob is read.
+pub(crate) fn form_of(knob: &Knob) -> Form {
+    if knob.kind == Kind::Bracket {
+        Form::Bracket
+    } else {
+        Form::Plain
     }
 }
 
@@ -237,6 +443,24 @@ pub(crate) fn shown(captured: &Captured) -> String {
             .join(" / "),
         Captured::AutoConf(_) => "the file from before".into(),
         Captured::Parameter(value) => value.clone().unwrap_or_else(|| "(not set)".into()),
+        Captured::Storage(rows) => {
+            let mut values: Vec<&str> = rows
+                .iter()
+                .map(|(_, value)| value.as_deref().unwrap_or("(not set)"))
+                .collect();
+            values.sort_unstable();
+            values.dedup();
+            values.join(" / ")
+        }
+        Captured::WalDirectory(None) => "default".into(),
+        Captured::WalDirectory(Some(path)) if path.as_os_str().is_empty() => "(a move was cut short)".into(),
+        Captured::WalDirectory(Some(path)) => path.display().to_string(),
+        Captured::Swap(bytes) => bytes.unwrap_or(0).to_string(),
+        Captured::Affinity { pid: None, .. } => "(no server runs)".into(),
+        Captured::Affinity { cpus, .. } => cpus.clone(),
+        Captured::OwnFile(None) => "(no file)".into(),
+        Captured::OwnFile(Some(text)) => format!("{} lines", text.lines().count()),
+        Captured::Held => "(not held)".into(),
     }
 }
 
@@ -289,8 +513,37 @@ mod tests {
     }
 
     fn pair() -> Cell {
+        cell_of(&machine(), "vm.dirty_bytes")
+    }
+
+    /// A machine with the files that these tests are about.
+    fn machine() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let queue = dir.path().join("sys/block/vda/queue");
+        let vm = dir.path().join("proc/sys/vm");
+        fs::create_dir_all(&queue).unwrap();
+        fs::create_dir_all(&vm).unwrap();
+        fs::write(queue.join("scheduler"), "none [mq-deadline] kyber bfq\n").unwrap();
+        for file in ["nr_requests", "read_ahead_kb"] {
+            fs::write(queue.join(file), "128\n").unwrap();
+        }
+        for file in ["dirty_bytes", "dirty_ratio"] {
+            fs::write(vm.join(file), "0\n").unwrap();
+        }
+        dir
+    }
+
+    fn cell_of(machine: &tempfile::TempDir, setting: &str) -> Cell {
+        let host = LocalHost::at(machine.path());
         let catalogue = Catalogue::shipped().unwrap();
-        Cell::of_kernel_knob(&catalogue, catalogue.get("vm.dirty_bytes").unwrap(), None).unwrap()
+        let ground = Ground {
+            host: &host,
+            data: None,
+            postmaster: None,
+        };
+        let knob = catalogue.get(setting).unwrap();
+        let spots = ground.spots(knob, setting).unwrap();
+        Cell::of_kernel_knob(&ground, &catalogue, knob, &spots[0]).unwrap()
     }
 
     /// Traps 1 and 2: counterparts are undone through the one that was not zero.
@@ -307,26 +560,21 @@ mod tests {
 
     #[test]
     fn what_a_scheduler_resets_has_the_schedulers_cell() {
-        let catalogue = Catalogue::shipped().unwrap();
-        let cell =
-            |id: &str| Cell::of_kernel_knob(&catalogue, catalogue.get(id).unwrap(), Some("vda")).unwrap();
-        assert_eq!(cell("block.nr_requests"), cell("block.scheduler"));
-        assert_ne!(cell("block.read_ahead_kb"), cell("block.scheduler"));
+        let machine = machine();
+        let cell = |id: &str| cell_of(&machine, id);
+        assert_eq!(cell("block.nr_requests@vda"), cell("block.scheduler@vda"));
+        assert_ne!(cell("block.read_ahead_kb@vda"), cell("block.scheduler@vda"));
     }
 
     #[test]
     fn either_counterpart_has_the_same_cell() {
-        let catalogue = Catalogue::shipped().unwrap();
-        let ratio = catalogue.get("vm.dirty_ratio").unwrap();
-        assert_eq!(Cell::of_kernel_knob(&catalogue, ratio, None).unwrap(), pair());
+        assert_eq!(cell_of(&machine(), "vm.dirty_ratio"), pair());
     }
 
     /// Trap 17: the scheduler is written back first, then what it has set anew.
     #[test]
     fn a_scheduler_brings_back_what_it_resets() {
-        let catalogue = Catalogue::shipped().unwrap();
-        let knob = catalogue.get("block.scheduler").unwrap();
-        let cell = Cell::of_kernel_knob(&catalogue, knob, Some("vda")).unwrap();
+        let cell = cell_of(&machine(), "block.scheduler@vda");
         let writes = cell.writes_back(&captured(&["mq-deadline", "256"]));
         let paths: Vec<&str> = writes.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(
@@ -336,22 +584,21 @@ mod tests {
                 "/sys/block/vda/queue/nr_requests"
             ]
         );
-        assert!(Cell::of_kernel_knob(&catalogue, knob, None).is_err());
     }
 
     /// Trap 8, and trap 7 for the missing companions.
     #[test]
     fn bracket_lists_are_read_and_missing_companions_are_none() {
-        let dir = tempfile::tempdir().unwrap();
-        let queue = dir.path().join("sys/block/vda/queue");
-        fs::create_dir_all(&queue).unwrap();
-        fs::write(queue.join("scheduler"), "none [mq-deadline] kyber bfq\n").unwrap();
-        let host = LocalHost::at(dir.path());
-        let catalogue = Catalogue::shipped().unwrap();
-        let knob = catalogue.get("block.scheduler").unwrap();
-        let cell = Cell::of_kernel_knob(&catalogue, knob, Some("vda")).unwrap();
+        let machine = machine();
+        let cell = cell_of(&machine, "block.scheduler@vda");
+        fs::remove_file(machine.path().join("sys/block/vda/queue/nr_requests")).unwrap();
+        let host = LocalHost::at(machine.path());
+        let site = Site {
+            host: &host,
+            conninfo: None,
+        };
         let expected = Captured::Files(vec![Some("mq-deadline".into()), None]);
-        assert_eq!(cell.capture(&host).unwrap(), expected);
+        assert_eq!(cell.capture(site).unwrap(), expected);
         assert_eq!(selected("none\n"), Some("none"));
         assert_eq!(selected("a b"), None);
     }

@@ -2,18 +2,19 @@
 
 mod kernel;
 
-use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Kind, Setting};
-use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf, read_value};
-use crate::gucvalue;
-use crate::journal::{Entry, Journal, JournalError, Purpose};
+use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Kind, Knob, Setting};
+use crate::cell::{Captured, Cell, CellError, in_auto_conf, shown};
+use crate::journal::{Entry, Journal, JournalError, Keep, Patience, Purpose};
+use crate::persist::Persisted;
+use crate::reader::{Means, Reader, is_same_state};
 use crate::restore::{PutBack, Restorer};
-use kernel::KernelChange;
+use crate::target::Target;
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{
-    Conninfo, Control, ControlError, Guc, Server, ServerError, alter_system_reset, alter_system_set,
-    autoconf, pause, reload, show,
+    ControlError, Server, ServerError, alter_system_reset, alter_system_set, autoconf, pause, reload,
 };
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -26,22 +27,6 @@ pub enum Restart {
     WhenNeeded,
 }
 
-/// The target whose knobs are turned.
-pub struct Target {
-    /// How to connect.
-    pub conninfo: Conninfo,
-    /// Starting and stopping.
-    pub control: Control,
-    /// How the journal names it.
-    pub reference: ServerRef,
-    /// Whether the server ran before anybody started it for the experiment; what was stopped is stopped again.
-    pub was_running: bool,
-    /// The data directory, where its files can be reached from here.
-    pub data: Option<PathBuf>,
-    /// The disk that holds it, a name in /sys/block.
-    pub disk: Option<String>,
-}
-
 /// What became of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
@@ -51,6 +36,8 @@ pub struct Applied {
     pub effective: String,
     /// Whether that is the same.
     pub took: bool,
+    /// What is to be known of it beside: sessions that do not have it, a restart that it waits for.
+    pub remark: Option<String>,
 }
 
 /// Why settings could not be applied.
@@ -75,13 +62,32 @@ pub enum ApplyError {
     #[error("the server does not start with these settings: {0}")]
     DoesNotStart(String),
     /// This version has no such parameter.
-    #[error("PostgreSQL {version} has no parameter {name}")]
+    #[error("PostgreSQL {version} has no parameter {name}{hint}")]
     NoParameter {
         /// Its name.
         name: String,
         /// The server's version.
         version: String,
+        /// What the catalogue knows of versions that have it.
+        hint: String,
     },
+    /// A parameter that tells what was decided when the server was made or built.
+    #[error("{name} only tells what the server is; it cannot be set")]
+    ReadOnly {
+        /// Its name.
+        name: String,
+    },
+    /// No such table.
+    #[error("there is no table {table} in the database {database}")]
+    NoTable {
+        /// As given.
+        table: String,
+        /// Where it was looked for.
+        database: String,
+    },
+    /// Files that are moved while the server is down.
+    #[error("the server has to be stopped meanwhile, and pgdyno stops and starts only sandboxes")]
+    NeedsStop,
     /// The server's host is another machine, or cannot be told to be this one.
     #[error("the server's files are not within reach here, so its host is not known to be this machine")]
     HostElsewhere,
@@ -117,9 +123,6 @@ impl From<HostError> for ApplyError {
     }
 }
 
-/// The version since which a server tells how many huge pages it would need.
-const POOL_SIZE_TOLD_SINCE: u32 = 15;
-
 /// A server that crashed comes back by itself within this time, or not at all.
 const COMES_BACK: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -128,17 +131,21 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub struct Changer<'a> {
     host: &'a dyn HostAccess,
     catalogue: &'a Catalogue,
-    target: Target,
+    target: Option<Target>,
     journal: Journal,
-    /// Kernel cells that were touched, in order.
+    /// Cells other than the server's parameters that were touched, in order.
     cells: Vec<Touched>,
+    /// What the journal calls the cells of kernel files, by their place.
+    touched_as: BTreeMap<String, (String, Knob)>,
     /// Server parameters that were touched: value before the first change, and now, in postgresql.auto.conf.
     parameters: BTreeMap<String, Parameter>,
     /// Pages that were last asked for.
     pool_asked: Option<u64>,
+    /// Files whose values hold as long as they are open.
+    held: Vec<(String, File)>,
 }
 
-/// A kernel cell that was touched.
+/// A cell that was touched.
 struct Touched {
     cell: Cell,
     first: Captured,
@@ -152,85 +159,89 @@ struct Parameter {
     now: Option<String>,
 }
 
+/// A change of something that is neither a parameter nor a kernel file.
+struct WholeChange {
+    setting: Setting,
+    cell: Cell,
+}
+
+/// When a change is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// While the server runs with what it had.
+    Before,
+    /// While it is stopped, if it has to be.
+    Down,
+    /// When it runs with what it is to have.
+    After,
+}
+
+impl Cell {
+    fn phase(&self) -> Phase {
+        match self {
+            Cell::Storage { .. } => Phase::Before,
+            // A first process of its own has CPUs of its own.
+            Cell::Affinity { .. } | Cell::Held { .. } | Cell::OwnFile { .. } => Phase::After,
+            _ => Phase::Down,
+        }
+    }
+}
+
 impl<'a> Changer<'a> {
-    /// Begins a journal in `journals` for changes to `target`.
+    /// Begins a journal in `journals` for changes to `target`, or to the host alone; another process that turns knobs is
+    /// waited for as `patience` says. `by` is the user who does it.
     pub fn begin(
         host: &'a dyn HostAccess,
         catalogue: &'a Catalogue,
-        target: Target,
+        target: Option<Target>,
         journals: &Path,
         purpose: &str,
+        by: Option<String>,
+        patience: &mut Patience<'_>,
     ) -> Result<Changer<'a>, ApplyError> {
         let boot_id = pgdyno_host::boot_id(host)?;
-        let reference = Some(target.reference.clone());
-        let purpose = Purpose::now(boot_id, purpose.to_owned(), reference, target.was_running);
-        let journal = Journal::begin(journals, purpose)?;
+        let reference = target.as_ref().map(|target| target.reference.clone());
+        let was_running = target.as_ref().is_some_and(|target| target.was_running);
+        let purpose = Purpose {
+            by,
+            ..Purpose::now(boot_id, purpose.to_owned(), reference, was_running)
+        };
+        let journal = Journal::begin(journals, purpose, patience)?;
         Ok(Changer {
             host,
             catalogue,
             target,
             journal,
             cells: Vec::new(),
+            touched_as: BTreeMap::new(),
             parameters: BTreeMap::new(),
             pool_asked: None,
+            held: Vec::new(),
         })
     }
 
-    /// The target.
-    pub fn target(&self) -> &Target {
-        &self.target
+    /// The server whose knobs are turned; an error for a host alone.
+    pub fn target(&self) -> Result<&Target, ApplyError> {
+        self.reader().target()
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        Reader {
+            host: self.host,
+            catalogue: self.catalogue,
+            target: self.target.as_ref(),
+        }
+    }
+
+    fn can_restart(&self) -> bool {
+        self.target
+            .as_ref()
+            .is_some_and(|target| target.control.can_restart())
     }
 
     /// Whether a setting could be applied here at all, found without changing anything.
     pub fn check(&self, setting: &Setting) -> Result<(), ApplyError> {
-        let knob = self.catalogue.check(setting)?;
-        if knob.kind == Kind::Guc {
-            let mut server = Server::connect(&self.target.conninfo)?;
-            let guc = self.parameter(&mut server, &knob.id)?;
-            if guc.context == "postmaster" {
-                if !self.target.control.can_restart() {
-                    return Err(ControlError::NotAllowed.into());
-                }
-                // A value that keeps the server from starting can then be taken back in the file alone.
-                if self.target.data.is_none() {
-                    return Err(ApplyError::NoWayBack);
-                }
-            }
-            return Ok(());
-        }
-        if self.target.data.is_none() {
-            return Err(ApplyError::HostElsewhere);
-        }
-        if knob.cost == Cost::Restart && !self.target.control.can_restart() {
-            return Err(ControlError::NotAllowed.into());
-        }
-        if knob.kind == Kind::HugepagePool && setting.value == AUTO {
-            let version = Server::connect(&self.target.conninfo)?.version();
-            if !matches!(self.target.control, Control::Sandbox(_)) || version.major < POOL_SIZE_TOLD_SINCE {
-                let why = "only a sandbox of 15 or later tells; give a number of pages";
-                return Err(ApplyError::NoPoolSize(why.into()));
-            }
-        }
-        let Some(path) = knob.path(self.target.disk.as_deref())? else {
-            return Ok(());
-        };
-        self.host.writable(&path)?;
-        if knob.kind == Kind::Bracket {
-            let text = self.host.read(&path)?;
-            let choices: Vec<&str> = text
-                .split_whitespace()
-                .map(|w| w.trim_matches(['[', ']']))
-                .collect();
-            if !choices.contains(&setting.value.as_str()) {
-                return Err(CatalogueError::Value {
-                    id: knob.id.clone(),
-                    value: setting.value.clone(),
-                    expected: format!("one of {} on this host", choices.join(", ")),
-                }
-                .into());
-            }
-        }
-        Ok(())
+        self.reader().check(setting)
     }
 
     /// Brings the target to exactly `settings`: what they name is set, and what was touched before and is not named
@@ -241,44 +252,224 @@ impl<'a> Changer<'a> {
         }
         self.check_foreign()?;
         self.ensure_running()?;
-        let mut needs_restart = restart == Restart::Always && self.target.control.can_restart();
+        let wholes = self.whole_changes(settings)?;
+        self.change_wholes(&wholes, Phase::Before)?;
+        let mut needs_restart = restart == Restart::Always && self.can_restart();
         needs_restart |= self.change_parameters(settings)?;
         let kernel = self.kernel_changes(settings)?;
-        needs_restart |= kernel.iter().any(|change| change.knob.cost == Cost::Restart);
+        needs_restart |=
+            self.target.is_some() && kernel.iter().any(|change| change.knob.cost == Cost::Restart);
+        needs_restart |= self.moves_wal(&wholes)?;
         // Huge pages in use cannot leave their pool, so the server is down while the kernel's knobs are turned.
         if needs_restart {
-            self.target.control.stop()?;
+            self.target()?.control.stop()?;
         }
-        let turned = kernel.iter().try_for_each(|change| self.change_kernel(change));
+        let turned = kernel
+            .iter()
+            .try_for_each(|change| self.change_kernel(change))
+            .and_then(|()| self.change_wholes(&wholes, Phase::Down));
         if needs_restart {
             // Whatever went wrong, the server is not left down.
             let started = self.start();
             turned.and(started)?;
         } else {
             turned?;
-            let mut server = Server::connect(&self.target.conninfo)?;
-            reload(&mut server)?;
+            if self.target.is_some() {
+                reload(&mut self.reader().server()?)?;
+            }
         }
+        self.change_wholes(&wholes, Phase::After)?;
         self.check_unnamed(settings)?;
         self.verify(settings)
+    }
+
+    /// Leaves the changes as they are and lets go of the journal, whose file is returned.
+    pub fn keep(self, keep: Keep) -> Result<PathBuf, JournalError> {
+        self.journal.keep(keep)
     }
 
     /// Puts everything back and closes the journal.
     pub fn put_back(self, restorer: &Restorer<'_>) -> Result<Vec<PutBack>, JournalError> {
         // The connection as it is known here: the journal does not hold its password.
         let restorer = Restorer {
-            conninfo: Some(self.target.conninfo.clone()),
+            conninfo: self.target.as_ref().map(|target| target.conninfo.clone()),
             ..*restorer
         };
         restorer.restore(self.journal)
     }
 
+    /// What is to be saved and written as a whole: what is named, and what was touched and is not.
+    fn whole_changes(&self, settings: &[Setting]) -> Result<Vec<WholeChange>, ApplyError> {
+        let mut changes = Vec::new();
+        for setting in settings {
+            if let Means::Whole(cell) = self.reader().means(&setting.knob)? {
+                changes.push(WholeChange {
+                    setting: setting.clone(),
+                    cell,
+                });
+            }
+        }
+        Ok(changes)
+    }
+
+    fn moves_wal(&self, changes: &[WholeChange]) -> Result<bool, ApplyError> {
+        let wal: Vec<&Cell> = changes
+            .iter()
+            .map(|change| &change.cell)
+            .chain(self.cells.iter().map(|touched| &touched.cell))
+            .filter(|cell| matches!(cell, Cell::WalDirectory { .. }))
+            .collect();
+        for cell in wal {
+            let now = cell.capture(self.reader().site())?;
+            if self.whole_wanted(cell, changes, &now)? != now {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The state that a cell is to have: as named, else as it was before it was touched.
+    fn whole_wanted(
+        &self,
+        cell: &Cell,
+        changes: &[WholeChange],
+        now: &Captured,
+    ) -> Result<Captured, ApplyError> {
+        if let Some(change) = changes.iter().find(|change| change.cell == *cell) {
+            return self.reader().wanted(cell, &change.setting, now);
+        }
+        let touched = self.cells.iter().find(|touched| touched.cell == *cell);
+        Ok(match (touched.map(|touched| &touched.first), now) {
+            // Another first process has nothing of what was set.
+            (Some(Captured::Affinity { pid, .. }), Captured::Affinity { pid: other, .. }) if pid != other => {
+                now.clone()
+            }
+            (Some(first), _) => first.clone(),
+            (None, _) => now.clone(),
+        })
+    }
+
+    fn change_wholes(&mut self, changes: &[WholeChange], phase: Phase) -> Result<(), ApplyError> {
+        let mut cells: Vec<(String, Option<String>, Cell)> = Vec::new();
+        for touched in self
+            .cells
+            .iter()
+            .filter(|touched| !matches!(touched.cell, Cell::Files { .. }))
+        {
+            if !changes.iter().any(|change| change.cell == touched.cell) {
+                cells.push((touched.cell.place(), None, touched.cell.clone()));
+            }
+        }
+        for WholeChange { setting, cell } in changes {
+            cells.push((setting.knob.clone(), Some(setting.value.clone()), cell.clone()));
+        }
+        for (name, value, cell) in cells.into_iter().filter(|(_, _, cell)| cell.phase() == phase) {
+            let before = cell.capture(self.reader().site())?;
+            if let (Cell::Held { path }, Some(value)) = (&cell, &value) {
+                self.hold(&name, &cell, path, value)?;
+                continue;
+            }
+            let wanted = self.whole_wanted(&cell, changes, &before)?;
+            if is_same_state(&wanted, &before) {
+                continue;
+            }
+            let value = value.unwrap_or_else(|| shown(&wanted));
+            self.change_whole(&name, &cell, before, &wanted, &value)?;
+        }
+        Ok(())
+    }
+
+    fn change_whole(
+        &mut self,
+        name: &str,
+        cell: &Cell,
+        before: Captured,
+        wanted: &Captured,
+        value: &str,
+    ) -> Result<(), ApplyError> {
+        let at = self.touched(cell, &before);
+        self.cells[at].last = None;
+        let after = self.change(name, cell, before.clone(), Some(value), |this| {
+            let site = this.reader().site();
+            cell.write(site, &before, wanted)?;
+            Ok(cell.capture(site)?)
+        })?;
+        self.cells[at].last = Some(after);
+        Ok(())
+    }
+
+    /// The place of a cell among those that were touched; `before` is its state if this is the first time.
+    fn touched(&mut self, cell: &Cell, before: &Captured) -> usize {
+        self.cells
+            .iter()
+            .position(|touched| touched.cell == *cell)
+            .unwrap_or_else(|| {
+                self.cells.push(Touched {
+                    cell: cell.clone(),
+                    first: before.clone(),
+                    last: None,
+                });
+                self.cells.len() - 1
+            })
+    }
+
+    /// Opens the file and keeps it open: the kernel forgets the value when this process ends, however it ends.
+    fn hold(&mut self, name: &str, cell: &Cell, path: &str, value: &str) -> Result<(), ApplyError> {
+        if self
+            .held
+            .iter()
+            .any(|(held, _)| held == &format!("{path}={value}"))
+        {
+            return Ok(());
+        }
+        self.held
+            .retain(|(held, _)| !held.starts_with(&format!("{path}=")));
+        let file = self.change_held(name, cell, path, value)?;
+        self.held.push((format!("{path}={value}"), file));
+        Ok(())
+    }
+
+    fn change_held(&mut self, name: &str, cell: &Cell, path: &str, value: &str) -> Result<File, ApplyError> {
+        let mut opened = None;
+        // Four bytes are taken for a binary number there, anything else for a hexadecimal one.
+        let written = value
+            .parse::<u32>()
+            .map_or_else(|_| value.to_owned(), |n| format!("0x{n:08x}"));
+        self.change(name, cell, Captured::Held, Some(value), |this| {
+            opened = Some(this.host.hold_raw(path, &written)?);
+            Ok(Captured::Held)
+        })?;
+        opened.ok_or_else(|| CellError::Mixed.into())
+    }
+
+    /// How settings that are in force now can survive a reboot.
+    pub fn persisted(&self, settings: &[Setting]) -> Result<Persisted, ApplyError> {
+        self.reader().persisted(settings)
+    }
+
+    /// Writes a file of pgdyno's own, by which settings survive a reboot.
+    pub fn write_own_file(&mut self, path: &str, content: &str) -> Result<(), ApplyError> {
+        let cell = Cell::OwnFile {
+            path: path.to_owned(),
+        };
+        let before = cell.capture(self.reader().site())?;
+        let wanted = Captured::OwnFile(Some(content.to_owned()));
+        if before == wanted {
+            return Ok(());
+        }
+        self.change_whole(path, &cell, before, &wanted, content)
+    }
+
     /// A server that went away since the last time is started, or waited for where only its owner can do that.
     fn ensure_running(&mut self) -> Result<(), ApplyError> {
-        let Err(mut error) = Server::connect(&self.target.conninfo) else {
+        let Some(target) = &self.target else {
             return Ok(());
         };
-        if self.target.control.can_restart() {
+        let conninfo = target.conninfo.clone();
+        let Err(mut error) = Server::connect(&conninfo) else {
+            return Ok(());
+        };
+        if target.control.can_restart() {
             return match self.start() {
                 // It runs with its old settings now, which is all that is asked for here.
                 Err(ApplyError::DoesNotStart(_)) => Ok(()),
@@ -288,19 +479,12 @@ impl<'a> Changer<'a> {
         let deadline = Instant::now() + COMES_BACK;
         while Instant::now() < deadline {
             pause(LOOK_AGAIN);
-            match Server::connect(&self.target.conninfo) {
+            match Server::connect(&conninfo) {
                 Ok(_) => return Ok(()),
                 Err(again) => error = again,
             }
         }
         Err(error.into())
-    }
-
-    fn parameter(&self, server: &mut Server, name: &str) -> Result<Guc, ApplyError> {
-        show(server, name)?.ok_or_else(|| ApplyError::NoParameter {
-            name: name.to_owned(),
-            version: server.version().to_string(),
-        })
     }
 
     /// Changes what differs in postgresql.auto.conf. Tells whether a restart is needed for it.
@@ -318,7 +502,7 @@ impl<'a> Changer<'a> {
         if wanted.is_empty() {
             return Ok(false);
         }
-        let mut server = Server::connect(&self.target.conninfo)?;
+        let mut server = self.reader().server()?;
         let mut restart = false;
         for (name, value) in wanted {
             let now = match self.parameters.get(&name) {
@@ -330,7 +514,7 @@ impl<'a> Changer<'a> {
                 .get(&name)
                 .map_or_else(|| now.clone(), |p| p.first.clone());
             if now != value {
-                restart |= self.parameter(&mut server, &name)?.context == "postmaster";
+                restart |= self.reader().parameter(&mut server, &name)?.context == "postmaster";
                 self.change_parameter(&mut server, &name, value.as_deref())?;
             }
             self.parameters.insert(name, Parameter { first, now: value });
@@ -339,8 +523,9 @@ impl<'a> Changer<'a> {
     }
 
     fn in_auto_conf(&self, server: &mut Server, name: &str) -> Result<Option<String>, ApplyError> {
-        if let Some(data) = &self.target.data {
-            let Captured::AutoConf(text) = (Cell::AutoConf { data: data.clone() }).capture(self.host)? else {
+        if let Some(data) = &self.target()?.data {
+            let cell = Cell::AutoConf { data: data.clone() };
+            let Captured::AutoConf(text) = cell.capture(self.reader().site())? else {
                 return Ok(None);
             };
             return Ok(autoconf::parse(&text).remove(name));
@@ -354,10 +539,10 @@ impl<'a> Changer<'a> {
         name: &str,
         value: Option<&str>,
     ) -> Result<(), ApplyError> {
-        let (cell, before) = match &self.target.data {
+        let (cell, before) = match &self.target()?.data {
             Some(data) => {
                 let cell = Cell::AutoConf { data: data.clone() };
-                let before = cell.capture(self.host)?;
+                let before = cell.capture(self.reader().site())?;
                 (cell, before)
             }
             None => {
@@ -377,7 +562,7 @@ impl<'a> Changer<'a> {
             }
             Ok(match &cell {
                 Cell::Parameter { .. } => Captured::Parameter(value.map(str::to_owned)),
-                _ => cell.capture(this.host)?,
+                _ => cell.capture(this.reader().site())?,
             })
         })
         .map(drop)
@@ -406,14 +591,15 @@ impl<'a> Changer<'a> {
     /// Starts the server; if it does not come up, the settings from before the first change come back and it starts
     /// with those.
     fn start(&mut self) -> Result<(), ApplyError> {
-        let Err(error) = self.target.control.start() else {
+        let target = self.target()?;
+        let Err(error) = target.control.start() else {
             return Ok(());
         };
-        let Some(data) = self.target.data.clone() else {
+        let Some(data) = target.data.clone() else {
             return Err(error.into());
         };
         let cell = Cell::AutoConf { data: data.clone() };
-        let Captured::AutoConf(mut text) = cell.capture(self.host)? else {
+        let Captured::AutoConf(mut text) = cell.capture(self.reader().site())? else {
             return Err(error.into());
         };
         let first = self
@@ -443,57 +629,22 @@ impl<'a> Changer<'a> {
         for parameter in self.parameters.values_mut() {
             parameter.now.clone_from(&parameter.first);
         }
-        self.target.control.start()?;
+        self.target()?.control.start()?;
         Err(ApplyError::DoesNotStart(error.to_string()))
     }
 
     fn verify(&self, settings: &[Setting]) -> Result<Vec<Applied>, ApplyError> {
-        let mut server = Server::connect(&self.target.conninfo)?;
-        settings
-            .iter()
-            .map(|setting| {
-                let knob = self.catalogue.get(&setting.knob)?;
-                let (effective, took) = match knob.path(self.target.disk.as_deref())? {
-                    None => {
-                        let guc = self.settled_parameter(&mut server, &knob.id, &setting.value)?;
-                        (guc.shown.clone(), gucvalue::same(&setting.value, &guc))
-                    }
-                    Some(path) => {
-                        let cell = Cell::of_kernel_knob(self.catalogue, knob, self.target.disk.as_deref())?;
-                        let change = KernelChange {
-                            knob: knob.clone(),
-                            cell,
-                            path,
-                            value: setting.value.clone(),
-                        };
-                        let now = read_value(self.host, &self.file(&change))?;
-                        let took = match setting.value.as_str() {
-                            AUTO => now.parse().ok() == self.pool_asked,
-                            value => now == value,
-                        };
-                        (now, took)
-                    }
-                };
-                Ok(Applied {
-                    setting: setting.clone(),
-                    effective,
-                    took,
-                })
-            })
-            .collect()
-    }
-
-    /// A reload reaches a session a moment after it was asked for.
-    fn settled_parameter(&self, server: &mut Server, name: &str, asked: &str) -> Result<Guc, ApplyError> {
-        const LOOKS: u32 = 40;
-        let mut guc = self.parameter(server, name)?;
-        for _ in 0..LOOKS {
-            if gucvalue::same(asked, &guc) || guc.pending_restart {
-                break;
+        let mut applied = self.reader().verify(settings)?;
+        for line in &mut applied {
+            let knob = self.catalogue.get(&line.setting.knob)?;
+            match knob.kind {
+                Kind::HugepagePool if line.setting.value == AUTO => {
+                    line.took = line.effective.parse().ok() == self.pool_asked;
+                }
+                Kind::HeldFile => line.effective.clone_from(&line.setting.value),
+                _ => {}
             }
-            server.execute("waiting for the reload", "SELECT pg_sleep(0.05)")?;
-            guc = self.parameter(server, name)?;
         }
-        Ok(guc)
+        Ok(applied)
     }
 }

@@ -1,7 +1,7 @@
 //! The journal: what was there before each change, durable before the change is made.
 //!
-//! One JSON value per line, format 1: `open` once, then `intent` before and `done` after each write, `closed` when
-//! all is put back. A torn last line is a change that was never made, for the write comes after the line is on disk.
+//! One JSON value per line: `open` once, then `intent` before and `done` after each write; `kept` when the changes are to
+//! stay beyond their process, `confirmed` when they stay for good, `closed` when all is put back. A torn last line is a change that was never made, for the write comes after the line is on disk.
 
 use crate::cell::{Captured, Cell, ServerRef};
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Written by this version.
-const FORMAT: u32 = 1;
+/// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept.
+const FORMAT: u32 = 2;
+const OLDEST_FORMAT: u32 = 1;
 /// A journal of changes never gets near this; reading stops there.
 const SIZE_MAX_BYTES: u64 = 256 << 20;
 const ENDING: &str = "journal";
@@ -35,6 +36,22 @@ pub struct Purpose {
     pub server: Option<ServerRef>,
     /// Whether it was running.
     pub server_was_running: bool,
+    /// Who did it: a user of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// How long changes stay that their process does not put back itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Keep {
+    /// Until somebody restores them.
+    UntilRestored,
+    /// Until this instant, unless somebody confirms them before.
+    UnlessConfirmed {
+        /// Milliseconds since 1970.
+        until_unix_ms: u64,
+    },
 }
 
 impl Purpose {
@@ -54,6 +71,7 @@ impl Purpose {
             purpose,
             server,
             server_was_running,
+            by: None,
         }
     }
 }
@@ -80,6 +98,10 @@ pub enum Entry {
         /// The state after.
         after: Captured,
     },
+    /// The changes stay when their process ends.
+    Kept(Keep),
+    /// They stay until somebody restores them.
+    Confirmed,
     /// Everything was put back.
     Closed,
 }
@@ -108,7 +130,7 @@ pub enum JournalError {
         reason: String,
     },
     /// Another process is turning knobs of this machine.
-    #[error("{holder} is turning knobs on this machine; one experiment at a time")]
+    #[error("{holder} is turning knobs on this machine; one at a time")]
     Busy {
         /// Process and purpose.
         holder: String,
@@ -134,6 +156,26 @@ pub struct Content {
     pub whole_bytes: u64,
 }
 
+impl Content {
+    /// How long the changes stay; `None` where their process did not come to say so, and was killed.
+    pub fn kept(&self) -> Option<Keep> {
+        self.entries.iter().rev().find_map(|entry| match entry {
+            Entry::Confirmed => Some(Keep::UntilRestored),
+            Entry::Kept(keep) => Some(*keep),
+            _ => None,
+        })
+    }
+
+    /// Whether the changes are to stay beyond this instant.
+    pub fn stays_at(&self, now_unix_ms: u64) -> bool {
+        match self.kept() {
+            Some(Keep::UntilRestored) => true,
+            Some(Keep::UnlessConfirmed { until_unix_ms }) => now_unix_ms < until_unix_ms,
+            None => false,
+        }
+    }
+}
+
 /// An open journal, locked as long as it lives.
 #[derive(Debug)]
 pub struct Journal {
@@ -147,14 +189,20 @@ pub struct Journal {
 
 impl Journal {
     /// Begins a journal in `directory` and makes its existence durable.
-    pub fn begin(directory: &Path, purpose: Purpose) -> Result<Journal, JournalError> {
+    ///
+    /// Another process that turns knobs of this machine is waited for as long as `patience` says.
+    pub fn begin(
+        directory: &Path,
+        purpose: Purpose,
+        patience: &mut Patience<'_>,
+    ) -> Result<Journal, JournalError> {
         // The server's file is kept in it whole, which can hold secrets of others.
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory)
             .map_err(io_error(directory, "made"))?;
-        let machine = one_at_a_time(directory, &purpose)?;
+        let machine = one_at_a_time(directory, &holder(Some(&purpose)), patience)?;
         let path = directory.join(format!("{}-{}.{ENDING}", purpose.started_unix_ms, purpose.pid));
         // It gets its name when it is locked and its first line is whole: nobody sees one of nobody.
         let beginning = directory.join("beginning");
@@ -177,6 +225,22 @@ impl Journal {
         fs::rename(&beginning, &journal.path).map_err(io_error(&journal.path, "made"))?;
         sync_directory(directory)?;
         Ok(journal)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Says that the changes stay, and lets go of it.
+    pub(crate) fn keep(mut self, keep: Keep) -> Result<PathBuf, JournalError> {
+        self.append(&Entry::Kept(keep))?;
+        Ok(self.path)
+    }
+
+    /// Says that the changes stay until somebody restores them.
+    pub fn confirm(mut self) -> Result<(), JournalError> {
+        self.append(&Entry::Confirmed)
     }
 
     /// Opens one that a dead process left, and cuts off a torn last line. One without a whole first line is removed
@@ -222,6 +286,18 @@ impl Journal {
             _machine: None,
         };
         Ok(Some((journal, content)))
+    }
+
+    /// What one holds, and whether its process lives; nothing is locked or changed. `None` where it is gone or empty.
+    pub fn look(path: &Path) -> Result<Option<(Content, bool)>, JournalError> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(io_error(path, "read")(e)),
+        };
+        let lives = File::open(path)
+            .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
+        Ok(parse(&bytes, path)?.map(|content| (content, lives)))
     }
 
     /// What it holds so far.
@@ -271,8 +347,46 @@ fn holder(purpose: Option<&Purpose>) -> String {
     )
 }
 
+/// How long another process is waited for.
+pub struct Patience<'a> {
+    /// No longer than this.
+    pub limit: Duration,
+    /// Called once with who it is, before the first wait.
+    pub on_wait: Option<&'a mut dyn FnMut(&str)>,
+}
+
+impl Patience<'_> {
+    /// Nobody is waited for.
+    pub fn none() -> Patience<'static> {
+        Patience {
+            limit: Duration::ZERO,
+            on_wait: None,
+        }
+    }
+}
+
+/// Keeps other processes from turning knobs of this machine while it lives.
+#[derive(Debug)]
+pub struct MachineLock {
+    _file: File,
+}
+
+impl MachineLock {
+    /// Takes the lock of a directory of journals for `purpose`.
+    pub fn take(
+        directory: &Path,
+        purpose: &str,
+        patience: &mut Patience<'_>,
+    ) -> Result<MachineLock, JournalError> {
+        let holder = format!("process {} ({purpose})", std::process::id());
+        one_at_a_time(directory, &holder, patience).map(|file| MachineLock { _file: file })
+    }
+}
+
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// Two experiments at once would take each other's values for those from before, and disturb each other anyway.
-fn one_at_a_time(directory: &Path, purpose: &Purpose) -> Result<File, JournalError> {
+fn one_at_a_time(directory: &Path, name: &str, patience: &mut Patience<'_>) -> Result<File, JournalError> {
     let path = directory.join("lock");
     let mut file = File::options()
         .read(true)
@@ -282,19 +396,27 @@ fn one_at_a_time(directory: &Path, purpose: &Purpose) -> Result<File, JournalErr
         .mode(0o600)
         .open(&path)
         .map_err(io_error(&path, "opened"))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::Error(e)) => return Err(io_error(&path, "locked")(e)),
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            let _ = file.read_to_string(&mut holder);
+    let deadline = Instant::now() + patience.limit;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::Error(e)) => return Err(io_error(&path, "locked")(e)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let holder = fs::read_to_string(&path).unwrap_or_default();
+        if Instant::now() >= deadline {
             return Err(JournalError::Busy { holder });
         }
+        if let Some(on_wait) = patience.on_wait.take() {
+            on_wait(&holder);
+        }
+        pgdyno_server::pause(LOOK_AGAIN);
     }
     // Who it is helps the second one; on a full disk it has to do without.
     let _ = file
         .set_len(0)
-        .and_then(|()| file.write_all(holder(Some(purpose)).as_bytes()));
+        .and_then(|()| file.seek(SeekFrom::Start(0)))
+        .and_then(|_| file.write_all(name.as_bytes()));
     Ok(file)
 }
 
@@ -353,7 +475,7 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Option<Content>, JournalError>
             reason: reason.to_owned(),
         };
         match (&mut content, entry) {
-            (None, Entry::Open(purpose)) if purpose.format == FORMAT => {
+            (None, Entry::Open(purpose)) if (OLDEST_FORMAT..=FORMAT).contains(&purpose.format) => {
                 content = Some(Content {
                     purpose,
                     entries: Vec::new(),
@@ -362,7 +484,7 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Option<Content>, JournalError>
             }
             (None, Entry::Open(purpose)) => {
                 return Err(wrong(&format!(
-                    "it has format {}, this pgdyno knows {FORMAT}",
+                    "it has format {}, this pgdyno knows {OLDEST_FORMAT} to {FORMAT}",
                     purpose.format
                 )));
             }
@@ -391,7 +513,8 @@ mod tests {
     }
 
     fn begin(directory: &Path) -> Journal {
-        Journal::begin(directory, Purpose::now("boot".into(), "test".into(), None, true)).unwrap()
+        let purpose = Purpose::now("boot".into(), "test".into(), None, true);
+        Journal::begin(directory, purpose, &mut Patience::none()).unwrap()
     }
 
     #[test]
@@ -447,7 +570,8 @@ mod tests {
     fn one_at_a_time_turns_knobs() {
         let dir = tempfile::tempdir().unwrap();
         let first = begin(dir.path());
-        let second = Journal::begin(dir.path(), Purpose::now("boot".into(), "b".into(), None, true));
+        let purpose = Purpose::now("boot".into(), "b".into(), None, true);
+        let second = Journal::begin(dir.path(), purpose, &mut Patience::none());
         let error = second.unwrap_err().to_string();
         assert!(error.contains("(test)"), "{error}");
         first.close().unwrap();

@@ -136,6 +136,18 @@ impl Known {
         Known(Arc::new(index))
     }
 
+    /// The same with a value as people write it: a size ("64GB"), a time ("5min"), a number, true or false, a word.
+    #[must_use]
+    pub fn given_text(&self, name: &str, text: &str) -> Known {
+        let value = match (text, crate::gucvalue::quantity(text)) {
+            ("true", _) => Value::from(true),
+            ("false", _) => Value::from(false),
+            (_, Some((_, number))) => number_of(number),
+            (text, None) => Value::from(text),
+        };
+        self.given(name, value)
+    }
+
     /// The value of a name.
     pub fn get(&self, name: &str) -> Result<&Value, Lacking> {
         match self.0.facts.get(name) {

@@ -389,9 +389,9 @@ impl Profiles {
     }
 
     /// Settings of a profile and of all that it inherits from, the inherited ones first, each with its profile.
-    fn flattened(&self, name: &str) -> Result<Vec<(&Profile, &ProfileSetting)>, ProfileError> {
+    pub fn flattened(&self, name_or_file: &str) -> Result<Vec<(&Profile, &ProfileSetting)>, ProfileError> {
         let mut found = Vec::new();
-        self.walk(name, &mut Vec::new(), &mut Vec::new(), &mut found)?;
+        self.walk(&key(name_or_file), &mut Vec::new(), &mut Vec::new(), &mut found)?;
         Ok(found)
     }
 
@@ -447,7 +447,7 @@ impl Profiles {
         self.open(name_or_file)?;
         let key = key(name_or_file);
         let profile = self.get(&key)?;
-        let flattened = self.flattened(&key)?;
+        let flattened = self.flattened(name_or_file)?;
         resolve::resolve(profile, &flattened, known, catalogue, server_major, current)
     }
 }

@@ -1,7 +1,9 @@
 //! Restoring: undoes a journal backwards, is idempotent, and leaves alone what someone else changed since.
 
-use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf, shown};
+use crate::cell::{Captured, Cell, CellError, ServerRef, Site, in_auto_conf, shown};
 use crate::journal::{Content, Entry, Journal, JournalError};
+use crate::reader::{DEFAULT, is_same_state};
+use crate::wal;
 use pgdyno_host::HostAccess;
 use pgdyno_server::sandbox::{Sandbox, State};
 use pgdyno_server::{
@@ -56,15 +58,50 @@ pub struct Restorer<'a> {
 }
 
 /// All changes to one cell.
-struct Group {
-    cell: Cell,
-    first: Captured,
+#[derive(Clone)]
+pub(crate) struct Group {
+    pub(crate) cell: Cell,
+    pub(crate) first: Captured,
     /// States that are ours, before or after a write.
-    known: Vec<Captured>,
+    pub(crate) known: Vec<Captured>,
     /// (knob, what was written), in order.
-    writes: Vec<(String, Option<String>)>,
+    pub(crate) writes: Vec<(String, Option<String>)>,
     /// Whether the last write was announced and not said to be done: it may be done in part.
-    cut_short: bool,
+    pub(crate) cut_short: bool,
+}
+
+/// When a cell is put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// First, with the server as it is found.
+    First,
+    /// The server's parameters, while it is down if it can be.
+    Parameters,
+    /// The host's, while the server is down if it can be.
+    Host,
+    /// What is asked of a server that runs with its old parameters.
+    Last,
+}
+
+impl Group {
+    fn turn(&self) -> Turn {
+        match self.cell {
+            Cell::Affinity { .. } | Cell::Held { .. } => Turn::First,
+            Cell::AutoConf { .. } | Cell::Parameter { .. } => Turn::Parameters,
+            Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::WalDirectory { .. } => {
+                Turn::Host
+            }
+            Cell::Storage { .. } => Turn::Last,
+        }
+    }
+
+    /// Whether it goes with the files of its server.
+    fn is_in_server(&self) -> bool {
+        matches!(
+            self.cell,
+            Cell::AutoConf { .. } | Cell::Parameter { .. } | Cell::WalDirectory { .. } | Cell::Storage { .. }
+        )
+    }
 }
 
 impl Restorer<'_> {
@@ -80,28 +117,24 @@ impl Restorer<'_> {
 
     fn undo(&self, content: &Content) -> Vec<PutBack> {
         let groups = groups_of(&content.entries);
-        let (server_groups, kernel_groups): (Vec<&Group>, Vec<&Group>) = groups
-            .iter()
-            .partition(|group| !matches!(group.cell, Cell::Files { .. }));
-        let rebooted =
-            pgdyno_host::boot_id(self.host).is_ok_and(|boot_id| boot_id != content.purpose.boot_id);
-        let mut lines = Vec::new();
-        let server = content
-            .purpose
-            .server
-            .as_ref()
-            .map(|reference| self.reach(reference));
-        let touched = !groups.is_empty() || !content.purpose.server_was_running;
-        if let Some(ServerRef::Sandbox { root, name }) = &content.purpose.server
+        let of = |turn: Turn| groups.iter().rev().filter(move |group| group.turn() == turn);
+        let rebooted = self.rebooted(content);
+        let reference = content.purpose.server.as_ref();
+        if let Some(ServerRef::Sandbox { root, name }) = reference
             && !root.join(name).exists()
         {
-            // Its server went with it; what was changed of the kernel is still to be undone.
-            return kernel_groups
+            // Its server went with it; what was changed of the host is still to be undone.
+            return groups
                 .iter()
                 .rev()
-                .map(|group| self.undo_unless_rebooted(group, rebooted))
+                .filter(|group| !group.is_in_server())
+                .map(|group| self.undo_on_host(group, rebooted))
                 .collect();
         }
+        let mut lines = Vec::new();
+        let server = reference.map(|reference| self.reach(reference));
+        let touched = !groups.is_empty() || !content.purpose.server_was_running;
+        lines.extend(of(Turn::First).map(|group| self.undo_on_host(group, rebooted)));
         // Huge pages in use cannot leave their pool, and settings that want a restart are undone by one.
         if let Some(Ok(Control::Sandbox(sandbox))) = &server
             && touched
@@ -113,28 +146,127 @@ impl Restorer<'_> {
                 &error.to_string(),
             ));
         }
-        for group in server_groups.iter().rev() {
-            lines.extend(self.undo_server(group, content.purpose.server.as_ref()));
+        for group in of(Turn::Parameters) {
+            lines.extend(self.undo_server(group, reference));
         }
-        for group in kernel_groups.iter().rev() {
-            lines.push(self.undo_unless_rebooted(group, rebooted));
-        }
+        lines.extend(of(Turn::Host).map(|group| self.undo_on_host(group, rebooted)));
         match server {
             Some(Ok(control)) if touched => {
-                let names: Vec<&str> = server_groups
-                    .iter()
-                    .flat_map(|g| &g.writes)
+                let names: Vec<&str> = of(Turn::Parameters)
+                    .flat_map(|group| &group.writes)
                     .map(|(knob, _)| knob.as_str())
                     .collect();
-                lines.extend(self.restart(&control, content, &names));
+                let last: Vec<&Group> = of(Turn::Last).collect();
+                lines.extend(self.restart(&control, content, &names, !last.is_empty()));
+                let conninfo = self.conninfo_of(&control, reference);
+                for group in last {
+                    lines.push(match &conninfo {
+                        Ok(conninfo) => self.undo_whole(group, Some(conninfo)),
+                        Err(error) => group.line(Outcome::Failed, Some(error.clone())),
+                    });
+                }
+                if let Control::Sandbox(sandbox) = &control
+                    && !content.purpose.server_was_running
+                    && let Err(error) = sandbox.stop()
+                {
+                    lines.push(server_line(
+                        &sandbox.record().name,
+                        "stopping",
+                        &error.to_string(),
+                    ));
+                }
             }
-            Some(Err(reason)) if !server_groups.is_empty() => {
-                let name = content.purpose.server.as_ref().map(describe).unwrap_or_default();
+            Some(Err(reason)) if groups.iter().any(Group::is_in_server) => {
+                let name = reference.map(describe).unwrap_or_default();
                 lines.push(server_line(&name, "reaching", &reason));
             }
             _ => {}
         }
         lines
+    }
+
+    pub(crate) fn rebooted(&self, content: &Content) -> bool {
+        pgdyno_host::boot_id(self.host).is_ok_and(|boot_id| boot_id != content.purpose.boot_id)
+    }
+
+    fn conninfo_of(&self, control: &Control, reference: Option<&ServerRef>) -> Result<Conninfo, String> {
+        match (control, reference) {
+            (Control::Sandbox(sandbox), _) => Ok(sandbox.conninfo()),
+            (_, Some(ServerRef::Address { conninfo, .. })) => {
+                self.resolve(conninfo).map_err(|e| e.to_string())
+            }
+            _ => Err("the journal names no server".to_owned()),
+        }
+    }
+
+    /// How a journal's server is asked now; `None` for one that names none.
+    pub(crate) fn asked(&self, content: &Content) -> Option<Result<Conninfo, String>> {
+        let reference = content.purpose.server.as_ref()?;
+        Some(
+            self.reach(reference)
+                .and_then(|control| self.conninfo_of(&control, Some(reference))),
+        )
+    }
+
+    /// Puts back what is saved as a whole.
+    fn undo_whole(&self, group: &Group, conninfo: Option<&Conninfo>) -> PutBack {
+        let site = Site {
+            host: self.host,
+            conninfo,
+        };
+        if matches!(group.cell, Cell::Held { .. }) {
+            let detail = "it has ended with the process that held it";
+            return group.line(Outcome::Already, Some(detail.to_owned()));
+        }
+        let now = match group.cell.capture(site) {
+            Ok(now) => now,
+            Err(error) => return group.line(Outcome::Failed, Some(error.to_string())),
+        };
+        if let (
+            Captured::Affinity { pid, started, .. },
+            Captured::Affinity {
+                pid: now,
+                started: began,
+                ..
+            },
+        ) = (&group.first, &now)
+            && (pid, started) != (now, began)
+        {
+            let detail = "the server was started anew since, and its processes are bound to nothing of ours";
+            return group.line(Outcome::Already, Some(detail.to_owned()));
+        }
+        let first = group.first_of_what_is_there(&now);
+        let done = |outcome: Outcome| match self.remove_remains(group) {
+            Ok(()) => group.line(outcome, None),
+            Err(error) => group.line(Outcome::Failed, Some(error.to_string())),
+        };
+        if is_same_state(&now, &first) {
+            return done(Outcome::Already);
+        }
+        if !group.is_ours(&now) && !self.force {
+            return group.line(Outcome::Left, Some(foreign_words(Some(&shown(&now)))));
+        }
+        if let Err(error) = group.cell.write(site, &now, &first) {
+            return group.line(Outcome::Failed, Some(error.to_string()));
+        }
+        match group.cell.capture(site) {
+            Ok(after) if is_same_state(&after, &first) => done(Outcome::Restored),
+            Ok(after) => group.line(Outcome::Failed, Some(format!("it is {} now", shown(&after)))),
+            Err(error) => group.line(Outcome::Failed, Some(error.to_string())),
+        }
+    }
+
+    /// What a move of the WAL that was cut short has left where it was going to.
+    fn remove_remains(&self, group: &Group) -> Result<(), CellError> {
+        let Cell::WalDirectory { data } = &group.cell else {
+            return Ok(());
+        };
+        for (_, written) in &group.writes {
+            if let Some(path) = written.as_deref().filter(|path| path.starts_with('/')) {
+                wal::remove_remains(data, Path::new(path))?;
+            }
+        }
+        Ok(())
     }
 
     fn resolve(&self, conninfo: &str) -> Result<Conninfo, ServerError> {
@@ -183,21 +315,34 @@ impl Restorer<'_> {
         Ok(group.line(Outcome::Restored, None))
     }
 
-    fn undo_unless_rebooted(&self, group: &Group, rebooted: bool) -> PutBack {
-        if rebooted {
+    fn undo_on_host(&self, group: &Group, rebooted: bool) -> PutBack {
+        if rebooted && group.cell.lives_in_kernel() {
             let detail = "a reboot has undone it: what lives only in the kernel is gone";
             return group.line(Outcome::Already, Some(detail.to_owned()));
         }
-        self.undo_kernel(group)
+        if !matches!(group.cell, Cell::Files { .. }) {
+            return self.undo_whole(group, None);
+        }
+        match group.cell.today(self.host) {
+            Some(cell) => self.undo_kernel(&Group {
+                cell,
+                ..group.clone()
+            }),
+            None => {
+                let detail = "the device is gone, and what was set in it with it";
+                group.line(Outcome::Already, Some(detail.to_owned()))
+            }
+        }
     }
 
-    /// Brings the server to the life it had, with the settings it had; `names` are the parameters put back.
-    fn restart(&self, control: &Control, content: &Content, names: &[&str]) -> Vec<PutBack> {
+    /// Brings the server to the life it had, with the settings it had; `names` are the parameters put back. One that was
+    /// stopped is started all the same where there is something to ask of it.
+    fn restart(&self, control: &Control, content: &Content, names: &[&str], is_wanted: bool) -> Vec<PutBack> {
         let Some(reference) = &content.purpose.server else {
             return Vec::new();
         };
         let done = match (control, reference) {
-            (Control::Sandbox(_), _) if !content.purpose.server_was_running => Ok(()),
+            (Control::Sandbox(_), _) if !content.purpose.server_was_running && !is_wanted => Ok(()),
             (Control::Sandbox(sandbox), _) => start_afresh(sandbox),
             (_, ServerRef::Address { conninfo, .. }) if !names.is_empty() => self
                 .resolve(conninfo)
@@ -218,8 +363,16 @@ impl Restorer<'_> {
         }
     }
 
+    fn site(&self) -> Site<'_> {
+        Site {
+            host: self.host,
+            conninfo: None,
+        }
+    }
+
     fn undo_kernel(&self, group: &Group) -> PutBack {
-        let now = match group.cell.capture(self.host) {
+        let site = self.site();
+        let now = match group.cell.capture(site) {
             Ok(now) => now,
             Err(error) => return group.line(Outcome::Failed, Some(error.to_string())),
         };
@@ -234,7 +387,7 @@ impl Restorer<'_> {
                 return group.line(Outcome::Failed, Some(error.to_string()));
             }
         }
-        match group.cell.capture(self.host) {
+        match group.cell.capture(site) {
             Ok(after) if after == group.first => group.line(Outcome::Restored, None),
             Ok(after) => group.line(
                 Outcome::Failed,
@@ -257,15 +410,12 @@ impl Restorer<'_> {
                     .and_then(|mut server| self.undo_parameter(&mut server, group, name, first.as_deref()));
                 vec![done.unwrap_or_else(|error| group.line(Outcome::Failed, Some(error.to_string())))]
             }
-            _ => vec![group.line(
-                Outcome::Failed,
-                Some("the journal mixes up two kinds of state".into()),
-            )],
+            _ => vec![group.line(Outcome::Failed, Some(CellError::Mixed.to_string()))],
         }
     }
 
     fn undo_auto_conf(&self, group: &Group, data: &Path, first: &str) -> Vec<PutBack> {
-        let now = match group.cell.capture(self.host) {
+        let now = match group.cell.capture(self.site()) {
             Ok(Captured::AutoConf(now)) => now,
             Ok(_) => return vec![group.line(Outcome::Failed, None)],
             Err(error) => return vec![group.line(Outcome::Failed, Some(error.to_string()))],
@@ -310,10 +460,10 @@ impl Restorer<'_> {
 }
 
 /// The name under which the whole file is written back when a server does not start.
-const WHOLE_FILE: &str = "postgresql.auto.conf";
+pub(crate) const WHOLE_FILE: &str = "postgresql.auto.conf";
 
 impl Group {
-    fn line(&self, outcome: Outcome, detail: Option<String>) -> PutBack {
+    pub(crate) fn line(&self, outcome: Outcome, detail: Option<String>) -> PutBack {
         let knob = self
             .writes
             .first()
@@ -329,12 +479,27 @@ impl Group {
         }
     }
 
+    /// The state from before, of those of its parts that are still there: partitions come and go.
+    fn first_of_what_is_there(&self, now: &Captured) -> Captured {
+        match (&self.first, now) {
+            (Captured::Storage(first), Captured::Storage(now)) => {
+                let rows = now.iter().map(|(what, value)| {
+                    let before = first.iter().find(|(other, _)| other == what);
+                    before.cloned().unwrap_or_else(|| (what.clone(), value.clone()))
+                });
+                Captured::Storage(rows.collect())
+            }
+            (first, _) => first.clone(),
+        }
+    }
+
     /// The last value that was set: going back to the one from before, in between trials, is none of interest.
-    fn last_write(&self, knob: &str) -> Option<String> {
+    pub(crate) fn last_write(&self, knob: &str) -> Option<String> {
         let from_before = |value: &String| match &self.first {
             Captured::Files(values) => values.iter().flatten().any(|first| first == value),
             Captured::AutoConf(text) => autoconf::parse(text).get(knob) == Some(value),
             Captured::Parameter(first) => first.as_ref() == Some(value),
+            first => shown(first) == *value,
         };
         let written = self.writes.iter().rev().filter(|(name, _)| name == knob);
         written
@@ -343,15 +508,24 @@ impl Group {
     }
 
     /// A state that the journal knows, or one that a write that was cut short can have made.
-    fn is_ours(&self, now: &Captured) -> bool {
-        if self.known.contains(now) {
+    pub(crate) fn is_ours(&self, now: &Captured) -> bool {
+        if self.known.iter().any(|known| is_same_state(known, now)) {
             return true;
         }
         let written = |value: &Option<String>| self.writes.iter().any(|(_, written)| written == value);
         let now = match now {
             Captured::Files(now) => now,
             Captured::Parameter(value) => return self.cut_short && written(value),
-            Captured::AutoConf(_) => return false,
+            Captured::Storage(rows) => return rows.iter().all(|row| self.is_our_row(row)),
+            // Between two states while it moves; else where it was to go.
+            Captured::WalDirectory(Some(path)) if path.as_os_str().is_empty() => return self.cut_short,
+            // A file that is not in use yet, or was not in use any more when the machine went down.
+            Captured::Swap(Some(0)) => return true,
+            Captured::WalDirectory(_) | Captured::Swap(_) | Captured::Affinity { .. } => {
+                return self.cut_short && written(&Some(shown(now)));
+            }
+            Captured::OwnFile(content) => return self.cut_short && written(content),
+            Captured::AutoConf(_) | Captured::Held => return false,
         };
         let counterparts = matches!(
             &self.cell,
@@ -375,6 +549,22 @@ impl Group {
             })
     }
 
+    /// A part of a table that is as the journal knows it, or as a write that was cut short has made it; or a new one.
+    fn is_our_row(&self, row: &(String, Option<String>)) -> bool {
+        let rows = |state: &Captured| match state {
+            Captured::Storage(rows) => rows.clone(),
+            _ => Vec::new(),
+        };
+        let is_known = self.known.iter().any(|known| rows(known).contains(row));
+        let is_new = !rows(&self.first).iter().any(|(what, _)| *what == row.0);
+        let is_written = self.cut_short
+            && self
+                .writes
+                .iter()
+                .any(|(_, written)| written.as_deref().filter(|value| *value != DEFAULT) == row.1.as_deref());
+        is_known || is_new || is_written
+    }
+
     /// A number from before up to what was to be written: a large write can be left half done, and the kernel rounds.
     fn lies_between(&self, before: Option<String>, now: Option<&String>) -> bool {
         let number = |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok());
@@ -386,7 +576,7 @@ impl Group {
     }
 
     /// Settings in the file that are neither as before nor as any of our writes left them.
-    fn foreign(&self, first: &str, now: &str) -> BTreeMap<String, Option<String>> {
+    pub(crate) fn foreign(&self, first: &str, now: &str) -> BTreeMap<String, Option<String>> {
         let (first, now) = (autoconf::parse(first), autoconf::parse(now));
         let names: BTreeSet<&String> = first.keys().chain(now.keys()).collect();
         names
@@ -425,7 +615,7 @@ fn merged(first: &str, foreign: &BTreeMap<String, Option<String>>) -> String {
     text
 }
 
-fn groups_of(entries: &[Entry]) -> Vec<Group> {
+pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut last: Option<usize> = None;
     for entry in entries {
@@ -460,7 +650,7 @@ fn groups_of(entries: &[Entry]) -> Vec<Group> {
                     groups[at].cut_short = false;
                 }
             }
-            Entry::Open(_) | Entry::Closed => {}
+            Entry::Open(_) | Entry::Kept(_) | Entry::Confirmed | Entry::Closed => {}
         }
     }
     groups

@@ -21,6 +21,7 @@ const NEAR_MS: i64 = 700;
 /// A recording beside a load.
 pub(crate) struct Beside {
     recorder: Option<Recorder>,
+    /// When the recorder was started, from which on it counts its times.
     began: Instant,
     /// Why there is less than was wanted.
     gaps: Vec<GapRecord>,
@@ -29,7 +30,6 @@ pub(crate) struct Beside {
 impl Beside {
     /// Begins; what cannot be recorded is a gap, for no load is given up for that.
     pub(crate) fn begin(probe: &Probe, conninfo: &Conninfo) -> Beside {
-        let began = Instant::now();
         let mut gaps = Vec::new();
         let mut gap = |source: &str, reason: String| {
             gaps.push(GapRecord {
@@ -49,6 +49,7 @@ impl Beside {
             server,
             ..RecorderOptions::default()
         };
+        let began = Instant::now();
         let recorder = match options.sources.is_empty() && options.server.is_none() {
             true => None,
             false => Recorder::start(options)

@@ -8,7 +8,9 @@ use pgdyno_load::{
     keeps_prepared_statements,
 };
 use pgdyno_server::series::OwnCommits;
-use pgdyno_server::{Conninfo, Counters, Server, ServerError, counters, wait_for_leaving, wait_until_gone};
+use pgdyno_server::{
+    Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
+};
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
 use pgdyno_store::{CrossCheck, SecondRecord, SeriesRecord};
 use std::sync::Arc;
@@ -65,7 +67,7 @@ pub struct Measurement {
 
 /// The name under which the load's sessions are seen.
 const LOAD_NAME: &str = "pgdyno load";
-/// That of the recorder's session.
+/// That of the recorder's session, and of those of a `pgdyno watch` that somebody has beside the load.
 const RECORDER_NAME: &str = pgdyno_server::series::NAME;
 /// Sessions flush their counts when they end, or ten seconds after they became idle (since 15); the server may take
 /// this long to show them.
@@ -113,10 +115,12 @@ pub fn measure(
         keeps_prepared_statements(&endpoint)?;
     }
     let mut server = Server::connect(conninfo)?;
+    let mut watchers = 0;
     if conninfo.is_proxied() {
         pooled::send_counts(&mut server, plan.clients)?;
     } else {
         wait_for_leaving(&mut server, LEAVING_LIMIT)?;
+        watchers = sessions_named(&mut server, RECORDER_NAME)?;
     }
     if server.version().major < COUNTS_AT_ONCE_SINCE {
         server.execute(
@@ -136,7 +140,7 @@ pub fn measure(
     })?;
     let elapsed_s = begun.elapsed().as_secs_f64();
     let (series, own_commits) = beside.end(load_began.unwrap_or(begun));
-    let settled = settle(server, &before, &load, elapsed_s, plan, own_commits);
+    let settled = settle(server, &before, &load, elapsed_s, plan, own_commits, watchers);
     let seconds = seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
@@ -169,8 +173,14 @@ pub fn measure(
             after,
             check,
             resting,
+            watchers,
         }) => {
-            if resting > 0 && check.server < check.client {
+            if watchers > 0 && !check.agrees && check.server > check.client {
+                measurement.unchecked = Some(format!(
+                    "a pgdyno watch asks in the same database: {} commits are counted where the clients saw {}",
+                    check.server, check.client
+                ));
+            } else if resting > 0 && check.server < check.client {
                 measurement.unchecked = Some(format!(
                     "{resting} sessions of a pooler live on and have not told all their counts: {} of {} commits are \
                      confirmed",
@@ -248,6 +258,8 @@ struct Settled {
     check: CrossCheck,
     /// Sessions of a pooler that outlive the load.
     resting: u32,
+    /// Sessions of a `pgdyno watch`, whose commits nobody tells apart.
+    watchers: u64,
 }
 
 /// Waits for the server's counts to be complete and holds them against the clients'.
@@ -258,6 +270,7 @@ fn settle(
     elapsed_s: f64,
     plan: &LoadPlan,
     recorder: OwnCommits,
+    mut watchers: u64,
 ) -> Result<Settled, ServerError> {
     if load.lost.is_some() {
         // The server may be coming up again; its old connection is of no use.
@@ -268,8 +281,9 @@ fn settle(
     let resting = match is_proxied {
         true => pooled::send_counts(&mut server, plan.clients)?,
         false => {
-            wait_until_gone(&mut server, LOAD_NAME, COUNTS_LIMIT)?;
-            wait_until_gone(&mut server, RECORDER_NAME, COUNTS_LIMIT)?;
+            wait_until_gone(&mut server, LOAD_NAME, 0, COUNTS_LIMIT)?;
+            wait_until_gone(&mut server, RECORDER_NAME, watchers, COUNTS_LIMIT)?;
+            watchers = watchers.max(sessions_named(&mut server, RECORDER_NAME)?);
             0
         }
     };
@@ -287,6 +301,7 @@ fn settle(
                 after,
                 check,
                 resting,
+                watchers,
             });
         }
         // Before 15 the counts travel through a collector of their own and arrive a moment later.

@@ -7,11 +7,10 @@ use crate::plan::{Consent, Plan, PlanError, Treatment};
 use crate::trial::{empty_record, failed, filled, now_unix_ms, seed_of_trial};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
-    Applied, ApplyError, Catalogue, Changer, JournalError, Outcome, PutBack, Restart, Restorer, Setting,
-    Target,
+    Applied, ApplyError, Catalogue, Changer, JournalError, Outcome, Patience, PutBack, Restart, Restorer,
+    Setting, Target,
 };
 use pgdyno_load::{DataError, DataPlan, DataProgress, LoadPlan, Second, Warmup, create_data, shape_of};
-use pgdyno_server::sandbox::State;
 use pgdyno_server::{Control, Lookup, Server, ServerError};
 use pgdyno_store::{
     ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, SettingRecord, Store, StoreError,
@@ -160,7 +159,7 @@ pub struct Lab<'a> {
     pub on_event: &'a mut dyn FnMut(Event<'_>),
 }
 
-impl Lab<'_> {
+impl<'a> Lab<'a> {
     /// Runs an experiment from its beginning. `text` is the file as it stands, `repeat` the commands that repeat it.
     pub fn run(
         &mut self,
@@ -177,13 +176,8 @@ impl Lab<'_> {
         if server.version().major < VERSION_MIN {
             return Err(LabError::TooOld(server.version().to_string()));
         }
-        let changer = Changer::begin(
-            &**self.host,
-            self.catalogue,
-            target,
-            self.journals,
-            &format!("run {}", plan.file.name),
-        )?;
+        let purpose = format!("run {}", plan.file.name);
+        let changer = self.changer(target, &purpose)?;
         let prepared = self.prepare(&mut plan, &changer, &mut server, text, name_of_target, repeat);
         drop(server);
         match prepared {
@@ -231,8 +225,21 @@ impl Lab<'_> {
         self.ensure_data(&plan, &target)?;
         self.store.set_status(id, ExperimentStatus::Running)?;
         let purpose = format!("resume {id}");
-        let changer = Changer::begin(&**self.host, self.catalogue, target, self.journals, &purpose)?;
+        let changer = self.changer(target, &purpose)?;
         self.go_on(id, &plan, changer)
+    }
+
+    fn changer(&self, target: Target, purpose: &str) -> Result<Changer<'a>, ApplyError> {
+        let mut patience = Patience::none();
+        Changer::begin(
+            &**self.host,
+            self.catalogue,
+            Some(target),
+            self.journals,
+            purpose,
+            None,
+            &mut patience,
+        )
     }
 
     fn restorer(&self) -> Restorer<'_> {
@@ -287,12 +294,12 @@ impl Lab<'_> {
             let reasons: Vec<String> = left_out.into_iter().map(|(_, reason)| reason).collect();
             return Err(LabError::NothingToTest(reasons.join("; ")));
         }
-        self.ensure_data(plan, changer.target())?;
-        let sandbox = match &changer.target().control {
+        self.ensure_data(plan, changer.target()?)?;
+        let sandbox = match &changer.target()?.control {
             Control::Sandbox(sandbox) => Some(&**sandbox),
             _ => None,
         };
-        let host = changer.target().data.is_some().then_some(&**self.host);
+        let host = changer.target()?.data.is_some().then_some(&**self.host);
         let facts = collect_facts(host, server, sandbox)?.facts;
         let record = ExperimentRecord {
             name: plan.file.name.clone(),
@@ -466,11 +473,14 @@ impl Lab<'_> {
         if !ignored.is_empty() {
             return self.unless_stopped(failed(record, ignored));
         }
-        let target = changer.target();
+        let target = match changer.target() {
+            Ok(target) => target,
+            Err(error) => return self.unless_stopped(failed(record, error.to_string())),
+        };
         let probe = Probe {
             host: target.data.is_some().then(|| Arc::clone(self.host)),
             disk: target.disk.clone(),
-            postmaster: postmaster_of(target),
+            postmaster: target.postmaster(&**self.host),
             depth: Depth::Whole,
         };
         let file = &plan.file.load;
@@ -502,25 +512,6 @@ impl Lab<'_> {
     /// What goes wrong because somebody asked to stop is no result.
     fn unless_stopped(&self, record: TrialRecord) -> Option<(TrialRecord, SeriesRecord)> {
         (!self.stop.load(Ordering::Relaxed)).then(|| (record, SeriesRecord::default()))
-    }
-}
-
-fn postmaster_of(target: &Target) -> Option<u32> {
-    match &target.control {
-        Control::Sandbox(sandbox) => match sandbox.state() {
-            State::Running(pid) => Some(pid),
-            _ => None,
-        },
-        _ => {
-            let file = target.data.as_ref()?.join("postmaster.pid");
-            std::fs::read_to_string(file)
-                .ok()?
-                .lines()
-                .next()?
-                .trim()
-                .parse()
-                .ok()
-        }
     }
 }
 

@@ -111,6 +111,12 @@ impl Conninfo {
         self.address().is_none() && matches!(self.host(), Host::Unix(_))
     }
 
+    /// Whether it goes over the server's own socket, so that the server runs on this machine: behind a pooler's socket it
+    /// may be anywhere.
+    pub fn is_by_socket(&self) -> bool {
+        self.is_local() && !self.is_proxied
+    }
+
     /// Whether something stands between, a pooler perhaps: the server was asked, and saw the connection come in by
     /// another door than the one that was knocked at.
     pub fn is_proxied(&self) -> bool {

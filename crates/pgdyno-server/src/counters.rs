@@ -61,24 +61,32 @@ pub fn counters(server: &mut Server) -> Result<Counters, ServerError> {
     })
 }
 
-/// Waits until no session with this application name is left in the connected database (its counts are then
-/// complete), or the limit is over. Tells whether they are gone.
-pub fn wait_until_gone(
-    server: &mut Server,
-    application_name: &str,
-    limit: Duration,
-) -> Result<bool, ServerError> {
+/// How many sessions of the connected database have this application name.
+pub fn sessions_named(server: &mut Server, application_name: &str) -> Result<u64, ServerError> {
+    let what = "looking for sessions by their name";
     let sql = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = '{}'",
         application_name.replace('\'', "''")
     );
+    let text = server.value(what, &sql)?.unwrap_or_default();
+    text.parse().map_err(|_| ServerError::Answer {
+        what: what.into(),
+        expected: "a count",
+        found: text,
+    })
+}
+
+/// Waits until no more than `others` sessions with this application name are left in the connected database (the counts
+/// of all that have ended are then complete), or the limit is over. Tells whether they are gone.
+pub fn wait_until_gone(
+    server: &mut Server,
+    application_name: &str,
+    others: u64,
+    limit: Duration,
+) -> Result<bool, ServerError> {
     let deadline = Instant::now() + limit;
     loop {
-        if server
-            .value("waiting for the load's sessions to end", &sql)?
-            .as_deref()
-            == Some("0")
-        {
+        if sessions_named(server, application_name)? <= others {
             return Ok(true);
         }
         if Instant::now() >= deadline {

@@ -252,6 +252,8 @@ mod tests {
         let check = |text: &str, address: Option<&str>, port: &str, expected: bool| {
             let conninfo = Conninfo::resolve(text, &|_| None).unwrap();
             assert_eq!(is_proxied(&conninfo, address, Some(port)), expected, "{text}");
+            let is_by_socket = text.starts_with("host=/") && !expected;
+            assert_eq!(conninfo.proxied(expected).is_by_socket(), is_by_socket, "{text}");
         };
         check("host=/tmp port=1", None, "1", false);
         check("host=/tmp port=1", None, "2", true);

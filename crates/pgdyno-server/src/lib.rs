@@ -13,15 +13,17 @@ pub mod sandbox;
 pub mod series;
 mod server;
 mod settings;
+mod storage;
 mod tls;
 mod users;
 
 pub use conninfo::{Conninfo, Lookup};
 pub use control::{Control, ControlError};
-pub use counters::{Counters, counters, pause, wait_for_leaving, wait_until_gone};
+pub use counters::{Counters, counters, pause, sessions_named, wait_for_leaving, wait_until_gone};
 pub use facts::{ServerFacts, server_facts};
 pub use find::Found;
 pub use postgres;
 pub use server::{Server, ServerError, Version};
 pub use settings::{Guc, alter_system_reset, alter_system_set, reload, show};
+pub use storage::{StorageOption, qualified, set_storage, storage_of};
 pub use users::User;

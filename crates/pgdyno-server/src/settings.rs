@@ -72,10 +72,10 @@ pub fn reload(server: &mut Server) -> Result<(), ServerError> {
     server.execute("reloading the configuration", "SELECT pg_reload_conf()")
 }
 
-fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-fn identifier(text: &str) -> String {
+pub(crate) fn identifier(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }

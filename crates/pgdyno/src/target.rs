@@ -21,10 +21,15 @@ pub(crate) struct Held {
     /// For people and the store; no secret in it.
     pub(crate) name: String,
     /// Keeps other commands away from a sandbox.
-    _guard: Option<Guard>,
+    guard: Option<Guard>,
 }
 
 impl Held {
+    /// The target, and what keeps other commands away from it.
+    pub(crate) fn parts(self) -> (Target, Option<Guard>) {
+        (self.target, self.guard)
+    }
+
     /// The sandbox that it is, if it is one.
     pub(crate) fn sandbox(&self) -> Option<&str> {
         match &self.target.reference {
@@ -105,6 +110,31 @@ pub(crate) fn of_experiment(
     of_server(context, &text, restart.filter(|_| allow_restart))
 }
 
+/// The target that a command line names; `restart` is a command that its owner allows to be run.
+pub(crate) fn named(
+    context: &Context,
+    text: &str,
+    restart: Option<String>,
+    command: &str,
+) -> anyhow::Result<Held> {
+    match text.strip_prefix(SANDBOX_PREFIX) {
+        Some(name) => of_sandbox(context, name, command),
+        None => of_server(context, text, restart),
+    }
+}
+
+/// A target whose knobs are looked at and not turned: nothing is locked, and a sandbox must be running.
+pub(crate) fn looked_at(context: &Context, text: &str) -> anyhow::Result<Target> {
+    match text.strip_prefix(SANDBOX_PREFIX) {
+        Some(name) => {
+            conninfo(context, text)?;
+            let sandbox = Sandbox::open(&context.sandboxes(), name)?;
+            Ok(target_of(context, sandbox, true))
+        }
+        None => Ok(of_server(context, text, None)?.target),
+    }
+}
+
 /// A sandbox, locked, and started if it is not running.
 pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Held> {
     let guard = lock_sandbox(context, name, command)?;
@@ -113,22 +143,26 @@ pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow
     if !matches!(sandbox.state(), State::Running(_)) {
         sandbox.start().context("starting the sandbox")?;
     }
-    let data = sandbox.record().data.clone();
     Ok(Held {
-        target: Target {
-            conninfo: sandbox.conninfo(),
-            reference: ServerRef::Sandbox {
-                root: context.sandboxes(),
-                name: name.to_owned(),
-            },
-            was_running,
-            disk: block::disk_of(&context.host, &data.to_string_lossy()).ok(),
-            data: Some(data),
-            control: Control::Sandbox(Box::new(sandbox)),
-        },
+        target: target_of(context, sandbox, was_running),
         name: format!("sandbox {name}"),
-        _guard: Some(guard),
+        guard: Some(guard),
     })
+}
+
+fn target_of(context: &Context, sandbox: Sandbox, was_running: bool) -> Target {
+    let data = sandbox.record().data.clone();
+    Target {
+        conninfo: sandbox.conninfo(),
+        reference: ServerRef::Sandbox {
+            root: context.sandboxes(),
+            name: sandbox.record().name.clone(),
+        },
+        was_running,
+        disk: block::disk_of(&context.host, &data.to_string_lossy()).ok(),
+        data: Some(data),
+        control: Control::Sandbox(Box::new(sandbox)),
+    }
 }
 
 fn of_server(context: &Context, text: &str, restart: Option<String>) -> anyhow::Result<Held> {
@@ -165,7 +199,7 @@ fn of_server(context: &Context, text: &str, restart: Option<String>) -> anyhow::
             },
             conninfo,
         },
-        _guard: None,
+        guard: None,
     })
 }
 

@@ -434,3 +434,33 @@ fn without_a_terminal_there_is_one_look() {
         "{json:#}"
     );
 }
+
+/// Its questions are commits of the same database, which the server counts with the load's.
+#[test]
+fn a_load_that_is_watched_is_no_invalid_one() {
+    let home = home();
+    let mut watch = Watch::start(&home, &["watch", "sandbox:w", "--interval", "100ms"], &[]);
+    watch.sees("rollbacks/s 0");
+    let arguments = [
+        "bench",
+        "sandbox:w",
+        "--workload",
+        "simple",
+        "--clients",
+        "1",
+        "--rate",
+        "20",
+        "--warmup",
+        "0s",
+        "--duration",
+        "5s",
+        "--json",
+    ];
+    let result = home.run(&arguments).fine().json();
+    let why = result["unchecked"].as_str().expect("a reason");
+    assert!(why.contains("pgdyno watch"), "{why}");
+    watch.press("q");
+    assert_eq!(watch.ends(), Some(0));
+    let result = home.run(&arguments).fine().json();
+    assert_eq!(result["cross_check"]["agrees"], true, "{result:#}");
+}

@@ -118,6 +118,18 @@ impl Groups<'_> {
     }
 }
 
+/// The directory of a process's own group for a controller, version 1 or 2.
+pub fn group_directory(host: &dyn HostAccess, pid: u32, controller: &str) -> Result<String, String> {
+    let levels = Groups::find(host, pid)?.levels(controller, controller)?;
+    match levels.directories.as_slice() {
+        [own, _, ..] => Ok(own.clone()),
+        _ => Err(format!(
+            "the server is in the root group of {controller}, which has no limits of its own; a sandbox with limits, a \
+             service of systemd or a container has a group"
+        )),
+    }
+}
+
 /// A limit, and the file that sets it.
 type Limit = Result<(Value, String), String>;
 

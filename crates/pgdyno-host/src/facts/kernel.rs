@@ -45,17 +45,34 @@ fn distribution(sheet: &Sheet<'_>) -> Result<String, String> {
 
 /// Parts of the names of parameters that hold secrets (of remote disks, of keys, of the first program).
 const SECRET: [&str; 7] = ["pass", "secret", "credential", "token", "auth", "key", "user"];
+/// Addresses of remote disks and files, in which name and password stand before an "@".
+const ADDRESSES: [&str; 2] = ["//", "iscsi:"];
 
 /// The kernel's own parameters. What follows "--" is for the first program and none of the kernel's.
 fn without_secrets(line: &str) -> String {
-    let words = line.split_whitespace().take_while(|word| *word != "--");
-    let shown = words.map(|word| match word.split_once('=') {
-        Some((name, _)) if SECRET.iter().any(|part| name.to_lowercase().contains(part)) => {
-            format!("{name}=(not shown)")
-        }
-        _ => word.to_owned(),
-    });
+    let is_secret = |name: &str, value: &str| {
+        let name = name.to_lowercase();
+        SECRET.iter().any(|part| name.contains(part))
+            || (value.contains('@') && ADDRESSES.iter().any(|part| value.contains(part)))
+    };
+    let shown = parameters(line)
+        .into_iter()
+        .take_while(|word| *word != "--")
+        .map(|word| match word.split_once('=') {
+            Some((name, value)) if is_secret(name, value) => format!("{name}=(not shown)"),
+            _ => word.to_owned(),
+        });
     shown.collect::<Vec<_>>().join(" ")
+}
+
+/// Parameters stand between blanks, but for those in double quotes (the kernel's parse_args()).
+fn parameters(line: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    let words = line.split(|c: char| {
+        is_quoted ^= c == '"';
+        c.is_whitespace() && !is_quoted
+    });
+    words.filter(|word| !word.is_empty()).collect()
 }
 
 /// The scheduler's knobs: fact, and where kernels keep it, newest first. They left /proc/sys/kernel for debugfs in 5.13;
@@ -174,10 +191,29 @@ mod tests {
 
     #[test]
     fn a_boot_line_shows_no_secret() {
-        let line = "ro quiet rd.iscsi.password=tiger systemd.set_credential=a:b hugepages=10 -- --token x";
-        assert_eq!(
-            without_secrets(line),
-            "ro quiet rd.iscsi.password=(not shown) systemd.set_credential=(not shown) hugepages=10"
-        );
+        for (line, shown) in [
+            (
+                "ro quiet rd.iscsi.password=tiger systemd.set_credential=a:b hugepages=10 -- --token x",
+                "ro quiet rd.iscsi.password=(not shown) systemd.set_credential=(not shown) hugepages=10",
+            ),
+            (
+                "a.password=\"two words\" dyndbg=\"file x +p\" crashkernel=256M@16M",
+                "a.password=(not shown) dyndbg=\"file x +p\" crashkernel=256M@16M",
+            ),
+            (
+                "netroot=iscsi:scott:tiger@10.0.0.1::::disk root=live:http://scott:tiger@host/x root=/dev/vda1",
+                "netroot=(not shown) root=(not shown) root=/dev/vda1",
+            ),
+            ("\"b.token=with blanks\" ro", "\"b.token=(not shown) ro"),
+        ] {
+            assert_eq!(without_secrets(line), shown);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_boot_line_makes_it_panic(line in "\\PC{0,40}|[a-z=@\" -]{0,40}") {
+            without_secrets(&line);
+        }
     }
 }

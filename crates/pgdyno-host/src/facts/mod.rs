@@ -17,6 +17,7 @@ mod sysctl;
 mod topology;
 mod virtualization;
 
+pub use group::group_directory;
 pub use process::{parent, process_facts, started_unix_s};
 pub use storage::{same_device_fact, storage_facts};
 

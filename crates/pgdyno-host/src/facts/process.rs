@@ -4,12 +4,9 @@ use super::group;
 use super::sheet::{Sheet, bytes_of_line, field, object, start_of};
 use crate::access::HostAccess;
 use crate::fact::Fact;
-use crate::process::{after_name, children};
+use crate::process::{TICKS_PER_S, after_name, children};
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// Clock ticks per second in /proc/PID/stat: fixed at 100 in the kernel's user interface on every architecture.
-const TICKS_PER_S: u64 = 100;
 
 /// (fact, line of /proc/PID/limits)
 const LIMITS: [(&str, &str); 7] = [

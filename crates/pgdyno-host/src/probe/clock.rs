@@ -47,6 +47,10 @@ pub fn clock_source(host: &dyn HostAccess) -> Result<String, HostError> {
     host.read_trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
+/// Looks at the three clocks, of which the quickest counts: between the first and the last of them the kernel may give
+/// the CPU to others for milliseconds, which would look as if the time of day had been set.
+const LOOKS: usize = 16;
+
 /// Three clocks at one instant.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockWatch {
@@ -69,11 +73,29 @@ pub struct Drift {
 impl ClockWatch {
     /// Begins to watch.
     pub fn start() -> ClockWatch {
-        ClockWatch {
-            real_ns: ns(ClockId::Realtime),
-            monotonic_ns: ns(ClockId::Monotonic),
-            raw_ns: ns(ClockId::MonotonicRaw),
+        ClockWatch::look(&mut ns)
+    }
+
+    fn look(read: &mut dyn FnMut(ClockId) -> i64) -> ClockWatch {
+        let mut look = || {
+            let monotonic_ns = read(ClockId::Monotonic);
+            let (real_ns, raw_ns) = (read(ClockId::Realtime), read(ClockId::MonotonicRaw));
+            let took_ns = read(ClockId::Monotonic) - monotonic_ns;
+            let found = ClockWatch {
+                real_ns,
+                monotonic_ns,
+                raw_ns,
+            };
+            (took_ns, found)
+        };
+        let (mut least_ns, mut quickest) = look();
+        for _ in 1..LOOKS {
+            let (took_ns, found) = look();
+            if took_ns < least_ns {
+                (least_ns, quickest) = (took_ns, found);
+            }
         }
+        quickest
     }
 
     /// What has happened since.
@@ -126,6 +148,19 @@ mod tests {
         let slewed = begun.until(at(1_000 + 1_000_100_000, 1_000_100_000, 1_000_000_000));
         assert_eq!((slewed.set_by_us, slewed.slewed_ppm), (0.0, 100.0));
         assert_eq!(begun.until(begun).slewed_ppm, 0.0);
+    }
+
+    #[test]
+    fn an_interrupted_look_does_not_count() {
+        // Each read takes 1 us; the second one of all is held up by 5 ms.
+        let (mut now_ns, mut reads) = (0, 0);
+        let found = ClockWatch::look(&mut |_| {
+            reads += 1;
+            now_ns += if reads == 2 { 5_000_000 } else { 1_000 };
+            now_ns
+        });
+        let drift = at(0, 0, 0).until(found);
+        assert!(drift.set_by_us.abs() < 10.0, "{drift:?}");
     }
 
     #[test]

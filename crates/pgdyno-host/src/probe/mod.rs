@@ -9,12 +9,13 @@ mod sync;
 mod timer;
 
 pub use clock::{ClockState, ClockWatch, Drift, clock_source, clock_state};
-pub use own_file::{FREE_LEAST_BYTES, LeftOver, is_memory, left_overs, room_bytes};
+pub use own_file::{LeftOver, is_memory, left_overs};
 pub use read::{ReadFile, ReadTimes};
 pub use spread::Spread;
 pub use sync::{SyncFile, SyncMethod, SyncTimes};
 pub use timer::{TimerCost, timer_cost};
 
+use own_file::FREE_LEAST_BYTES;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

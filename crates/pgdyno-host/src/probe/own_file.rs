@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Never less than this is left free on a volume.
-pub const FREE_LEAST_BYTES: u64 = 1 << 30;
+pub(super) const FREE_LEAST_BYTES: u64 = 1 << 30;
 
 const PREFIX: &str = "pgdyno-check-";
 const SUFFIX: &str = ".tmp";
@@ -138,7 +138,7 @@ fn lock_at(path: &Path) -> io::Result<Option<File>> {
 
 /// How large a file may become in a directory: a part of what is free, such that enough is left; and no larger than this
 /// process may make one, for the kernel would end it.
-pub fn room_bytes(directory: &Path, part_of_free: u64) -> Result<u64, ProbeError> {
+pub(super) fn room_bytes(directory: &Path, part_of_free: u64) -> Result<u64, ProbeError> {
     let free = free_bytes(directory)?;
     let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
     Ok((free / part_of_free.max(1))

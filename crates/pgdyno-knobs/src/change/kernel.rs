@@ -3,6 +3,8 @@
 use super::{ApplyError, Changer, Touched};
 use crate::catalogue::{AUTO, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown};
+use crate::place::is_kernel_files;
+use crate::reader::{Means, is_same};
 use pgdyno_server::Control;
 use std::collections::BTreeMap;
 
@@ -14,26 +16,24 @@ const POOL_ATTEMPTS: u32 = 3;
 /// A kernel file that is to be written.
 pub(super) struct KernelChange {
     pub(super) knob: Knob,
+    /// As it is called in the journal: with its instance, and its file where it has several.
+    pub(super) name: String,
     pub(super) cell: Cell,
     pub(super) path: String,
+    /// As it stands in the file, or "auto" for a pool.
     pub(super) value: String,
 }
 
 impl Changer<'_> {
     /// What an earlier treatment touched and this one does not name must be as before.
     pub(super) fn check_unnamed(&self, settings: &[Setting]) -> Result<(), ApplyError> {
-        let mut named = BTreeMap::new();
-        for setting in settings {
-            if let Some(path) = self
-                .catalogue
-                .get(&setting.knob)?
-                .path(self.target.disk.as_deref())?
-            {
-                named.insert(path, setting.value.clone());
-            }
-        }
+        let named: BTreeMap<String, String> = self
+            .named(settings)?
+            .into_iter()
+            .map(|change| (change.path, change.value))
+            .collect();
         for Touched { cell, first, .. } in &self.cells {
-            let now = cell.capture(self.host)?;
+            let now = cell.capture(self.reader().site())?;
             let (Cell::Files { files, counterparts }, Captured::Files(values), Captured::Files(now)) =
                 (cell, first, now)
             else {
@@ -56,21 +56,33 @@ impl Changer<'_> {
         Ok(())
     }
 
-    /// Which kernel files are to be written: what is no longer named goes back first, then what is named.
-    pub(super) fn kernel_changes(&self, settings: &[Setting]) -> Result<Vec<KernelChange>, ApplyError> {
+    /// The files that settings name, with what is to stand in them.
+    fn named(&self, settings: &[Setting]) -> Result<Vec<KernelChange>, ApplyError> {
         let mut named = Vec::new();
         for setting in settings {
             let knob = self.catalogue.get(&setting.knob)?;
-            if let Some(path) = knob.path(self.target.disk.as_deref())? {
-                let cell = Cell::of_kernel_knob(self.catalogue, knob, self.target.disk.as_deref())?;
+            if !is_kernel_files(knob.kind) {
+                continue;
+            }
+            let Means::Files(files) = self.reader().means(&setting.knob)? else {
+                continue;
+            };
+            for (spot, cell) in files {
                 named.push(KernelChange {
+                    value: self.reader().written(knob, &spot.path, &setting.value)?,
                     knob: knob.clone(),
+                    name: spot.name,
                     cell,
-                    path,
-                    value: setting.value.clone(),
+                    path: spot.path,
                 });
             }
         }
+        Ok(named)
+    }
+
+    /// Which kernel files are to be written: what is no longer named goes back first, then what is named.
+    pub(super) fn kernel_changes(&self, settings: &[Setting]) -> Result<Vec<KernelChange>, ApplyError> {
+        let mut named = self.named(settings)?;
         // Within a cell, the file that sets the others anew is written first.
         named.sort_by_key(KernelChange::place_in_cell);
         let mut changes: Vec<KernelChange> = Vec::new();
@@ -81,7 +93,7 @@ impl Changer<'_> {
             };
             // Of counterparts, setting one unsets the other: there is nothing to bring back beside it.
             if *counterparts && files.iter().any(|file| is_named(&file.path))
-                || cell.capture(self.host)? == *first
+                || cell.capture(self.reader().site())? == *first
             {
                 continue;
             }
@@ -95,9 +107,12 @@ impl Changer<'_> {
                 if is_named(&path) || left_to_kernel {
                     continue;
                 }
-                let knob = self.knob_of(&path).unwrap_or_else(|| self.knob_of_cell(cell));
+                let Some((name, knob)) = self.touched_as.get(&cell.place()).cloned() else {
+                    continue;
+                };
                 let change = KernelChange {
                     knob,
+                    name,
                     cell: cell.clone(),
                     path,
                     value,
@@ -121,20 +136,8 @@ impl Changer<'_> {
             .iter()
             .any(|other| other.cell == change.cell && other.place_in_cell() == 0);
         let now = read_value(self.host, &self.file(change))?;
-        Ok(change.knob.kind == Kind::HugepagePool || set_anew || now != change.value)
-    }
-
-    fn knob_of(&self, path: &str) -> Option<Knob> {
-        self.catalogue
-            .iter()
-            .find(|knob| knob.path(self.target.disk.as_deref()).ok().flatten().as_deref() == Some(path))
-            .cloned()
-    }
-
-    /// A companion file is in the catalogue under its cell's first file at least.
-    fn knob_of_cell(&self, cell: &Cell) -> Knob {
-        self.knob_of(&cell.place())
-            .unwrap_or_else(|| unreachable!("cells are made of knobs of the catalogue"))
+        let same = now == change.value || is_same(&change.knob, &change.value, &now);
+        Ok(change.knob.kind == Kind::HugepagePool || set_anew || !same)
     }
 
     pub(super) fn file(&self, change: &KernelChange) -> KernelFile {
@@ -145,36 +148,28 @@ impl Changer<'_> {
         .unwrap_or(KernelFile {
             path: change.path.clone(),
             form: Form::Plain,
+            device: None,
         })
     }
 
     pub(super) fn change_kernel(&mut self, change: &KernelChange) -> Result<(), ApplyError> {
         let is_pool = change.knob.kind == Kind::HugepagePool;
-        let before = change.cell.capture(self.host)?;
+        let before = change.cell.capture(self.reader().site())?;
         let value = if change.value == AUTO {
             let there = pool_of(self.first_of(&change.cell).unwrap_or(&before));
             self.pool_size()?.max(there).to_string()
         } else {
             change.value.clone()
         };
-        let at = self
-            .cells
-            .iter()
-            .position(|touched| touched.cell == change.cell)
-            .unwrap_or_else(|| {
-                self.cells.push(Touched {
-                    cell: change.cell.clone(),
-                    first: before.clone(),
-                    last: None,
-                });
-                self.cells.len() - 1
-            });
+        let at = self.touched(&change.cell, &before);
+        let name = (change.name.clone(), change.knob.clone());
+        self.touched_as.entry(change.cell.place()).or_insert(name);
         self.cells[at].last = None;
         if is_pool {
             self.pool_asked = value.parse().ok();
         }
         let file = self.file(change);
-        let after = self.change(&change.knob.id, &change.cell, before, Some(&value), |this| {
+        let after = self.change(&change.name, &change.cell, before, Some(&value), |this| {
             this.host.write_raw(&change.path, &value)?;
             for _ in 1..POOL_ATTEMPTS {
                 if !is_pool || read_value(this.host, &file)? == value {
@@ -184,7 +179,7 @@ impl Changer<'_> {
                 let _ = this.host.write_raw("/proc/sys/vm/compact_memory", "1");
                 this.host.write_raw(&change.path, &value)?;
             }
-            Ok(change.cell.capture(this.host)?)
+            Ok(change.cell.capture(this.reader().site())?)
         })?;
         self.cells[at].last = Some(after);
         Ok(())
@@ -198,9 +193,15 @@ impl Changer<'_> {
     /// What this process has set must still be as it was left.
     pub(super) fn check_foreign(&self) -> Result<(), ApplyError> {
         for Touched { cell, last, .. } in &self.cells {
-            let now = cell.capture(self.host)?;
+            let now = cell.capture(self.reader().site())?;
+            // Another first process of the server has CPUs of its own, and nobody has set them.
+            let other_process = matches!(
+                (&now, last),
+                (Captured::Affinity { pid, .. }, Some(Captured::Affinity { pid: other, .. })) if pid != other
+            );
             if let Some(last) = last
                 && now != *last
+                && !other_process
             {
                 return Err(ApplyError::Foreign {
                     place: cell.place(),
@@ -214,7 +215,7 @@ impl Changer<'_> {
 
     /// Pages that the stopped server will need beside what others use of the pool.
     fn pool_size(&self) -> Result<u64, ApplyError> {
-        let Control::Sandbox(sandbox) = &self.target.control else {
+        let Control::Sandbox(sandbox) = &self.target()?.control else {
             return Err(ApplyError::NoPoolSize(
                 "it needs a sandbox; give a number of pages".into(),
             ));

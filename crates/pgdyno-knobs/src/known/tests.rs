@@ -95,6 +95,15 @@ fn what_is_not_there_says_why() {
     check(&host, "memory.total_byte", Err("did you mean"));
     let given = host.given("available.memory_bytes", json!(5));
     check(&given, "available.memory_bytes", Ok(json!(5)));
+    for (text, value) in [
+        ("64GB", json!(68_719_476_736_u64)),
+        ("5min", json!(300)),
+        ("1.5", json!(1.5)),
+        ("true", json!(true)),
+        ("nvme", json!("nvme")),
+    ] {
+        check(&host.given_text("x.y", text), "x.y", Ok(value));
+    }
 }
 
 #[test]

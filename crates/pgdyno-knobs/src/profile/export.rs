@@ -2,6 +2,7 @@
 
 use super::resolve::{Resolved, ResolvedSetting};
 use crate::catalogue::{AUTO, Catalogue, Cost, Kind, Knob, sysctl_path};
+use crate::reader::{Means, Reader};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -72,6 +73,25 @@ pub enum Place {
     Unknown,
 }
 
+impl Place {
+    /// Where a reader finds it.
+    pub fn of(reader: &Reader<'_>, setting: &str) -> Place {
+        let files = match reader.means(setting) {
+            Ok(Means::Files(files)) => files,
+            Ok(_) => return Place::Unknown,
+            Err(error) => return Place::Nowhere(error.to_string()),
+        };
+        let pattern = reader.catalogue.get(setting).ok().and_then(|knob| {
+            let all = |address: &&String| address.contains('*') && !address.contains('{');
+            knob.addresses.iter().find(all).cloned()
+        });
+        match pattern.filter(|_| files.len() > 1) {
+            Some(pattern) => Place::Files(vec![pattern]),
+            None => Place::Files(files.into_iter().map(|(spot, _)| spot.path).collect()),
+        }
+    }
+}
+
 /// What an export is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
@@ -84,7 +104,7 @@ pub struct Exported {
 }
 
 /// The first words of every export: a file that begins with them may be written over.
-pub(crate) const MARK: &str = "pgdyno profile";
+const MARK: &str = "pgdyno profile";
 
 impl Exported {
     /// Whether a file's text is an export, of any format.

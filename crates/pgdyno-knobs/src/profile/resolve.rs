@@ -3,7 +3,7 @@
 use super::{Only, Profile, ProfileError, ProfileSetting, ProfileValue, value};
 use crate::catalogue::{Catalogue, Cost, Kind, Knob, Per, Risk, Setting, split};
 use crate::expression::ExpressionError;
-use crate::known::Known;
+use crate::known::{Known, Lacking};
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -175,6 +175,9 @@ impl Why {
     }
 }
 
+/// The fact that is missing in place of all facts of a host that is elsewhere.
+const HOST_FACTS: &str = "host.facts";
+
 /// What is the same knob whatever it is called.
 fn identity(setting: &str, knob: &Knob) -> String {
     match (split(setting).1, knob.per) {
@@ -266,7 +269,7 @@ impl Resolver<'_> {
         if setting.value == ProfileValue::Drop {
             return Ok(Err(Why::Dropped { by: of.name.clone() }));
         }
-        if let Some(why) = self.wrong_version(knob) {
+        if let Some(why) = self.wrong_version(knob).or_else(|| self.host_elsewhere(knob)) {
             return Ok(Err(why));
         }
         let wrong = |error: &ExpressionError| ProfileError::Wrong {
@@ -383,6 +386,18 @@ impl Resolver<'_> {
             since: knob.since,
             until: knob.until,
         })
+    }
+
+    /// A host that cannot be seen is not this one.
+    fn host_elsewhere(&self, knob: &Knob) -> Option<Why> {
+        let of_server = matches!(knob.kind, Kind::Guc | Kind::TableOption | Kind::ColumnCompression);
+        match self.known.get(HOST_FACTS) {
+            Err(Lacking::Missing { name, why }) if !of_server => Some(Why::Missing {
+                fact: name,
+                reason: why,
+            }),
+            _ => None,
+        }
     }
 
     /// Whether one of two knobs names the other as what makes no sense beside it, or as what it zeroes.

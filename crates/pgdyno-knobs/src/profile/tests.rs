@@ -187,6 +187,28 @@ fn what_does_not_fit_the_target_is_left_out_with_the_reason() {
 }
 
 #[test]
+fn nothing_is_set_on_a_host_that_is_elsewhere() {
+    let facts = [Fact::unknown(
+        "host.facts",
+        "/proc",
+        "the server is reached over a network",
+    )];
+    let profiles =
+        of(&(setting("jit", "value = false")
+            + &setting("transparent_hugepage.enabled", "value = \"never\"")));
+    let catalogue = Catalogue::shipped().unwrap();
+    let resolved = profiles
+        .unwrap()
+        .resolve("own", &Known::new(&facts, &[]), &catalogue, None, &|_| None)
+        .unwrap();
+    assert_eq!(resolved.to_apply().len(), 1);
+    assert_eq!(
+        resolved.left_out[0].because,
+        "fact host.facts is missing because the server is reached over a network"
+    );
+}
+
+#[test]
 fn what_is_enough_is_neither_raised_nor_lowered() {
     let raise = setting("max_wal_size", "value = \"4GB\"\nonly = \"raise\"");
     check(&raise, &[("max_wal_size", "1GB")], &["max_wal_size=4GB"], &[]);

@@ -407,16 +407,17 @@ fn ways_table(ways: &[SyncTimes], used: (SyncMethod, bool)) -> Vec<String> {
                 continue;
             }
             let name = name_of(method, direct);
-            lines.push(format!(
-                "{name:<24} 1 x 8 kB {:<20} 2 x 8 kB {:<20}{}",
+            let mark = if (method, direct) == used {
+                "the server's"
+            } else {
+                ""
+            };
+            let line = format!(
+                "{name:<24} 1 x 8 kB {:<20} 2 x 8 kB {:<20} {mark}",
                 rate(method, direct, 1),
                 rate(method, direct, 2),
-                if (method, direct) == used {
-                    " the server's"
-                } else {
-                    ""
-                }
-            ));
+            );
+            lines.push(line.trim_end().to_owned());
         }
     }
     lines
@@ -453,6 +454,19 @@ mod tests {
         check(&[100, 900], None);
         check(&[100], None);
         check(&[2000, 2000], None);
+    }
+
+    #[test]
+    fn the_servers_way_is_marked_and_no_line_ends_with_blanks() {
+        let ways: Vec<SyncTimes> = [SyncMethod::Fdatasync, SyncMethod::Fsync]
+            .into_iter()
+            .filter_map(|method| SyncTimes::of(method, 1, false, vec![500_000]))
+            .collect();
+        let expected = [
+            "fdatasync                1 x 8 kB 2000/s, 0.500 ms     2 x 8 kB -                    the server's",
+            "fsync                    1 x 8 kB 2000/s, 0.500 ms     2 x 8 kB -",
+        ];
+        assert_eq!(ways_table(&ways, (SyncMethod::Fdatasync, false)), expected);
     }
 
     #[test]

@@ -211,7 +211,7 @@ pub struct Asked<'a> {
 }
 
 /// The usual length of the measurement of commits, as [senzing] has it: 6000 inserts in 3 s.
-pub const USUAL_LENGTH: Duration = Duration::from_secs(3);
+const USUAL_LENGTH: Duration = Duration::from_secs(3);
 
 impl Asked<'_> {
     /// A length that is usually so long, in proportion.

@@ -2,8 +2,9 @@
 //! outside the server's own directories wherever that is possible.
 
 use super::Asked;
-use pgdyno_host::{HostAccess, HostError, is_alive};
-use pgdyno_server::{Server, ServerError};
+use crate::collect::{NotHere, has_data_here};
+use pgdyno_host::HostAccess;
+use pgdyno_server::{Conninfo, Server, ServerError};
 use std::path::{Path, PathBuf};
 
 const ELSEWHERE: &str = "the host of the server is not this one";
@@ -23,17 +24,17 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn find(asked: &Asked<'_>, server: Option<&mut Server>) -> Place {
-        let by_socket = asked.conninfo.is_some_and(|c| c.is_local() && !c.is_proxied());
+        let by_socket = asked.conninfo.is_some_and(Conninfo::is_by_socket);
         let data = match server {
             Some(server) => data_directory(&**asked.host, server),
-            None => Err(NotFound::No("no server was named".into())),
+            None => Err(NotHere::Unknown("no server was named".into())),
         };
         let here = match &data {
             _ if asked.host_only || by_socket => Ok(()),
             Ok(_) => Ok(()),
-            Err(NotFound::Elsewhere) => Err(ELSEWHERE.to_owned()),
-            Err(NotFound::No(why)) => Err(format!(
-                "whether the server runs on this host is not known: {why}"
+            Err(NotHere::Elsewhere) => Err(ELSEWHERE.to_owned()),
+            Err(NotHere::Unknown(why)) => Err(format!(
+                "whether the server runs on this host is not known: {why}; --host-only with --dir measures this host"
             )),
         };
         if let Some(directory) = &asked.directory {
@@ -48,8 +49,8 @@ impl Place {
             Ok(data) => Place::beside(&**asked.host, &data, here),
             Err(not_found) => {
                 let why = match not_found {
-                    NotFound::Elsewhere => "the server's data directory is not on this host".to_owned(),
-                    NotFound::No(why) => why,
+                    NotHere::Elsewhere => ELSEWHERE.to_owned(),
+                    NotHere::Unknown(why) => why,
                 };
                 let why = format!("{why}; {WAY_OUT}");
                 Place {
@@ -86,7 +87,9 @@ impl Place {
 
 /// The first of some directories that is on the same volume as `near` and may be written to.
 fn choose(host: &dyn HostAccess, near: &Path, candidates: &[PathBuf]) -> Result<PathBuf, String> {
-    let volume = host.device_of(&text(near)).map_err(|e| e.to_string())?;
+    let volume = host
+        .device_of(&text(near))
+        .map_err(|error| format!("{error}; {WAY_OUT}"))?;
     let mut refused = None;
     for path in candidates {
         if host.device_of(&text(path)).is_ok_and(|found| found == volume) {
@@ -99,42 +102,23 @@ fn choose(host: &dyn HostAccess, near: &Path, candidates: &[PathBuf]) -> Result<
     Err(format!("{}; {WAY_OUT}", refused.unwrap_or_default()))
 }
 
-enum NotFound {
-    /// No server with that directory runs here.
-    Elsewhere,
-    /// Nobody may know.
-    No(String),
-}
-
-/// The data directory, if its server runs here: the postmaster.pid in it names a living process and the same port
-/// (line 4 of the file).
-fn data_directory(host: &dyn HostAccess, server: &mut Server) -> Result<PathBuf, NotFound> {
-    let user = server.conninfo().user().to_owned();
-    let mut show = |name: &str| {
-        let shown = server.value(&format!("asking for {name}"), &format!("SHOW {name}"));
-        shown.map(Option::unwrap_or_default).map_err(|error| {
-            NotFound::No(match error {
-                ServerError::Statement { sqlstate, .. } if sqlstate == "42501" => format!(
-                    "the server does not tell {name} to {user} (GRANT pg_read_all_settings TO {user} lets it)"
-                ),
-                error => error.to_string(),
-            })
+/// The data directory, if it is one of this host's.
+fn data_directory(host: &dyn HostAccess, server: &mut Server) -> Result<PathBuf, NotHere> {
+    let shown = server.value("asking for data_directory", "SHOW data_directory");
+    let shown = shown.map_err(|error| {
+        NotHere::Unknown(match error {
+            ServerError::Statement { sqlstate, .. } if sqlstate == "42501" => {
+                let role = server.value("asking for the role", "SELECT quote_ident(current_user)");
+                let role = role.ok().flatten().unwrap_or_else(|| "the role".into());
+                format!(
+                    "the server does not tell data_directory to {role} (GRANT pg_read_all_settings TO {role} lets it)"
+                )
+            }
+            error => error.to_string(),
         })
-    };
-    let data = PathBuf::from(show("data_directory")?);
-    let port = show("port")?;
-    let file = text(&data.join("postmaster.pid"));
-    let found = host.read(&file).map_err(|error| match error {
-        HostError::Missing { .. } => NotFound::Elsewhere,
-        error => NotFound::No(error.to_string()),
     })?;
-    let mut lines = found.lines();
-    let pid = lines.next().and_then(|pid| pid.trim().parse().ok());
-    let is_alive = pid.is_some_and(|pid| is_alive(host, pid));
-    match is_alive && lines.nth(2).map(str::trim) == Some(port.as_str()) {
-        true => Ok(data),
-        false => Err(NotFound::Elsewhere),
-    }
+    let data = PathBuf::from(shown.unwrap_or_default());
+    has_data_here(host, server, &data).map(|()| data)
 }
 
 fn text(path: &Path) -> String {
@@ -168,5 +152,10 @@ mod tests {
         let place = Place::beside(&host, &data, Ok(()));
         assert_eq!(place.data.as_deref(), Ok(disk.path()));
         assert_eq!(place.wal.as_deref(), Ok(memory.path()));
+
+        fs::remove_dir(&wal).unwrap();
+        let place = Place::beside(&host, &data, Ok(()));
+        let why = place.wal.unwrap_err();
+        assert!(why.contains("does not exist") && why.contains("--dir"), "{why}");
     }
 }

@@ -57,10 +57,10 @@ pub fn collect_facts(
     })
 }
 
-/// Whether the server runs on this machine, as far as this process can see it: over a socket, or over TCP from the
-/// server's own address, with its first process found here.
+/// Whether the server runs on this machine, as far as this process can see it: reached over its own socket, or from its
+/// own address with its first process found here.
 pub fn runs_here(host: &dyn HostAccess, server: &mut Server) -> bool {
-    server.conninfo().is_local() || postmaster_here(host, server).is_some()
+    server.conninfo().is_by_socket() || postmaster_here(host, server).is_some()
 }
 
 /// The server's first process, where the server is reached over a socket or from its own address, and that process is
@@ -71,6 +71,26 @@ pub fn postmaster_here(host: &dyn HostAccess, server: &mut Server) -> Option<u32
     let sought = Sought::ask(server, data.as_deref().map(Path::new));
     let near = server.conninfo().is_local() || sought.from_own_address;
     postmaster::find(host, &sought).ok().filter(|_| near)
+}
+
+/// Why a directory of the server's is not known to be one of this host's.
+pub(crate) enum NotHere {
+    /// The server is reached over a network.
+    Elsewhere,
+    /// It may run here, and its process is not seen, or sees other files.
+    Unknown(String),
+}
+
+/// Whether the server's data directory is the one of that name here. Its name and port prove nothing: another machine's
+/// server may well have the same.
+pub(crate) fn has_data_here(host: &dyn HostAccess, server: &mut Server, data: &Path) -> Result<(), NotHere> {
+    let sought = Sought::ask(server, Some(data));
+    if !server.conninfo().is_local() && !sought.from_own_address {
+        return Err(NotHere::Elsewhere);
+    }
+    postmaster::find(host, &sought)
+        .and_then(|pid| seen_alike(host, pid, &data.to_string_lossy()))
+        .map_err(NotHere::Unknown)
 }
 
 fn elsewhere() -> Fact {

@@ -152,16 +152,37 @@ fn a_store_of_schema_1_is_read() {
     connection
         .pragma_update(None, "application_id", schema::APPLICATION_ID)
         .unwrap();
+    // Values of facts were texts, and trials had no counters.
+    let fact = r#"{"group":"host","name":"cpu.threads","value":"8","missing":null,"source":"/proc/cpuinfo"}"#;
     let record = serde_json::to_string(&experiment()).unwrap();
+    let record = record.replace(r#""facts":[]"#, &format!(r#""facts":[{fact}]"#));
     connection
         .execute(
             "INSERT INTO experiment (name, status, started_unix_ms, record) VALUES ('demo', '\"finished\"', 1, ?1)",
             [record],
         )
         .unwrap();
+    let expected = trial(1, "reference", TrialStatus::Finished);
+    let mut record = serde_json::to_value(&expected).unwrap();
+    assert!(
+        record
+            .as_object_mut()
+            .unwrap()
+            .remove("counters_per_tx")
+            .is_some()
+    );
+    connection
+        .execute(
+            "INSERT INTO trial (experiment_id, block, treatment, status, record) \
+             VALUES (1, 1, 'reference', '\"finished\"', ?1)",
+            [record.to_string()],
+        )
+        .unwrap();
     drop(connection);
     let store = Store::open(&path).unwrap();
-    assert_eq!(store.experiment(1).unwrap().record, experiment());
+    let found = store.experiment(1).unwrap();
+    assert_eq!(found.record.facts[0].shown(), "8");
+    assert_eq!(found.trials, [(1, expected)]);
     assert_eq!(store.series(1).unwrap(), SeriesRecord::default());
 }
 

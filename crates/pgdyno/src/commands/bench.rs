@@ -31,10 +31,11 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     if args.clients.len() > 1 && args.histogram.is_some() {
         return Err(Usage("--histogram is for a single number of clients".into()).into());
     }
-    let local = conninfo.is_local();
     let data = sandbox.as_ref().map(|sandbox| sandbox.record().data.clone());
     let probe = Probe {
-        host: local.then(|| Arc::new(context.host.clone()) as Arc<dyn HostAccess>),
+        host: conninfo
+            .is_by_socket()
+            .then(|| Arc::new(context.host.clone()) as Arc<dyn HostAccess>),
         disk: data.and_then(|data| block::disk_of(&context.host, &data.to_string_lossy()).ok()),
         postmaster: sandbox.as_ref().and_then(|sandbox| match sandbox.state() {
             State::Running(pid) => Some(pid),

@@ -1,13 +1,16 @@
 //! The commands. Each prints its data to standard output and everything else to standard error.
 
+mod apply;
 mod bench;
 mod check;
 mod data;
 mod demo;
 mod experiment;
 mod facts;
+mod profile;
 mod report;
 mod restore;
+mod revert;
 mod sandbox;
 mod watch;
 
@@ -27,6 +30,12 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Resume(args) => experiment::resume(context, &args),
         Command::List(args) => report::list(context, &args),
         Command::Report(args) => report::run(context, &args),
+        Command::Profile(command) => profile::run(context, command),
+        Command::Apply(args) => apply::apply(context, &args),
+        Command::Verify(args) => apply::verify(context, &args),
+        Command::Status(args) => apply::status(context, &args),
+        Command::Confirm(args) => apply::confirm(context, &args),
+        Command::RevertLater(args) => revert::run(context, &args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(command) => sandbox::run(context, command),
     }

@@ -1,13 +1,40 @@
-//! `pgdyno restore`: puts back what a killed command has left.
+//! `pgdyno restore`: puts back what `apply` has set, and what a killed command has left.
 
 use crate::cli::RestoreArgs;
-use crate::context::{Context, variable};
+use crate::context::{Context, now_unix_ms, variable};
+use crate::exit::Usage;
 use crate::target::lock_sandbox;
 use crate::{exit, show};
-use pgdyno_knobs::{Journal, JournalError, Outcome, PutBack, Restorer, ServerRef, stale_journals};
+use pgdyno_knobs::{
+    Content, Journal, JournalError, MachineLock, Outcome, Patience, PutBack, Restorer, ServerRef,
+    stale_journals,
+};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long another command that turns knobs is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
-    let mut left = left_behind(context, args.force, None, |_| true)?;
+    let paths = stale_journals(&context.journals())?;
+    if let Some(number) = args
+        .numbers
+        .iter()
+        .find(|&&number| number == 0 || number > paths.len())
+    {
+        return Err(Usage(format!(
+            "there is no change {number}; `pgdyno status` numbers them"
+        ))
+        .into());
+    }
+    let chosen: Vec<&Path> = args
+        .numbers
+        .iter()
+        .map(|number| paths[number - 1].as_path())
+        .collect();
+    let mut left = left_behind(context, args.force, None, |path, _| {
+        chosen.is_empty() || chosen.contains(&path)
+    })?;
     if args.json {
         put!("{}", serde_json::to_string_pretty(&left.lines)?);
     } else if !left.lines.is_empty() {
@@ -37,13 +64,13 @@ pub(crate) struct Left {
     pub(crate) unreadable: Vec<JournalError>,
 }
 
-/// Puts back what dead commands have changed on the servers that are `wanted`; `mine` is the sandbox that the caller has
-/// locked already.
+/// Puts back the journals that are `wanted`, of commands that have ended; `mine` is the sandbox that the caller has locked
+/// already.
 pub(crate) fn left_behind(
     context: &Context,
     force: bool,
     mine: Option<&str>,
-    wanted: impl Fn(Option<&ServerRef>) -> bool,
+    wanted: impl Fn(&Path, &Content) -> bool,
 ) -> anyhow::Result<Left> {
     let restorer = Restorer {
         host: &context.host,
@@ -56,8 +83,30 @@ pub(crate) fn left_behind(
         held: Vec::new(),
         unreadable: Vec::new(),
     };
+    let mut machine = None;
     // The newest first: what was changed last is undone first.
     for path in stale_journals(&context.journals())?.into_iter().rev() {
+        match Journal::look(&path) {
+            Ok(Some((content, _))) if wanted(&path, &content) => {}
+            Ok(Some(_)) => continue,
+            // Told below, with the same words.
+            Ok(None) | Err(_) => {}
+        }
+        if machine.is_none() {
+            let mut on_wait =
+                |holder: &str| tell!("waiting for {holder}, which is turning knobs on this machine");
+            let mut patience = Patience {
+                limit: PATIENCE,
+                on_wait: Some(&mut on_wait),
+            };
+            match MachineLock::take(&context.journals(), "restore", &mut patience) {
+                Ok(lock) => machine = Some(lock),
+                Err(error) => {
+                    left.held.push(error);
+                    break;
+                }
+            }
+        }
         let (journal, content) = match Journal::reopen(&path) {
             Ok(Some(reopened)) => reopened,
             Ok(None) => continue,
@@ -71,7 +120,7 @@ pub(crate) fn left_behind(
             }
         };
         let server = content.purpose.server.as_ref();
-        if !wanted(server) {
+        if !wanted(&path, &content) {
             continue;
         }
         let _guard = match server {
@@ -91,7 +140,10 @@ pub(crate) fn left_behind(
 /// Puts back what killed commands have changed, and says so. A reference measured over what they left would be none, and
 /// a server may not even start with it. `mine` is the sandbox that the caller has locked.
 pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()> {
-    let left = left_behind(context, false, mine, |_| true)?;
+    // What somebody has applied to stay is part of what is measured.
+    let left = left_behind(context, false, mine, |_, content| {
+        !content.stays_at(now_unix_ms())
+    })?;
     tell_left(&left.lines);
     check(&left.lines)?;
     // What a living command holds is another experiment's, unless it is about the very sandbox that the caller has.
@@ -121,7 +173,7 @@ pub(crate) fn before_destroying(context: &Context, name: &str) -> anyhow::Result
         context,
         false,
         Some(name),
-        |server| matches!(server, Some(ServerRef::Sandbox { name: of, .. }) if of == name),
+        |_, content| matches!(&content.purpose.server, Some(ServerRef::Sandbox { name: of, .. }) if of == name),
     )?;
     tell_left(&left.lines);
     for error in &left.unreadable {
@@ -141,7 +193,7 @@ pub(crate) fn before_destroying(context: &Context, name: &str) -> anyhow::Result
 
 fn tell_left(lines: &[PutBack]) {
     if !lines.is_empty() {
-        tell!("an earlier command was killed; first what it had changed is put back:");
+        tell!("an earlier command was killed, or its time is over; first what it had changed is put back:");
         tell!("{}", show::put_back(lines));
     }
 }

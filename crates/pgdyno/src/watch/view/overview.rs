@@ -166,19 +166,24 @@ fn horizon(model: &Model, state: &State, columns: usize) -> Line<'static> {
 
 /// Throughput over time.
 fn curve(model: &Model, state: &State, columns: usize, high: usize) -> Vec<Line<'static>> {
-    let mut values: Vec<Option<f64>> = model
+    let mut points: Vec<Point> = model
         .ring(names::COMMITS, names::ALL)
         .map(|ring| {
-            let points = ring.within(crate::watch::ring::KEPT).rev().take(columns);
-            points.map(|point| Some(point.value)).collect()
+            ring.within(crate::watch::ring::KEPT)
+                .rev()
+                .take(columns)
+                .collect()
         })
         .unwrap_or_default();
-    values.reverse();
-    if values.is_empty() {
+    points.reverse();
+    let (Some(oldest), Some(newest)) = (points.first(), points.last()) else {
         return vec![grid::heading("TPS over time", state), grid::plain("no rates yet")];
-    }
+    };
+    // The interval may have been another one in between.
+    let begun = oldest.since.unwrap_or(oldest.at);
+    let seconds = newest.at.saturating_duration_since(begun).as_secs_f64();
+    let values: Vec<Option<f64>> = points.iter().map(|point| Some(point.value)).collect();
     let most = values.iter().copied().flatten().fold(0.0, f64::max);
-    let seconds = values.len() as f64 * state.interval.as_secs_f64();
     let title = format!("TPS of the last {}, up to {}", span(seconds), number(most));
     let mut lines = vec![grid::heading(title, state)];
     lines.extend(

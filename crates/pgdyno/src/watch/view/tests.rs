@@ -458,3 +458,12 @@ fn one_look_as_text() {
     assert!(text.contains("TPS"));
     assert!(text.lines().all(|line| width(line) <= 110));
 }
+
+/// An interval that was changed meanwhile is not that of the points before.
+#[test]
+fn the_curve_is_as_long_as_its_points_say() {
+    let mut state = state("");
+    state.interval = Duration::from_secs(10);
+    let text = text_of(&shown(&busy(), &state, 80, 24));
+    assert!(text.contains("TPS of the last 1 min 20 s"), "{text}");
+}

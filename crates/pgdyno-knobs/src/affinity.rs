@@ -1,0 +1,81 @@
+//! The CPUs that a server's processes run on. Processes that it starts later inherit them from the first one.
+
+use crate::cell::{Captured, CellError};
+use pgdyno_host::{HostAccess, HostError, children, cpus_of, started_ticks};
+use std::path::Path;
+
+/// Sessions that are begun while the processes are bound have to be found in another round.
+const ROUNDS: u32 = 5;
+
+pub(crate) fn capture(host: &dyn HostAccess, data: &Path) -> Result<Captured, CellError> {
+    let state = postmaster(host, data).and_then(|pid| {
+        let started = started_ticks(host, pid).ok()?;
+        Some((pid, started, cpus_of(host, pid)))
+    });
+    Ok(match state {
+        Some((pid, started, cpus)) => Captured::Affinity {
+            pid: Some(pid),
+            started,
+            cpus: cpus?,
+        },
+        None => Captured::Affinity {
+            pid: None,
+            started: 0,
+            cpus: String::new(),
+        },
+    })
+}
+
+/// The living first process of the server with this data directory, by its postmaster.pid.
+pub(crate) fn postmaster(host: &dyn HostAccess, data: &Path) -> Option<u32> {
+    let text = host.read(&data.join("postmaster.pid").to_string_lossy()).ok()?;
+    let pid = text.lines().next()?.trim().parse().ok()?;
+    pgdyno_host::is_alive(host, pid).then_some(pid)
+}
+
+/// Binds the first process, then all that it has started; what it starts meanwhile inherits from it.
+pub(crate) fn bind(host: &dyn HostAccess, pid: u32, cpus: &str) -> Result<(), HostError> {
+    let wanted = numbers(cpus);
+    host.bind_raw(pid, &wanted)?;
+    let bound = cpus_of(host, pid)?;
+    for _ in 0..ROUNDS {
+        let mut rest: Vec<u32> = children(host, pid);
+        // A session that has ended needs no CPU.
+        rest.retain(|&child| cpus_of(host, child).is_ok_and(|now| now != bound));
+        if rest.is_empty() {
+            break;
+        }
+        for child in rest {
+            match host.bind_raw(child, &wanted) {
+                Err(error) if pgdyno_host::is_alive(host, child) => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of a list such as "0-3,8".
+pub(crate) fn numbers(list: &str) -> Vec<usize> {
+    let number = |text: &str| text.trim().parse::<usize>().ok();
+    list.split(',')
+        .flat_map(|part| match part.split_once('-') {
+            Some((first, last)) => match (number(first), number(last)) {
+                (Some(first), Some(last)) => (first..=last).collect::<Vec<_>>(),
+                _ => Vec::new(),
+            },
+            None => number(part).into_iter().collect(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_numbers() {
+        assert_eq!(numbers("0-2,8"), [0, 1, 2, 8]);
+        assert_eq!(numbers("nonsense"), [] as [usize; 0]);
+    }
+}

@@ -1,0 +1,157 @@
+//! What makes settings survive a reboot: lines for sysctl.d(5) and tmpfiles.d(5).
+
+use crate::catalogue::{Kind, Setting};
+use crate::change::ApplyError;
+use crate::place::is_kernel_files;
+use crate::reader::{Means, Reader};
+
+/// Where pgdyno writes for systemd-sysctl (and sysctl --system).
+pub const SYSCTL_FILE: &str = "/etc/sysctl.d/90-pgdyno.conf";
+/// Where it writes for systemd-tmpfiles.
+pub const TMPFILES_FILE: &str = "/etc/tmpfiles.d/90-pgdyno.conf";
+
+/// What is to be written so that settings survive a reboot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Persisted {
+    /// Name and value, for sysctl.d.
+    pub sysctl: Vec<(String, String)>,
+    /// Path and value, for tmpfiles.d.
+    pub files: Vec<(String, String)>,
+    /// Knobs that survive by themselves: what is in the server's files.
+    pub by_themselves: Vec<String>,
+    /// Knobs that do not survive, and what would make them.
+    pub not: Vec<(String, String)>,
+}
+
+impl Reader<'_> {
+    /// How settings that are in force now can survive a reboot.
+    pub fn persisted(&self, settings: &[Setting]) -> Result<Persisted, ApplyError> {
+        let mut persisted = Persisted::default();
+        for setting in settings {
+            let knob = self.catalogue.get(&setting.knob)?;
+            if is_kernel_files(knob.kind) {
+                let Means::Files(files) = self.means(&setting.knob)? else {
+                    continue;
+                };
+                for (spot, _) in files {
+                    if spot.path.contains("/cgroup/") {
+                        let how = "control groups are made anew: set it in the unit of the server (systemctl set-property)";
+                        persisted.not.push((setting.knob.clone(), how.to_owned()));
+                        continue;
+                    }
+                    // What took effect, for "auto" is no number.
+                    let value = match knob.kind {
+                        Kind::HugepagePool => self.host.read_trimmed(&spot.path)?,
+                        _ => self.written(knob, &spot.path, &setting.value)?,
+                    };
+                    match spot.path.strip_prefix("/proc/sys/") {
+                        Some(rest) => persisted.sysctl.push((sysctl_name(rest), value)),
+                        None => persisted.files.push((spot.path, value)),
+                    }
+                }
+                continue;
+            }
+            let why_not = match knob.kind {
+                Kind::SwapFile => Some("a line in /etc/fstab: PATH none swap sw 0 0"),
+                Kind::Affinity => Some("CPUAffinity= in the unit of the server"),
+                Kind::HeldFile => Some("it holds only while a process keeps the file open"),
+                _ => None,
+            };
+            match why_not {
+                Some(how) => persisted.not.push((setting.knob.clone(), how.to_owned())),
+                None => persisted.by_themselves.push(setting.knob.clone()),
+            }
+        }
+        Ok(persisted)
+    }
+}
+
+impl Persisted {
+    /// The file for sysctl.d, with what is there already (`None`: nothing to write).
+    pub fn sysctl_file(&self, present: &str) -> Option<String> {
+        let key = |line: &str| line.split_once('=').map(|(name, _)| name.trim().to_owned());
+        let lines = self
+            .sysctl
+            .iter()
+            .map(|(name, value)| (name.clone(), format!("{name} = {value}")));
+        merged(present, lines.collect(), key)
+    }
+
+    /// The file for tmpfiles.d likewise.
+    pub fn tmpfiles_file(&self, present: &str) -> Option<String> {
+        let key = |line: &str| line.strip_prefix("w ")?.split(' ').next().map(str::to_owned);
+        let lines = self.files.iter().map(|(path, value)| {
+            (
+                path.clone(),
+                format!("w {path} - - - - {}", value.replace('%', "%%")),
+            )
+        });
+        merged(present, lines.collect(), key)
+    }
+}
+
+const HEAD: &str = "# Written by pgdyno apply --persist; pgdyno restore takes it back.";
+
+/// The lines that are there, without those that are written anew, and the new ones.
+fn merged(present: &str, new: Vec<(String, String)>, key: impl Fn(&str) -> Option<String>) -> Option<String> {
+    if new.is_empty() {
+        return None;
+    }
+    let mut lines: Vec<String> = vec![HEAD.to_owned()];
+    for line in present.lines().filter(|line| *line != HEAD) {
+        if !key(line).is_some_and(|name| new.iter().any(|(other, _)| *other == name)) {
+            lines.push(line.to_owned());
+        }
+    }
+    lines.extend(new.into_iter().map(|(_, line)| line));
+    Some(lines.join("\n") + "\n")
+}
+
+/// The name of a file below /proc/sys: the slashes are dots, and a dot of the file's own is a slash (sysctl(8)).
+fn sysctl_name(rest: &str) -> String {
+    rest.chars()
+        .map(|c| match c {
+            '/' => '.',
+            '.' => '/',
+            other => other,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_replace_those_of_the_same_name_and_keep_the_others() {
+        let persisted = Persisted {
+            sysctl: vec![("vm.swappiness".into(), "1".into())],
+            files: vec![("/sys/a".into(), "50%".into())],
+            ..Persisted::default()
+        };
+        let file = persisted
+            .sysctl_file("# mine\nvm.swappiness = 60\nvm.dirty_ratio = 5\n")
+            .unwrap();
+        assert_eq!(
+            file,
+            format!("{HEAD}\n# mine\nvm.dirty_ratio = 5\nvm.swappiness = 1\n")
+        );
+        assert_eq!(persisted.sysctl_file(&file).unwrap(), file, "twice is once");
+        let file = persisted
+            .tmpfiles_file("w /sys/a - - - - 1\nw /sys/b - - - - 2\n")
+            .unwrap();
+        assert_eq!(
+            file,
+            format!("{HEAD}\nw /sys/b - - - - 2\nw /sys/a - - - - 50%%\n")
+        );
+        assert_eq!(Persisted::default().sysctl_file("x"), None);
+    }
+
+    #[test]
+    fn names_swap_dots_and_slashes() {
+        assert_eq!(
+            sysctl_name("net/ipv4/conf/eth0.100/arp_filter"),
+            "net.ipv4.conf.eth0/100.arp_filter"
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! What is changed now, by a journal: what was set, what it is, and what a reboot would undo. Changes nothing.
+
+use crate::cell::{Captured, Cell, Site, shown};
+use crate::journal::Content;
+use crate::reader::is_same_state;
+use crate::restore::{Group, Restorer, WHOLE_FILE, groups_of};
+use pgdyno_server::autoconf;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// How a change stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// As it was set.
+    InForce,
+    /// As it was before it was set.
+    AsBefore,
+    /// Undone by a reboot.
+    Rebooted,
+    /// Someone else has set it to something else.
+    Foreign,
+    /// It cannot be looked at now.
+    Unknown,
+}
+
+/// A change and how it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatusLine {
+    /// The knob.
+    pub knob: String,
+    /// Its file.
+    pub place: String,
+    /// The value from before.
+    pub was: String,
+    /// What it was set to.
+    pub set_to: String,
+    /// What it is.
+    pub now: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// Whether a reboot undoes it.
+    pub until_reboot: bool,
+}
+
+impl Restorer<'_> {
+    /// What a journal has changed, and how that stands.
+    pub fn status(&self, content: &Content) -> Vec<StatusLine> {
+        let rebooted = self.rebooted(content);
+        let asked = self.asked(content);
+        let site = Site {
+            host: self.host,
+            conninfo: asked.as_ref().and_then(|asked| asked.as_ref().ok()),
+        };
+        groups_of(&content.entries)
+            .iter()
+            .flat_map(|group| of_group(group, site, rebooted))
+            .collect()
+    }
+}
+
+fn of_group(group: &Group, site: Site<'_>, rebooted: bool) -> Vec<StatusLine> {
+    let cell = group.cell.today(site.host);
+    let now = match &cell {
+        Some(cell) => cell.capture(site).map_err(|e| e.to_string()),
+        None => Err("the device is gone".to_owned()),
+    };
+    if let (Captured::AutoConf(first), Ok(Captured::AutoConf(now))) = (&group.first, &now) {
+        return of_file(group, first, now);
+    }
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in &group.writes {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let standing = match &now {
+        Err(_) => Standing::Unknown,
+        Ok(_) if rebooted && group.cell.lives_in_kernel() => Standing::Rebooted,
+        Ok(now) if is_same_state(now, &group.first) => Standing::AsBefore,
+        Ok(now) if group.is_ours(now) => Standing::InForce,
+        Ok(_) => Standing::Foreign,
+    };
+    let shown_of = |state: &Captured| match (&group.cell, state) {
+        // A companion that the kernel keeps is not what was asked for.
+        (
+            Cell::Files {
+                counterparts: false, ..
+            },
+            Captured::Files(values),
+        ) => values
+            .first()
+            .cloned()
+            .flatten()
+            .unwrap_or_else(|| "-".to_owned()),
+        _ => shown(state),
+    };
+    names
+        .into_iter()
+        .map(|name| StatusLine {
+            knob: name.clone(),
+            place: group.cell.place(),
+            was: shown_of(&group.first),
+            set_to: group.last_write(name).unwrap_or_default(),
+            now: match &now {
+                Ok(now) => shown_of(now),
+                Err(why) => why.clone(),
+            },
+            standing,
+            until_reboot: group.cell.lives_in_kernel(),
+        })
+        .collect()
+}
+
+/// A line for each parameter of postgresql.auto.conf.
+fn of_file(group: &Group, first: &str, now: &str) -> Vec<StatusLine> {
+    let foreign = group.foreign(first, now);
+    let (before, values) = (autoconf::parse(first), autoconf::parse(now));
+    let names: BTreeSet<&String> = group.writes.iter().map(|(name, _)| name).collect();
+    let or_not_set = |value: Option<&String>| value.cloned().unwrap_or_else(|| "(not set)".to_owned());
+    names
+        .into_iter()
+        .filter(|name| *name != WHOLE_FILE)
+        .map(|name| StatusLine {
+            knob: name.clone(),
+            place: group.cell.place(),
+            was: or_not_set(before.get(name)),
+            set_to: or_not_set(group.last_write(name).as_ref()),
+            now: or_not_set(values.get(name)),
+            standing: if foreign.contains_key(name) {
+                Standing::Foreign
+            } else if values.get(name) == before.get(name) {
+                Standing::AsBefore
+            } else {
+                Standing::InForce
+            },
+            until_reboot: false,
+        })
+        .collect()
+}

@@ -1,0 +1,65 @@
+//! The dead man's timer: a process of its own that puts changes back at an instant, unless they are confirmed before.
+
+use crate::cli::RevertArgs;
+use crate::commands::restore;
+use crate::context::{Context, now_unix_ms};
+use crate::exit;
+use anyhow::Context as _;
+use pgdyno_knobs::{Journal, Keep};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Where it says what became of it.
+const LOG: &str = "revert.log";
+
+/// Starts it, apart from this process and its terminal. A password goes by the environment, which only this user can read.
+pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>) -> anyhow::Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let program = std::env::current_exe().context("this program's own file")?;
+    let log = journal.with_file_name(LOG);
+    let log = File::options()
+        .append(true)
+        .create(true)
+        .open(&log)
+        .with_context(|| log.display().to_string())?;
+    let mut command = Command::new(program);
+    command
+        .args(["revert-later", "--at"])
+        .arg(until_unix_ms.to_string())
+        .arg(journal)
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(log.try_clone()?))
+        .stderr(Stdio::from(log))
+        .process_group(0);
+    if let Some(password) = password {
+        command.env("PGPASSWORD", std::ffi::OsStr::from_bytes(password));
+    }
+    command
+        .spawn()
+        .context("starting the process that puts it back")?;
+    Ok(())
+}
+
+/// What that process does.
+pub(crate) fn run(context: &Context, args: &RevertArgs) -> anyhow::Result<u8> {
+    loop {
+        match Journal::look(&args.journal)? {
+            Some((content, _)) if matches!(content.kept(), Some(Keep::UnlessConfirmed { .. })) => {}
+            // Restored or confirmed meanwhile.
+            _ => return Ok(exit::FINE),
+        }
+        if now_unix_ms() >= args.at {
+            break;
+        }
+        pgdyno_server::pause(LOOK_AGAIN);
+    }
+    let left = restore::left_behind(context, false, None, |path, _| path == args.journal)?;
+    tell!("{}: its time was over", args.journal.display());
+    tell!("{}", crate::show::put_back(&left.lines));
+    restore::check(&left.lines)?;
+    Ok(exit::FINE)
+}
