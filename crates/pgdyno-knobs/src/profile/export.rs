@@ -358,13 +358,18 @@ impl Writer {
 
     fn sql(&mut self, routed: &Routed<'_>) {
         let gucs = self.gucs(routed);
+        let lists = server_lists();
         for setting in &gucs {
             self.line("");
             self.why(setting);
             self.line(&format!(
                 "ALTER SYSTEM SET {} = {};{}",
                 setting.knob,
-                quoted(&setting.value),
+                if lists.contains(&setting.knob) {
+                    quoted_list(&setting.value)
+                } else {
+                    quoted(&setting.value)
+                },
                 remark(setting, "--")
             ));
         }
@@ -497,6 +502,15 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
+/// Each name of a list in quotes.
+fn quoted_list(value: &str) -> String {
+    let names: Vec<String> = value
+        .split(',')
+        .map(|name| quoted(name.trim().trim_matches('"')))
+        .collect();
+    names.join(", ")
+}
+
 /// A text as YAML takes it: JSON's texts are YAML's.
 fn yaml(text: &str) -> String {
     // A template of Ansible's is none of ours.
@@ -527,9 +541,29 @@ fn tuned_options() -> Vec<TunedOption> {
     toml::from_str::<TunedFile>(text).map_or_else(|_| Vec::new(), |file| file.option)
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerFile {
+    lists: Vec<String>,
+}
+
+/// Parameters that are lists of names; shipped, and read by a test.
+fn server_lists() -> Vec<String> {
+    let text = include_str!("../../../../catalog/formats/postgresql.toml");
+    toml::from_str::<ServerFile>(text).map_or_else(|_| Vec::new(), |file| file.lists)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_are_quoted_name_by_name() {
+        assert!(!server_lists().is_empty());
+        assert_eq!(quoted_list("a, \"b\",c'd"), "'a', 'b', 'c''d'");
+        assert_eq!(quoted("it's"), "'it''s'");
+        assert_eq!(yaml("a \"b\" {{ c }}: # d"), r#""a \"b\" { { c }}: # d""#);
+    }
 
     #[test]
     fn options_of_tuned_are_those_of_knobs() {

@@ -78,6 +78,8 @@ pub enum Why {
     Condition {
         /// The condition.
         when: String,
+        /// The facts that it names, with their values.
+        facts: Vec<(String, String)>,
     },
     /// A fact is missing.
     Missing {
@@ -145,7 +147,14 @@ pub enum Why {
 impl Why {
     fn words(&self) -> String {
         match self {
-            Why::Condition { when } => format!("this does not hold here: {when}"),
+            Why::Condition { when, facts } if facts.is_empty() => format!("this does not hold here: {when}"),
+            Why::Condition { when, facts } => {
+                let facts: Vec<String> = facts
+                    .iter()
+                    .map(|(name, value)| format!("{name} is {value}"))
+                    .collect();
+                format!("this does not hold here: {when} ({})", facts.join(", "))
+            }
             Why::Missing { fact, reason } => format!("fact {fact} is missing because {reason}"),
             Why::Version { server, since, until } => {
                 let range = match (since, until) {
@@ -155,6 +164,7 @@ impl Why {
                 };
                 format!("the server is {server}: {range}")
             }
+            Why::Enough { now, value, .. } if value::same(now, value) => format!("it is {now} already"),
             Why::Enough { now, value, only } => {
                 format!("it is {now} already, and the profile would only {only} it to {value}")
             }
@@ -289,6 +299,7 @@ impl Resolver<'_> {
             Some((when, Ok(false))) => {
                 return Ok(Err(Why::Condition {
                     when: when.text().to_owned(),
+                    facts: when.facts(self.known),
                 }));
             }
             Some((_, Err(error))) => return missing(error),

@@ -152,7 +152,7 @@ fn what_does_not_fit_the_target_is_left_out_with_the_reason() {
         &setting("jit", "value = false\nwhen = \"available.cpus > 8\""),
         &[],
         &[],
-        &["jit: this does not hold here: available.cpus > 8"],
+        &["jit: this does not hold here: available.cpus > 8 (available.cpus is 8)"],
     );
     check(
         &setting(
@@ -222,7 +222,7 @@ fn what_is_enough_is_neither_raised_nor_lowered() {
         &raise,
         &[("max_wal_size", "4096MB")],
         &[],
-        &["would only raise it to 4GB"],
+        &["it is 4096MB already"],
     );
     check(&raise, &[], &[], &["what it is now is not known"]);
     check(

@@ -12,7 +12,7 @@ use pgdyno_knobs::{
     Exported, Kind, Known, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Target, export,
 };
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
-use pgdyno_server::{Guc, Server};
+use pgdyno_server::{Control, Guc, Server};
 use pgdyno_store::FactRecord;
 use serde_json::{Value, json};
 use std::fs;
@@ -214,19 +214,23 @@ pub(crate) fn look(context: &Context, target: Option<&str>) -> anyhow::Result<Lo
             is_here: true,
         });
     };
-    let (conninfo, sandbox) = target::conninfo(context, text)?;
-    let mut server = Server::connect(&conninfo)?;
+    let target = target::looked_at(context, text)?;
+    let mut server = Server::connect(&target.conninfo)?;
     let is_here = runs_here(&context.host, &mut server);
     let host: Option<&dyn HostAccess> = if is_here { Some(&context.host) } else { None };
-    let collected = collect_facts(host, &mut server, sandbox.as_ref())?;
+    let sandbox = match &target.control {
+        Control::Sandbox(sandbox) => Some(sandbox.as_ref()),
+        _ => None,
+    };
+    let collected = collect_facts(host, &mut server, sandbox)?;
     Ok(Looked {
         name: match sandbox {
             Some(sandbox) => format!("sandbox {}", sandbox.record().name),
-            None => conninfo.to_string(),
+            None => target.conninfo.to_string(),
         },
         known: Known::new(&plain(collected.facts), &collected.settings),
         settings: collected.settings,
-        target: Some(target::looked_at(context, text)?),
+        target: Some(target),
         is_here,
     })
 }
