@@ -7,10 +7,13 @@ mod affinity;
 mod catalogue;
 mod cell;
 mod change;
+mod expression;
 mod gucvalue;
 mod journal;
+mod known;
 mod persist;
 mod place;
+mod profile;
 mod reader;
 mod restore;
 mod status;
@@ -23,11 +26,17 @@ pub use catalogue::{
 };
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart};
+pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use journal::{
     Content, Journal, JournalError, Keep, MachineLock, Patience, Purpose, parse as parse_journal,
     stale_journals,
 };
+pub use known::{Known, Lacking};
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
+pub use profile::{
+    Carrier, Exported, LeftOut, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue, Profiles,
+    Resolved, ResolvedSetting, Unit, Why, export,
+};
 pub use reader::Reader;
 pub use restore::{Outcome, PutBack, Restorer};
 pub use status::{Standing, StatusLine};
