@@ -48,9 +48,9 @@ fn cpus(index: &Index) -> Outcome {
     let online = number(index.get("cpu.online_count")?);
     let quota = limit(index, "cgroup.cpu_quota_cpus")?.and_then(number);
     let mut counts = vec![online, quota];
-    for name in ["cgroup.cpus", "process.cpus_allowed"] {
-        // Either may be missing alone: a version of control groups without CPU sets, an old kernel.
-        counts.push(index.get(name).ok().and_then(count_of_list));
+    // Either may be missing alone: control groups without CPU sets, an old kernel.
+    for (of, list) in [("cgroup", "cpus"), ("process", "cpus_allowed")] {
+        counts.push(index.get(&format!("{of}.{list}")).ok().and_then(count_of_list));
     }
     least(counts)
         .map(number_of)

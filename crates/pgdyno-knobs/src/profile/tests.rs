@@ -1,6 +1,7 @@
 use super::*;
 use crate::catalogue::Risk;
 use pgdyno_host::Fact;
+use proptest::prelude::*;
 use serde_json::json;
 use std::fs;
 
@@ -395,6 +396,17 @@ fn shipped_profiles_are_whole_and_trade_no_durability() {
                 value => knob.risk_of(&value.shown()),
             };
             assert!(worst < Risk::Durability, "{place}: it trades durability");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in ".{0,200}", value in "[^']{0,30}") {
+        let _ = Profile::parse(&text, Path::new("x"));
+        let settings = setting("work_mem", &format!("value = '''{value}'''\nwhen = '''{value}'''"));
+        if let Ok(profiles) = of(&settings) {
+            let _ = resolved(&profiles, &[("work_mem", &value)]);
         }
     }
 }
