@@ -106,10 +106,24 @@ pub trait HostAccess: Send + Sync {
         None
     }
 
+    /// How large the file system is that holds `path`. `None` where only its files are at hand, not the machine.
+    fn space_of(&self, _path: &str) -> Option<Result<Space, HostError>> {
+        None
+    }
+
     /// The content without surrounding white space.
     fn read_trimmed(&self, path: &str) -> Result<String, HostError> {
         self.read(path).map(|text| text.trim().to_owned())
     }
+}
+
+/// Room in a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// All of it.
+    pub bytes: u64,
+    /// What users other than root may still take.
+    pub free_bytes: u64,
 }
 
 /// The machine pgdyno runs on, or a tree of files that looks like one.
@@ -175,6 +189,16 @@ impl HostAccess for LocalHost {
             .map_err(|e| HostError::new(path, "read", e))?
             .dev();
         Ok((rustix::fs::major(device), rustix::fs::minor(device)))
+    }
+
+    fn space_of(&self, path: &str) -> Option<Result<Space, HostError>> {
+        (self.root == Path::new("/")).then(|| {
+            let all = rustix::fs::statvfs(path).map_err(|e| HostError::new(path, "read", e.into()))?;
+            Ok(Space {
+                bytes: all.f_blocks.saturating_mul(all.f_frsize),
+                free_bytes: all.f_bavail.saturating_mul(all.f_frsize),
+            })
+        })
     }
 
     fn writable(&self, path: &str) -> Result<(), HostError> {
@@ -275,6 +299,15 @@ mod tests {
         host.write_raw("/proc/sys/vm/swappiness", "1").unwrap();
         assert_eq!(host.read("/proc/sys/vm/swappiness").unwrap(), "1");
         assert_eq!(host.list("/proc/sys/vm").unwrap(), ["swappiness"]);
+    }
+
+    #[test]
+    fn files_of_a_machine_do_not_tell_how_full_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(LocalHost::at(dir.path()).space_of("/").is_none());
+        let space = LocalHost::new().space_of("/").unwrap().unwrap();
+        assert!(space.bytes > 0 && space.free_bytes <= space.bytes);
+        assert!(LocalHost::new().space_of("/no/such/place").unwrap().is_err());
     }
 
     #[test]

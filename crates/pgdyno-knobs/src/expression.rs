@@ -2,6 +2,8 @@
 
 mod functions;
 
+pub(crate) use functions::size as size_in_words;
+
 use crate::known::{Known, Lacking, number_of};
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Engine, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};

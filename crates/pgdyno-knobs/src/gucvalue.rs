@@ -28,6 +28,20 @@ pub(crate) fn same(asked: &str, guc: &Guc) -> bool {
     }
 }
 
+/// Whether two texts are one value, whatever knob they are of: "16GB" and "16384MB", "on" and "true", "50" and "50.0".
+pub(crate) fn same_texts(one: &str, other: &str) -> bool {
+    let (one, other) = (one.trim(), other.trim());
+    if one.eq_ignore_ascii_case(other) || truth(one).is_some() && truth(one) == truth(other) {
+        return true;
+    }
+    ["B", "s"].iter().any(
+        |base| match (in_unit(one, Some(base)), in_unit(other, Some(base))) {
+            (Some(one), Some(other)) => (one - other).abs() <= 1e-9 * one.abs(),
+            _ => false,
+        },
+    )
+}
+
 fn truth(text: &str) -> Option<bool> {
     let text = text.to_ascii_lowercase();
     match text.as_str() {

@@ -3,6 +3,7 @@
 //! Nothing else changes a host or a server's settings. Every change goes through one function of [`Changer`], which
 //! has the old value on disk before it writes.
 
+mod advice;
 mod affinity;
 mod catalogue;
 mod cell;
@@ -16,11 +17,16 @@ mod place;
 mod profile;
 mod reader;
 mod restore;
+mod sizing;
 mod status;
 mod swap;
 mod target;
 mod wal;
 
+pub use advice::{
+    Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, SetAside,
+    Severity, Shown,
+};
 pub use catalogue::{
     Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Section, Setting, split,
 };
@@ -39,5 +45,6 @@ pub use profile::{
 };
 pub use reader::Reader;
 pub use restore::{Outcome, PutBack, Restorer};
+pub use sizing::{Line as SizingLine, Term as SizingTerm};
 pub use status::{Standing, StatusLine};
 pub use target::Target;

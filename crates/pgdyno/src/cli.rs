@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Facts(FactsArgs),
     /// Small measurements of a server and its host, each with a verdict. Exit code 3 where one is poor.
     Check(CheckArgs),
+    /// What to change on a server and its host, and why: read only. Exit code 3 where something is severe.
+    Advise(AdviseArgs),
     /// A target live in the terminal: waits, statements, sessions, vacuum, disks, memory; read only.
     Watch(WatchArgs),
     /// One load with live figures, cross-checked with the server's own counters.
@@ -131,6 +133,52 @@ pub(crate) struct CheckArgs {
     /// Make the files of wal_sync and read in DIR, instead of beside the server's WAL and data.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// Formats of advice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AdviseFormat {
+    /// A page for the terminal.
+    Text,
+    /// Markdown.
+    Md,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdviseArgs {
+    /// sandbox:NAME or a connection string; without one PG* variables and libpq's defaults, and the host alone if no server
+    /// answers there.
+    pub(crate) target: Option<String>,
+    /// The host alone: no server is asked.
+    #[arg(long, conflicts_with = "target")]
+    pub(crate) host_only: bool,
+    /// The host alone, as its files below another directory tell.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check"])]
+    pub(crate) root: Option<PathBuf>,
+    /// Print JSON (docs/advise.md).
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Format of the page.
+    #[arg(long, value_enum, default_value_t = AdviseFormat::Text, conflicts_with = "json")]
+    pub(crate) format: AdviseFormat,
+    /// Advise also what is advised only if asked for: durability, mitigations (may be given several times).
+    #[arg(long, value_name = "WORD")]
+    pub(crate) allow: Vec<String>,
+    /// List the rules that could not be judged, with the facts that are missing.
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// Measure first what rules ask for: commit, flush of the WAL, round trip, clock, stolen time (some seconds).
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Let this rule alone speak (may be given several times).
+    #[arg(long, value_name = "RULE")]
+    pub(crate) only: Vec<String>,
+    /// Write an experiment file that would prove the advised settings here, each by itself.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) experiment: Option<PathBuf>,
+    /// File of the store of results, for what experiments have shown here.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -171,7 +171,7 @@ fn trimmed(number: f64, digits: usize) -> String {
 }
 
 /// 16 GB, 1.5 GB: powers of 1024, as everywhere in PostgreSQL and the kernel.
-pub(super) fn size(bytes: f64) -> String {
+pub(crate) fn size(bytes: f64) -> String {
     const NAMES: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
     let mut value = bytes;
     let mut unit = 0;

@@ -1,5 +1,6 @@
 //! The commands. Each prints its data to standard output and everything else to standard error.
 
+mod advise;
 mod apply;
 mod bench;
 mod check;
@@ -24,6 +25,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Demo(args) => demo::run(context, &args),
         Command::Facts(args) => facts::run(context, &args),
         Command::Check(args) => check::run(context, &args),
+        Command::Advise(args) => advise::run(context, &args),
         Command::Watch(args) => watch::run(context, &args),
         Command::Bench(args) => bench::run(context, &args),
         Command::Data(command) => data::run(context, command),
