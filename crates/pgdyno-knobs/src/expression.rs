@@ -117,6 +117,28 @@ impl Expression {
         }
     }
 
+    /// The facts that it names and that have a value of their own, with that value as text, by name.
+    pub fn facts(&self, known: &Known) -> Vec<(String, String)> {
+        let names = ENGINE
+            .compile_expression(&self.0)
+            .map(|compiled| compiled.undeclared_variables(true))
+            .unwrap_or_default();
+        let text = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+            _ => None,
+        };
+        let mut facts: Vec<(String, String)> = names
+            .into_iter()
+            .filter_map(|name| {
+                let value = text(known.get(&name).ok()?)?;
+                Some((name, value))
+            })
+            .collect();
+        facts.sort();
+        facts
+    }
+
     fn failed(&self, reason: String) -> ExpressionError {
         ExpressionError::Failed {
             expression: shown(&self.0),

@@ -79,10 +79,35 @@ pub(crate) fn base_unit(base: &str) -> Option<f64> {
     base_factor(base).map(|(_, factor)| factor)
 }
 
-#[derive(PartialEq)]
-enum Quantity {
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// Nothing that is known.
+    Plain,
+    /// Bytes.
     Bytes,
+    /// Seconds.
     Seconds,
+}
+
+/// A number with or without a unit, in bytes, seconds, or as it is.
+pub(crate) fn quantity(text: &str) -> Option<(Quantity, f64)> {
+    let text = text.trim();
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let number = text[..at]
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite())?;
+    match text[at..].trim() {
+        "" => Some((Quantity::Plain, number)),
+        unit => factor(unit).map(|(kind, factor)| (kind, number * factor)),
+    }
+}
+
+/// Whether both are the same yes or no.
+pub(crate) fn same_truth(a: &str, b: &str) -> bool {
+    truth(a.trim()).is_some() && truth(a.trim()) == truth(b.trim())
 }
 
 /// Case matters in PostgreSQL's units.

@@ -10,52 +10,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// First words of names of the host's facts (docs/facts.md).
-const HOST: [&str; 14] = [
-    "cgroup",
-    "cpu",
-    "host",
-    "huge_pages",
-    "kernel",
-    "memory",
-    "network",
-    "numa",
-    "process",
-    "sched",
-    "storage",
-    "swap",
-    "sysctl",
-    "thp",
-];
+const HOST: &str = "cgroup cpu host huge_pages kernel memory network numa process sched storage swap sysctl thp \
+    virtualization";
 /// First words of names that a server alone can give a value (docs/facts-server.md), and the sandbox's.
-const SERVER: [&str; 27] = [
-    "bgwriter",
-    "cache",
-    "checkpoints",
-    "connections",
-    "databases",
-    "extensions",
-    "indexes",
-    "jit",
-    "multixact",
-    "replication",
-    "role",
-    "round_trip_us",
-    "sandbox",
-    "server",
-    "service",
-    "setting",
-    "settings",
-    "shared_memory",
-    "statements",
-    "statistics",
-    "tables",
-    "temp_files",
-    "transactions",
-    "vacuum",
-    "virtualization",
-    "wal",
-    "xid",
-];
+const SERVER: &str = "bgwriter cache checkpoints connections databases extensions indexes jit multixact replication role \
+    round_trip_us sandbox server service setting settings shared_memory statements statistics tables \
+    temp_files transactions vacuum wal xid";
 /// First word of what follows from facts.
 const DERIVED: &str = "available";
 /// A word further away than this is no typing error.
@@ -136,6 +96,18 @@ impl Known {
         Known(Arc::new(index))
     }
 
+    /// The same with a value as people write it: a size ("64GB"), a time ("5min"), a number, true or false, a word.
+    #[must_use]
+    pub fn given_text(&self, name: &str, text: &str) -> Known {
+        let value = match (text, crate::gucvalue::quantity(text)) {
+            ("true", _) => Value::from(true),
+            ("false", _) => Value::from(false),
+            (_, Some((_, number))) => number_of(number),
+            (text, None) => Value::from(text),
+        };
+        self.given(name, value)
+    }
+
     /// The value of a name.
     pub fn get(&self, name: &str) -> Result<&Value, Lacking> {
         match self.0.facts.get(name) {
@@ -171,8 +143,8 @@ impl Known {
 
     /// Whether a name begins as some fact may, here or on another target.
     pub(crate) fn may_begin(&self, word: &str) -> bool {
-        HOST.contains(&word)
-            || SERVER.contains(&word)
+        is_among(word, HOST)
+            || is_among(word, SERVER)
             || word == DERIVED
             || self.0.facts.contains_key(word)
             || self.is_room(word)
@@ -182,7 +154,12 @@ impl Known {
     pub(crate) fn nearest_beginning(&self, word: &str, others: &[&str]) -> Option<String> {
         let ours = self.words_below("");
         let all = ours.iter().map(String::as_str);
-        nearest(word, all.chain(HOST).chain(SERVER).chain(others.iter().copied()))
+        nearest(
+            word,
+            all.chain(HOST.split(' '))
+                .chain(SERVER.split(' '))
+                .chain(others.iter().copied()),
+        )
     }
 }
 
@@ -259,8 +236,7 @@ impl Index {
                 meant.unwrap_or_default()
             ));
         }
-        let of_host = HOST.contains(&word) || word == "virtualization";
-        if let Some(why) = self.reason("host.facts").filter(|_| of_host) {
+        if let Some(why) = self.reason("host.facts").filter(|_| is_among(word, HOST)) {
             return Some(why.clone());
         }
         let first = match word {
@@ -277,7 +253,7 @@ impl Index {
         }
         let is_derived = |name: &str| derived::ALL.iter().any(|(derived, _)| *derived == name);
         let has_any = self.facts.contains_key(word) || self.below(word).any(|name| !is_derived(name));
-        let of_server = SERVER.contains(&word) && word != "virtualization";
+        let of_server = is_among(word, SERVER);
         if word == "sandbox" && !has_any {
             return Some("the server is no sandbox".to_owned());
         }
@@ -289,9 +265,16 @@ impl Index {
         match self.facts.get(name) {
             Some(Ok(value)) => Ok(value),
             Some(Err(why)) => Err(format!("{name} is missing: {why}")),
-            None => Err(self.lacking(name).to_string()),
+            None => Err(match self.lacking(name) {
+                Lacking::Missing { why, .. } => why,
+                other => other.to_string(),
+            }),
         }
     }
+}
+
+fn is_among(word: &str, list: &str) -> bool {
+    list.split(' ').any(|one| one == word)
 }
 
 fn outcome(fact: &Fact) -> Result<Value, String> {

@@ -14,6 +14,7 @@ mod journal;
 mod known;
 mod persist;
 mod place;
+mod profile;
 mod reader;
 mod restore;
 mod sizing;
@@ -38,6 +39,10 @@ pub use journal::{
 };
 pub use known::{Known, Lacking};
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
+pub use profile::{
+    Carrier, Exported, LeftOut, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue, Profiles,
+    Resolved, ResolvedSetting, Unit, Why, export,
+};
 pub use reader::Reader;
 pub use restore::{Outcome, PutBack, Restorer};
 pub use sizing::{Line as SizingLine, Term as SizingTerm};

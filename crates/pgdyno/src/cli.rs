@@ -1,5 +1,9 @@
 //! The command line.
 
+mod profile;
+
+pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
+
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgdyno_knobs::Layer;
@@ -44,6 +48,9 @@ pub(crate) enum Command {
     List(StoreArgs),
     /// Write the report of an experiment.
     Report(ReportArgs),
+    /// Sets of settings with reasons, worked out for a target by its facts; shown, compared, exported, never applied here.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// Turn knobs, check that they took effect, and keep them until `restore`.
     Apply(ApplyArgs),
     /// Whether settings are in force: those named, or all that was applied. Exit code 3 where one is not.
@@ -437,8 +444,9 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ApplyArgs {
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults. With --host-only the first setting.
     pub(crate) target: String,
-    /// Settings, as work_mem=8MB, vm.swappiness=1, block.read_ahead_kb@wal=128, table.fillfactor@accounts=90.
-    #[arg(value_name = "KNOB=VALUE")]
+    /// Profiles by name or file, and settings, as work_mem=8MB, vm.swappiness=1, block.read_ahead_kb@wal=128,
+    /// table.fillfactor@accounts=90; a later one of a knob takes the place of an earlier one.
+    #[arg(value_name = "PROFILE|KNOB=VALUE")]
     pub(crate) settings: Vec<String>,
     /// This host alone: no server is named.
     #[arg(long)]
@@ -481,8 +489,8 @@ impl ApplyArgs {
 pub(crate) struct VerifyArgs {
     /// sandbox:NAME or a connection string; all that was applied if nothing is given. With --host-only the first setting.
     pub(crate) target: Option<String>,
-    /// Settings that are to be in force.
-    #[arg(value_name = "KNOB=VALUE")]
+    /// Profiles and settings that are to be in force.
+    #[arg(value_name = "PROFILE|KNOB=VALUE")]
     pub(crate) settings: Vec<String>,
     /// This host alone: no server is named.
     #[arg(long, requires = "target")]

@@ -1,6 +1,6 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
-use pgdyno_knobs::{ApplyError, CatalogueError, CellError};
+use pgdyno_knobs::{ApplyError, CatalogueError, CellError, ProfileError};
 use pgdyno_lab::{FileError, LabError, MeasureError, PlanError};
 use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
@@ -86,7 +86,11 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
 }
 
 fn code_of_cause(cause: &Cause) -> Option<u8> {
-    if cause.is::<Usage>() || cause.is::<FileError>() || cause.is::<CatalogueError>() {
+    if cause.is::<Usage>()
+        || cause.is::<FileError>()
+        || cause.is::<CatalogueError>()
+        || cause.is::<ProfileError>()
+    {
         return Some(USAGE);
     }
     if cause.is::<Refused>()

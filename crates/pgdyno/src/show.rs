@@ -3,7 +3,6 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
 use pgdyno_report::{Report, effect, verdict_word};
-use std::fmt::Write;
 
 /// A table with headings; columns named in `right` hold numbers.
 pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) -> String {
@@ -105,23 +104,34 @@ pub(crate) fn instant(unix_ms: u64) -> String {
     )
 }
 
-/// Words after `head` within `width` columns, further lines indented; only a word that is longer goes beyond.
-pub(crate) fn wrapped(page: &mut String, head: &str, indent: usize, text: &str, width: usize) {
+/// Words in lines of `columns` at most, the first one behind `head`, the others below its end; ends with a new line. Only
+/// a longer word goes beyond.
+pub(crate) fn wrapped(head: &str, words: &str, columns: usize) -> String {
+    wrapped_at(head, words, head.chars().count(), columns)
+}
+
+/// The same with lines after the first one indented by so many columns.
+pub(crate) fn wrapped_at(head: &str, words: &str, indent: usize, columns: usize) -> String {
+    let mut page = String::new();
     let mut line = head.to_owned();
-    let mut empty = true;
-    for word in text.split(' ') {
-        if !empty && line.chars().count() + 1 + word.chars().count() > width {
-            let _ = writeln!(page, "{}", line.trim_end());
+    let mut is_empty = true;
+    for word in words.split_whitespace() {
+        let taken = line.chars().count() + usize::from(!is_empty) + word.chars().count();
+        if !is_empty && taken > columns {
+            page += line.trim_end();
+            page.push('\n');
             line = " ".repeat(indent);
-            empty = true;
+            is_empty = true;
         }
-        if !empty {
+        if !is_empty {
             line.push(' ');
         }
-        line.push_str(word);
-        empty = false;
+        line += word;
+        is_empty = false;
     }
-    let _ = writeln!(page, "{}", line.trim_end());
+    page += line.trim_end();
+    page.push('\n');
+    page
 }
 
 /// 1.5 GB and the like.
@@ -138,5 +148,18 @@ pub(crate) fn bytes(n: u64) -> String {
         format!("{n} B")
     } else {
         format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stay_within_their_columns() {
+        assert_eq!(wrapped("a  ", "bb cc dd", 8), "a  bb cc\n   dd\n");
+        assert_eq!(wrapped_at("head  ", "bb cc", 2, 8), "head  bb\n  cc\n");
+        assert_eq!(wrapped("", "averylongword b", 5), "averylongword\nb\n");
+        assert_eq!(wrapped("a  ", "", 5), "a\n");
     }
 }

@@ -69,6 +69,21 @@ fn numbers_texts_and_truth_values() {
 }
 
 #[test]
+fn an_expression_tells_the_facts_it_names() {
+    let text = "min(cpu.online_count, 4) > 2 and thp.enabled == 'x' and known('cpu.governor') and databases.bytes > 1";
+    let facts = Expression::parse(text).unwrap().facts(&known());
+    let expected = [
+        ("cpu.online_count", "8"),
+        ("databases.bytes", "12"),
+        ("thp.enabled", "madvise"),
+    ];
+    assert_eq!(
+        facts,
+        expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
+}
+
+#[test]
 fn what_has_no_value_is_named_with_the_reason() {
     check(
         "cpu.governor == 'x'",

@@ -8,12 +8,13 @@ type Outcome = Result<Value, String>;
 type Rule = fn(&Index) -> Outcome;
 
 /// All of them, by name. docs/profiles.md tells what each means.
-pub(super) const ALL: [(&str, Rule); 6] = [
+pub(super) const ALL: [(&str, Rule); 7] = [
     ("available.memory_bytes", memory),
     ("available.cpus", cpus),
     ("storage.data_medium", |index| medium(index, "data")),
     ("storage.wal_medium", |index| medium(index, "wal")),
     ("storage.wal_apart", wal_apart),
+    ("storage.wal_bytes", wal_bytes),
     ("server.major", major),
 ];
 
@@ -47,9 +48,9 @@ fn cpus(index: &Index) -> Outcome {
     let online = number(index.get("cpu.online_count")?);
     let quota = limit(index, "cgroup.cpu_quota_cpus")?.and_then(number);
     let mut counts = vec![online, quota];
-    for name in ["cgroup.cpus", "process.cpus_allowed"] {
-        // Either may be missing alone: a version of control groups without CPU sets, an old kernel.
-        counts.push(index.get(name).ok().and_then(count_of_list));
+    // Either may be missing alone: control groups without CPU sets, an old kernel.
+    for (of, list) in [("cgroup", "cpus"), ("process", "cpus_allowed")] {
+        counts.push(index.get(&format!("{of}.{list}")).ok().and_then(count_of_list));
     }
     least(counts)
         .map(number_of)
@@ -82,6 +83,18 @@ fn wal_apart(index: &Index) -> Outcome {
     same.as_bool()
         .map(|same| Value::from(!same))
         .ok_or_else(|| "storage.wal_on_device_of_data.same_disk is neither true nor false".to_owned())
+}
+
+/// The size of the uppermost device, of several the smallest.
+fn wal_bytes(index: &Index) -> Outcome {
+    let devices = index.get("storage.wal.devices")?;
+    let tops = devices.as_array().into_iter().flatten().filter(|device| {
+        let depth = device.get("depth").and_then(Value::as_u64);
+        depth == Some(0)
+    });
+    least(tops.map(|device| device.get("bytes").and_then(Value::as_f64)))
+        .map(number_of)
+        .ok_or_else(|| "the device that holds the WAL tells no size".to_owned())
 }
 
 /// What files can be kept on, from quick to slow: of several disks the slowest counts.

@@ -9,6 +9,7 @@ mod demo;
 mod experiment;
 mod facts;
 mod knobs;
+mod profile;
 mod report;
 mod restore;
 mod revert;
@@ -32,6 +33,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Resume(args) => experiment::resume(context, &args),
         Command::List(args) => report::list(context, &args),
         Command::Report(args) => report::run(context, &args),
+        Command::Profile(command) => profile::run(context, command),
         Command::Apply(args) => apply::apply(context, &args),
         Command::Verify(args) => apply::verify(context, &args),
         Command::Status(args) => apply::status(context, &args),

@@ -1,7 +1,7 @@
 //! Facts as a page for people: by subject, aligned, within 100 columns; what is not known stands at the end with the
 //! reasons.
 
-use crate::show::{self, wrapped};
+use crate::show::{self, wrapped_at};
 use pgdyno_store::FactRecord;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -128,13 +128,8 @@ fn section(page: &mut String, lines: &[(&str, &Value)]) {
         }
         let indent = 2 + width.max(name.len()) + 2;
         let head = format!("  {name:width$}  ");
-        wrapped(
-            page,
-            &head,
-            indent.min(2 + NAME_MAX + 2),
-            &shown(name, value),
-            WIDTH,
-        );
+        let indent = indent.min(2 + NAME_MAX + 2);
+        *page += &wrapped_at(&head, &shown(name, value), indent, WIDTH);
     }
 }
 
@@ -164,7 +159,7 @@ fn list(page: &mut String, members: &[&Map<String, Value>]) {
             values.collect::<Vec<_>>().join(" ")
         };
         let all: Vec<String> = members.iter().map(words).collect();
-        return wrapped(page, "    ", 4, &all.join(", "), WIDTH);
+        return *page += &wrapped_at("    ", &all.join(", "), 4, WIDTH);
     }
     let cell = |member: &Map<String, Value>, name: &str| {
         member
@@ -204,7 +199,7 @@ fn list(page: &mut String, members: &[&Map<String, Value>]) {
             .zip(row)
             .filter_map(|(name, cell)| Some(format!("{name} {}", cell.as_ref()?)))
             .collect();
-        wrapped(page, "    ", 8, &pairs.join(", "), WIDTH);
+        *page += &wrapped_at("    ", &pairs.join(", "), 8, WIDTH);
     }
 }
 
@@ -279,8 +274,8 @@ fn reasons(page: &mut String, unknown: &[&FactRecord]) {
     }
     let _ = writeln!(page, "Not known");
     for (why, names) in &reasons {
-        wrapped(page, "  ", 4, &names.join(", "), WIDTH);
-        wrapped(page, "      ", 6, why, WIDTH);
+        *page += &wrapped_at("  ", &names.join(", "), 4, WIDTH);
+        *page += &wrapped_at("      ", why, 6, WIDTH);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Knobs for the terminal: a list that is cut to it, and a page about one.
 
 use super::{PAGE_COLUMNS, Sections, words};
-use crate::show::wrapped;
+use crate::show::wrapped_at;
 use pgdyno_knobs::{Knob, Risk};
 use std::fmt::Write;
 
@@ -45,7 +45,7 @@ pub(super) fn list(sections: &Sections<'_>, columns: Option<usize>) -> String {
         words::STABILITY,
         words::DURABILITY,
     );
-    wrapped(&mut page, "", 0, &legend, columns.unwrap_or(PAGE_COLUMNS));
+    page += &wrapped_at("", &legend, 0, columns.unwrap_or(PAGE_COLUMNS));
     page.trim_end().to_owned()
 }
 
@@ -77,7 +77,7 @@ fn cut(line: &str, columns: Option<usize>) -> String {
 /// All about one knob.
 pub(super) fn one(knob: &Knob, columns: usize) -> String {
     let mut page = format!("{}\n", knob.id);
-    wrapped(&mut page, "  ", 2, &knob.summary, columns);
+    page += &wrapped_at("  ", &knob.summary, 2, columns);
     page.push('\n');
     let mut properties = vec![
         ("layer", knob.layer.name().to_owned()),
@@ -90,7 +90,7 @@ pub(super) fn one(knob: &Knob, columns: usize) -> String {
     properties.push(("source", knob.source.clone()));
     let width = properties.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, text) in &properties {
-        wrapped(&mut page, &format!("  {name:width$}  "), width + 4, text, columns);
+        page += &wrapped_at(&format!("  {name:width$}  "), text, width + 4, columns);
     }
     for (heading, lines) in [
         ("lines to write", &knob.lines),
