@@ -203,6 +203,7 @@ fn the_gravest_stands_first_and_contradictions_are_explained() {
         ("setting.autovacuum", json!(false)),
         ("tables.dead_rows", json!([])),
         ("wal.bytes_per_s", json!(2_000_000)),
+        ("wal.bytes", json!(90_000_000_000_u64)),
         ("sysctl.kernel.sched_autogroup_enabled", json!(1)),
         ("setting.full_page_writes", json!(false)),
         ("storage.data.file_system", json!("zfs")),
