@@ -2,7 +2,7 @@
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use pgdyno_host::Fact;
-use pgdyno_knobs::{Catalogue, Known, Profiles};
+use pgdyno_knobs::{Catalogue, Known, Now, Profiles};
 use std::fs;
 
 fuzz_target!(|text: &str| {
@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
         return;
     };
     let known = Known::new(&[Fact::known("memory.total_bytes", "x", 1_u64 << 34)], &[]);
-    let now = |_: &str| Some("1GB".to_owned());
+    let now = |_: &str| Now::Is("1GB".to_owned());
     match profiles.resolve(&file.to_string_lossy(), &known, &catalogue, Some(18), &now) {
         Ok(resolved) => assert!(resolved.to_apply().iter().all(|setting| catalogue.check(setting).is_ok())),
         Err(error) => drop(error.to_string()),

@@ -40,8 +40,8 @@ pub use journal::{
 pub use known::{Known, Lacking};
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
 pub use profile::{
-    Carrier, Exported, LeftOut, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue, Profiles,
-    Resolved, ResolvedSetting, Unit, Why, export,
+    Carrier, Exported, LeftOut, Now, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue,
+    Profiles, Resolved, ResolvedSetting, Unit, Why, export,
 };
 pub use reader::Reader;
 pub use restore::{Outcome, PutBack, Restorer};

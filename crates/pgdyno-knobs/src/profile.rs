@@ -6,7 +6,7 @@ mod resolve;
 mod value;
 
 pub use export::{Carrier, Exported, Place, export};
-pub use resolve::{LeftOut, Resolved, ResolvedSetting, Why};
+pub use resolve::{LeftOut, Now, Resolved, ResolvedSetting, Why};
 
 use crate::catalogue::{Catalogue, CatalogueError};
 use crate::expression::{Expression, ExpressionError};
@@ -435,14 +435,14 @@ impl Profiles {
     /// A profile for a target: what is to be set there, and what is not and why.
     ///
     /// `name_or_file` is as `open` takes it. `server_major` is the server's version (14 to 18), `None` without a server;
-    /// `current` tells what a knob is now, as text, where that is known.
+    /// `current` tells what a knob is now, as a setting would be written.
     pub fn resolve(
         &mut self,
         name_or_file: &str,
         known: &Known,
         catalogue: &Catalogue,
         server_major: Option<u32>,
-        current: &dyn Fn(&str) -> Option<String>,
+        current: &dyn Fn(&str) -> Now,
     ) -> Result<Resolved, ProfileError> {
         self.open(name_or_file)?;
         let key = key(name_or_file);

@@ -2,7 +2,7 @@
 //! left in the target folder, to be looked at and copied.
 
 use pgdyno_host::{Fact, LocalHost, host_facts, process_facts};
-use pgdyno_knobs::{Carrier, Catalogue, Known, Place, ProfileValue, Profiles, Resolved, Unit, export};
+use pgdyno_knobs::{Carrier, Catalogue, Known, Now, Place, ProfileValue, Profiles, Resolved, Unit, export};
 use pgdyno_server::Guc;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -148,7 +148,9 @@ fn resolve(case: &Case, known: &Known, profile: &str) -> Resolved {
     let current = |knob: &str| {
         let guc = case.settings.iter().find(|guc| guc.name == knob);
         let sysctl = || known.get(&format!("sysctl.{knob}")).ok().map(Value::to_string);
-        guc.map(|guc| guc.shown.clone()).or_else(sysctl)
+        guc.map(|guc| guc.shown.clone())
+            .or_else(sysctl)
+            .map_or(Now::Unknown, Now::Is)
     };
     let catalogue = Catalogue::shipped().unwrap();
     Profiles::shipped()

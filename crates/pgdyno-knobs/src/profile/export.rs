@@ -1,7 +1,7 @@
 //! A resolved profile as a file of another program. What a format cannot carry stands in it as comments, by name.
 
 use super::resolve::{Resolved, ResolvedSetting};
-use crate::catalogue::{AUTO, Catalogue, Cost, Kind, Knob, sysctl_path};
+use crate::catalogue::{AUTO, Catalogue, Cost, Kind, Knob, split, sysctl_path};
 use crate::reader::{Means, Reader};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -79,7 +79,12 @@ impl Place {
         let files = match reader.means(setting) {
             Ok(Means::Files(files)) => files,
             Ok(_) => return Place::Unknown,
-            Err(error) => return Place::Nowhere(error.to_string()),
+            Err(error) => {
+                // The knob is named by whoever tells it.
+                let (words, id) = (error.to_string(), split(setting).0);
+                let rest = words.strip_prefix(id).and_then(|rest| rest.strip_prefix(": "));
+                return Place::Nowhere(rest.unwrap_or(&words).to_owned());
+            }
         };
         let pattern = reader.catalogue.get(setting).ok().and_then(|knob| {
             let all = |address: &&String| address.contains('*') && !address.contains('{');

@@ -32,6 +32,17 @@ impl Resolved {
     }
 }
 
+/// What a knob of a target is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Now {
+    /// Its value.
+    Is(String),
+    /// Nobody knows.
+    Unknown,
+    /// The target has no such knob; in words why.
+    Nowhere(String),
+}
+
 /// A setting with its value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResolvedSetting {
@@ -96,6 +107,11 @@ pub enum Why {
         since: Option<u32>,
         /// The last that has it.
         until: Option<u32>,
+    },
+    /// This host has no such knob.
+    NotHere {
+        /// In words.
+        reason: String,
     },
     /// What is there is enough.
     Enough {
@@ -180,7 +196,7 @@ impl Why {
                 format!("{value} is advised: it is not set by pgdyno")
             }
             Why::Advised { lines, .. } => format!("it is not set by pgdyno; by hand: {}", lines.join("; ")),
-            Why::Illegal { reason } => reason.clone(),
+            Why::NotHere { reason } | Why::Illegal { reason } => reason.clone(),
         }
     }
 }
@@ -200,7 +216,7 @@ struct Resolver<'a> {
     known: &'a Known,
     catalogue: &'a Catalogue,
     server_major: Option<u32>,
-    current: &'a dyn Fn(&str) -> Option<String>,
+    current: &'a dyn Fn(&str) -> Now,
 }
 
 pub(super) fn resolve(
@@ -209,7 +225,7 @@ pub(super) fn resolve(
     known: &Known,
     catalogue: &Catalogue,
     server_major: Option<u32>,
-    current: &dyn Fn(&str) -> Option<String>,
+    current: &dyn Fn(&str) -> Now,
 ) -> Result<Resolved, ProfileError> {
     let resolver = Resolver {
         known,
@@ -347,7 +363,11 @@ impl Resolver<'_> {
         if let Some(by) = later.iter().find(|other| self.is_excluded(knob, &other.knob)) {
             return Err(Why::Excluded { by: by.knob.clone() });
         }
-        let now = (self.current)(&setting.knob);
+        let now = match (self.current)(&setting.knob) {
+            Now::Is(now) => Some(now),
+            Now::Unknown => None,
+            Now::Nowhere(reason) => return Err(Why::NotHere { reason }),
+        };
         if let Some(only) = setting.only {
             let Some(now) = &now else {
                 return Err(Why::NowUnknown { only: only.word() });

@@ -47,7 +47,11 @@ fn setting(knob: &str, rest: &str) -> String {
 fn resolved(profiles: &Profiles, now: &[(&str, &str)]) -> Result<(Vec<String>, Vec<String>), ProfileError> {
     let current = |knob: &str| {
         let found = now.iter().find(|(name, _)| *name == knob);
-        found.map(|(_, value)| (*value).to_owned())
+        match found {
+            Some((_, "gone")) => Now::Nowhere("this kernel has it not".into()),
+            Some((_, value)) => Now::Is((*value).to_owned()),
+            None => Now::Unknown,
+        }
     };
     let catalogue = Catalogue::shipped().unwrap();
     let resolved = profiles
@@ -180,6 +184,12 @@ fn what_does_not_fit_the_target_is_left_out_with_the_reason() {
         &["the server is 14: PostgreSQL 18 and later have it"],
     );
     check(
+        &setting("vm.swappiness", "value = 1"),
+        &[("vm.swappiness", "gone")],
+        &[],
+        &["vm.swappiness: this kernel has it not"],
+    );
+    check(
         &setting("boot.preempt", "value = \"none\""),
         &[],
         &[],
@@ -200,7 +210,9 @@ fn nothing_is_set_on_a_host_that_is_elsewhere() {
     let catalogue = Catalogue::shipped().unwrap();
     let resolved = profiles
         .unwrap()
-        .resolve("own", &Known::new(&facts, &[]), &catalogue, None, &|_| None)
+        .resolve("own", &Known::new(&facts, &[]), &catalogue, None, &|_| {
+            Now::Unknown
+        })
         .unwrap();
     assert_eq!(resolved.to_apply().len(), 1);
     assert_eq!(
@@ -358,13 +370,13 @@ fn a_circle_is_named() {
     let mut profiles = Profiles::shipped().unwrap();
     let catalogue = Catalogue::shipped().unwrap();
     let error = profiles
-        .resolve(&file, &known(), &catalogue, None, &|_| None)
+        .resolve(&file, &known(), &catalogue, None, &|_| Now::Unknown)
         .unwrap_err();
     assert!(error.to_string().contains("in a circle"), "{error}");
     // A file may inherit from a shipped one, and nobody sees it in the list.
     write("a", "small");
     let resolved = profiles
-        .resolve(&file, &known(), &catalogue, None, &|_| None)
+        .resolve(&file, &known(), &catalogue, None, &|_| Now::Unknown)
         .unwrap();
     assert!(resolved.settings.iter().any(|setting| setting.profile == "small"));
     assert!(profiles.iter().all(|profile| profile.name != "a"));

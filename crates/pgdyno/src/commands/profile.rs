@@ -9,7 +9,8 @@ use crate::target;
 use anyhow::Context as _;
 use pgdyno_host::{Fact, HostAccess};
 use pgdyno_knobs::{
-    Exported, Kind, Known, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Target, export,
+    Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Target,
+    export,
 };
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_server::{Control, Guc, Server};
@@ -169,14 +170,19 @@ impl Looked {
     }
 
     /// What a knob is now; parameters come from the settings that were read once.
-    pub(crate) fn current(&self, context: &Context, knob: &str) -> Option<String> {
-        match context.catalogue.get(knob).ok()?.kind {
-            Kind::Guc => {
-                let guc = self.settings.iter().find(|guc| guc.name == knob)?;
-                Some(guc.shown.clone())
+    pub(crate) fn current(&self, context: &Context, knob: &str) -> Now {
+        let is_parameter = |of: &Knob| of.kind == Kind::Guc;
+        if context.catalogue.get(knob).is_ok_and(is_parameter) {
+            let guc = self.settings.iter().find(|guc| guc.name == knob);
+            return guc.map_or(Now::Unknown, |guc| Now::Is(guc.shown.clone()));
+        }
+        match self.place(context, knob) {
+            Place::Nowhere(why) => Now::Nowhere(why),
+            _ if self.is_here => {
+                let value = self.reader(context).current(knob);
+                value.map_or(Now::Unknown, Now::Is)
             }
-            _ if self.is_here => self.reader(context).current(knob).ok(),
-            _ => None,
+            _ => Now::Unknown,
         }
     }
 
