@@ -532,6 +532,18 @@ impl Catalogue {
         written.or_else(|| self.knobs.keys().find(ends)).cloned()
     }
 
+    /// Whether a setting is legal as for `check`, and one that pgdyno applies itself.
+    pub(crate) fn check_settable(&self, setting: &Setting) -> Result<&Knob, CatalogueError> {
+        let knob = self.check(setting)?;
+        if knob.kind.is_advised_only() {
+            return Err(CatalogueError::AdvisedOnly {
+                id: knob.id.clone(),
+                how: knob.how(&setting.value),
+            });
+        }
+        Ok(knob)
+    }
+
     /// Whether a setting names a known knob and, for kernel knobs, a legal number. The server judges its own.
     pub fn check(&self, setting: &Setting) -> Result<&Knob, CatalogueError> {
         let knob = self.get(&setting.knob)?;
@@ -543,12 +555,6 @@ impl Catalogue {
             })
         };
         let value = setting.value.as_str();
-        if knob.kind.is_advised_only() {
-            return Err(CatalogueError::AdvisedOnly {
-                id: knob.id.clone(),
-                how: knob.how(value),
-            });
-        }
         if let Some(reason) = knob.wrong_instance(split(&setting.knob).1) {
             return Err(CatalogueError::Instance {
                 setting: setting.knob.clone(),

@@ -250,7 +250,7 @@ impl<'a> Changer<'a> {
     /// goes back to what it was. Returns what took effect, in the order of `settings`.
     pub fn apply(&mut self, settings: &[Setting], restart: Restart) -> Result<Vec<Applied>, ApplyError> {
         for setting in settings {
-            self.catalogue.check(setting)?;
+            self.catalogue.check_settable(setting)?;
         }
         self.check_foreign()?;
         self.ensure_running()?;

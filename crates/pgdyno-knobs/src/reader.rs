@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
 
     /// Whether a setting could be applied here at all, found without changing anything.
     pub fn check(&self, setting: &Setting) -> Result<(), ApplyError> {
-        let knob = self.catalogue.check(setting)?;
+        let knob = self.catalogue.check_settable(setting)?;
         let can_restart = self.target.is_none_or(|target| target.control.can_restart());
         match self.means(&setting.knob)? {
             Means::Parameter => self.check_parameter(knob),
