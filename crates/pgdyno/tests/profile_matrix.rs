@@ -62,10 +62,10 @@ fn a_server_of_every_version_runs_with_every_profile() {
                 &target,
                 "--workload",
                 "empty",
-                "--duration",
-                "500ms",
-                "--warmup",
-                "0s",
+                "--clients",
+                "2",
+                "--transactions",
+                "300",
                 "--json",
             ];
             let result = home.run(&load).fine().json();
