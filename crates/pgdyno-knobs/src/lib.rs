@@ -4,6 +4,7 @@
 //! has the old value on disk before it writes.
 
 mod advice;
+mod advised;
 mod affinity;
 mod catalogue;
 mod cell;

@@ -5,7 +5,7 @@ use crate::cell::{Captured, Cell, CellError, KernelFile, Site, form_of, read_val
 use crate::change::{Applied, ApplyError};
 use crate::place::{Ground, Spot, is_kernel_files};
 use crate::target::Target;
-use crate::{affinity, gucvalue, wal};
+use crate::{advised, affinity, gucvalue, wal};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{Control, ControlError, Guc, Server, StorageOption, qualified, show};
 use std::path::PathBuf;
@@ -31,8 +31,6 @@ pub(crate) enum Means {
     Whole(Cell),
 }
 
-/// The version since which a server tells how many huge pages it would need.
-const POOL_SIZE_TOLD_SINCE: u32 = 15;
 /// A value that means "as without pgdyno", of a table's option or the WAL directory.
 pub(crate) const DEFAULT: &str = "default";
 /// Control groups of version 1 show "no limit" as the largest number of whole pages.
@@ -190,12 +188,11 @@ impl<'a> Reader<'a> {
     }
 
     fn check_auto_pool(&self) -> Result<(), ApplyError> {
-        let version = self.server()?.version();
-        if !matches!(self.target()?.control, Control::Sandbox(_)) || version.major < POOL_SIZE_TOLD_SINCE {
-            let why = "only a sandbox of 15 or later tells; give a number of pages";
-            return Err(ApplyError::NoPoolSize(why.into()));
+        if matches!(self.target()?.control, Control::Sandbox(_)) {
+            return Ok(());
         }
-        Ok(())
+        let why = "the server has to be stopped for it, which pgdyno does with sandboxes only; give a number of pages";
+        Err(ApplyError::NoPoolSize(why.into()))
     }
 
     /// A list of choices names those of this host.
@@ -327,13 +324,16 @@ impl<'a> Reader<'a> {
 
     /// The value that a knob has now, as a setting would be written.
     pub fn current(&self, knob: &str) -> Result<String, ApplyError> {
+        let of = self.catalogue.get(knob)?;
+        if of.kind.is_advised_only() {
+            return advised::now(self, of, split(knob).1);
+        }
         match self.means(knob)? {
             Means::Parameter => {
                 let guc = self.parameter(&mut self.server()?, split(knob).0)?;
                 Ok(guc.shown)
             }
             Means::Files(files) => {
-                let of = self.catalogue.get(knob)?;
                 let mut values: Vec<String> = Vec::new();
                 for (spot, _) in &files {
                     let value = self.kernel_value(of, &spot.path)?;
@@ -367,6 +367,15 @@ impl<'a> Reader<'a> {
     pub fn verify_one(&self, setting: &Setting) -> Result<Applied, ApplyError> {
         let knob = self.catalogue.get(&setting.knob)?;
         let mut remark = None;
+        if knob.kind.is_advised_only() {
+            let effective = self.current(&setting.knob)?;
+            return Ok(Applied {
+                took: effective == setting.value,
+                setting: setting.clone(),
+                effective,
+                remark,
+            });
+        }
         let (effective, took) = match self.means(&setting.knob)? {
             Means::Parameter => {
                 let mut server = self.server()?;

@@ -528,6 +528,44 @@ fn persisted_settings_are_what_the_systems_own_tools_read_and_go_with_restore() 
     assert_eq!((kernel(SWAPPINESS), kernel(thp)), before);
 }
 
+/// What is only advised is looked at; and a server that does not compute its huge pages is tried out for a moment.
+#[test]
+fn what_is_only_advised_is_verified_and_a_server_of_14_gets_its_huge_pages() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let line = kernel("/proc/cmdline");
+    assert!(!line.contains("hugepages="), "{line}");
+    home.run(&[
+        "verify",
+        "--host-only",
+        "boot.hugepages=default",
+        "mount.nobarrier@/=off",
+    ])
+    .fine();
+    let wrong = home.run(&["verify", "--host-only", "boot.hugepages=512"]);
+    assert_eq!(wrong.code, 3, "{}", wrong.out);
+
+    home.run(&["sandbox", "create", "x", "--version", "14"]).fine();
+    let before = kernel("/proc/sys/vm/nr_hugepages");
+    home.run(&[
+        "apply",
+        "sandbox:x",
+        "shared_buffers=64MB",
+        "vm.nr_hugepages=auto",
+        "huge_pages=on",
+    ])
+    .fine();
+    assert_eq!(home.ask("x", "SHOW huge_pages"), "on");
+    assert!(
+        kernel("/proc/sys/vm/nr_hugepages")
+            .parse::<u64>()
+            .expect("a number")
+            >= 32
+    );
+    home.run(&["restore"]).fine();
+    assert_eq!(kernel("/proc/sys/vm/nr_hugepages"), before);
+}
+
 /// A server that pgdyno did not make: read, set and put back through its connection string; no word of its password.
 #[test]
 fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_told_nowhere() {

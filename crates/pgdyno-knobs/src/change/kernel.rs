@@ -3,9 +3,10 @@
 use super::{ApplyError, Changer, Phase, Touched};
 use crate::catalogue::{AUTO, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown};
-use crate::place::{is_kernel_files, is_of_group};
+use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group};
 use crate::reader::{Means, is_same};
 use pgdyno_server::Control;
+use pgdyno_server::sandbox::SandboxError;
 use std::collections::BTreeMap;
 
 /// Pages beyond the server's need: its own share of the pool is rounded up in several places.
@@ -237,16 +238,19 @@ impl Changer<'_> {
                 "it needs a sandbox; give a number of pages".into(),
             ));
         };
-        let needed = sandbox
-            .computed_parameter("shared_memory_size_in_huge_pages")
-            .map_err(|e| {
-                ApplyError::NoPoolSize(format!(
-                    "{e} (the server tells it since 15); give a number of pages"
-                ))
-            })?;
-        let needed: u64 = needed.parse().map_err(|_| {
-            ApplyError::NoPoolSize(format!("the server says \"{needed}\"; give a number of pages"))
-        })?;
+        let wrong = |e: SandboxError| ApplyError::NoPoolSize(format!("{e}; give a number of pages"));
+        let needed: u64 = match sandbox.computed_parameter("shared_memory_size_in_huge_pages") {
+            Ok(pages) => pages.parse().map_err(|_| {
+                ApplyError::NoPoolSize(format!("the server says \"{pages}\"; give a number of pages"))
+            })?,
+            // Before 15 only a server that runs has a size.
+            Err(_) => {
+                let page_kb = default_huge_page_kb(self.host)
+                    .ok_or_else(|| ApplyError::NoPoolSize("this kernel has no huge pages".into()))?;
+                let bytes = sandbox.shared_memory_by_dry_run().map_err(wrong)?;
+                bytes.div_ceil(page_kb * 1024)
+            }
+        };
         let meminfo = self.host.read("/proc/meminfo")?;
         let pages = |name: &str| -> u64 {
             let line = meminfo

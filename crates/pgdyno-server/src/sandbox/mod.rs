@@ -16,6 +16,7 @@ pub use record::{Record, list_names};
 
 use crate::Conninfo;
 use crate::counters::pause;
+use crate::server::Server;
 use pgdyno_host::{Cgroup, HostAccess, HostError, LocalHost, block};
 use postgres::Config;
 use std::fs;
@@ -223,6 +224,29 @@ impl Sandbox {
 
     /// Starts the server inside its limits and waits until it answers. Already running is fine.
     pub fn start(&self) -> Result<(), SandboxError> {
+        self.start_with(&[])
+    }
+
+    /// Bytes of shared memory that the stopped server would have, found by starting it for a moment, without huge pages:
+    /// servers before 15 do not compute it. [`Sandbox::computed_parameter`] is quicker where they do.
+    pub fn shared_memory_by_dry_run(&self) -> Result<u64, SandboxError> {
+        self.start_with(&["-c", "huge_pages=off"])?;
+        let asked = Server::connect(&self.conninfo()).and_then(|mut server| {
+            let sql = "SELECT sum(allocated_size) FROM pg_shmem_allocations";
+            server.value("asking for the size of the shared memory", sql)
+        });
+        self.stop()?;
+        let wrong = |reason: String| SandboxError::Program {
+            program: "postgres",
+            reason,
+        };
+        let bytes = asked.map_err(|e| wrong(e.to_string()))?;
+        bytes
+            .and_then(|bytes| bytes.parse().ok())
+            .ok_or_else(|| wrong("it does not tell the size of its shared memory".to_owned()))
+    }
+
+    fn start_with(&self, options: &[&str]) -> Result<(), SandboxError> {
         if !self.record.ready {
             return Err(SandboxError::HalfMade(self.record.name.clone()));
         }
@@ -236,7 +260,7 @@ impl Sandbox {
             Some(group) => group.open_entrances().map_err(SandboxError::Limits)?,
             None => Vec::new(),
         };
-        process::start(self, &entrances)
+        process::start(self, &entrances, options)
     }
 
     /// A killed postmaster that nobody has reaped yet still keeps the next one from starting.

@@ -94,11 +94,18 @@ fn pg_ctl(sandbox: &Sandbox, entrances: &[File], arguments: &[&str]) -> Result<O
     run("pg_ctl", command)
 }
 
-pub(crate) fn start(sandbox: &Sandbox, entrances: &[File]) -> Result<(), SandboxError> {
+/// Starts it; `options` are for the server, beside its files.
+pub(crate) fn start(sandbox: &Sandbox, entrances: &[File], options: &[&str]) -> Result<(), SandboxError> {
     let log = sandbox.log_file();
     let before = fs::metadata(&log).map_or(0, |meta| meta.len());
     let log_text = log.to_string_lossy().into_owned();
-    match pg_ctl(sandbox, entrances, &["--log", &log_text, "start"]) {
+    let options = options.join(" ");
+    let mut arguments = vec!["--log", &log_text];
+    if !options.is_empty() {
+        arguments.extend(["--options", &options]);
+    }
+    arguments.push("start");
+    match pg_ctl(sandbox, entrances, &arguments) {
         Ok(_) => wait_until_ready(sandbox),
         Err(error) => Err(match last_fatal(&log, before) {
             Some(reason) => SandboxError::Program {
