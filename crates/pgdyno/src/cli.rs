@@ -48,7 +48,7 @@ pub(crate) enum Command {
     List(StoreArgs),
     /// Write the report of an experiment.
     Report(ReportArgs),
-    /// Sets of settings with reasons, worked out for a target by its facts; shown, compared, exported, never applied here.
+    /// Sets of settings with reasons, worked out for a target by its facts: shown, compared, exported; `apply` takes them.
     #[command(subcommand)]
     Profile(ProfileCommand),
     /// Turn knobs, check that they took effect, and keep them until `restore`.
