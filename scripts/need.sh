@@ -47,7 +47,7 @@ test)
   # Poolers to drive loads through; their programs are not in everybody's path.
   { have pgbouncer || [ -x /usr/sbin/pgbouncer ]; } || want pgbouncer
   { have pgpool || [ -x /usr/sbin/pgpool ]; } || want pgpool2
-  # A guest of four nodes, booted by emulation: its kernel is fetched by apt, its root is an archive.
+  # Guests, booted by emulation: their kernels are fetched by apt, their roots are archives.
   have qemu-system-x86_64 || want qemu-system-x86
   have cpio || want cpio
   have curl || want curl
@@ -103,5 +103,7 @@ fi
 
 # Fetched, not installed, and only where they are not there yet.
 case $task in
-test) "$(dirname "$0")/guest/fetch.sh" x86_64-6.1-numa4 ;;
+test)
+  for name in x86_64-6.1-numa4 x86_64-6.12-cgroup2; do "$(dirname "$0")/guest/fetch.sh" $name; done
+  ;;
 esac
