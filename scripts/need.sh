@@ -47,6 +47,11 @@ test)
   # Poolers to drive loads through; their programs are not in everybody's path.
   { have pgbouncer || [ -x /usr/sbin/pgbouncer ]; } || want pgbouncer
   { have pgpool || [ -x /usr/sbin/pgpool ]; } || want pgpool2
+  # Exports of profiles are read by the programs that they are for.
+  [ -e /usr/lib/python3/dist-packages/tuned ] || want tuned
+  [ -e /usr/lib/python3/dist-packages/yaml ] || want python3-yaml
+  have ansible-playbook || want ansible-core
+  { have sysctl || [ -x /usr/sbin/sysctl ]; } || want procps
   # Guests, booted by emulation: their kernels are fetched by apt, their roots are archives.
   have qemu-system-x86_64 || want qemu-system-x86
   have cpio || want cpio
@@ -67,7 +72,7 @@ if [ -n "$packages" ]; then
       $sudo mkdir -p /etc/postgresql-common/createcluster.d
       echo "create_main_cluster = false" | $sudo tee /etc/postgresql-common/createcluster.d/pgdyno.conf >/dev/null
     fi
-    # So do those of the poolers, now and at every boot.
+    # So do those of the poolers and of TuneD, now and at every boot.
     policy=/usr/sbin/policy-rc.d
     ours=""
     if [ ! -e $policy ]; then
@@ -81,7 +86,7 @@ if [ -n "$packages" ]; then
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $packages >/dev/null
     if [ -n "$ours" ]; then $sudo rm -f "$ours"; fi
     trap - EXIT
-    for service in pgbouncer pgpool2; do
+    for service in pgbouncer pgpool2 tuned; do
       case " $packages " in
       *" $service "*)
         $sudo update-rc.d "$service" disable >/dev/null 2>&1 || true

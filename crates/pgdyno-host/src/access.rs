@@ -106,6 +106,11 @@ pub trait HostAccess: Send + Sync {
         None
     }
 
+    /// How large the file system is that holds `path`. `None` where only its files are at hand, not the machine.
+    fn space_of(&self, _path: &str) -> Option<Result<Space, HostError>> {
+        None
+    }
+
     /// The content without surrounding white space.
     fn read_trimmed(&self, path: &str) -> Result<String, HostError> {
         self.read(path).map(|text| text.trim().to_owned())
@@ -122,6 +127,15 @@ pub fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
         fs::File::open(above.unwrap_or(Path::new(".")))?.sync_all()?;
     }
     Ok(())
+}
+
+/// Room in a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// All of it.
+    pub bytes: u64,
+    /// What users other than root may still take.
+    pub free_bytes: u64,
 }
 
 /// The machine pgdyno runs on, or a tree of files that looks like one.
@@ -187,6 +201,16 @@ impl HostAccess for LocalHost {
             .map_err(|e| HostError::new(path, "read", e))?
             .dev();
         Ok((rustix::fs::major(device), rustix::fs::minor(device)))
+    }
+
+    fn space_of(&self, path: &str) -> Option<Result<Space, HostError>> {
+        (self.root == Path::new("/")).then(|| {
+            let all = rustix::fs::statvfs(path).map_err(|e| HostError::new(path, "read", e.into()))?;
+            Ok(Space {
+                bytes: all.f_blocks.saturating_mul(all.f_frsize),
+                free_bytes: all.f_bavail.saturating_mul(all.f_frsize),
+            })
+        })
     }
 
     fn writable(&self, path: &str) -> Result<(), HostError> {
@@ -300,6 +324,15 @@ mod tests {
         }
         fs::write(dir.path().join("file"), "").unwrap();
         assert!(make_directory(&dir.path().join("file/below"), 0o700).is_err());
+    }
+
+    #[test]
+    fn files_of_a_machine_do_not_tell_how_full_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(LocalHost::at(dir.path()).space_of("/").is_none());
+        let space = LocalHost::new().space_of("/").unwrap().unwrap();
+        assert!(space.bytes > 0 && space.free_bytes <= space.bytes);
+        assert!(LocalHost::new().space_of("/no/such/place").unwrap().is_err());
     }
 
     #[test]

@@ -27,6 +27,17 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// All of them, from the server down.
+    pub const ALL: [Layer; 7] = [
+        Layer::Postgres,
+        Layer::Table,
+        Layer::Kernel,
+        Layer::Memory,
+        Layer::Block,
+        Layer::Cpu,
+        Layer::Net,
+    ];
+
     /// The word in files and reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -42,7 +53,7 @@ impl Layer {
 }
 
 /// How a knob is read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A parameter of PostgreSQL, by ALTER SYSTEM.
@@ -182,7 +193,7 @@ impl Risk {
 }
 
 /// One knob of the catalogue.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knob {
     /// Its name everywhere.
@@ -213,6 +224,10 @@ pub struct Knob {
     pub min: Option<i64>,
     /// Greatest legal number.
     pub max: Option<i64>,
+    /// The greatest part of the host's memory that it may take, in percent: beyond that lies no tuning, but an outage.
+    pub memory_percent_max: Option<u32>,
+    /// The knob that it has to stay below: the kernel takes another value, and a half of it, without a word.
+    pub below: Option<String>,
     /// Legal words, where they do not depend on the host or the server.
     #[serde(default)]
     pub choices: Vec<String>,
@@ -279,7 +294,7 @@ impl Knob {
     }
 
     /// What would be a legal value, in words.
-    pub(crate) fn legal(&self) -> String {
+    pub fn legal(&self) -> String {
         let range = match (self.min, self.max) {
             (Some(min), Some(max)) => format!(" from {min} to {max}"),
             (Some(min), None) => format!(" of at least {min}"),
@@ -296,7 +311,10 @@ impl Knob {
             Form::Decimal => format!("a number{range}{unit}"),
             Form::Integers => format!("whole numbers with spaces between{unit}"),
             Form::CpuList => "a list of CPUs, as 0-3,8".to_owned(),
-            Form::Server => "what the server takes".to_owned(),
+            Form::Server => match &self.unit {
+                Some(unit) => format!("what the server takes; a bare number counts {unit}"),
+                None => "what the server takes".to_owned(),
+            },
             Form::Word if self.choices.is_empty() => "a single word".to_owned(),
             Form::Word => return format!("one of {}", self.choices.join(", ")),
         };
@@ -496,14 +514,34 @@ impl Catalogue {
         let (id, _) = split(id);
         self.knobs.get(id).ok_or_else(|| CatalogueError::Unknown {
             id: id.to_owned(),
-            nearest: self
-                .knobs
-                .keys()
-                .map(|known| (strsim::damerau_levenshtein(known, id), known))
-                .min()
-                .filter(|(distance, _)| *distance <= NEAR)
-                .map(|(_, known)| known.clone()),
+            nearest: self.nearest(id),
         })
+    }
+
+    /// What was meant, where an id is not known: one that is written nearly so, or that ends so.
+    fn nearest(&self, id: &str) -> Option<String> {
+        let near = |distance: &usize| *distance <= NEAR && distance * 3 <= id.chars().count();
+        let written = self
+            .knobs
+            .keys()
+            .map(|known| (strsim::damerau_levenshtein(known, id), known))
+            .min()
+            .filter(|(distance, _)| near(distance))
+            .map(|(_, known)| known);
+        let ends = |known: &&String| known.rsplit_once('.').is_some_and(|(_, last)| last == id);
+        written.or_else(|| self.knobs.keys().find(ends)).cloned()
+    }
+
+    /// Whether a setting is legal as for `check`, and one that pgdyno applies itself.
+    pub(crate) fn check_settable(&self, setting: &Setting) -> Result<&Knob, CatalogueError> {
+        let knob = self.check(setting)?;
+        if knob.kind.is_advised_only() {
+            return Err(CatalogueError::AdvisedOnly {
+                id: knob.id.clone(),
+                how: knob.how(&setting.value),
+            });
+        }
+        Ok(knob)
     }
 
     /// Whether a setting names a known knob and, for kernel knobs, a legal number. The server judges its own.
@@ -517,12 +555,6 @@ impl Catalogue {
             })
         };
         let value = setting.value.as_str();
-        if knob.kind.is_advised_only() {
-            return Err(CatalogueError::AdvisedOnly {
-                id: knob.id.clone(),
-                how: knob.how(value),
-            });
-        }
         if let Some(reason) = knob.wrong_instance(split(&setting.knob).1) {
             return Err(CatalogueError::Instance {
                 setting: setting.knob.clone(),
@@ -562,6 +594,22 @@ impl Catalogue {
             Form::CpuList => is_cpu_list(value),
         };
         if fine { Ok(knob) } else { wrong(knob.legal()) }
+    }
+}
+
+impl Catalogue {
+    /// Two of the settings that make no sense beside each other.
+    pub fn conflict<'s>(&self, settings: &'s [Setting]) -> Option<(&'s Setting, &'s Setting)> {
+        settings.iter().enumerate().find_map(|(at, one)| {
+            let other = settings[at + 1..].iter().find(|other| {
+                let excludes = |a: &Setting, b: &Setting| {
+                    let knob = self.get(&a.knob).ok();
+                    knob.is_some_and(|knob| knob.excludes.iter().any(|id| id == split(&b.knob).0))
+                };
+                excludes(one, other) || excludes(other, one)
+            })?;
+            Some((one, other))
+        })
     }
 }
 
@@ -613,6 +661,13 @@ mod tests {
         assert!(error.contains("0 to 200"), "{error}");
         assert!(check("vm.dirty_bytes", "0").is_err(), "the kernel refuses it too");
         assert!(check("block.scheduler", "none; rm").is_err());
+        let error = check("read_ahead_kb", "0").unwrap_err().to_string();
+        assert!(error.contains("\"block.read_ahead_kb\"?"), "{error}");
+        let error = check("xyz", "0").unwrap_err().to_string();
+        assert!(
+            error.ends_with("\"xyz\""),
+            "no word of three letters is near it: {error}"
+        );
         assert!(
             check("nothing_like_it_at_all", "1")
                 .unwrap_err()

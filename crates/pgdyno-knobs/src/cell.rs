@@ -311,6 +311,11 @@ impl Cell {
         })
     }
 
+    /// Whether it is files of a control group.
+    pub(crate) fn is_of_group(&self) -> bool {
+        matches!(self, Cell::Files { files, .. } if files.iter().any(|file| file.path.starts_with("/sys/fs/cgroup/")))
+    }
+
     /// Whether what it holds is gone after a reboot.
     pub(crate) fn lives_in_kernel(&self) -> bool {
         matches!(
@@ -587,6 +592,26 @@ mod tests {
                 "/sys/block/vda/queue/nr_requests"
             ]
         );
+    }
+
+    /// Trap 29: a device is found by what it is, whatever it is called today.
+    #[test]
+    fn a_disk_that_was_renamed_is_found_and_one_that_is_gone_is_missed() {
+        let machine = machine();
+        let (block, host) = (machine.path().join("sys/block"), LocalHost::at(machine.path()));
+        fs::write(block.join("vda/wwid"), "naa.5000c500\n").unwrap();
+        let cell = cell_of(&machine, "block.read_ahead_kb@vda");
+        assert_eq!(cell.today(&host).unwrap(), cell);
+        fs::rename(block.join("vda"), block.join("vdb")).unwrap();
+        // Another disk has the name now.
+        fs::create_dir_all(block.join("vda/queue")).unwrap();
+        fs::write(block.join("vda/wwid"), "naa.other\n").unwrap();
+        assert_eq!(
+            cell.today(&host).unwrap().place(),
+            "/sys/block/vdb/queue/read_ahead_kb"
+        );
+        fs::remove_dir_all(block.join("vdb")).unwrap();
+        assert!(cell.today(&host).is_none());
     }
 
     /// Trap 8, and trap 7 for the missing companions.

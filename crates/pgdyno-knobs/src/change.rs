@@ -201,6 +201,8 @@ impl Cell {
             Cell::Storage { .. } => Phase::Before,
             // A first process of its own has CPUs of its own.
             Cell::Affinity { .. } | Cell::Held { .. } | Cell::OwnFile { .. } => Phase::After,
+            // A sandbox's group is made when it starts.
+            Cell::Files { .. } if self.is_of_group() => Phase::After,
             _ => Phase::Down,
         }
     }
@@ -267,7 +269,7 @@ impl<'a> Changer<'a> {
     /// goes back to what it was. Returns what took effect, in the order of `settings`.
     pub fn apply(&mut self, settings: &[Setting], restart: Restart) -> Result<Vec<Applied>, ApplyError> {
         for setting in settings {
-            self.catalogue.check(setting)?;
+            self.catalogue.check_settable(setting)?;
         }
         self.check_foreign()?;
         self.ensure_running()?;
@@ -275,7 +277,7 @@ impl<'a> Changer<'a> {
         self.change_wholes(&wholes, Phase::Before)?;
         let mut needs_restart = restart == Restart::Always && self.can_restart();
         needs_restart |= self.change_parameters(settings)?;
-        let kernel = self.kernel_changes(settings)?;
+        let kernel = self.kernel_changes(settings, Phase::Down)?;
         needs_restart |=
             self.target.is_some() && kernel.iter().any(|change| change.knob.cost == Cost::Restart);
         needs_restart |= self.moves_wal(&wholes)?;
@@ -283,10 +285,10 @@ impl<'a> Changer<'a> {
         if needs_restart {
             self.target()?.control.stop()?;
         }
-        let turned = kernel
-            .iter()
-            .try_for_each(|change| self.change_kernel(change))
-            .and_then(|()| self.change_wholes(&wholes, Phase::Down));
+        // The WAL moves first: the settings of its disk are meant for the one that it is on then.
+        let turned = self
+            .change_wholes(&wholes, Phase::Down)
+            .and_then(|()| self.change_kernels(settings, Phase::Down));
         if needs_restart {
             // Whatever went wrong, the server is not left down.
             let started = self.start();
@@ -297,6 +299,7 @@ impl<'a> Changer<'a> {
                 reload(&mut self.reader().server()?)?;
             }
         }
+        self.change_kernels(settings, Phase::After)?;
         self.change_wholes(&wholes, Phase::After)?;
         self.check_unnamed(settings)?;
         self.verify(settings)

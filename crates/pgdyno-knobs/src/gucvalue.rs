@@ -28,6 +28,20 @@ pub(crate) fn same(asked: &str, guc: &Guc) -> bool {
     }
 }
 
+/// Whether two texts are one value, whatever knob they are of: "16GB" and "16384MB", "on" and "true", "50" and "50.0".
+pub(crate) fn same_texts(one: &str, other: &str) -> bool {
+    let (one, other) = (one.trim(), other.trim());
+    if one.eq_ignore_ascii_case(other) || truth(one).is_some() && truth(one) == truth(other) {
+        return true;
+    }
+    ["B", "s"].iter().any(
+        |base| match (in_unit(one, Some(base)), in_unit(other, Some(base))) {
+            (Some(one), Some(other)) => (one - other).abs() <= 1e-9 * one.abs(),
+            _ => false,
+        },
+    )
+}
+
 fn truth(text: &str) -> Option<bool> {
     let text = text.to_ascii_lowercase();
     match text.as_str() {
@@ -44,21 +58,56 @@ fn in_unit(text: &str, base: Option<&str>) -> Option<f64> {
     if unit.is_empty() {
         return Some(number);
     }
-    let base = base?;
+    let ((kind, factor), (base_kind, base_factor)) = (factor(unit)?, base_factor(base?)?);
+    (kind == base_kind).then(|| number * factor / base_factor)
+}
+
+/// Bytes or seconds in a base unit ("8kB", "ms").
+fn base_factor(base: &str) -> Option<(Quantity, f64)> {
     let at = base.find(|c: char| c.is_ascii_alphabetic())?;
     let multiple = if at == 0 {
         1.0
     } else {
         base[..at].parse::<f64>().ok()?
     };
-    let ((kind, factor), (base_kind, base_factor)) = (factor(unit)?, factor(&base[at..])?);
-    (kind == base_kind).then(|| number * factor / (base_factor * multiple))
+    let (kind, factor) = factor(&base[at..])?;
+    Some((kind, factor * multiple))
 }
 
-#[derive(PartialEq)]
-enum Quantity {
+/// How many bytes or seconds a base unit is.
+pub(crate) fn base_unit(base: &str) -> Option<f64> {
+    base_factor(base).map(|(_, factor)| factor)
+}
+
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// Nothing that is known.
+    Plain,
+    /// Bytes.
     Bytes,
+    /// Seconds.
     Seconds,
+}
+
+/// A number with or without a unit, in bytes, seconds, or as it is.
+pub(crate) fn quantity(text: &str) -> Option<(Quantity, f64)> {
+    let text = text.trim();
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let number = text[..at]
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite())?;
+    match text[at..].trim() {
+        "" => Some((Quantity::Plain, number)),
+        unit => factor(unit).map(|(kind, factor)| (kind, number * factor)),
+    }
+}
+
+/// Whether both are the same yes or no.
+pub(crate) fn same_truth(a: &str, b: &str) -> bool {
+    truth(a.trim()).is_some() && truth(a.trim()) == truth(b.trim())
 }
 
 /// Case matters in PostgreSQL's units.

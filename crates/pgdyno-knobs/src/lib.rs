@@ -3,32 +3,48 @@
 //! Nothing else changes a host or a server's settings. Every change goes through one function of [`Changer`], which
 //! has the old value on disk before it writes.
 
+mod advice;
 mod affinity;
 mod catalogue;
 mod cell;
 mod change;
+mod expression;
 mod gucvalue;
 mod journal;
+mod known;
 mod persist;
 mod place;
+mod profile;
 mod reader;
 mod restore;
+mod sizing;
 mod status;
 mod swap;
 mod target;
 mod wal;
 
+pub use advice::{
+    Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, SetAside,
+    Severity, Shown,
+};
 pub use catalogue::{
     Catalogue, CatalogueError, Cost, Form, Kind, Knob, Layer, Per, Risk, Section, Setting, split,
 };
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart};
+pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use journal::{
     Content, Journal, JournalError, Keep, MachineLock, Patience, Purpose, parse as parse_journal,
     stale_journals,
 };
+pub use known::{Known, Lacking};
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
+pub use profile::{
+    Carrier, Exported, LeftOut, Now, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue,
+    Profiles, Resolved, ResolvedSetting, Unit, Why, export,
+};
 pub use reader::Reader;
 pub use restore::{Outcome, PutBack, Restorer};
+pub use sizing::{Line as SizingLine, Term as SizingTerm};
 pub use status::{Standing, StatusLine};
 pub use target::Target;

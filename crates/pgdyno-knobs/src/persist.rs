@@ -33,8 +33,8 @@ impl Reader<'_> {
                 let Means::Files(files) = self.means(&setting.knob)? else {
                     continue;
                 };
-                for (spot, _) in files {
-                    if spot.path.contains("/cgroup/") {
+                for (spot, cell) in files {
+                    if cell.is_of_group() {
                         let how = "control groups are made anew: set it in the unit of the server (systemctl set-property)";
                         persisted.not.push((setting.knob.clone(), how.to_owned()));
                         continue;

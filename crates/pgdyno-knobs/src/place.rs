@@ -256,10 +256,122 @@ pub(crate) fn meminfo_value(meminfo: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// Whether a knob is a file of the server's own control group.
+pub(crate) fn is_of_group(knob: &Knob) -> bool {
+    knob.addresses.iter().any(|address| address.contains("{cgroup:"))
+}
+
 /// Whether a knob is one or more files of the kernel with values to save and write back.
 pub(crate) fn is_kernel_files(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::Sysctl | Kind::Sysfs | Kind::Bracket | Kind::HugepagePool | Kind::CpuQuota
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Catalogue;
+    use pgdyno_host::LocalHost;
+
+    fn captured(machine: &str) -> LocalHost {
+        let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
+        LocalHost::at(hosts.join(machine))
+    }
+
+    fn spots(machine: &str, setting: &str) -> Result<Vec<Spot>, String> {
+        let host = captured(machine);
+        let ground = Ground {
+            host: &host,
+            data: None,
+            postmaster: None,
+        };
+        let catalogue = Catalogue::shipped().unwrap();
+        let knob = catalogue.get(setting).unwrap();
+        ground.spots(knob, setting).map_err(|e| e.to_string())
+    }
+
+    fn path(machine: &str, setting: &str) -> String {
+        spots(machine, setting).unwrap().remove(0).path
+    }
+
+    /// Trap 5: the same knob, where each kernel has it.
+    #[test]
+    fn a_scheduler_knob_is_found_in_both_of_its_places() {
+        let knob = "kernel.sched_migration_cost_ns";
+        assert_eq!(
+            path("x86_64-5.10", knob),
+            "/proc/sys/kernel/sched_migration_cost_ns"
+        );
+        assert_eq!(
+            path("x86_64-6.1-numa4", knob),
+            "/sys/kernel/debug/sched/migration_cost_ns"
+        );
+    }
+
+    /// Trap 7: what this kernel has not is said, with what took its place.
+    #[test]
+    fn a_knob_that_has_gone_is_said_to_be_gone() {
+        let gone = spots("x86_64-6.12-cgroup2", "kernel.sched_latency_ns").unwrap_err();
+        assert!(
+            gone.contains("does not exist on this host (kernel 6.12"),
+            "{gone}"
+        );
+        assert!(gone.contains("kernels"), "{gone}");
+    }
+
+    /// Traps 14, 15 and 35: pools per node, by the size that this kernel takes for the usual one.
+    #[test]
+    fn a_pool_brings_back_each_nodes_own() {
+        let spot = spots("x86_64-6.1-numa4", "vm.nr_hugepages").unwrap().remove(0);
+        assert_eq!(spot.path, "/proc/sys/vm/nr_hugepages");
+        let of_node = |n| format!("/sys/devices/system/node/node{n}/hugepages/hugepages-2048kB/nr_hugepages");
+        assert_eq!(spot.resets, [0, 1, 2, 3].map(of_node));
+        let node = path("x86_64-6.1-numa4", "hugepages.node_pool@2048/3");
+        assert_eq!(node, of_node(3));
+        assert!(
+            spots("s390x-6.1", "hugepages.pool@2048").is_err(),
+            "no huge pages at all"
+        );
+    }
+
+    /// Trap 21, and a star for all that are there.
+    #[test]
+    fn a_star_is_all_that_are_there_or_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let cpufreq = dir.path().join("sys/devices/system/cpu/cpufreq");
+        for policy in ["policy0", "policy4", "policyfoo"] {
+            std::fs::create_dir_all(cpufreq.join(policy)).unwrap();
+            std::fs::write(cpufreq.join(policy).join("scaling_governor"), "powersave\n").unwrap();
+        }
+        let host = LocalHost::at(dir.path());
+        let ground = Ground {
+            host: &host,
+            data: None,
+            postmaster: None,
+        };
+        let catalogue = Catalogue::shipped().unwrap();
+        let knob = catalogue
+            .iter()
+            .find(|knob| knob.addresses.iter().any(|a| a.ends_with("scaling_governor")));
+        let knob = knob.unwrap();
+        let paths: Vec<String> = ground
+            .spots(knob, &knob.id)
+            .unwrap()
+            .into_iter()
+            .map(|spot| spot.path)
+            .collect();
+        assert_eq!(paths.len(), 2, "{paths:?}");
+        assert!(paths[1].contains("policy4"), "{paths:?}");
+        let missing = spots("x86_64-6.1-numa4", &knob.id).unwrap_err();
+        assert!(missing.contains("does not exist"), "{missing}");
+    }
+
+    /// Without a server's process there is no group to be found.
+    #[test]
+    fn a_group_wants_a_server() {
+        let error = spots("x86_64-6.12-cgroup2", "cgroup.memory_max").unwrap_err();
+        assert!(error.contains("processes"), "{error}");
+    }
 }

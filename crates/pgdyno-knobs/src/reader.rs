@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
 
     /// Whether a setting could be applied here at all, found without changing anything.
     pub fn check(&self, setting: &Setting) -> Result<(), ApplyError> {
-        let knob = self.catalogue.check(setting)?;
+        let knob = self.catalogue.check_settable(setting)?;
         let can_restart = self.target.is_none_or(|target| target.control.can_restart());
         match self.means(&setting.knob)? {
             Means::Parameter => self.check_parameter(knob),
@@ -165,6 +165,7 @@ impl<'a> Reader<'a> {
                     // Where the kernel is locked down, leave to write is no leave to open.
                     self.kernel_value(knob, &spot.path)?;
                     self.check_choice(knob, setting, &spot.path)?;
+                    self.check_share(knob, setting)?;
                     // A server that is stopped for it gives its memory first.
                     if knob.kind == Kind::HugepagePool
                         && self.target.is_none()
@@ -261,6 +262,46 @@ impl<'a> Reader<'a> {
             expected: format!("one of {} on this host", choices.join(", ")),
         }
         .into())
+    }
+
+    fn check_share(&self, knob: &Knob, setting: &Setting) -> Result<(), ApplyError> {
+        let (Some(percent), Ok(value)) = (knob.memory_percent_max, setting.value.parse::<u64>()) else {
+            return Ok(());
+        };
+        let meminfo = self.host.read("/proc/meminfo")?;
+        let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+        let total_kb = total.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        let kb = if knob.unit.as_deref() == Some("bytes") {
+            value / 1024
+        } else {
+            value
+        };
+        match total_kb.map(|total| total / 100 * u64::from(percent)) {
+            Some(most) if kb > most => Err(CatalogueError::Value {
+                id: setting.knob.clone(),
+                value: setting.value.clone(),
+                expected: format!(
+                    "at most {most} kB here, {percent} % of the memory: more of it stops machines"
+                ),
+            }
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the kernel makes of a value that is not below the one it has to stay below.
+    fn not_below(&self, knob: &Knob) -> Option<String> {
+        let above = knob.below.as_deref()?;
+        let number = |id: &str| {
+            self.current(id)
+                .ok()?
+                .parse::<u64>()
+                .ok()
+                .filter(|&number| number > 0)
+        };
+        let (low, high) = (number(&knob.id)?, number(above)?);
+        (low >= high)
+            .then(|| format!("it is not below {above}, {high}: the kernel takes a half of that instead"))
     }
 
     fn check_whole(&self, cell: &Cell, setting: &Setting, before: &Captured) -> Result<(), ApplyError> {
@@ -387,6 +428,7 @@ impl<'a> Reader<'a> {
                     let now = self.kernel_value(knob, &spot.path)?;
                     took &= is_same(knob, &setting.value, &now);
                 }
+                remark = self.not_below(knob);
                 (self.current(&setting.knob)?, took)
             }
             Means::Whole(cell) => {

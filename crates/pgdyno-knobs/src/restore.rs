@@ -139,6 +139,8 @@ impl Group {
     fn turn(&self) -> Turn {
         match self.cell {
             Cell::Affinity { .. } | Cell::Held { .. } => Turn::First,
+            // A group goes with the last of its processes, and a new one has limits of its own.
+            Cell::Files { .. } if self.cell.is_of_group() => Turn::First,
             Cell::AutoConf { .. } | Cell::Parameter { .. } => Turn::Parameters,
             Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::WalDirectory { .. } => {
                 Turn::Host
@@ -437,6 +439,10 @@ impl Restorer<'_> {
         };
         if now == group.first {
             return group.lines(Outcome::Already, None);
+        }
+        if matches!(&now, Captured::Files(values) if values.iter().all(Option::is_none)) {
+            let detail = "it is not there any more, and what was set in it went with it";
+            return group.lines(Outcome::Already, Some(detail));
         }
         if !group.is_ours(&now) && !set_again && !self.force {
             return group.lines(Outcome::Left, Some(&foreign_words(Some(&shown(&now)))));

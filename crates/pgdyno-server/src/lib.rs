@@ -20,7 +20,7 @@ mod users;
 pub use conninfo::{Conninfo, Lookup};
 pub use control::{Control, ControlError};
 pub use counters::{Counters, counters, pause, sessions_named, wait_for_leaving, wait_until_gone};
-pub use facts::{ServerFacts, server_facts};
+pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
 pub use postgres;
 pub use server::{Server, ServerError, Version};

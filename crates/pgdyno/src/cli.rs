@@ -1,7 +1,12 @@
 //! The command line.
 
+mod profile;
+
+pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
+
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
 use pgdyno_load::{CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Warmup, Workload, duration};
 use std::path::PathBuf;
@@ -26,6 +31,8 @@ pub(crate) enum Command {
     Facts(FactsArgs),
     /// Small measurements of a server and its host, each with a verdict. Exit code 3 where one is poor.
     Check(CheckArgs),
+    /// What to change on a server and its host, and why: read only. Exit code 3 where something is severe.
+    Advise(AdviseArgs),
     /// A target live in the terminal: waits, statements, sessions, vacuum, disks, memory; read only.
     Watch(WatchArgs),
     /// One load with live figures, cross-checked with the server's own counters.
@@ -41,6 +48,9 @@ pub(crate) enum Command {
     List(StoreArgs),
     /// Write the report of an experiment.
     Report(ReportArgs),
+    /// Sets of settings with reasons, worked out for a target by its facts; shown, compared, exported, never applied here.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// Turn knobs, check that they took effect, and keep them until `restore`.
     Apply(ApplyArgs),
     /// Whether settings are in force: those named, or all that was applied. Exit code 3 where one is not.
@@ -53,6 +63,8 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     #[command(hide = true)]
     RevertLater(RevertArgs),
+    /// The knobs there are: what each does, what applying costs, what it risks.
+    Knobs(KnobsArgs),
     /// Private servers.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
@@ -121,6 +133,52 @@ pub(crate) struct CheckArgs {
     /// Make the files of wal_sync and read in DIR, instead of beside the server's WAL and data.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// Formats of advice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AdviseFormat {
+    /// A page for the terminal.
+    Text,
+    /// Markdown.
+    Md,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdviseArgs {
+    /// sandbox:NAME or a connection string; without one PG* variables and libpq's defaults, and the host alone if no server
+    /// answers there.
+    pub(crate) target: Option<String>,
+    /// The host alone: no server is asked.
+    #[arg(long, conflicts_with = "target")]
+    pub(crate) host_only: bool,
+    /// The host alone, as its files below another directory tell.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check"])]
+    pub(crate) root: Option<PathBuf>,
+    /// Print JSON (docs/advise.md).
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Format of the page.
+    #[arg(long, value_enum, default_value_t = AdviseFormat::Text, conflicts_with = "json")]
+    pub(crate) format: AdviseFormat,
+    /// Advise also what is advised only if asked for: durability, mitigations (may be given several times).
+    #[arg(long, value_name = "WORD")]
+    pub(crate) allow: Vec<String>,
+    /// List the rules that could not be judged, with the facts that are missing.
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// Measure first what rules ask for: commit, flush of the WAL, round trip, clock, stolen time (some seconds).
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Let this rule alone speak (may be given several times).
+    #[arg(long, value_name = "RULE")]
+    pub(crate) only: Vec<String>,
+    /// Write an experiment file that would prove the advised settings here, each by itself.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) experiment: Option<PathBuf>,
+    /// File of the store of results, for what experiments have shown here.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -386,8 +444,9 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ApplyArgs {
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults. With --host-only the first setting.
     pub(crate) target: String,
-    /// Settings, as work_mem=8MB, vm.swappiness=1, block.read_ahead_kb@wal=128, table.fillfactor@accounts=90.
-    #[arg(value_name = "KNOB=VALUE")]
+    /// Profiles by name or file, and settings, as work_mem=8MB, vm.swappiness=1, block.read_ahead_kb@wal=128,
+    /// table.fillfactor@accounts=90; a later one of a knob takes the place of an earlier one.
+    #[arg(value_name = "PROFILE|KNOB=VALUE")]
     pub(crate) settings: Vec<String>,
     /// This host alone: no server is named.
     #[arg(long)]
@@ -430,8 +489,8 @@ impl ApplyArgs {
 pub(crate) struct VerifyArgs {
     /// sandbox:NAME or a connection string; all that was applied if nothing is given. With --host-only the first setting.
     pub(crate) target: Option<String>,
-    /// Settings that are to be in force.
-    #[arg(value_name = "KNOB=VALUE")]
+    /// Profiles and settings that are to be in force.
+    #[arg(value_name = "PROFILE|KNOB=VALUE")]
     pub(crate) settings: Vec<String>,
     /// This host alone: no server is named.
     #[arg(long, requires = "target")]
@@ -482,6 +541,28 @@ pub(crate) struct RestoreArgs {
     pub(crate) force: bool,
     /// Print JSON.
     #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Formats of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KnobsFormat {
+    Text,
+    Md,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KnobsArgs {
+    /// Id of a knob, to be told all about it.
+    pub(crate) id: Option<String>,
+    /// The knobs of one layer: postgres, table, kernel, memory, block, cpu or net.
+    #[arg(long, value_parser = layer, conflicts_with = "id")]
+    pub(crate) layer: Option<Layer>,
+    /// As text for the terminal, or as a page in Markdown (docs/knobs.md).
+    #[arg(long, short, value_enum, default_value_t = KnobsFormat::Text)]
+    pub(crate) format: KnobsFormat,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
 }
 
@@ -558,6 +639,14 @@ fn step(text: &str) -> Result<Step, String> {
     Step::named(text).ok_or_else(|| {
         let names: Vec<&str> = Step::ALL.into_iter().map(Step::name).collect();
         format!("expected one or more of {}", names.join(", "))
+    })
+}
+
+fn layer(text: &str) -> Result<Layer, String> {
+    let all = Layer::ALL.into_iter();
+    all.clone().find(|layer| layer.name() == text).ok_or_else(|| {
+        let names: Vec<&str> = all.map(Layer::name).collect();
+        format!("expected one of {}", names.join(", "))
     })
 }
 

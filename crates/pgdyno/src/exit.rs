@@ -1,7 +1,7 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
 use pgdyno_host::HostError;
-use pgdyno_knobs::{ApplyError, CatalogueError, CellError};
+use pgdyno_knobs::{ApplyError, CatalogueError, CellError, ProfileError};
 use pgdyno_lab::{FileError, LabError, MeasureError, PlanError};
 use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
@@ -87,7 +87,11 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
 }
 
 fn code_of_cause(cause: &Cause) -> Option<u8> {
-    if cause.is::<Usage>() || cause.is::<FileError>() || cause.is::<CatalogueError>() {
+    if cause.is::<Usage>()
+        || cause.is::<FileError>()
+        || cause.is::<CatalogueError>()
+        || cause.is::<ProfileError>()
+    {
         return Some(USAGE);
     }
     if cause.is::<Refused>()
@@ -161,6 +165,9 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
     }
     if let Some(DataError::Foreign { .. }) = cause.downcast_ref() {
         return Some("a database of its own (CREATE DATABASE) has room for them");
+    }
+    if let Some(CatalogueError::Unknown { .. }) = cause.downcast_ref() {
+        return Some("`pgdyno knobs` lists them all");
     }
     if let Some(CellError::Host(HostError::Rejected { path, .. })) = cause.downcast_ref()
         && path.starts_with("/proc/irq/")

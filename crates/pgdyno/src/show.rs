@@ -1,4 +1,4 @@
-//! Tables for the terminal.
+//! Tables and wrapped text for the terminal.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
@@ -104,6 +104,36 @@ pub(crate) fn instant(unix_ms: u64) -> String {
     )
 }
 
+/// Words in lines of `columns` at most, the first one behind `head`, the others below its end; ends with a new line. Only
+/// a longer word goes beyond.
+pub(crate) fn wrapped(head: &str, words: &str, columns: usize) -> String {
+    wrapped_at(head, words, head.chars().count(), columns)
+}
+
+/// The same with lines after the first one indented by so many columns.
+pub(crate) fn wrapped_at(head: &str, words: &str, indent: usize, columns: usize) -> String {
+    let mut page = String::new();
+    let mut line = head.to_owned();
+    let mut is_empty = true;
+    for word in words.split_whitespace() {
+        let taken = line.chars().count() + usize::from(!is_empty) + word.chars().count();
+        if !is_empty && taken > columns {
+            page += line.trim_end();
+            page.push('\n');
+            line = " ".repeat(indent);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line += word;
+        is_empty = false;
+    }
+    page += line.trim_end();
+    page.push('\n');
+    page
+}
+
 /// 1.5 GB and the like.
 pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
@@ -118,5 +148,18 @@ pub(crate) fn bytes(n: u64) -> String {
         format!("{n} B")
     } else {
         format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stay_within_their_columns() {
+        assert_eq!(wrapped("a  ", "bb cc dd", 8), "a  bb cc\n   dd\n");
+        assert_eq!(wrapped_at("head  ", "bb cc", 2, 8), "head  bb\n  cc\n");
+        assert_eq!(wrapped("", "averylongword b", 5), "averylongword\nb\n");
+        assert_eq!(wrapped("a  ", "", 5), "a\n");
     }
 }

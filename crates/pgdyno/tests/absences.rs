@@ -68,7 +68,21 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
             "pgdyno-knobs/src/restore.rs"
         ]
     );
-    for change in ["alter_system_set", "alter_system_reset", "ALTER SYSTEM"] {
+    for change in ["replace_raw", "hold_raw", "bind_raw"] {
+        let outside: Vec<String> = places_of(change)
+            .into_iter()
+            .filter(|path| !path.starts_with("pgdyno-knobs/") && path != "pgdyno-host/src/access.rs")
+            .filter(|path| path != "pgdyno-host/src/facts/tests.rs")
+            .collect();
+        assert!(outside.is_empty(), "{change}: {outside:?}");
+    }
+    for change in [
+        "alter_system_set",
+        "alter_system_reset",
+        "ALTER SYSTEM",
+        "set_storage",
+        "ALTER TABLE",
+    ] {
         let outside: Vec<String> = places_of(change)
             .into_iter()
             .filter(|path| !path.starts_with("pgdyno-knobs/") && !path.starts_with("pgdyno-server/"))
@@ -113,12 +127,12 @@ fn sql_about_results_lives_in_the_store_alone() {
 #[test]
 fn no_knobs_name_stands_in_the_code_that_turns_knobs() {
     let names = pgdyno_knobs::Catalogue::shipped().expect("the catalogue");
+    let mut sources = sources();
+    sources.retain(|(path, _)| path.starts_with("pgdyno-knobs/") || path.starts_with("pgdyno-lab/"));
     for knob in names.iter() {
         let quoted = format!("\"{}\"", knob.id);
-        let places: Vec<String> = places_of(&quoted)
-            .into_iter()
-            .filter(|path| path.starts_with("pgdyno-knobs/") || path.starts_with("pgdyno-lab/"))
-            .collect();
+        let naming = sources.iter().filter(|(_, text)| text.contains(&quoted));
+        let places: Vec<&String> = naming.map(|(path, _)| path).collect();
         assert!(places.is_empty(), "{}: {places:?}", knob.id);
     }
 }

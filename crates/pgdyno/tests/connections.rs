@@ -4,6 +4,8 @@
 mod common;
 
 use common::{Home, Said, said};
+use pgdyno_server::Conninfo;
+use pgdyno_server::series::ServerSeries;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -153,6 +155,24 @@ fn bench(home: &Home, words: &str, more: &[&str]) -> Said {
     said(command.output().expect("pgdyno runs"))
 }
 
+/// Series over `words` added to the address: a tick, and a sample of what sessions wait for.
+fn watch(home: &Home, words: &str) {
+    let target = format!(
+        "host=localhost port={} dbname=postgres {words}",
+        home.record("x")["port"]
+    );
+    let password = |name: &str| (name == "PGPASSWORD").then(|| "open sesame".to_owned());
+    let conninfo = Conninfo::resolve(&target, &password).expect(words);
+    let mut series = ServerSeries::connect(&conninfo).expect(words);
+    for _ in 0..2 {
+        let reading = series.tick();
+        assert!(reading.value("db.connections").is_some(), "{words}: {reading:?}");
+    }
+    let commits = series.own_commits();
+    series.sample_waits();
+    assert!(series.own_commits().sure > commits.sure, "{words}");
+}
+
 fn every_way(version: &str) {
     let home = Home::new();
     let certificates = Certificates::make(home.file("certificates"));
@@ -196,6 +216,17 @@ fn every_way(version: &str) {
         // Since 17 a server knows a handshake that it was not asked for.
         "18" => fine(&direct),
         _ => fails(&direct, &["no TLS with the server"]),
+    }
+    // The series have a way of their own to read and write what goes through it.
+    for words in [
+        "user=plain sslmode=disable".to_owned(),
+        "user=sealed sslmode=require channel_binding=require".to_owned(),
+        format!("user=sealed sslmode=verify-full {root}"),
+        format!("user=sealed sslmode=verify-full {root} hostaddr=127.0.0.1"),
+        format!("user=certified sslmode=verify-full {root} {own}"),
+        "user=old sslmode=require".to_owned(),
+    ] {
+        watch(&home, &words);
     }
     // The address is where it goes, the name is what the certificate is held against.
     fine(&format!(

@@ -23,17 +23,13 @@ struct Target {
 
 impl Target {
     fn start(version: &str) -> Target {
+        Target::with(version, "shared_preload_libraries=pg_stat_statements")
+    }
+
+    fn with(version: &str, setting: &str) -> Target {
         let home = Home::new();
-        home.run(&[
-            "sandbox",
-            "create",
-            "t",
-            "-V",
-            version,
-            "--set",
-            "shared_preload_libraries=pg_stat_statements",
-        ])
-        .fine();
+        home.run(&["sandbox", "create", "t", "-V", version, "--set", setting])
+            .fine();
         fs::write(home.data("t").join("pg_hba.conf"), "local all all trust\n").expect("written");
         home.ask("t", "SELECT pg_reload_conf()");
         home.ask("t", "CREATE ROLE plain LOGIN");
@@ -302,6 +298,81 @@ fn statements_grow(target: &Target) {
     assert_eq!(series.vacuums().expect("vacuums"), []);
 }
 
+fn a_vacuum_is_seen(target: &Target) {
+    let mut series = target.series("postgres");
+    target.home.ask(
+        "t",
+        "CREATE TABLE big WITH (autovacuum_enabled = off) AS SELECT generate_series(1, 100000) AS a",
+    );
+    let mut client = target.client();
+    // A page a tenth of a second: it lasts until it is cancelled.
+    client
+        .batch_execute("SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1")
+        .expect("slowed down");
+    let cancel = client.cancel_token();
+    let vacuum = std::thread::spawn(move || client.batch_execute("VACUUM big"));
+    let deadline = Instant::now() + LIMIT;
+    let row = loop {
+        let rows = series.vacuums().expect("vacuums");
+        // Its first words are told before its table's size.
+        if let Some(row) = rows.into_iter().find(|row| row.heap_total > Some(0)) {
+            break row;
+        }
+        assert!(Instant::now() < deadline, "no vacuum");
+    };
+    assert_eq!(row.table.as_deref(), Some("big"), "{row:?}");
+    assert_eq!(row.database.as_deref(), Some("postgres"), "{row:?}");
+    assert!(
+        row.phase.is_some() && row.heap_scanned <= row.heap_total,
+        "{row:?}"
+    );
+    assert!(!row.is_auto && row.age_s.is_some_and(|s| s >= 0.0), "{row:?}");
+    let readings = until(
+        || series.seldom(),
+        "a vacuum",
+        |reading| reading.value("vacuum.running") == Some(1.0),
+    );
+    let last = readings.last().expect("readings");
+    assert!(
+        last.value("vacuum.blocks_left").is_some_and(|v| v > 0.0),
+        "{last:?}"
+    );
+    cancel.cancel_query(NoTls).expect("cancelled");
+    vacuum.join().expect("a thread").expect_err("it was cancelled");
+    until(
+        || series.seldom(),
+        "no vacuum",
+        |reading| reading.value("vacuum.running") == Some(0.0),
+    );
+}
+
+/// A group that fails takes none of the others with it, and is asked by itself.
+fn a_group_that_fails_is_alone(target: &Target) {
+    target.home.ask(
+        "t",
+        "REVOKE EXECUTE ON FUNCTION pg_stat_get_activity(int) FROM PUBLIC",
+    );
+    let mut series = target.series("plain");
+    let first = series.tick();
+    assert!(first.value("db.connections").is_some(), "{first:?}");
+    let gap = first.gaps.iter().find(|gap| gap.source == "pg_stat_get_activity");
+    assert!(gap.is_some_and(|gap| gap.reason.contains("42501")), "{first:?}");
+    let readings = until(
+        || series.tick(),
+        "rates",
+        |reading| reading.value("wal.position_bytes_per_s").is_some(),
+    );
+    let told = |reading: &Reading| {
+        let mut gaps = reading.gaps.iter();
+        gaps.any(|gap| gap.source == "pg_stat_get_activity")
+    };
+    assert!(!readings.iter().any(told), "told once: {readings:?}");
+    target.home.ask(
+        "t",
+        "GRANT EXECUTE ON FUNCTION pg_stat_get_activity(int) TO PUBLIC",
+    );
+}
+
 fn a_recorder_keeps_it(target: &Target) {
     let (sender, receiver) = channel();
     let recorder = Recorder::start_with(
@@ -316,7 +387,9 @@ fn a_recorder_keeps_it(target: &Target) {
     )
     .expect("threads");
     let mut is_seen = (false, false);
+    let mut answers = 0;
     for event in receiver.iter() {
+        answers += 1;
         match event {
             RecorderEvent::Reading(reading) => is_seen.0 |= reading.interval().is_some(),
             RecorderEvent::Waits(sample) => is_seen.1 |= sample.gap.is_none(),
@@ -326,7 +399,8 @@ fn a_recorder_keeps_it(target: &Target) {
         }
     }
     assert_eq!(is_seen, (true, true));
-    assert!(recorder.stop().own_commits.sure > 10);
+    // Each is a transaction at least.
+    assert!(recorder.stop().own_commits.sure >= answers);
 }
 
 fn series_of(version: &str) {
@@ -335,7 +409,9 @@ fn series_of(version: &str) {
     statements_grow(&target);
     a_reset_is_a_gap(&target);
     a_role_without_rights_is_told_the_grant(&target);
+    a_group_that_fails_is_alone(&target);
     a_wait_for_a_row_is_seen(&target);
+    a_vacuum_is_seen(&target);
     a_server_that_hangs_is_given_up(&target);
     a_recorder_keeps_it(&target);
     a_restart_is_a_gap(&target);
@@ -364,4 +440,19 @@ fn series_of_17() {
 #[test]
 fn series_of_18() {
     series_of("18");
+}
+
+#[test]
+fn statements_of_a_server_without_the_library() {
+    let target = Target::with("18", "max_connections=20");
+    target.home.ask("t", "CREATE EXTENSION pg_stat_statements");
+    let mut series = target.series("postgres");
+    let missing = series.statements();
+    assert!(
+        matches!(missing, Err(StatementsMissing::NotLoaded)),
+        "{missing:?}"
+    );
+    let reading = series.seldom();
+    assert!(says(&reading, "shared_preload_libraries"), "{reading:?}");
+    assert!(reading.value("vacuum.running").is_some(), "{reading:?}");
 }

@@ -122,7 +122,13 @@ pub(super) fn text_of(host: &dyn HostAccess, path: &str) -> Result<String, Strin
 /// A file with one number.
 pub(super) fn number_of(host: &dyn HostAccess, path: &str) -> Result<u64, String> {
     let text = text_of(host, path)?;
-    text.parse().map_err(|_| expected(path, "a number", &text))
+    text.parse().map_err(|_| {
+        let what = match text.parse::<i64>() {
+            Ok(_) => "a number that is not negative",
+            Err(_) => "a number",
+        };
+        expected(path, what, &text)
+    })
 }
 
 /// What should stand in a file, and what stands there.

@@ -78,6 +78,20 @@ pub fn storage_facts(host: &dyn HostAccess, role: &str, path: &str) -> Vec<Fact>
         .map(|option| shown_option(option))
         .collect();
     sheet.note(&name("mount_options"), MOUNTINFO, Ok(options));
+    let space = match host.space_of(&place.path) {
+        Some(space) => space.map_err(super::sheet::why),
+        None => Err("the files of a machine do not tell how full it is".to_owned()),
+    };
+    sheet.note(
+        &name("bytes"),
+        "statvfs()",
+        space.as_ref().map(|space| space.bytes).map_err(Clone::clone),
+    );
+    sheet.note(
+        &name("free_bytes"),
+        "statvfs()",
+        space.map(|space| space.free_bytes),
+    );
     let source = "/sys/dev/block";
     let disks = place.disks().and_then(|(disks, gap)| match gap {
         None => Ok(disks),

@@ -90,6 +90,11 @@ const NAMES: [&str; 71] = [
 pub(super) fn note(sheet: &mut Sheet<'_>) {
     for name in NAMES {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
-        sheet.value(&format!("sysctl.{name}"), &path);
+        let fact = format!("sysctl.{name}");
+        // Elsewhere -1 can mean "no limit", and some files hold several numbers.
+        match name.starts_with("vm.") {
+            true => sheet.number(&fact, &path),
+            false => sheet.value(&fact, &path),
+        }
     }
 }

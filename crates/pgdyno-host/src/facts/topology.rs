@@ -67,6 +67,9 @@ fn note_smt(sheet: &mut Sheet<'_>) {
     sheet.note("cpu.smt_control", &path, control);
 }
 
+/// What the kernel calls them (drivers/base/cacheinfo.c).
+const KINDS: [&str; 3] = ["Data", "Instruction", "Unified"];
+
 /// One cache: its level, kind, size and so on, and the CPUs that share it.
 #[derive(Clone)]
 struct Cache {
@@ -78,7 +81,8 @@ struct Cache {
     cpus: String,
 }
 
-/// Every cache once.
+/// Every cache once. Where a file is cut, its neighbours may be too, and a number that is cut looks like another number:
+/// then nothing is known.
 fn read_caches(sheet: &Sheet<'_>, cpus: &[u32]) -> Result<Vec<Cache>, String> {
     let mut found: BTreeMap<(u64, String, String), Cache> = BTreeMap::new();
     for cpu in cpus {
@@ -86,6 +90,18 @@ fn read_caches(sheet: &Sheet<'_>, cpus: &[u32]) -> Result<Vec<Cache>, String> {
         for index in sheet.numbered(&directory, "index").unwrap_or_default() {
             let path = |name: &str| format!("{directory}/index{index}/{name}");
             let number = |name: &str| sheet.number_of(&path(name)).ok();
+            let line_bytes = number("coherency_line_size");
+            if let Some(bytes) = line_bytes.filter(|bytes| !bytes.is_power_of_two()) {
+                return Err(expected(
+                    &path("coherency_line_size"),
+                    "a power of two",
+                    &bytes.to_string(),
+                ));
+            }
+            let size = sheet.text_of(&path("size")).ok();
+            if let Some(text) = size.as_ref().filter(|text| !text.ends_with('K')) {
+                return Err(expected(&path("size"), "a number with K behind it", text));
+            }
             let (Some(level), Ok(kind), Ok(shared)) = (
                 number("level"),
                 sheet.text_of(&path("type")),
@@ -93,17 +109,16 @@ fn read_caches(sheet: &Sheet<'_>, cpus: &[u32]) -> Result<Vec<Cache>, String> {
             ) else {
                 continue;
             };
+            if !KINDS.contains(&kind.as_str()) {
+                return Err(expected(&path("type"), "Data, Instruction or Unified", &kind));
+            }
             found
                 .entry((level, kind.clone(), shared.clone()))
                 .or_insert_with(|| Cache {
                     level,
                     kind: kind.to_lowercase(),
-                    bytes: sheet
-                        .text_of(&path("size"))
-                        .ok()
-                        .as_deref()
-                        .and_then(bytes_of_size),
-                    line_bytes: number("coherency_line_size"),
+                    bytes: size.as_deref().and_then(bytes_of_size),
+                    line_bytes,
                     ways: number("ways_of_associativity"),
                     cpus: shared,
                 });

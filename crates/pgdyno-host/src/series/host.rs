@@ -147,7 +147,6 @@ mod tests {
         work();
         let second = series.tick(&host);
         for (metric, label) in [
-            ("cpu.user_ratio", "all"),
             ("cpu.context_switches_per_s", ""),
             ("cpu.forks_per_s", ""),
             ("vm.pgfault_per_s", ""),
@@ -161,6 +160,8 @@ mod tests {
                 "{metric} {label} {value:?}"
             );
         }
+        let user = ["cpu.user_ratio", "cpu.nice_ratio"].map(|metric| find(&second, metric, "all"));
+        assert!(user.iter().flatten().sum::<f64>() > 0.0, "{user:?}");
         drop(input);
         server.wait().unwrap();
         let third = series.tick(&host);

@@ -1,9 +1,9 @@
 //! The kernel's part of applying: which files are to be written, in which order, and what must be back afterwards.
 
-use super::{ApplyError, Changer, Touched};
+use super::{ApplyError, Changer, Phase, Touched};
 use crate::catalogue::{AUTO, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown};
-use crate::place::{is_kernel_files, meminfo_value};
+use crate::place::{is_kernel_files, is_of_group, meminfo_value};
 use crate::reader::{Means, is_same};
 use pgdyno_server::Control;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(super) struct KernelChange {
 impl Changer<'_> {
     /// What an earlier treatment touched and this one does not name must be as before.
     pub(super) fn check_unnamed(&self, settings: &[Setting]) -> Result<(), ApplyError> {
-        let changes = self.named(settings)?;
+        let changes = self.named(settings, &[Phase::Down, Phase::After])?;
         let named: BTreeMap<&str, &str> = changes
             .iter()
             .map(|change| (change.path.as_str(), change.value.as_str()))
@@ -64,11 +64,16 @@ impl Changer<'_> {
     }
 
     /// The files that settings name, with what is to stand in them.
-    fn named(&self, settings: &[Setting]) -> Result<Vec<KernelChange>, ApplyError> {
+    fn named(&self, settings: &[Setting], phases: &[Phase]) -> Result<Vec<KernelChange>, ApplyError> {
         let mut named = Vec::new();
         for setting in settings {
             let knob = self.catalogue.get(&setting.knob)?;
-            if !is_kernel_files(knob.kind) {
+            let phase = if is_of_group(knob) {
+                Phase::After
+            } else {
+                Phase::Down
+            };
+            if !is_kernel_files(knob.kind) || !phases.contains(&phase) {
                 continue;
             }
             let Means::Files(files) = self.reader().means(&setting.knob)? else {
@@ -88,13 +93,17 @@ impl Changer<'_> {
     }
 
     /// Which kernel files are to be written: what is no longer named goes back first, then what is named.
-    pub(super) fn kernel_changes(&self, settings: &[Setting]) -> Result<Vec<KernelChange>, ApplyError> {
-        let mut named = self.named(settings)?;
+    pub(super) fn kernel_changes(
+        &self,
+        settings: &[Setting],
+        phase: Phase,
+    ) -> Result<Vec<KernelChange>, ApplyError> {
+        let mut named = self.named(settings, &[phase])?;
         // Within a cell, the file that sets the others anew is written first.
         named.sort_by_key(KernelChange::place_in_cell);
         let mut changes: Vec<KernelChange> = Vec::new();
         let is_named = |path: &str| named.iter().any(|change| change.path == path);
-        for Touched { cell, first, .. } in &self.cells {
+        for Touched { cell, first, .. } in self.cells.iter().filter(|touched| touched.cell.phase() == phase) {
             let Cell::Files { files, counterparts } = cell else {
                 continue;
             };
@@ -135,6 +144,12 @@ impl Changer<'_> {
             }
         }
         Ok(changes)
+    }
+
+    /// Writes them, in their order.
+    pub(super) fn change_kernels(&mut self, settings: &[Setting], phase: Phase) -> Result<(), ApplyError> {
+        let changes = self.kernel_changes(settings, phase)?;
+        changes.iter().try_for_each(|change| self.change_kernel(change))
     }
 
     /// A pool's size is only known once the server is stopped; and a file is set anew by what stands first in its cell.
@@ -203,7 +218,7 @@ impl Changer<'_> {
 
     /// What this process has set must still be as it was left.
     pub(super) fn check_foreign(&self) -> Result<(), ApplyError> {
-        for Touched { cell, last, .. } in &self.cells {
+        for Touched { cell, first, last } in &self.cells {
             let now = cell.capture(self.reader().site())?;
             // Another first process of the server has CPUs of its own, and nobody has set them.
             let other_process = matches!(
@@ -213,6 +228,8 @@ impl Changer<'_> {
             if let Some(last) = last
                 && now != *last
                 && !other_process
+                // A sandbox's group is made anew with it, as it was.
+                && !(cell.is_of_group() && now == *first)
             {
                 return Err(ApplyError::Foreign {
                     place: cell.place(),

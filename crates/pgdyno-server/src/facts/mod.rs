@@ -12,6 +12,7 @@ use crate::server::{Server, ServerError};
 use crate::settings::Guc;
 use ask::{Outcome, Question, Signs};
 use pgdyno_host::Fact;
+pub use scrub::statement as shown_statement;
 use serde_json::{Map, Value, json};
 use settings::{Setting, Settings};
 use statements::{Group, STATEMENTS, Statement};

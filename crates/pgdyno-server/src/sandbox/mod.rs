@@ -132,6 +132,8 @@ impl SandboxError {
 
 /// The process that adopts orphans reaps them within this time, or is broken.
 const REAPED_WITHIN: Duration = Duration::from_secs(10);
+/// A server that somebody else has begun to start is running after this time, or never.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
 /// What a sandbox is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,12 +261,31 @@ impl Sandbox {
         text.lines().next()?.trim().parse().ok()
     }
 
-    /// Stops it with a checkpoint, ending its sessions. Not running is fine.
+    /// Stops it with a checkpoint, ending its sessions. Not running is fine. A start that a killed process has left behind
+    /// is waited for and undone: a server that came up afterwards would have what is being taken from under it.
     pub fn stop(&self) -> Result<(), SandboxError> {
-        match self.state() {
-            State::Running(_) => process::stop(self, "fast"),
-            _ => Ok(()),
+        let deadline = Instant::now() + STARTS_WITHIN;
+        loop {
+            match self.state() {
+                State::Running(_) => process::stop(self, "fast")?,
+                _ if !self.is_being_started() || Instant::now() >= deadline => return Ok(()),
+                _ => pause(Duration::from_millis(10)),
+            }
         }
+    }
+
+    /// Whether a process lives that starts, or is about to be, a server of this directory: it names it in its arguments.
+    fn is_being_started(&self) -> bool {
+        let data = self.record.data.to_string_lossy();
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        processes.into_iter().any(|process| {
+            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line);
+            let mut arguments = line.split('\0');
+            let program = arguments.next().and_then(|path| path.rsplit('/').next());
+            program.is_some_and(|name| ["pg_ctl", "postgres", "sh"].contains(&name))
+                && arguments.any(|argument| argument.contains(&*data))
+        })
     }
 
     /// What a parameter would be if the server were started now; for parameters that are computed at start only.

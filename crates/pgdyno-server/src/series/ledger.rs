@@ -52,8 +52,13 @@ pub(super) struct Told(BTreeMap<String, String>);
 impl Told {
     /// Tells it, unless it was the last word about this source.
     pub(super) fn once(&mut self, out: &mut Reading, source: &str, reason: &str) {
-        if self.0.get(source).map(String::as_str) != Some(reason) {
-            self.0.insert(source.to_owned(), reason.to_owned());
+        self.once_of(source, out, source, reason);
+    }
+
+    /// The same, of what has a reason of its own beside others of the source.
+    fn once_of(&mut self, what: &str, out: &mut Reading, source: &str, reason: &str) {
+        if self.0.get(what).map(String::as_str) != Some(reason) {
+            self.0.insert(what.to_owned(), reason.to_owned());
             out.gap(source, reason);
         }
     }
@@ -278,7 +283,13 @@ impl Part<'_> {
         if growth > 0.0 {
             return true;
         }
-        told.once(out, &source, &format!("{missing} is off"));
+        // Rows of a group can want different settings.
+        told.once_of(
+            &named(&source, missing),
+            out,
+            &source,
+            &format!("{missing} is off"),
+        );
         false
     }
 

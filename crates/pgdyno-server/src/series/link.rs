@@ -1,18 +1,14 @@
 //! The sampler's connection: every question has a limit on both sides, and one that breaks is made anew with back-off.
 
+use super::wire::{Refused, Row, Statement, Way, Wire};
 use crate::conninfo::Conninfo;
 use crate::server::{ServerError, VERSION_MIN, Version, refusal};
 use std::collections::HashMap;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::task::Poll;
+use std::io;
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
-use tokio_postgres::config::Host;
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::Config;
+use tokio_postgres::types::ToSql;
 
 /// The name under which its session is seen.
 pub const NAME: &str = "pgdyno watch";
@@ -28,14 +24,17 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(16);
 const BACK_OFF_MIN: Duration = Duration::from_millis(500);
 
+/// The session's process allocates and frees this once. glibc's malloc takes blocks of 128 kB and more from the kernel and
+/// gives them back at once, until it has seen a larger one freed: from then on it keeps up to twice that size (malloc's
+/// M_MMAP_THRESHOLD, mallopt(3)). A look at the sessions needs some 300 kB, and to have these pages made anew each time
+/// costs the server more than all else about it.
+const LARGEST_BYTES: u32 = 4 << 20;
+
 /// An answer, or why there is none.
 pub(super) type Answer = Result<Vec<Row>, LinkError>;
 
 /// A statement with its parameters; all of them are prepared under their text.
 pub(super) type Question<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
-
-type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
-type Attempt<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + 'a>>;
 
 /// Why a question has no answer.
 #[derive(Debug, Clone)]
@@ -49,6 +48,8 @@ pub(super) enum LinkError {
     },
     /// No connection, or none any more.
     Down(String),
+    /// No answer within the limit.
+    Silent,
 }
 
 impl LinkError {
@@ -63,6 +64,11 @@ impl LinkError {
         matches!(self, LinkError::Said { sqlstate, .. } if sqlstate == "42501")
     }
 
+    /// Whether the server ended the statement, mostly because its time was over.
+    pub(super) fn is_cancel(&self) -> bool {
+        matches!(self, LinkError::Said { sqlstate, .. } if sqlstate == "57014")
+    }
+
     /// As an error of the server, for people.
     pub(super) fn into_server_error(self, what: &str) -> ServerError {
         let what = what.to_owned();
@@ -73,18 +79,10 @@ impl LinkError {
                 sqlstate,
             },
             LinkError::Down(reason) => ServerError::Broken { what, reason },
-        }
-    }
-
-    fn new(error: &tokio_postgres::Error) -> LinkError {
-        match error.as_db_error() {
-            // 57P: the server ends the session, or all of them.
-            Some(db) if !db.code().code().starts_with("57P") => LinkError::Said {
-                reason: db.message().to_owned(),
-                sqlstate: db.code().code().to_owned(),
+            LinkError::Silent => ServerError::Broken {
+                what,
+                reason: self.to_string(),
             },
-            Some(db) => LinkError::Down(db.message().to_owned()),
-            None => LinkError::Down(innermost(error)),
         }
     }
 }
@@ -94,22 +92,14 @@ impl fmt::Display for LinkError {
         match self {
             LinkError::Said { reason, sqlstate } => write!(f, "{reason} (SQLSTATE {sqlstate})"),
             LinkError::Down(reason) => write!(f, "{reason}"),
+            LinkError::Silent => write!(f, "no answer within {} ms", ANSWER_LIMIT.as_millis()),
         }
     }
 }
 
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
-}
-
 /// What is known of a session that is up.
 struct Session {
-    client: Client,
-    driver: Driver,
+    wire: Wire,
     prepared: HashMap<String, Statement>,
 }
 
@@ -134,10 +124,7 @@ impl OwnCommits {
 /// A connection that is made again when it is lost.
 pub(super) struct Link {
     conninfo: Conninfo,
-    runtime: Runtime,
     session: Option<Session>,
-    /// It did not answer in time.
-    is_given_up: bool,
     version: Version,
     backend_pid: i32,
     /// Goes up by one with each connection: counters of different ones are not compared.
@@ -151,18 +138,9 @@ pub(super) struct Link {
 impl Link {
     /// The first connection; its failure is an error.
     pub(super) fn connect(conninfo: &Conninfo) -> Result<Link, ServerError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| ServerError::Unreachable {
-                target: conninfo.to_string(),
-                reason: format!("the system refused an event queue: {error}"),
-            })?;
         let mut link = Link {
             conninfo: conninfo.clone(),
-            runtime,
             session: None,
-            is_given_up: false,
             version: Version::from_number(0),
             backend_pid: 0,
             generation: 0,
@@ -198,16 +176,8 @@ impl Link {
 
     /// Sees to it that there is a connection, within [`REVIVAL_LIMIT`].
     pub(super) fn revive(&mut self) -> Result<(), LinkError> {
-        if self.is_given_up {
-            // The socket closes with it, and so the server's side ends as soon as that looks.
-            self.session = None;
-            self.is_given_up = false;
-        }
-        if self.session.as_ref().is_some_and(|s| !s.client.is_closed()) {
+        if self.session.is_some() {
             return Ok(());
-        }
-        if self.session.take().is_some() {
-            self.lose("the server closed it".into());
         }
         let wait = self.next_attempt.saturating_duration_since(Instant::now());
         if !wait.is_zero() {
@@ -233,37 +203,63 @@ impl Link {
     /// Several statements in one round trip, each with its own fate.
     pub(super) fn ask_all(&mut self, questions: &[Question<'_>]) -> Result<Vec<Answer>, LinkError> {
         self.revive()?;
+        let asked = self.exchange(questions);
+        if let Err(error) = &asked {
+            self.lose(error.to_string());
+        }
+        asked
+    }
+
+    /// Prepares what is not yet, asks, and reads all answers. An error breaks the connection: the answers that are there
+    /// already would be of another state than those to come.
+    fn exchange(&mut self, questions: &[Question<'_>]) -> Result<Vec<Answer>, LinkError> {
         let unprepared = match self.conninfo.is_proxied() {
             // A pooler may give each question to another session of the server.
             true => HashMap::new(),
             false => self.prepare(questions)?,
         };
-        let is_proxied = self.conninfo.is_proxied();
-        let asked = questions.len() - unprepared.len();
-        let answers = self.with_limit(ANSWER_LIMIT, |client, prepared| {
-            let attempts: Vec<Attempt<'_>> = questions
-                .iter()
-                .filter(|(sql, _)| !unprepared.contains_key(*sql))
-                .map(|(sql, parameters)| attempt(client, prepared, is_proxied, sql, parameters))
-                .collect();
-            all(attempts)
-        });
-        let answers = answers.inspect_err(|_| self.commits.unsure += asked as u64)?;
-        for answer in &answers {
-            self.commits.count(answer);
-        }
-        let mut answers = answers.into_iter();
-        let answers: Vec<Answer> = questions
+        let Session { wire, prepared } = self.session.as_mut().ok_or(LinkError::Silent)?;
+        wire.begin(ANSWER_LIMIT);
+        let ways: Vec<Option<Way<'_>>> = questions
             .iter()
-            .map(|(sql, _)| match unprepared.get(*sql) {
-                Some(error) => Err(error.clone()),
-                None => match answers.next() {
-                    Some(answer) => answer.map_err(|error| LinkError::new(&error)),
-                    None => Err(LinkError::Down("no answer".into())),
-                },
+            .map(|(sql, _)| match prepared.get(*sql) {
+                Some(statement) => Some(Way::Prepared(statement)),
+                None if unprepared.contains_key(*sql) => None,
+                None => Some(Way::Text(sql)),
             })
             .collect();
-        self.after(questions, &answers)?;
+        for (way, (_, parameters)) in ways.iter().zip(questions) {
+            if let Some(way) = way {
+                wire.ask(way, parameters)?;
+            }
+        }
+        let mut answers = Vec::with_capacity(questions.len());
+        let outcome = wire.send().and_then(|()| {
+            for (way, (sql, _)) in ways.iter().zip(questions) {
+                answers.push(match way {
+                    Some(way) => wire.rows(way)?,
+                    None => Err(unprepared.get(*sql).cloned().unwrap_or(LinkError::Silent)),
+                });
+            }
+            Ok(())
+        });
+        drop(ways);
+        if let Err(error) = outcome {
+            self.commits.unsure += (questions.len() - unprepared.len()) as u64;
+            return Err(error);
+        }
+        for ((sql, _), answer) in questions.iter().zip(&answers) {
+            if unprepared.contains_key(*sql) {
+                continue;
+            }
+            self.commits.count(answer);
+            // A statement that failed is prepared anew the next time, for what it asks may have changed.
+            if answer.is_err()
+                && let Some(statement) = prepared.remove(*sql)
+            {
+                wire.forget(statement);
+            }
+        }
         Ok(answers)
     }
 
@@ -271,27 +267,18 @@ impl Link {
     fn prepare(&mut self, questions: &[Question<'_>]) -> Result<HashMap<String, LinkError>, LinkError> {
         let mut failed = HashMap::new();
         for (sql, _) in questions {
-            let known = self
-                .session
-                .as_ref()
-                .is_some_and(|s| s.prepared.contains_key(*sql));
-            if known {
+            let Session { wire, prepared } = self.session.as_mut().ok_or(LinkError::Silent)?;
+            if prepared.contains_key(*sql) {
                 continue;
             }
-            let prepared = self.with_limit(ANSWER_LIMIT, |client, _| client.prepare(sql))?;
-            self.commits.count(&prepared);
-            match prepared {
+            wire.begin(ANSWER_LIMIT);
+            let statement = wire.prepare(sql)?;
+            self.commits.count(&statement);
+            match statement {
                 Ok(statement) => {
-                    if let Some(session) = &mut self.session {
-                        session.prepared.insert((*sql).to_owned(), statement);
-                    }
+                    prepared.insert((*sql).to_owned(), statement);
                 }
                 Err(error) => {
-                    let error = LinkError::new(&error);
-                    if let LinkError::Down(reason) = &error {
-                        self.lose(reason.clone());
-                        return Err(error);
-                    }
                     failed.insert((*sql).to_owned(), error);
                 }
             }
@@ -299,91 +286,27 @@ impl Link {
         Ok(failed)
     }
 
-    /// A connection that broke is given up, with all answers, for they would be of different states; a statement that
-    /// failed is prepared anew the next time, for what it asks may have changed.
-    fn after(&mut self, questions: &[Question<'_>], answers: &[Answer]) -> Result<(), LinkError> {
-        let broken = answers.iter().find_map(|answer| match answer {
-            Err(LinkError::Down(reason)) => Some(reason.clone()),
-            _ => None,
-        });
-        if let Some(reason) = broken {
-            self.lose(reason.clone());
-            return Err(LinkError::Down(reason));
-        }
-        for ((sql, _), answer) in questions.iter().zip(answers) {
-            if let (Err(_), Some(session)) = (answer, &mut self.session) {
-                session.prepared.remove(*sql);
-            }
-        }
-        Ok(())
-    }
-
     fn lose(&mut self, reason: String) {
         self.session = None;
         self.lost = reason;
     }
 
-    /// Drives the connection until the work is done, or gives both up.
-    fn with_limit<'s, F, W>(&'s mut self, limit: Duration, work: W) -> Result<F::Output, LinkError>
-    where
-        F: Future,
-        W: FnOnce(&'s Client, &'s HashMap<String, Statement>) -> F,
-    {
-        let Some(session) = self.session.as_mut().filter(|_| !self.is_given_up) else {
-            return Err(LinkError::Down(self.lost.clone()));
-        };
-        let Session {
-            client,
-            driver,
-            prepared,
-        } = session;
-        let done = drive(&self.runtime, driver, limit, work(client, prepared));
-        let Some(done) = done else {
-            let reason = format!("no answer within {} ms", limit.as_millis());
-            self.is_given_up = true;
-            self.lost = reason.clone();
-            return Err(LinkError::Down(reason));
-        };
-        Ok(done)
-    }
-
     /// Connects, limits, and asks for what must be known.
     fn establish(&mut self, limit: Duration) -> Result<(), ServerError> {
         let target = self.conninfo.to_string();
-        let config = driver_config(&self.conninfo);
-        let tls = self.conninfo.tls().cloned();
-        let connect = async {
-            let connected: Result<(Client, Driver), tokio_postgres::Error> = match tls {
-                Some(tls) => {
-                    let tls = MakeRustlsConnect::new(rustls::ClientConfig::clone(&tls));
-                    let (client, connection) = config.connect(tls).await?;
-                    let driver: Driver = Box::pin(async move { drop(connection.await) });
-                    Ok((client, driver))
-                }
-                None => {
-                    let (client, connection) = config.connect(NoTls).await?;
-                    let driver: Driver = Box::pin(async move { drop(connection.await) });
-                    Ok((client, driver))
-                }
-            };
-            connected
-        };
-        let connected = self
-            .runtime
-            .block_on(async { tokio::time::timeout(limit, connect).await });
-        let (client, driver) = match connected {
-            Ok(Ok(connected)) => connected,
-            Ok(Err(error)) => return Err(refusal(target, &error)),
-            Err(_) => {
-                return Err(ServerError::Unreachable {
-                    target,
-                    reason: format!("nothing within {} ms", limit.as_millis()),
-                });
-            }
-        };
+        let wire = Wire::connect(&self.conninfo, &driver_config(&self.conninfo), limit);
+        let wire = wire.map_err(|error| match error {
+            Refused::Driver(error) => refusal(target, &error),
+            Refused::Socket(error) => ServerError::Unreachable {
+                target,
+                reason: match error.kind() {
+                    io::ErrorKind::TimedOut => format!("nothing within {} ms", limit.as_millis()),
+                    _ => error.to_string(),
+                },
+            },
+        })?;
         self.session = Some(Session {
-            client,
-            driver,
+            wire,
             prepared: HashMap::new(),
         });
         // Its start, and what it is asked first: one who counts does not know when they are told.
@@ -407,28 +330,27 @@ impl Link {
             // Sorting a hundred sessions by their texts costs more than all else about them; hashing does not.
             false => format!(
                 "SET statement_timeout = {}; SET jit = off; SET enable_sort = off; SET default_transaction_read_only = on; \
-                 SET idle_in_transaction_session_timeout = '10s'",
+                 SET idle_in_transaction_session_timeout = '10s'; SELECT length(repeat(' ', {LARGEST_BYTES}))",
                 STATEMENT_TIMEOUT.as_millis()
             ),
         };
-        let failed = |error: &tokio_postgres::Error| LinkError::new(error).into_server_error(what);
-        let broken = |error: LinkError| error.into_server_error(what);
-        self.with_limit(limit, |client, _| client.batch_execute(&settings))
-            .map_err(broken)?
-            .map_err(|error| failed(&error))?;
-        let sql = "SELECT current_setting('server_version_num')::int4, pg_backend_pid()";
-        let rows = self
-            .with_limit(limit, |client, _| client.query_typed(sql, &[]))
-            .map_err(broken)?
-            .map_err(|error| failed(&error))?;
-        let number: i32 = rows
-            .first()
-            .and_then(|row| row.try_get(0).ok())
-            .unwrap_or_default();
-        self.backend_pid = rows
-            .first()
-            .and_then(|row| row.try_get(1).ok())
-            .unwrap_or_default();
+        let error = |error: LinkError| error.into_server_error(what);
+        let Some(Session { wire, .. }) = &mut self.session else {
+            return Err(error(LinkError::Silent));
+        };
+        wire.begin(limit);
+        wire.run(&settings).map_err(error)?.map_err(error)?;
+        let asked = Way::Text("SELECT current_setting('server_version_num')::int4, pg_backend_pid()");
+        wire.ask(&asked, &[]).map_err(error)?;
+        wire.send().map_err(error)?;
+        let rows = wire.rows(&asked).map_err(error)?.map_err(error)?;
+        let told = |at| {
+            rows.first()
+                .and_then(|row| row.try_get::<i32>(at).ok())
+                .unwrap_or_default()
+        };
+        let number = told(0);
+        self.backend_pid = told(1);
         self.version = Version::from_number(u32::try_from(number).unwrap_or_default());
         if self.version.major < VERSION_MIN {
             return Err(ServerError::TooOld {
@@ -438,74 +360,15 @@ impl Link {
         }
         if self.version.major >= 15 && !self.conninfo.is_proxied() {
             // "snapshot" would copy all statistics for each of our statements.
-            self.with_limit(limit, |client, _| {
-                client.batch_execute("SET stats_fetch_consistency = cache")
-            })
-            .map_err(broken)?
-            .map_err(|error| failed(&error))?;
+            wire.run("SET stats_fetch_consistency = cache")
+                .map_err(error)?
+                .map_err(error)?;
         }
         Ok(())
     }
 }
 
-fn attempt<'a>(
-    client: &'a Client,
-    prepared: &'a HashMap<String, Statement>,
-    is_proxied: bool,
-    sql: &'a str,
-    parameters: &'a [&'a (dyn ToSql + Sync)],
-) -> Attempt<'a> {
-    match prepared.get(sql) {
-        Some(statement) if !is_proxied => Box::pin(client.query(statement, parameters)),
-        _ => Box::pin(async move {
-            // The only parameters that there are, are lists of numbers of statements.
-            let typed: Vec<(&(dyn ToSql + Sync), Type)> =
-                parameters.iter().map(|p| (*p, Type::INT8_ARRAY)).collect();
-            client.query_typed(sql, &typed).await
-        }),
-    }
-}
-
-/// Waits for the work while the connection moves its bytes; `None` where the limit is over first.
-fn drive<F: Future>(runtime: &Runtime, driver: &mut Driver, limit: Duration, work: F) -> Option<F::Output> {
-    let mut work = std::pin::pin!(work);
-    let mut ended = false;
-    let both = poll_fn(|context| {
-        if let Poll::Ready(done) = work.as_mut().poll(context) {
-            return Poll::Ready(done);
-        }
-        if !ended {
-            ended = driver.as_mut().poll(context).is_ready();
-        }
-        work.as_mut().poll(context)
-    });
-    runtime.block_on(async { tokio::time::timeout(limit, both).await.ok() })
-}
-
-/// The results of all, in their order.
-async fn all(mut attempts: Vec<Attempt<'_>>) -> Vec<Result<Vec<Row>, tokio_postgres::Error>> {
-    let mut results: Vec<Option<Result<Vec<Row>, tokio_postgres::Error>>> =
-        attempts.iter().map(|_| None).collect();
-    poll_fn(|context| {
-        let mut pending = false;
-        for (attempt, result) in attempts.iter_mut().zip(&mut results) {
-            if result.is_none() {
-                match attempt.as_mut().poll(context) {
-                    Poll::Ready(done) => *result = Some(done),
-                    Poll::Pending => pending = true,
-                }
-            }
-        }
-        match pending {
-            true => Poll::Pending,
-            false => Poll::Ready(()),
-        }
-    })
-    .await;
-    results.into_iter().flatten().collect()
-}
-
-/// The same words for the driver below the one that the rest of this crate uses.
+/// What the driver must know to open a session; the way there is found without it.
 fn driver_config(conninfo: &Conninfo) -> Config {
     let known = conninfo.config();
     let mut config = Config::new();
@@ -513,9 +376,7 @@ fn driver_config(conninfo: &Conninfo) -> Config {
         .application_name(NAME)
         .ssl_mode(known.get_ssl_mode())
         .ssl_negotiation(known.get_ssl_negotiation())
-        .channel_binding(known.get_channel_binding())
-        .keepalives(known.get_keepalives())
-        .keepalives_idle(known.get_keepalives_idle());
+        .channel_binding(known.get_channel_binding());
     if let Some(user) = known.get_user() {
         config.user(user);
     }
@@ -527,18 +388,6 @@ fn driver_config(conninfo: &Conninfo) -> Config {
     }
     if let Some(options) = known.get_options() {
         config.options(options);
-    }
-    for host in known.get_hosts() {
-        match host {
-            Host::Tcp(name) => config.host(name),
-            Host::Unix(directory) => config.host_path(directory),
-        };
-    }
-    for address in known.get_hostaddrs() {
-        config.hostaddr(*address);
-    }
-    for port in known.get_ports() {
-        config.port(*port);
     }
     config
 }

@@ -11,6 +11,7 @@ mod people;
 mod statements;
 mod table;
 mod waits;
+mod wire;
 
 pub use people::{AgeRow, SessionRow, VacuumRow};
 pub use statements::{StatementRow, StatementsMissing};
@@ -25,7 +26,7 @@ use pgdyno_host::series::Reading;
 use statements::{Place, Statements};
 use std::time::Instant;
 use table::{Column, GROUPS, Group, Kind, Pace, STATEMENTS};
-use tokio_postgres::Row;
+use wire::Row;
 
 /// A group that a role may not read is tried again after so many turns, for rights can be given.
 const AGAIN_AFTER: u64 = 60;
@@ -38,6 +39,9 @@ pub fn metrics() -> impl Iterator<Item = (&'static str, &'static str)> {
         told.map(|column| (column.metric, group.source))
     })
 }
+
+/// An error that concerns one group alone is met by asking each by itself; after so many turns they are asked as one again.
+const APART_FOR: u64 = 60;
 
 /// A group with what is known of it on this connection.
 struct Asked {
@@ -52,8 +56,13 @@ struct Asked {
 /// What is asked at the same pace; all rates of its readings are of one interval.
 #[derive(Default)]
 struct Round {
+    head: String,
     groups: Vec<Asked>,
     turn: u64,
+    /// Up to this turn each group is asked by itself.
+    apart_until: u64,
+    /// The groups that were last asked as one, and that statement.
+    together: (Vec<usize>, String),
     /// When the last complete reading was.
     at: Option<Instant>,
 }
@@ -133,19 +142,16 @@ impl ServerSeries {
     /// Everything anew, for a new connection: the server may be another one by now.
     fn begin(&mut self) {
         let version = self.link.version();
-        let of = |is_tick: bool| Round {
-            groups: GROUPS
+        let of = |is_tick: bool| {
+            let mut round = Round {
+                head: table::head(version),
+                ..Round::default()
+            };
+            let groups = GROUPS
                 .iter()
-                .filter(|group| group.is_in(version) && (group.pace == Pace::Tick) == is_tick)
-                .map(|group| Asked {
-                    group,
-                    columns: group.columns_in(version),
-                    sql: group.sql(version),
-                    before: None,
-                    from: 0,
-                })
-                .collect(),
-            ..Round::default()
+                .filter(|group| group.is_in(version) && (group.pace == Pace::Tick) == is_tick);
+            groups.for_each(|group| round.add(group, version, |sql| sql));
+            round
         };
         (self.tick, self.seldom) = (of(true), of(false));
         self.totals = None;
@@ -163,19 +169,11 @@ impl ServerSeries {
             Err(missing) => return Some(missing.to_string()),
         };
         let version = self.link.version();
-        let sql = STATEMENTS
-            .sql(version)
-            .replace("{function}", &place.function())
-            .replace(
+        self.seldom.add(&STATEMENTS, version, |sql| {
+            sql.replace("{function}", &place.function()).replace(
                 "(NULL)::float8, ARRAY",
                 &format!("{}::float8, ARRAY", place.reset()),
-            );
-        self.seldom.groups.push(Asked {
-            group: &STATEMENTS,
-            columns: STATEMENTS.columns_in(version),
-            sql,
-            before: None,
-            from: 0,
+            )
         });
         self.totals = Some(place);
         None
@@ -192,27 +190,17 @@ impl ServerSeries {
             self.begin();
             self.circumstances.started_s = started_s;
         }
-        let head = table::head(self.link.version());
-        let taken = round(self);
-        taken.turn += 1;
-        let turn = taken.turn;
-        let due: Vec<usize> = (0..taken.groups.len())
-            .filter(|at| taken.groups[*at].is_due(turn))
-            .collect();
-        let sqls: Vec<String> = due.iter().map(|at| taken.groups[*at].sql.clone()).collect();
-        let mut questions: Vec<Question<'_>> = vec![(head, &[])];
-        questions.extend(sqls.iter().map(|sql| (sql.as_str(), &[] as &[_])));
-        let mut answers = match self.link.ask_all(&questions) {
-            Ok(answers) => answers.into_iter(),
+        let due = round(self).begin_turn();
+        let (head, answers) = match self.ask(round, &due) {
+            Ok(answers) => answers,
             Err(error) => return failed(&error),
         };
         let received = Instant::now();
         let since = round(self).at.filter(|_| !is_new);
         let mut out = Reading::new(received, since);
-        match answers.next() {
-            Some(Ok(rows)) => self.take_head(&rows, is_new, &mut out),
-            Some(Err(error)) => out.gap("server", &error),
-            None => {}
+        match head {
+            Ok(rows) => self.take_head(&rows, is_new, &mut out),
+            Err(error) => out.gap("server", &error),
         }
         self.tell_versions(&mut out);
         for (at, answer) in due.into_iter().zip(answers) {
@@ -222,19 +210,53 @@ impl ServerSeries {
         out
     }
 
+    /// The answers of the head and of these groups: by one statement, or by one each where that one failed.
+    fn ask(
+        &mut self,
+        round: fn(&mut ServerSeries) -> &mut Round,
+        due: &[usize],
+    ) -> Result<(Answer, Vec<Answer>), LinkError> {
+        let turn = round(self).turn;
+        if turn > round(self).apart_until {
+            let sql = round(self).statement_of_all(due);
+            let answer = self.link.ask(&sql, &[]);
+            round(self).together = (due.to_vec(), sql);
+            match answer {
+                Ok(rows) => return Ok(told_apart(rows, due)),
+                Err(error @ (LinkError::Down(_) | LinkError::Silent)) => return Err(error),
+                Err(error) => {
+                    round(self).apart_until = turn + APART_FOR;
+                    // What has taken all the time that there is cannot be asked once more.
+                    if error.is_cancel() {
+                        return Ok((Err(error.clone()), vec![Err(error); due.len()]));
+                    }
+                }
+            }
+        }
+        let (head, sqls) = round(self).statements_of(due);
+        let mut questions: Vec<Question<'_>> = vec![(&head, &[])];
+        questions.extend(sqls.iter().map(|sql| (sql.as_str(), &[] as &[_])));
+        let mut answers = self.link.ask_all(&questions)?.into_iter();
+        let head = answers
+            .next()
+            .unwrap_or_else(|| Err(LinkError::Down("no answer".into())));
+        Ok((head, answers.collect()))
+    }
+
     /// Settings, and whether this is still the server that it was.
     fn take_head(&mut self, rows: &[Row], is_new: bool, out: &mut Reading) {
         let Some(row) = rows.first() else { return };
         let before = self.circumstances.started_s;
-        let flag = |at: usize| row.try_get(at).unwrap_or(false);
+        let told: Vec<f64> = row.try_get(5).unwrap_or_default();
+        let flag = |at: usize| told.get(at).is_some_and(|flag| *flag > 0.0);
         self.circumstances = Circumstances {
-            started_s: row.try_get(0).unwrap_or_default(),
-            io_timing: flag(1),
-            wal_timing: flag(2),
-            counts: flag(3),
-            activities: flag(4),
-            database: row.try_get(5).unwrap_or_default(),
-            user: row.try_get(6).unwrap_or_default(),
+            started_s: row.try_get(1).unwrap_or_default(),
+            io_timing: flag(0),
+            wal_timing: flag(1),
+            counts: flag(2),
+            activities: flag(3),
+            database: row.try_get(2).unwrap_or_default(),
+            user: row.try_get(3).unwrap_or_default(),
         };
         if is_new {
             let is_restart = before.to_bits() != self.circumstances.started_s.to_bits();
@@ -322,6 +344,60 @@ impl ServerSeries {
     }
 }
 
+impl Round {
+    /// Takes in a group; `mend` completes its statement.
+    fn add(&mut self, group: &'static Group, version: Version, mend: impl Fn(String) -> String) {
+        self.groups.push(Asked {
+            group,
+            columns: group.columns_in(version),
+            sql: mend(group.sql(self.groups.len(), version)),
+            before: None,
+            from: 0,
+        });
+    }
+
+    /// The groups that are asked in the next turn.
+    fn begin_turn(&mut self) -> Vec<usize> {
+        self.turn += 1;
+        let turn = self.turn;
+        (0..self.groups.len())
+            .filter(|at| self.groups[*at].is_due(turn))
+            .collect()
+    }
+
+    /// The one statement; the same as last time where it is about the same groups.
+    fn statement_of_all(&mut self, due: &[usize]) -> String {
+        if self.together.0 == due && !self.together.1.is_empty() {
+            return std::mem::take(&mut self.together.1);
+        }
+        let sqls: Vec<&str> = due.iter().map(|at| self.groups[*at].sql.as_str()).collect();
+        table::together(&[&[self.head.as_str()], sqls.as_slice()].concat())
+    }
+
+    /// The head's statement and each group's.
+    fn statements_of(&self, due: &[usize]) -> (String, Vec<String>) {
+        let sqls = due.iter().map(|at| self.groups[*at].sql.clone());
+        (self.head.clone(), sqls.collect())
+    }
+}
+
+/// The answer of one statement as if each group had been asked by itself.
+fn told_apart(rows: Vec<Row>, due: &[usize]) -> (Answer, Vec<Answer>) {
+    let mut head = Vec::new();
+    let mut groups: Vec<Vec<Row>> = due.iter().map(|_| Vec::new()).collect();
+    for row in rows {
+        let number: i32 = row.try_get(0).unwrap_or(table::HEAD);
+        match usize::try_from(number)
+            .ok()
+            .and_then(|at| due.binary_search(&at).ok())
+        {
+            Some(at) => groups[at].push(row),
+            None => head.push(row),
+        }
+    }
+    (Ok(head), groups.into_iter().map(Ok).collect())
+}
+
 impl Asked {
     fn is_due(&self, turn: u64) -> bool {
         let in_turn = match self.group.pace {
@@ -337,17 +413,17 @@ impl Taken {
         Taken {
             clock_s: rows
                 .first()
-                .and_then(|row| row.try_get(0).ok())
+                .and_then(|row| row.try_get(1).ok())
                 .unwrap_or_default(),
             sent,
             received,
             lines: rows
                 .iter()
                 .map(|row| Line {
-                    key: row.try_get(1).unwrap_or_default(),
-                    label: row.try_get(2).unwrap_or_default(),
-                    reset: row.try_get(3).unwrap_or_default(),
-                    numbers: row.try_get(4).unwrap_or_default(),
+                    key: row.try_get(2).unwrap_or_default(),
+                    label: row.try_get(3).unwrap_or_default(),
+                    reset: row.try_get(4).unwrap_or_default(),
+                    numbers: row.try_get(5).unwrap_or_default(),
                 })
                 .collect(),
         }

@@ -1,8 +1,8 @@
 //! What people look at now and then: sessions, vacuums, ages.
 
 use super::ServerSeries;
+use super::wire::Row;
 use crate::server::ServerError;
-use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 /// So much of a statement is shown.
@@ -148,7 +148,7 @@ impl ServerSeries {
 }
 
 fn get<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Option<T> {
-    row.try_get::<_, Option<T>>(at).ok().flatten()
+    row.try_get::<Option<T>>(at).ok().flatten()
 }
 
 fn session(row: &Row) -> SessionRow {
@@ -203,11 +203,13 @@ pub(super) fn one_line(text: &str, chars: usize) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(word);
-        if word.to_ascii_lowercase().contains(SECRET) {
+        // What stands behind it, in the same word or the next, is not shown.
+        if let Some(at) = word.to_ascii_lowercase().find(SECRET) {
+            line.push_str(&word[..at + SECRET.len()]);
             line.push_str(" …");
             break;
         }
+        line.push_str(word);
     }
     match line.char_indices().nth(chars) {
         Some((end, _)) => line[..end].to_owned(),
@@ -224,6 +226,7 @@ mod tests {
         let check = |text: &str, expected: &str| assert_eq!(one_line(text, 30), expected);
         check("SELECT 1\n\t FROM  x", "SELECT 1 FROM x");
         check("ALTER ROLE a PASSWORD 'x y'", "ALTER ROLE a PASSWORD …");
+        check("CONNECTION 'password=hunter2'", "CONNECTION 'password …");
         check(&"ä".repeat(40), &"ä".repeat(30));
         check("a\u{1b}[2Jb", "a [2Jb");
         check("", "");

@@ -3,11 +3,11 @@
 use super::ServerSeries;
 use super::link::{Link, LinkError};
 use super::people::{HIDDEN, one_line};
+use super::wire::Row;
 use crate::server::ServerError;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Instant;
-use tokio_postgres::Row;
 
 /// So many statements are handed on, the dearest first.
 const STATEMENTS_MAX: usize = 200;
@@ -229,9 +229,7 @@ impl ServerSeries {
                 place.function()
             );
             for row in self.link.ask(&sql, &[&unknown])? {
-                if let (Ok(id), Ok(Some(text))) =
-                    (row.try_get::<_, i64>(0), row.try_get::<_, Option<String>>(1))
-                {
+                if let (Ok(id), Ok(Some(text))) = (row.try_get::<i64>(0), row.try_get::<Option<String>>(1)) {
                     texts.insert(id, one_line(&text, TEXT_CHARS));
                 }
             }

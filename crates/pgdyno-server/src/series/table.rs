@@ -187,8 +187,9 @@ impl Group {
             .collect()
     }
 
-    /// The statement: clock, key, label, reset, and the numbers as one array.
-    pub(super) fn sql(&self, version: Version) -> String {
+    /// The statement: the group's number, clock, key, label, reset, and the numbers as one array. All groups' statements
+    /// give the same columns, so that they can be one statement too ([`together`]).
+    pub(super) fn sql(&self, number: usize, version: Version) -> String {
         let clock = match self.is_snapshot && version.major < SHARED_SINCE {
             true => THEN,
             false => NOW,
@@ -199,7 +200,7 @@ impl Group {
             .map(|c| format!("({})::float8", c.sql))
             .collect();
         format!(
-            "SELECT {clock}, ({})::text, ({})::text, ({})::float8, ARRAY[{}] {}",
+            "SELECT {number}, {clock}, ({})::text, ({})::text, ({})::float8, ARRAY[{}] {}",
             self.key,
             self.label,
             self.reset,
@@ -600,18 +601,27 @@ const IO_LABEL: &str = "backend_type || '/' || object || '/' || context";
 const IO_FROM: &str = "FROM pg_stat_io WHERE coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) \
                        + coalesce(hits, 0) + coalesce(fsyncs, 0) + coalesce(writebacks, 0) > 0";
 
-/// What is asked before all groups: whether times are counted, and since when the server runs.
-pub(super) fn head(version: Version) -> &'static str {
-    match version.major {
-        ..=13 => {
-            "SELECT date_part('epoch', pg_postmaster_start_time()), current_setting('track_io_timing') = 'on', \
-             false, current_setting('track_counts') = 'on', current_setting('track_activities') = 'on', \
-             current_database()::text, current_user::text"
-        }
-        _ => {
-            "SELECT date_part('epoch', pg_postmaster_start_time()), current_setting('track_io_timing') = 'on', \
-             current_setting('track_wal_io_timing') = 'on', current_setting('track_counts') = 'on', \
-             current_setting('track_activities') = 'on', current_database()::text, current_user::text"
-        }
-    }
+/// The number of the head among the groups.
+pub(super) const HEAD: i32 = -1;
+
+/// What is asked before all groups, in their columns: since when the server runs for the clock, the database for the key,
+/// the role for the label, and for numbers whether times are counted, and rows, and sessions tell what they do.
+pub(super) fn head(version: Version) -> String {
+    let is_on = |setting| format!("(current_setting('{setting}') = 'on')::int::float8");
+    let wal_timing = match version.major {
+        ..=13 => "0".to_owned(),
+        _ => is_on(WAL_TIMING),
+    };
+    format!(
+        "SELECT {HEAD}, date_part('epoch', pg_postmaster_start_time()), current_database()::text, current_user::text, \
+         NULL::float8, ARRAY[{}, {wal_timing}, {}, {}]",
+        is_on(IO_TIMING),
+        is_on("track_counts"),
+        is_on("track_activities"),
+    )
+}
+
+/// Several statements of groups as one: a transaction, an answer and a wake-up of either side instead of many.
+pub(super) fn together(statements: &[&str]) -> String {
+    statements.join(" UNION ALL ")
 }

@@ -2,9 +2,9 @@
 
 use super::ServerSeries;
 use super::ledger::hidden_reason;
+use super::wire::Row;
 use pgdyno_host::series::Gap;
 use std::time::Instant;
-use tokio_postgres::Row;
 
 /// What sessions were doing at one instant.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,18 +38,19 @@ pub const CPU: &str = "CPU";
 const SOURCE: &str = "pg_stat_get_activity";
 
 /// Sessions that do nothing are left out: client backends that are not active, and processes of the server in their
-/// main loop (kind Activity). Grouped on the server: a row that is sent costs more than one that is counted.
+/// main loop (kind Activity). Not grouped there: that takes the server as long as to send a hundred rows, and longer than
+/// to send a few.
 fn sql(major: u32) -> &'static str {
     match major {
         ..=13 => {
-            "SELECT backend_type, wait_event_type, wait_event, NULL::int8, count(*) \
+            "SELECT backend_type, wait_event_type, wait_event, NULL::int8 \
              FROM pg_stat_get_activity(NULL) WHERE (state IS NULL OR state IN ('active', 'fastpath function call')) \
-             AND pid <> pg_backend_pid() AND wait_event_type IS DISTINCT FROM 'Activity' GROUP BY 1, 2, 3, 4"
+             AND pid <> pg_backend_pid() AND wait_event_type IS DISTINCT FROM 'Activity'"
         }
         _ => {
-            "SELECT backend_type, wait_event_type, wait_event, query_id, count(*) \
+            "SELECT backend_type, wait_event_type, wait_event, query_id \
              FROM pg_stat_get_activity(NULL) WHERE (state IS NULL OR state IN ('active', 'fastpath function call')) \
-             AND pid <> pg_backend_pid() AND wait_event_type IS DISTINCT FROM 'Activity' GROUP BY 1, 2, 3, 4"
+             AND pid <> pg_backend_pid() AND wait_event_type IS DISTINCT FROM 'Activity'"
         }
     }
 }
@@ -72,11 +73,11 @@ impl ServerSeries {
         match self.link.ask(sql, &[]) {
             Ok(rows) => {
                 let mut hidden = 0;
-                for row in &rows {
-                    match counted(row) {
-                        Some((Some(key), count)) => sample.counts.push((key, count)),
-                        Some((None, count)) => hidden += count,
-                        None => {}
+                for (row, count) in alike(&rows) {
+                    match key_of(row) {
+                        Some(key) => sample.counts.push((key, count)),
+                        // This role may not see it.
+                        None => hidden += count,
                     }
                 }
                 if hidden > 0 {
@@ -93,18 +94,24 @@ impl ServerSeries {
     }
 }
 
-/// A row as (key, sessions); without a key where this role may not see them.
-fn counted(row: &Row) -> Option<(Option<WaitKey>, u32)> {
-    let text = |at: usize| row.try_get::<_, Option<String>>(at).ok().flatten();
-    let count = u32::try_from(row.try_get::<_, i64>(4).ok()?).unwrap_or(u32::MAX);
-    let Some(class) = text(0) else {
-        return Some((None, count));
-    };
-    let key = WaitKey {
-        class,
+/// Rows that say the same, with their number. Their bytes are compared: few of a hundred differ.
+fn alike(rows: &[Row]) -> Vec<(&Row, u32)> {
+    let mut known: Vec<(&Row, u32)> = Vec::new();
+    for row in rows {
+        match known.iter_mut().find(|(other, _)| other.bytes() == row.bytes()) {
+            Some((_, count)) => *count += 1,
+            None => known.push((row, 1)),
+        }
+    }
+    known
+}
+
+fn key_of(row: &Row) -> Option<WaitKey> {
+    let text = |at: usize| row.try_get::<Option<String>>(at).ok().flatten();
+    Some(WaitKey {
+        class: text(0)?,
         kind: text(1).unwrap_or_else(|| CPU.to_owned()),
         event: text(2).unwrap_or_else(|| CPU.to_owned()),
         query_id: row.try_get(3).ok()?,
-    };
-    Some((Some(key), count))
+    })
 }

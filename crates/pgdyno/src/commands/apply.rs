@@ -1,12 +1,12 @@
 //! `pgdyno apply`, `verify`, `status` and `confirm`: settings that stay, by whom, and for how long.
 
 use crate::cli::{ApplyArgs, ConfirmArgs, StatusArgs, VerifyArgs};
+use crate::commands::profile::{self, Looked};
 use crate::commands::{restore, revert};
 use crate::context::{Context, now_unix_ms, stop_flag, variable};
 use crate::exit::{self, Refused, Usage};
 use crate::show;
 use crate::target::{self, Held};
-use anyhow::Context as _;
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
     Applied, Changer, Journal, Keep, Patience, PutBack, Reader, Restart, Restorer, Risk, SYSCTL_FILE,
@@ -26,19 +26,17 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
     restore::before(context, None)?;
     let held = held(context, args)?;
     let target = held.as_ref().map(|held| &held.target);
-    let settings = wanted(context, &args.words(), target)?;
-    consent(context, args, &settings)?;
+    let server = (!args.host_only).then_some(args.target.as_str());
+    let wanted = wanted(context, &args.words(), server)?;
     let name = held
         .as_ref()
         .map_or_else(|| "this host".to_owned(), |held| held.name.clone());
     let reader = reader(context, target);
-    // Nothing is changed where a part of it could not be.
-    let objections = settings.iter().filter_map(|setting| {
-        let error = reader.check(setting).err()?;
-        Some(anyhow::Error::new(error).context(format!("{} = {}", setting.knob, setting.value)))
-    });
-    if let Some(objection) = objections.collect::<Vec<_>>().into_iter().next() {
-        return Err(objection.context("nothing was changed"));
+    let settings = possible(&reader, wanted.iter().filter(|wanted| !wanted.is_now))?;
+    consent(context, args, &settings)?;
+    if settings.is_empty() {
+        tell!("nothing to do: all of it is so already, or cannot be applied here");
+        return Ok(exit::FINE);
     }
     if args.dry_run {
         return dry_run(&reader, &settings, args.json);
@@ -54,7 +52,22 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         limit: PATIENCE,
         on_wait: Some(&mut on_wait),
     };
-    let purpose = format!("apply {}", args.words().join(" "));
+    let profiles: Vec<String> = args
+        .words()
+        .into_iter()
+        .filter(|word| !word.contains('='))
+        .collect();
+    let purpose = match settings.as_slice() {
+        settings if !profiles.is_empty() => {
+            format!(
+                "apply {} ({} settings) on {name}",
+                profiles.join(" "),
+                settings.len()
+            )
+        }
+        [one] => format!("apply {}={} on {name}", one.knob, one.value),
+        settings => format!("apply {} settings on {name}", settings.len()),
+    };
     let mut changer = Changer::begin(
         &context.host,
         &context.catalogue,
@@ -175,23 +188,97 @@ fn reader<'a>(context: &'a Context, target: Option<&'a Target>) -> Reader<'a> {
     }
 }
 
+/// A setting that is asked for.
+struct Wanted {
+    setting: Setting,
+    /// Of a profile, what cannot be applied here is left out, by name.
+    of_profile: bool,
+    is_now: bool,
+}
+
 /// KNOB=VALUE and names of profiles, in order; a later value of a knob takes the place of an earlier one.
-fn wanted(context: &Context, words: &[String], _target: Option<&Target>) -> anyhow::Result<Vec<Setting>> {
-    let mut settings: Vec<Setting> = Vec::new();
+fn wanted(context: &Context, words: &[String], server: Option<&str>) -> anyhow::Result<Vec<Wanted>> {
+    let mut all: Vec<Wanted> = Vec::new();
+    let mut looked = None;
     for word in words {
-        let Some((knob, value)) = word.split_once('=') else {
-            return Err(Usage(format!("\"{word}\": expected KNOB=VALUE")).into());
+        let new = match word.split_once('=') {
+            Some((knob, value)) => {
+                let setting = Setting {
+                    knob: knob.trim().to_owned(),
+                    value: value.trim().to_owned(),
+                };
+                context.catalogue.check(&setting)?;
+                vec![Wanted {
+                    setting,
+                    of_profile: false,
+                    is_now: false,
+                }]
+            }
+            None => {
+                if looked.is_none() {
+                    looked = Some(profile::look(context, server)?);
+                }
+                match &looked {
+                    Some(looked) => of_profile(context, looked, word)?,
+                    None => Vec::new(),
+                }
+            }
         };
-        let setting = Setting {
-            knob: knob.trim().to_owned(),
-            value: value.trim().to_owned(),
-        };
-        context.catalogue.check(&setting)?;
-        settings.retain(|other| other.knob != setting.knob);
-        settings.push(setting);
+        for wanted in new {
+            all.retain(|other| other.setting.knob != wanted.setting.knob);
+            all.push(wanted);
+        }
     }
-    if settings.is_empty() {
+    if all.is_empty() {
         return Err(Usage("nothing to apply: name a profile or KNOB=VALUE".into()).into());
+    }
+    let settings: Vec<Setting> = all.iter().map(|wanted| wanted.setting.clone()).collect();
+    if let Some((one, other)) = context.catalogue.conflict(&settings) {
+        let words = format!(
+            "{} and {} exclude each other: name one of them",
+            one.knob, other.knob
+        );
+        return Err(Usage(words).into());
+    }
+    Ok(all)
+}
+
+fn of_profile(context: &Context, looked: &Looked, name: &str) -> anyhow::Result<Vec<Wanted>> {
+    let resolved = profile::resolve(context, looked, name)?;
+    for left in &resolved.left_out {
+        tell!("{name}: {} is left out: {}", left.knob, left.because);
+    }
+    let settings = resolved.to_apply().into_iter().zip(&resolved.settings);
+    Ok(settings
+        .map(|(setting, line)| Wanted {
+            setting,
+            of_profile: true,
+            is_now: line.is_now,
+        })
+        .collect())
+}
+
+/// What can be applied here. Nothing is changed where a part of what was named could not be; of a profile that part is left
+/// out.
+fn possible<'w>(
+    reader: &Reader<'_>,
+    wanted: impl Iterator<Item = &'w Wanted>,
+) -> anyhow::Result<Vec<Setting>> {
+    let mut settings = Vec::new();
+    for Wanted {
+        setting, of_profile, ..
+    } in wanted
+    {
+        match reader.check(setting) {
+            Ok(()) => settings.push(setting.clone()),
+            Err(error) if *of_profile => {
+                tell!("{} = {} is not applied: {error}", setting.knob, setting.value);
+            }
+            Err(error) => {
+                let what = format!("nothing was changed: {} = {}", setting.knob, setting.value);
+                return Err(anyhow::Error::new(error).context(what));
+            }
+        }
     }
     Ok(settings)
 }
@@ -307,15 +394,25 @@ pub(crate) fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<u8>
         Some(target) if !args.host_only => Some(target::looked_at(context, target)?),
         _ => None,
     };
-    let settings = wanted(context, &words, held.as_ref())?;
+    let server = args.target.as_deref().filter(|_| !args.host_only);
+    let wanted = wanted(context, &words, server)?;
     let reader = reader(context, held.as_ref());
     let mut lines = Vec::new();
-    for setting in &settings {
-        lines.push(
-            reader
-                .verify_one(setting)
-                .with_context(|| format!("{} = {}", setting.knob, setting.value))?,
-        );
+    for Wanted {
+        setting, of_profile, ..
+    } in &wanted
+    {
+        match reader.verify_one(setting) {
+            Ok(line) => lines.push(line),
+            // As it is not applied, it is not missed.
+            Err(error) if *of_profile && reader.check(setting).is_err() => {
+                tell!("{} is not looked at: {error}", setting.knob);
+            }
+            Err(error) => {
+                let what = format!("{} = {}", setting.knob, setting.value);
+                return Err(anyhow::Error::new(error).context(what));
+            }
+        }
     }
     print(
         &lines,

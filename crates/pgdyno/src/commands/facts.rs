@@ -11,33 +11,27 @@ use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_server::{Guc, Server};
 use pgdyno_store::FactRecord;
 use serde_json::json;
+use std::path::Path;
 use std::time::Instant;
 
 /// Of the JSON that is printed; docs/facts.md describes it.
 const FORMAT: &str = "pgdyno-facts/1";
 
 /// Facts, and whose they are; no name where it is a host alone.
-struct Found {
-    target: Option<String>,
-    facts: Vec<FactRecord>,
-    settings: Vec<Guc>,
+pub(super) struct Found {
+    pub(super) target: Option<String>,
+    pub(super) facts: Vec<FactRecord>,
+    pub(super) settings: Vec<Guc>,
 }
 
 pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
     let begun = Instant::now();
-    let found = match (&args.root, &args.target) {
-        (Some(root), _) if !root.is_dir() => {
-            return Err(Usage(format!("--root {}: there is no such directory", root.display())).into());
-        }
-        (Some(root), _) => of_host(&LocalHost::at(root)),
-        (None, _) if args.host_only => of_host(&context.host),
-        (None, Some(target)) => of_target(context, target)?,
-        // Nobody was named: a host without a server is fine.
-        (None, None) => of_target(context, "").unwrap_or_else(|error| {
-            tell!("the host alone is read: {error:#}");
-            of_host(&context.host)
-        }),
-    };
+    let found = find(
+        context,
+        args.target.as_deref(),
+        args.host_only,
+        args.root.as_deref(),
+    )?;
     if args.json {
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let value = json!({
@@ -52,6 +46,28 @@ pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
         put!("{}", text::page(&found.facts));
     }
     Ok(exit::FINE)
+}
+
+/// Facts of a target, of this host alone, or of one that is told by files.
+pub(super) fn find(
+    context: &Context,
+    target: Option<&str>,
+    host_only: bool,
+    root: Option<&Path>,
+) -> anyhow::Result<Found> {
+    Ok(match (root, target) {
+        (Some(root), _) if !root.is_dir() => {
+            return Err(Usage(format!("--root {}: there is no such directory", root.display())).into());
+        }
+        (Some(root), _) => of_host(&LocalHost::at(root)),
+        (None, _) if host_only => of_host(&context.host),
+        (None, Some(target)) => of_target(context, target)?,
+        // Nobody was named: a host without a server is fine.
+        (None, None) => of_target(context, "").unwrap_or_else(|error| {
+            tell!("the host alone is read: {error:#}");
+            of_host(&context.host)
+        }),
+    })
 }
 
 fn of_host(host: &dyn HostAccess) -> Found {

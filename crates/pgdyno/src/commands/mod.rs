@@ -1,5 +1,6 @@
 //! The commands. Each prints its data to standard output and everything else to standard error.
 
+mod advise;
 mod apply;
 mod bench;
 mod check;
@@ -7,6 +8,8 @@ mod data;
 mod demo;
 mod experiment;
 mod facts;
+mod knobs;
+mod profile;
 mod report;
 mod restore;
 mod revert;
@@ -22,6 +25,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Demo(args) => demo::run(context, &args),
         Command::Facts(args) => facts::run(context, &args),
         Command::Check(args) => check::run(context, &args),
+        Command::Advise(args) => advise::run(context, &args),
         Command::Watch(args) => watch::run(context, &args),
         Command::Bench(args) => bench::run(context, &args),
         Command::Data(command) => data::run(context, command),
@@ -29,11 +33,13 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Resume(args) => experiment::resume(context, &args),
         Command::List(args) => report::list(context, &args),
         Command::Report(args) => report::run(context, &args),
+        Command::Profile(command) => profile::run(context, command),
         Command::Apply(args) => apply::apply(context, &args),
         Command::Verify(args) => apply::verify(context, &args),
         Command::Status(args) => apply::status(context, &args),
         Command::Confirm(args) => apply::confirm(context, &args),
         Command::RevertLater(args) => revert::run(context, &args),
+        Command::Knobs(args) => knobs::run(&args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(command) => sandbox::run(context, command),
     }

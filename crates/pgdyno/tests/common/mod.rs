@@ -187,6 +187,22 @@ impl Drop for Home {
     }
 }
 
+/// Lets time pass that is a part of what is tested: a timer's, or the instant of a kill.
+#[expect(clippy::disallowed_methods, reason = "there is nothing to wait for but time")]
+pub(crate) fn pass(time: std::time::Duration) {
+    std::thread::sleep(time);
+}
+
+/// Waits until something holds, a minute at most.
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !holds() {
+        assert!(std::time::Instant::now() < deadline, "{what}");
+        pass(std::time::Duration::from_millis(50));
+    }
+}
+
 pub(crate) fn said(output: Output) -> Said {
     Said {
         code: output.status.code().unwrap_or(-1),

@@ -18,11 +18,15 @@ use class::Class;
 use disk::DiskUse;
 use pss::Shares;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// So many processes' files, two of each, stay open; those of further ones are opened at each read. Most programs may
 /// have 1024 files open.
 const KEPT_OPEN: usize = 200;
+
+/// More processes than this are read at every other tick of a second: each costs the kernel 5 us.
+const MANY: usize = 64;
+const EVERY_OF_MANY: Duration = Duration::from_millis(1500);
 
 /// A child of the server.
 #[derive(Debug)]
@@ -50,6 +54,8 @@ pub(super) struct ProcessClasses {
     stat: Kept,
     children: Kept,
     uptime: Kept,
+    /// Whether there were rates since counting began.
+    has_rates: bool,
     /// Of the postmaster when it was last read.
     last: Option<(Instant, ProcessStat)>,
     known: BTreeMap<u32, Process>,
@@ -71,6 +77,7 @@ impl ProcessClasses {
             stat: Kept::new(format!("/proc/{postmaster}/stat")),
             children: Kept::new(format!("/proc/{postmaster}/task/{postmaster}/children")),
             uptime: Kept::new("/proc/uptime"),
+            has_rates: false,
             last: None,
             known: BTreeMap::new(),
             seen_ticks: 0,
@@ -91,6 +98,9 @@ impl ProcessClasses {
         at: Instant,
         readings: &mut Vec<Reading>,
     ) {
+        if self.is_too_soon(at) {
+            return;
+        }
         // The parent is read before its children: whoever it has waited for until here cannot be read below.
         let parent_disk = self.disk.read_parent(host, buffer, at);
         let mut reading = Reading::new(at, None);
@@ -111,7 +121,15 @@ impl ProcessClasses {
         }
     }
 
+    /// Whether there are so many that this tick is left out. The second one never is: it tells the first rates.
+    fn is_too_soon(&self, at: Instant) -> bool {
+        let is_near = |since: Instant| at.saturating_duration_since(since) < EVERY_OF_MANY;
+        let last = self.last.as_ref().map(|(since, _)| *since);
+        self.has_rates && self.known.len() > MANY && last.is_some_and(is_near)
+    }
+
     fn forget(&mut self) {
+        self.has_rates = false;
         self.last = None;
         self.known.clear();
         self.owed = Used::default();
@@ -129,6 +147,7 @@ impl ProcessClasses {
         let parent = self.read_parent(host, buffer)?;
         let before = self.last.replace((at, parent)).filter(|(since, _)| *since < at);
         reading.since = before.map(|(since, _)| since);
+        self.has_rates = before.is_some();
         let now_ticks = self.uptime.read(host, buffer).ok().and_then(uptime_ticks);
         let listed = self.list(host, buffer)?;
         let mut sums = BTreeMap::new();

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Between two passes.
-const EVERY: Duration = Duration::from_secs(30);
-/// CPU time that a pass may take: 0.1 % of a core over the time between two.
+const EVERY: Duration = Duration::from_secs(60);
+/// CPU time that a pass may take: 0.05 % of a core over the time between two. Less, and a process that has touched 1 GB in
+/// small pages could never be read.
 const BUDGET: Duration = Duration::from_millis(30);
 /// What a resident page is taken to cost before the first read has told; docs/metrics.md has what was measured.
 const FIRST_NS_PER_PAGE: f64 = 100.0;

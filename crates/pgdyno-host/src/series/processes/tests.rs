@@ -3,7 +3,6 @@
 use super::*;
 use crate::series::fixture::{Tree, gaps, has, has_no};
 use proptest::prelude::*;
-use std::time::Duration;
 
 const SERVER: u32 = 10;
 
@@ -69,6 +68,26 @@ fn read(classes: &mut ProcessClasses, tree: &mut Tree, second: u64) -> Reading {
     let (at, mut readings) = (tree.at(second), Vec::new());
     classes.read(&tree.host, &mut tree.buffer, at, &mut readings);
     readings.swap_remove(0)
+}
+
+#[test]
+fn many_processes_are_read_at_every_other_tick() {
+    let check = |children: u32, expected: [bool; 5]| {
+        let mut tree = Tree::new(&[]);
+        let lines: Vec<(Line, &str)> = (0..children).map(|n| (Line::new(11 + n, 5), CLIENT)).collect();
+        put(&tree, &server([0; 3]), &lines, 100);
+        let mut classes = ProcessClasses::new(SERVER);
+        let is_read = [0, 1, 2, 3, 4].map(|second| {
+            let (at, mut readings) = (tree.at(second), Vec::new());
+            classes.read(&tree.host, &mut tree.buffer, at, &mut readings);
+            let of_all = readings.first().filter(|reading| reading.at == at);
+            of_all.is_some_and(|reading| reading.value("process.count").is_some())
+        });
+        assert_eq!(is_read, expected, "{children}");
+    };
+    check(64, [true; 5]);
+    // The second one tells the first rates.
+    check(65, [true, true, false, true, false]);
 }
 
 const CHECKPOINTER: &str = "postgres: checkpointer \0\0";

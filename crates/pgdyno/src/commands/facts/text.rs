@@ -1,7 +1,7 @@
 //! Facts as a page for people: by subject, aligned, within 100 columns; what is not known stands at the end with the
 //! reasons.
 
-use crate::show;
+use crate::show::{self, wrapped_at};
 use pgdyno_store::FactRecord;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -128,7 +128,8 @@ fn section(page: &mut String, lines: &[(&str, &Value)]) {
         }
         let indent = 2 + width.max(name.len()) + 2;
         let head = format!("  {name:width$}  ");
-        wrapped(page, &head, indent.min(2 + NAME_MAX + 2), &shown(name, value));
+        let indent = indent.min(2 + NAME_MAX + 2);
+        *page += &wrapped_at(&head, &shown(name, value), indent, WIDTH);
     }
 }
 
@@ -158,7 +159,7 @@ fn list(page: &mut String, members: &[&Map<String, Value>]) {
             values.collect::<Vec<_>>().join(" ")
         };
         let all: Vec<String> = members.iter().map(words).collect();
-        return wrapped(page, "    ", 4, &all.join(", "));
+        return *page += &wrapped_at("    ", &all.join(", "), 4, WIDTH);
     }
     let cell = |member: &Map<String, Value>, name: &str| {
         member
@@ -198,7 +199,7 @@ fn list(page: &mut String, members: &[&Map<String, Value>]) {
             .zip(row)
             .filter_map(|(name, cell)| Some(format!("{name} {}", cell.as_ref()?)))
             .collect();
-        wrapped(page, "    ", 8, &pairs.join(", "));
+        *page += &wrapped_at("    ", &pairs.join(", "), 8, WIDTH);
     }
 }
 
@@ -253,25 +254,6 @@ fn is_size(name: &str) -> bool {
         && !name.starts_with("vm.")
 }
 
-/// Words after `head`, further lines indented.
-fn wrapped(page: &mut String, head: &str, indent: usize, text: &str) {
-    let mut line = head.to_owned();
-    let mut empty = true;
-    for word in text.split(' ') {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            let _ = writeln!(page, "{}", line.trim_end());
-            line = " ".repeat(indent);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    let _ = writeln!(page, "{}", line.trim_end());
-}
-
 /// Each reason once, with all that it keeps from being known.
 fn reasons(page: &mut String, unknown: &[&FactRecord]) {
     if unknown.is_empty() {
@@ -292,8 +274,8 @@ fn reasons(page: &mut String, unknown: &[&FactRecord]) {
     }
     let _ = writeln!(page, "Not known");
     for (why, names) in &reasons {
-        wrapped(page, "  ", 4, &names.join(", "));
-        wrapped(page, "      ", 6, why);
+        *page += &wrapped_at("  ", &names.join(", "), 4, WIDTH);
+        *page += &wrapped_at("      ", why, 6, WIDTH);
     }
 }
 

@@ -1,0 +1,318 @@
+//! Rules as they stand in catalog/advice/*.toml.
+
+use crate::expression::{Expression, ExpressionError, Template};
+use crate::known::Known;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// How grave a piece of advice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Data, or the server, is in danger, or most of the throughput is lost.
+    Severe,
+    /// Worth doing.
+    Advice,
+    /// Worth knowing, or trying.
+    Hint,
+}
+
+impl Severity {
+    /// All, gravest first.
+    pub const ALL: [Severity; 3] = [Severity::Severe, Severity::Advice, Severity::Hint];
+
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Severe => "severe",
+            Severity::Advice => "advice",
+            Severity::Hint => "hint",
+        }
+    }
+}
+
+/// How sure a piece of advice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// Studies disagree, or it depends on much that is not known.
+    Low,
+    /// Usual, and true of most.
+    Medium,
+    /// Hardly anybody would disagree.
+    High,
+    /// An experiment on this target has shown it. No rule says so of itself.
+    #[serde(skip_deserializing)]
+    Measured,
+}
+
+impl Confidence {
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+            Confidence::Measured => "measured here",
+        }
+    }
+}
+
+/// What the literature expects, in percent; no numbers where it is not about speed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// Lower end.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Of what: throughput, p99, commit latency, memory, safety ...
+    pub of: String,
+    /// What else is to be known of it.
+    pub note: Option<String>,
+}
+
+impl Effect {
+    /// "0 ... +12 % throughput: ..."
+    pub fn words(&self) -> String {
+        let signed = |n: f64| {
+            if n == 0.0 {
+                "0".to_owned()
+            } else {
+                format!("{n:+}")
+            }
+        };
+        let numbers = match (self.low, self.high) {
+            (Some(0.0), Some(0.0)) => "no change of ".to_owned(),
+            (Some(low), Some(high)) => format!("{} ... {} % ", signed(low), signed(high)),
+            _ => String::new(),
+        };
+        let note = self
+            .note
+            .as_ref()
+            .map(|note| format!(": {note}"))
+            .unwrap_or_default();
+        format!("{numbers}{}{note}", self.of)
+    }
+}
+
+/// Another rule that has nothing to say where this one speaks.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beats {
+    /// Its id.
+    pub rule: String,
+    /// Why, in a sentence.
+    pub because: String,
+}
+
+/// A value that a rule recommends.
+#[derive(Debug, Clone)]
+pub(crate) enum Recommended {
+    Text(String),
+    Worked(Expression),
+    /// Bytes, told as the server takes them.
+    Bytes(Expression),
+}
+
+impl Recommended {
+    pub(super) fn evaluate(&self, known: &Known) -> Result<String, ExpressionError> {
+        match self {
+            Recommended::Text(text) => Ok(text.clone()),
+            Recommended::Worked(expression) => Ok(super::shown(&expression.evaluate(known)?)),
+            Recommended::Bytes(expression) => {
+                let value = expression.evaluate(known)?;
+                Ok(value.as_f64().map_or_else(|| super::shown(&value), exact_size))
+            }
+        }
+    }
+
+    /// For the table of rules.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Recommended::Text(text) => text,
+            Recommended::Worked(expression) | Recommended::Bytes(expression) => expression.text(),
+        }
+    }
+}
+
+/// 16GB, 7936MB, 200kB: whole, in the largest unit that loses nothing beyond kilobytes.
+fn exact_size(bytes: f64) -> String {
+    const UNITS: [(&str, f64); 3] = [("GB", 1_073_741_824.0), ("MB", 1_048_576.0), ("kB", 1024.0)];
+    let whole = (bytes / 1024.0).floor() * 1024.0;
+    UNITS
+        .iter()
+        .find(|(_, factor)| whole >= *factor && whole % factor == 0.0)
+        .map_or_else(
+            || "0".to_owned(),
+            |(unit, factor)| format!("{:.0}{unit}", whole / factor),
+        )
+}
+
+/// A rule.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Its name everywhere.
+    pub id: String,
+    /// The knob, with its instance; `None` for findings that are no knobs.
+    pub(crate) knob: Option<Template>,
+    pub(crate) now: Option<Expression>,
+    /// A fact that is a list: the rule looks at each member, as `item`.
+    pub(crate) each: Option<String>,
+    pub(crate) when: Expression,
+    pub(crate) recommended: Recommended,
+    pub(crate) why: Template,
+    /// Studies and documentation.
+    pub source: String,
+    /// What the literature expects.
+    pub effect: Effect,
+    /// What it can cost.
+    pub risk: String,
+    /// How sure.
+    pub confidence: Confidence,
+    /// How grave.
+    pub severity: Severity,
+    pub(crate) only_if_asked: Option<String>,
+    /// Rules that have nothing to say beside it.
+    pub beats: Vec<Beats>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "cases are for tests"))]
+    pub(crate) fires: Vec<BTreeMap<String, Value>>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "cases are for tests"))]
+    pub(crate) silent: Vec<BTreeMap<String, Value>>,
+}
+
+impl Rule {
+    /// The knob as it is written, with the template of its instance.
+    pub fn knob(&self) -> Option<&str> {
+        self.knob.as_ref().map(Template::text)
+    }
+
+    /// The word that allows it, of what is advised only if asked for.
+    pub fn allowed_by(&self) -> Option<&str> {
+        self.only_if_asked.as_deref()
+    }
+
+    /// The condition as it is written.
+    pub fn condition(&self) -> &str {
+        self.when.text()
+    }
+
+    /// What is recommended, as it is written.
+    pub fn recommends(&self) -> &str {
+        self.recommended.text()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    id: String,
+    knob: Option<String>,
+    now: Option<String>,
+    each: Option<String>,
+    when: String,
+    recommended: Option<String>,
+    recommended_bytes: Option<String>,
+    why: String,
+    source: String,
+    effect: Effect,
+    risk: String,
+    confidence: Confidence,
+    severity: Severity,
+    only_if_asked: Option<String>,
+    #[serde(default)]
+    beats: Vec<Beats>,
+    fires: Vec<BTreeMap<String, Value>>,
+    silent: Vec<BTreeMap<String, Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    rule: Vec<Raw>,
+}
+
+/// The rules of a file.
+pub(super) fn parse(text: &str) -> Result<Vec<Rule>, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    file.rule
+        .into_iter()
+        .map(|raw| {
+            let id = raw.id.clone();
+            read(raw).map_err(|reason| format!("rule \"{id}\": {reason}"))
+        })
+        .collect()
+}
+
+fn read(raw: Raw) -> Result<Rule, String> {
+    let expression = |text: &str| Expression::parse(text).map_err(|error| error.to_string());
+    let template = |text: &str| Template::parse(text).map_err(|error| error.to_string());
+    let recommended = match (&raw.recommended, &raw.recommended_bytes) {
+        (Some(text), None) => match text.trim().strip_prefix('=') {
+            Some(text) => Recommended::Worked(expression(text)?),
+            None => Recommended::Text(text.clone()),
+        },
+        (None, Some(text)) => Recommended::Bytes(expression(text)?),
+        _ => return Err("expected either recommended or recommended_bytes".into()),
+    };
+    Ok(Rule {
+        knob: raw.knob.as_deref().map(template).transpose()?,
+        now: raw.now.as_deref().map(expression).transpose()?,
+        when: expression(&raw.when)?,
+        why: template(&raw.why)?,
+        recommended,
+        id: raw.id,
+        each: raw.each,
+        source: raw.source,
+        effect: raw.effect,
+        risk: raw.risk,
+        confidence: raw.confidence,
+        severity: raw.severity,
+        only_if_asked: raw.only_if_asked,
+        beats: raw.beats,
+        fires: raw.fires,
+        silent: raw.silent,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_as_the_server_takes_them() {
+        for (bytes, expected) in [
+            (17_179_869_184.0, "16GB"),
+            (8_321_499_136.0, "7936MB"),
+            (204_800.0, "200kB"),
+            (204_801.5, "200kB"),
+            (12.0, "0"),
+        ] {
+            assert_eq!(exact_size(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn effects_are_words() {
+        let effect = |low, high, note: Option<&str>| Effect {
+            low,
+            high,
+            of: "throughput".into(),
+            note: note.map(str::to_owned),
+        };
+        assert_eq!(
+            effect(Some(0.0), Some(12.5), None).words(),
+            "0 ... +12.5 % throughput"
+        );
+        assert_eq!(
+            effect(Some(-2.0), Some(9.0), Some("so")).words(),
+            "-2 ... +9 % throughput: so"
+        );
+        assert_eq!(effect(None, None, None).words(), "throughput");
+        assert_eq!(
+            effect(Some(0.0), Some(0.0), None).words(),
+            "no change of throughput"
+        );
+    }
+}

@@ -1,0 +1,333 @@
+use super::*;
+use serde_json::json;
+
+#[track_caller]
+fn advisor() -> Advisor {
+    Advisor::shipped(&Catalogue::shipped().unwrap()).unwrap()
+}
+
+/// Texts such as "16GB" in a case are bytes.
+fn in_bytes(value: &Value) -> Value {
+    const UNITS: [(&str, f64); 4] = [
+        ("kB", 1024.0),
+        ("MB", 1_048_576.0),
+        ("GB", 1_073_741_824.0),
+        ("TB", 1_099_511_627_776.0),
+    ];
+    let number = value.as_str().and_then(|text| {
+        UNITS.iter().find_map(|(unit, factor)| {
+            let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
+            Some(crate::known::number_of(number * factor))
+        })
+    });
+    number.unwrap_or_else(|| value.clone())
+}
+
+/// What a rule's case knows. What is derived or sized can be given too, and then counts.
+fn known_of(advisor: &Advisor, case: &BTreeMap<String, Value>) -> Known {
+    let values: Vec<(&str, Value)> = case
+        .iter()
+        .filter(|(name, _)| *name != "then")
+        .map(|(name, value)| (name.as_str(), in_bytes(value)))
+        .collect();
+    let mut facts: Vec<Fact> = values
+        .iter()
+        .map(|(name, value)| Fact::known(name, "case", value.clone()))
+        .collect();
+    facts.push(unmeasured());
+    let given = |known: Known| {
+        values
+            .iter()
+            .fold(known, |known, (name, value)| known.given(name, value.clone()))
+    };
+    let sizing = Sizing::of(&advisor.sources, &given(Known::new(&facts, &[])));
+    let all: Vec<Fact> = facts.iter().chain(&sizing.facts).cloned().collect();
+    given(Known::new(&all, &[]))
+}
+
+#[test]
+fn every_rule_fires_and_is_silent_as_its_cases_say() {
+    let advisor = advisor();
+    for rule in advisor.rules() {
+        assert!(!rule.fires.is_empty() && !rule.silent.is_empty(), "{}", rule.id);
+        for case in &rule.fires {
+            let known = known_of(&advisor, case);
+            let said = advisor.judge(rule, &known, &Items::default(), &[]);
+            let said = said.unwrap_or_else(|why| panic!("{}: {why}\n{case:?}", rule.id));
+            assert_eq!(said.len(), 1, "{} does not fire: {case:?}", rule.id);
+            if let Some(then) = case.get("then") {
+                assert_eq!(said[0].recommended, then.as_str().unwrap(), "{}", rule.id);
+            }
+        }
+        for case in &rule.silent {
+            let said = advisor.judge(rule, &known_of(&advisor, case), &Items::default(), &[]);
+            let said = said.unwrap_or_else(|why| panic!("{}: {why}\n{case:?}", rule.id));
+            assert!(said.is_empty(), "{} fires: {case:?}\n{said:?}", rule.id);
+        }
+    }
+}
+
+#[test]
+fn without_facts_no_rule_fires() {
+    let advisor = advisor();
+    let question = Question {
+        facts: &[],
+        settings: &[],
+        evidence: &[],
+        allowed: &["durability".into(), "mitigations".into()],
+        only: &[],
+    };
+    let advised = advisor.advise(&question);
+    assert_eq!(advised.advice, []);
+    assert_eq!(advised.not_judged.len(), advisor.rules().len());
+    assert!(advised.not_judged.iter().all(|rule| !rule.because.is_empty()));
+}
+
+#[test]
+fn rules_name_knobs_of_the_catalogue_and_other_rules() {
+    let advisor = advisor();
+    let mut seen = std::collections::BTreeSet::new();
+    for rule in advisor.rules() {
+        assert!(seen.insert(&rule.id), "{} is there twice", rule.id);
+        assert!(!rule.source.is_empty() && !rule.risk.is_empty() && !rule.effect.of.is_empty());
+        for beats in &rule.beats {
+            assert!(
+                advisor.rules().iter().any(|other| other.id == beats.rule),
+                "{} beats {}, which is no rule",
+                rule.id,
+                beats.rule
+            );
+        }
+        if let (Some(low), Some(high)) = (rule.effect.low, rule.effect.high) {
+            assert!(low <= high, "{}", rule.id);
+        }
+    }
+    let unknown: Vec<&str> = advisor
+        .rules()
+        .iter()
+        .filter_map(Rule::knob)
+        .filter(|knob| advisor.catalogue.get(knob).is_err())
+        .collect();
+    assert!(unknown.is_empty(), "not in the catalogue: {unknown:?}");
+}
+
+/// What would be applied is legal in the catalogue's eyes.
+#[test]
+fn recommended_settings_are_legal() {
+    let advisor = advisor();
+    for rule in advisor.rules() {
+        for case in &rule.fires {
+            let said = advisor.judge(rule, &known_of(&advisor, case), &Items::default(), &[]);
+            for advice in said.unwrap() {
+                let Some(setting) = advice.setting else { continue };
+                // What is written by hand is a word that the catalogue has lines for.
+                let knob = advisor.catalogue.get(&setting.knob).unwrap();
+                if knob.kind.is_advised_only() {
+                    assert!(
+                        knob.choices.contains(&setting.value) && !advice.lines.is_empty(),
+                        "{}",
+                        rule.id
+                    );
+                    continue;
+                }
+                advisor
+                    .catalogue
+                    .check(&setting)
+                    .unwrap_or_else(|error| panic!("{}: {error}", rule.id));
+            }
+        }
+    }
+}
+
+/// What trades durability is never advised unless asked for.
+#[test]
+fn nothing_that_trades_durability_is_advised_unasked() {
+    let advisor = advisor();
+    for rule in advisor.rules().iter().filter(|rule| rule.only_if_asked.is_none()) {
+        for case in &rule.fires {
+            let said = advisor.judge(rule, &known_of(&advisor, case), &Items::default(), &[]);
+            assert!(
+                said.unwrap().iter().all(|advice| !advice.wants_consent),
+                "{}",
+                rule.id
+            );
+        }
+    }
+}
+
+struct Asked {
+    facts: Vec<Fact>,
+    evidence: Vec<Evidence>,
+    allowed: Vec<String>,
+}
+
+fn asked(facts: &[(&str, Value)]) -> Asked {
+    Asked {
+        facts: facts
+            .iter()
+            .map(|(name, value)| Fact::known(name, "test", value.clone()))
+            .collect(),
+        evidence: Vec::new(),
+        allowed: Vec::new(),
+    }
+}
+
+impl Asked {
+    fn advised(&self) -> Advised {
+        advisor().advise(&Question {
+            facts: &self.facts,
+            settings: &[],
+            evidence: &self.evidence,
+            allowed: &self.allowed,
+            only: &[],
+        })
+    }
+}
+
+fn rules(advised: &Advised) -> Vec<&str> {
+    advised.advice.iter().map(|advice| advice.rule.as_str()).collect()
+}
+
+fn aside<'a>(advised: &'a Advised, rule: &str) -> &'a str {
+    let found = advised.set_aside.iter().find(|aside| aside.rule == rule);
+    &found
+        .unwrap_or_else(|| panic!("{rule} is not set aside: {advised:?}"))
+        .because
+}
+
+#[test]
+fn the_gravest_stands_first_and_contradictions_are_explained() {
+    let advised = asked(&[
+        ("setting.fsync", json!(false)),
+        ("setting.checkpoint_completion_target", json!(0.5)),
+        ("setting.autovacuum", json!(false)),
+        ("tables.dead_rows", json!([])),
+        ("wal.bytes_per_s", json!(2_000_000)),
+        ("wal.bytes", json!(90_000_000_000_u64)),
+        ("sysctl.kernel.sched_autogroup_enabled", json!(1)),
+        ("setting.full_page_writes", json!(false)),
+        ("storage.data.file_system", json!("zfs")),
+    ])
+    .advised();
+    assert!(advised.is_severe());
+    let said = rules(&advised);
+    assert_eq!(said[..2], ["fsync-off", "autovacuum-off-written"]);
+    assert_eq!(said.last(), Some(&"autogroup"));
+    assert!(aside(&advised, "autovacuum-off-read").contains("autovacuum-off-written has it"));
+    assert!(aside(&advised, "full-page-writes-off").contains("ZFS"));
+    assert!(!said.contains(&"full-page-writes-off") && said.contains(&"full-page-writes-off-zfs"));
+}
+
+fn evidence(value: &str, verdict: Shown) -> Evidence {
+    Evidence {
+        experiment: 12,
+        setting: Setting {
+            knob: "jit".into(),
+            value: value.into(),
+        },
+        verdict,
+        percent: 7.1,
+        low: 5.0,
+        high: 9.2,
+        load: "tpcb, 32 clients".into(),
+    }
+}
+
+#[test]
+fn what_was_measured_here_counts_for_more_than_what_was_read() {
+    let mut asked = asked(&[
+        ("setting.jit", json!(true)),
+        ("jit.ratio_of_statements_time", json!(0.2)),
+        ("jit.functions", json!(5000)),
+    ]);
+    assert_eq!(asked.advised().advice[0].confidence, Confidence::High);
+    asked.evidence = vec![evidence("false", Shown::Better)];
+    let advised = asked.advised();
+    assert_eq!(advised.advice[0].confidence, Confidence::Measured);
+    let measured = advised.advice[0].measured.as_ref().unwrap().words();
+    assert_eq!(
+        measured,
+        "+7.1 % (+5.0 ... +9.2), experiment 12, tpcb, 32 clients"
+    );
+    for (verdict, words) in [(Shown::Worse, "as worse"), (Shown::Same, "no difference")] {
+        asked.evidence = vec![evidence("off", verdict)];
+        let advised = asked.advised();
+        assert_eq!(rules(&advised), [""; 0]);
+        assert!(aside(&advised, "jit-takes-time").contains(words));
+    }
+    // Another value of the knob tells nothing of this one; what is undecided is only mentioned.
+    asked.evidence = vec![evidence("on", Shown::Worse)];
+    assert_eq!(asked.advised().advice[0].measured, None);
+    asked.evidence = vec![evidence("off", Shown::Undecided)];
+    assert_eq!(asked.advised().advice[0].confidence, Confidence::High);
+}
+
+#[test]
+fn speed_does_not_outweigh_danger() {
+    let mut asked = asked(&[("setting.fsync", json!(false))]);
+    asked.evidence = vec![Evidence {
+        setting: Setting {
+            knob: "fsync".into(),
+            value: "on".into(),
+        },
+        ..evidence("", Shown::Worse)
+    }];
+    assert_eq!(rules(&asked.advised()), ["fsync-off"]);
+}
+
+#[test]
+fn what_studies_warn_of_is_advised_only_if_asked_for() {
+    let mut asked = asked(&[
+        ("setting.synchronous_commit", json!("on")),
+        ("setting.wal_writer_delay", json!(0.2)),
+        ("check.commit.figure", json!(4.0)),
+    ]);
+    let advised = asked.advised();
+    assert!(aside(&advised, "synchronous-commit-traded").contains("--allow durability"));
+    asked.allowed = vec!["durability".into()];
+    let advised = asked.advised();
+    let traded = advised
+        .advice
+        .iter()
+        .find(|advice| advice.rule == "synchronous-commit-traded");
+    assert!(traded.unwrap().wants_consent);
+}
+
+#[test]
+fn what_a_service_forbids_is_not_advised() {
+    let advised = asked(&[
+        ("service.kind", json!("Amazon RDS")),
+        ("service.sign", json!("the role rdsadmin")),
+        ("setting.wal_init_zero", json!(true)),
+        ("storage.wal.file_system", json!("zfs")),
+        ("sysctl.kernel.sched_autogroup_enabled", json!(1)),
+        ("setting.checkpoint_completion_target", json!(0.5)),
+    ])
+    .advised();
+    assert!(aside(&advised, "wal-zeroed-on-cow").contains("does not let its customers"));
+    assert!(aside(&advised, "autogroup").contains("does not let its customers"));
+    let kept = advised
+        .advice
+        .iter()
+        .find(|advice| advice.rule == "checkpoint-in-a-hurry");
+    assert_eq!(kept.unwrap().how.as_deref(), Some("its parameter group"));
+}
+
+#[test]
+fn only_what_is_asked_for_speaks() {
+    let facts = [
+        Fact::known("setting.fsync", "test", false),
+        Fact::known("setting.jit", "test", true),
+    ];
+    let advised = advisor().advise(&Question {
+        facts: &facts,
+        settings: &[],
+        evidence: &[],
+        allowed: &[],
+        only: &["jit-takes-time".into()],
+    });
+    assert_eq!(advised.advice, []);
+    assert_eq!(advised.not_judged.len(), 1);
+}
+
+mod golden;

@@ -1,0 +1,240 @@
+use super::*;
+use pgdyno_host::Fact;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn known() -> Known {
+    let facts = [
+        Fact::known("memory.total_bytes", "x", 17_179_869_184_u64),
+        Fact::known("cpu.online_count", "x", 8),
+        Fact::known("thp.enabled", "x", "madvise"),
+        Fact::known("virtualization.guest", "x", true),
+        Fact::known("sysctl.vm.page-cluster", "x", 3),
+        Fact::known(
+            "databases",
+            "x",
+            json!([{"name": "a", "bytes": 5}, {"name": "b", "bytes": 7}]),
+        ),
+        Fact::known("databases.bytes", "x", 12),
+        Fact::unknown(
+            "cpu.governor",
+            "x",
+            "no frequency scaling is offered to this kernel",
+        ),
+        Fact::known("kernel.shmmax", "x", u64::MAX),
+    ];
+    Known::new(&facts, &[])
+}
+
+#[track_caller]
+fn check(text: &str, expected: Result<Value, &str>) {
+    let found = Expression::parse(text).and_then(|expression| expression.evaluate(&known()));
+    match (found, expected) {
+        (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text}"),
+        (Err(error), Err(words)) => {
+            let error = error.to_string();
+            assert!(error.contains(words) && error.contains(text), "{error}");
+        }
+        (found, expected) => panic!("{text}: {found:?} is not {expected:?}"),
+    }
+}
+
+#[test]
+fn numbers_texts_and_truth_values() {
+    check("memory.total_bytes / 4", Ok(json!(4_294_967_296_u64)));
+    check("min(memory.total_bytes // 4, GB(1))", Ok(json!(1_073_741_824)));
+    check("max(1, 2.5, 2)", Ok(json!(2.5)));
+    check("clamp(available.cpus, 1, 4)", Ok(json!(4)));
+    check("round(2.345, 2) + floor(1.9) + ceil(0.1)", Ok(json!(4.35)));
+    check("round(7 / 2)", Ok(json!(4)));
+    check("kB(1) + MB(1) + TB(1)", Ok(json!(1_099_512_677_376_u64)));
+    check(
+        "thp.enabled == 'madvise' and virtualization.guest",
+        Ok(json!(true)),
+    );
+    check("'a' if cpu.online_count > 4 else 'b'", Ok(json!("a")));
+    check("'x' ~ cpu.online_count", Ok(json!("x8")));
+    check("thp.enabled in ['never', 'madvise']", Ok(json!(true)));
+    check("sysctl['vm']['page-cluster']", Ok(json!(3)));
+    check("fact('sysctl.vm.page-cluster') * 2", Ok(json!(6)));
+    check("known('cpu.governor') or cpu.online_count == 8", Ok(json!(true)));
+    check("databases.bytes", Ok(json!(12)));
+    check("count(databases)", Ok(json!(2)));
+    check("databases[1].bytes", Ok(json!(7)));
+    check(
+        "max(pick(databases, 'bytes')) + sum(pick(databases, 'bytes'))",
+        Ok(json!(19)),
+    );
+    check("kernel.shmmax > TB(8)", Ok(json!(true)));
+}
+
+#[test]
+fn an_expression_tells_the_facts_it_names() {
+    let text = "min(cpu.online_count, 4) > 2 and thp.enabled == 'x' and known('cpu.governor') and databases.bytes > 1";
+    let facts = Expression::parse(text).unwrap().facts(&known());
+    let expected = [
+        ("cpu.online_count", "8"),
+        ("databases.bytes", "12"),
+        ("thp.enabled", "madvise"),
+    ];
+    assert_eq!(
+        facts,
+        expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
+}
+
+#[test]
+fn what_has_no_value_is_named_with_the_reason() {
+    check(
+        "cpu.governor == 'x'",
+        Err("cpu.governor is missing: no frequency scaling"),
+    );
+    check(
+        "fact('cpu.governor')",
+        Err("cpu.governor is missing: no frequency scaling"),
+    );
+    check(
+        "cpu.online_cuont",
+        Err("no fact \"cpu.online_cuont\"; did you mean \"cpu.online_count\"?"),
+    );
+    check(
+        "memry.total_bytes",
+        Err("no fact \"memry\"; did you mean \"memory\"?"),
+    );
+    check("mni(1, 2)", Err("did you mean \"min\"?"));
+    check("setting.shared_buffers / 2", Err("no server was asked"));
+    check("storage.data.file_system", Err("no server was asked"));
+    check("process.limits.open_files.soft > 3", Err("no server was asked"));
+    check(
+        "memory",
+        Err("\"memory\" is no fact but the beginning of names, such as memory.total_bytes"),
+    );
+    // What is not looked at does not have to be known.
+    check("true or cpu.governor == 'x'", Ok(json!(true)));
+}
+
+#[test]
+fn what_is_no_number_is_an_error() {
+    check("1 / 0", Err("division by zero"));
+    check("1 // 0", Err("division by zero"));
+    check("1 % 0", Err("division by zero"));
+    check("1.5 / (cpu.online_count - 8)", Err("division by zero"));
+    check("1e308 * 10", Err("beyond all bounds"));
+    check("max(1, 1e308 * 10)", Err("beyond all bounds"));
+    check("thp.enabled * 1.5", Err("strings can only be multiplied"));
+    check("thp.enabled + 1", Err("unsupported types"));
+    check("min('a', 1)", Err("expected a number, found a"));
+    check("min()", Err("expected a number at least"));
+    check("clamp(1, 3, 2)", Err("3 is above 2"));
+    check("2 ** 3", Err("has no meaning"));
+    check("'abc'[1:2]", Err("has no meaning"));
+    check("none", Err("expected a number"));
+    check("(1 +", Err("unexpected"));
+    check("", Err("unexpected"));
+    check("1 2", Err("unexpected"));
+    let error = Expression::parse("cpu.online_count")
+        .unwrap()
+        .holds(&known())
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("expected true or false, found 8"),
+        "{error}"
+    );
+    assert!(Expression::parse(&"1+".repeat(TEXT_MAX)).is_err());
+}
+
+#[test]
+fn sentences_are_filled_in() {
+    let check = |text: &str, expected: &str| {
+        let template = Template::parse(text).unwrap();
+        assert_eq!(template.render(&known()).unwrap(), expected, "{text}");
+    };
+    check(
+        "{{ memory.total_bytes | size }} on {{ cpu.online_count }} CPUs",
+        "16 GB on 8 CPUs",
+    );
+    check("{{ 1610612736 | size }}: a quarter", "1.5 GB: a quarter");
+    check("{{ 500 | size }} {{ (1023.99 * 1024) | size }}", "500 B 1 MB");
+    check(
+        "{{ 0.25 | duration }} {{ 90 | duration }} {{ 86400 | duration }}",
+        "250 ms 1.5 min 1 d",
+    );
+    check("{{ 0.00025 | duration }} {{ 0 | duration }}", "250 us 0 s");
+    check(
+        "{{ 1234567.891 | number }} {{ -1234 | number }} {{ 999 | number }}",
+        "1,234,567.89 -1,234 999",
+    );
+    check("{{ 2 / 3 }} {{ virtualization.guest }}", "0.667 true");
+    check("{{ pick(databases, 'name') | list }}", "a, b");
+    check("{% for d in databases %}[{{ d.name }}]{% endfor %}", "[a][b]");
+    check(
+        "{% if cpu.online_count > 4 %}many{% else %}few{% endif %}",
+        "many",
+    );
+    let error = Template::parse("a {{ cpu.governor }}")
+        .unwrap()
+        .render(&known())
+        .unwrap_err();
+    assert_eq!(
+        error.missing(),
+        Some(("cpu.governor", "no frequency scaling is offered to this kernel"))
+    );
+    assert!(Template::parse("{{ 1 + }}").is_err());
+    let endless = "{% for a in [1]*9999 %}{% for b in [1]*9999 %}{% endfor %}{% endfor %}";
+    let error = Template::parse(endless).unwrap().render(&known()).unwrap_err();
+    assert!(error.to_string().contains("does not come to an end"), "{error}");
+    let long = "{{ 'a' * 70000 }}";
+    assert!(Template::parse(long).unwrap().render(&known()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in ".{0,80}") {
+        if let Ok(expression) = Expression::parse(&text) {
+            let _ = expression.evaluate(&known());
+        }
+        if let Ok(template) = Template::parse(&text) {
+            let _ = template.render(&known());
+        }
+    }
+
+    #[test]
+    fn nor_do_words_of_the_language(words in proptest::collection::vec(prop_oneof![
+        Just("memory.total_bytes"), Just("databases"), Just("cpu"), Just("min"), Just("("), Just(")"), Just(","), Just("+"),
+        Just("-"), Just("*"), Just("//"), Just("/"), Just("%"), Just("~"), Just("["), Just("]"), Just("{"), Just("}"),
+        Just("'a'"), Just("not"), Just("in"), Just("if"), Just("else"), Just("is"), Just("1"), Just("1e308"), Just("0"),
+        Just("9223372036854775807"), Just("170141183460469231731687303715884105727"), Just("|size"), Just("|duration"),
+        Just("|number"), Just("fact"), Just("pick"), Just("clamp"), Just("GB"), Just("."), Just("none"), Just("true"),
+        Just("<"), Just("=="), Just("{{"), Just("}}"), Just("{%"), Just("%}"), Just("for"), Just("endfor"), Just("set"),
+    ], 0..24)) {
+        let text = words.join(" ");
+        if let Ok(expression) = Expression::parse(&text)
+            && let Ok(Value::Number(number)) = expression.evaluate(&known())
+        {
+            prop_assert!(number.as_f64().is_some_and(f64::is_finite));
+        }
+        if let Ok(template) = Template::parse(&text) {
+            let _ = template.render(&known());
+        }
+    }
+
+    #[test]
+    fn sizes_and_durations_of_any_number(number in any::<f64>().prop_filter("finite", |n| n.is_finite())) {
+        for text in [functions::size(number), functions::duration(number), functions::grouped(number)] {
+            prop_assert!(!text.is_empty());
+        }
+    }
+}
+
+#[test]
+fn depth_is_bounded() {
+    for text in ["not ", "-", "(", "[", "{'a', ", "1+", "a.", "1 if 1 else "] {
+        let long = text.repeat(TEXT_MAX / text.len() - 1);
+        for text in [long.clone(), format!("{long}1")] {
+            if let Ok(expression) = Expression::parse(&text) {
+                let _ = expression.evaluate(&known());
+            }
+            let _ = Template::parse(&format!("{{{{ {text} }}}}"));
+        }
+    }
+}

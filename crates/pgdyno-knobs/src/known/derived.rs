@@ -1,0 +1,183 @@
+//! What follows from facts: what the server may use of its machine, and what its files are kept on.
+
+use super::{Index, number_of};
+use serde_json::Value;
+
+type Outcome = Result<Value, String>;
+/// How it follows.
+type Rule = fn(&Index) -> Outcome;
+
+/// All of them, by name. docs/profiles.md tells what each means.
+pub(super) const ALL: [(&str, Rule); 7] = [
+    ("available.memory_bytes", memory),
+    ("available.cpus", cpus),
+    ("storage.data_medium", |index| medium(index, "data")),
+    ("storage.wal_medium", |index| medium(index, "wal")),
+    ("storage.wal_apart", wal_apart),
+    ("storage.wal_bytes", wal_bytes),
+    ("server.major", major),
+];
+
+/// A limit of the control group, or `None` where there is none: where no process was looked for, none is known to hold.
+fn limit<'i>(index: &'i Index, name: &str) -> Result<Option<&'i Value>, String> {
+    let looked_for = index.first_below("cgroup").is_some() || index.facts.contains_key("process.pid");
+    if !looked_for {
+        return Ok(None);
+    }
+    index.get(name).map(Some)
+}
+
+/// The kernel's words for no limit, or a number.
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| *number > 0.0)
+}
+
+fn least(numbers: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    numbers.into_iter().flatten().min_by(f64::total_cmp)
+}
+
+fn memory(index: &Index) -> Outcome {
+    let total = number(index.get("memory.total_bytes")?);
+    let limit = limit(index, "cgroup.memory_limit_bytes")?.and_then(number);
+    least([total, limit])
+        .map(|bytes| number_of(bytes.floor()))
+        .ok_or_else(|| "memory.total_bytes is no number".to_owned())
+}
+
+fn cpus(index: &Index) -> Outcome {
+    let online = number(index.get("cpu.online_count")?);
+    let quota = limit(index, "cgroup.cpu_quota_cpus")?.and_then(number);
+    let mut counts = vec![online, quota];
+    // Either may be missing alone: control groups without CPU sets, an old kernel.
+    for (of, list) in [("cgroup", "cpus"), ("process", "cpus_allowed")] {
+        counts.push(index.get(&format!("{of}.{list}")).ok().and_then(count_of_list));
+    }
+    least(counts)
+        .map(number_of)
+        .ok_or_else(|| "cpu.online_count is no number".to_owned())
+}
+
+/// How many numbers a list such as 0-3,8 names.
+fn count_of_list(value: &Value) -> Option<f64> {
+    let mut count = 0_u32;
+    for part in value.as_str()?.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        count = count.checked_add(last.checked_sub(first)?.checked_add(1)?)?;
+    }
+    Some(f64::from(count)).filter(|count| *count > 0.0)
+}
+
+fn major(index: &Index) -> Outcome {
+    let number = index
+        .get("setting.server_version_num")
+        .or_else(|_| index.get("server.version_num"))?;
+    number
+        .as_u64()
+        .map(|number| Value::from(number / 10_000))
+        .ok_or_else(|| "the server's version is no number".to_owned())
+}
+
+fn wal_apart(index: &Index) -> Outcome {
+    let same = index.get("storage.wal_on_device_of_data.same_disk")?;
+    same.as_bool()
+        .map(|same| Value::from(!same))
+        .ok_or_else(|| "storage.wal_on_device_of_data.same_disk is neither true nor false".to_owned())
+}
+
+/// The size of the uppermost device, of several the smallest.
+fn wal_bytes(index: &Index) -> Outcome {
+    let devices = index.get("storage.wal.devices")?;
+    let tops = devices.as_array().into_iter().flatten().filter(|device| {
+        let depth = device.get("depth").and_then(Value::as_u64);
+        depth == Some(0)
+    });
+    least(tops.map(|device| device.get("bytes").and_then(Value::as_f64)))
+        .map(number_of)
+        .ok_or_else(|| "the device that holds the WAL tells no size".to_owned())
+}
+
+/// What files can be kept on, from quick to slow: of several disks the slowest counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Medium {
+    Memory,
+    Nvme,
+    Ssd,
+    Unknown,
+    Network,
+    Hdd,
+}
+
+impl Medium {
+    fn word(self) -> &'static str {
+        match self {
+            Medium::Memory => "memory",
+            Medium::Nvme => "nvme",
+            Medium::Ssd => "ssd",
+            Medium::Unknown => "unknown",
+            Medium::Network => "network",
+            Medium::Hdd => "hdd",
+        }
+    }
+}
+
+fn medium(index: &Index, role: &str) -> Outcome {
+    let file_system = index.get(&format!("storage.{role}.file_system"))?;
+    if let Some(medium) = of_file_system(file_system.as_str().unwrap_or_default()) {
+        return Ok(medium.word().into());
+    }
+    let devices = index.get(&format!("storage.{role}.devices"))?;
+    let disks = devices.as_array().into_iter().flatten().filter(|device| {
+        let below = device.get("below").and_then(Value::as_array);
+        below.is_none_or(Vec::is_empty)
+    });
+    let slowest = disks.map(of_disk).max().unwrap_or(Medium::Unknown);
+    Ok(slowest.word().into())
+}
+
+/// Of file systems that have no block device here.
+fn of_file_system(kind: &str) -> Option<Medium> {
+    /// By the beginning of their names.
+    const NETWORK: [&str; 9] = [
+        "nfs", "cifs", "smb3", "ceph", "9p", "afs", "lustre", "gpfs", "beegfs",
+    ];
+    match kind {
+        "tmpfs" | "ramfs" | "devtmpfs" => Some(Medium::Memory),
+        "zfs" | "virtiofs" => Some(Medium::Unknown),
+        kind if kind.starts_with("fuse") => Some(Medium::Unknown),
+        kind if NETWORK.iter().any(|name| kind.starts_with(name)) => Some(Medium::Network),
+        _ => None,
+    }
+}
+
+/// Volumes over a network that a cloud's machine sees as an NVMe disk, by a part of the model's name.
+const REMOTE_MODELS: [&str; 3] = ["Elastic Block Store", "nvme_card-pd", "MSFT NVMe Accelerator"];
+
+fn of_disk(disk: &Value) -> Medium {
+    let text = |field: &str| disk.get(field).and_then(Value::as_str).unwrap_or_default();
+    let rotational = disk.get("rotational").and_then(Value::as_bool);
+    if disk.get("below_unknown").is_some() {
+        return Medium::Unknown;
+    }
+    match text("kind") {
+        "nvme" if REMOTE_MODELS.iter().any(|model| text("model").contains(model)) => Medium::Network,
+        "nvme" => match text("transport") {
+            "" | "pcie" => Medium::Nvme,
+            _ => Medium::Network,
+        },
+        "pmem" | "scm" => Medium::Ssd,
+        "zram" | "ram" => Medium::Memory,
+        "iscsi" | "fibre channel" | "nbd" | "ceph" => Medium::Network,
+        // What a hypervisor gives is called rotational unless it says otherwise, whatever is behind it.
+        "virtio" | "virtio scsi" | "xen" | "hyper-v" => match rotational {
+            Some(false) => Medium::Ssd,
+            _ => Medium::Unknown,
+        },
+        "sata" | "sas" | "scsi" | "usb" | "mmc" | "dasd" => match rotational {
+            Some(true) => Medium::Hdd,
+            Some(false) => Medium::Ssd,
+            None => Medium::Unknown,
+        },
+        _ => Medium::Unknown,
+    }
+}

@@ -1,0 +1,201 @@
+use super::*;
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+fn guc(name: &str, vartype: &str, setting: &str, unit: Option<&str>) -> Guc {
+    Guc {
+        name: name.into(),
+        shown: setting.into(),
+        setting: setting.into(),
+        unit: unit.map(str::to_owned),
+        context: "sighup".into(),
+        vartype: vartype.into(),
+        source: "default".into(),
+        boot_value: None,
+        pending_restart: false,
+    }
+}
+
+fn of(facts: &[(&str, Value)]) -> Known {
+    let facts: Vec<Fact> = facts
+        .iter()
+        .map(|(name, value)| Fact::known(name, "test", value.clone()))
+        .collect();
+    Known::new(&facts, &[])
+}
+
+#[track_caller]
+fn check(known: &Known, name: &str, expected: Result<Value, &str>) {
+    match (known.get(name), expected) {
+        (Ok(found), Ok(expected)) => assert_eq!(*found, expected, "{name}"),
+        (Err(lacking), Err(words)) => assert!(lacking.to_string().contains(words), "{lacking}"),
+        (found, expected) => panic!("{name}: {found:?} is not {expected:?}"),
+    }
+}
+
+#[test]
+fn settings_are_plain_numbers() {
+    let settings = [
+        guc("shared_buffers", "integer", "16384", Some("8kB")),
+        guc("checkpoint_timeout", "integer", "300", Some("s")),
+        guc("vacuum_cost_delay", "real", "2", Some("ms")),
+        guc("autovacuum_work_mem", "integer", "-1", Some("kB")),
+        guc("random_page_cost", "real", "1.1", None),
+        guc("jit", "bool", "on", None),
+        guc("wal_level", "enum", "replica", None),
+        guc("server_version_num", "integer", "180006", None),
+    ];
+    let known = Known::new(&[], &settings);
+    check(&known, "setting.shared_buffers", Ok(json!(134_217_728)));
+    check(&known, "setting.checkpoint_timeout", Ok(json!(300)));
+    check(&known, "setting.vacuum_cost_delay", Ok(json!(0.002)));
+    check(&known, "setting.autovacuum_work_mem", Ok(json!(-1)));
+    check(&known, "setting.random_page_cost", Ok(json!(1.1)));
+    check(&known, "setting.jit", Ok(json!(true)));
+    check(&known, "setting.wal_level", Ok(json!("replica")));
+    check(&known, "server.major", Ok(json!(18)));
+    check(
+        &known,
+        "setting.shared_bufers",
+        Err("no setting of that name; did you mean \"shared_buffers\"?"),
+    );
+}
+
+#[test]
+fn what_is_not_there_says_why() {
+    let facts = [
+        Fact::unknown("host.facts", "/proc", "reached over a network"),
+        Fact::unknown("server.build", "version()", "refused"),
+        Fact::known("connections.by_state", "x", json!({"active": 3, "odd": null})),
+    ];
+    let known = Known::new(&facts, &[guc("jit", "bool", "on", None)]);
+    check(&known, "memory.total_bytes", Err("reached over a network"));
+    check(&known, "available.memory_bytes", Err("reached over a network"));
+    check(&known, "virtualization.guest", Err("reached over a network"));
+    check(&known, "server.build.lz4", Err("refused"));
+    check(&known, "connections.by_state.active", Ok(json!(3)));
+    check(&known, "connections.by_state.odd", Err("could not be read"));
+    check(&known, "connections", Err("the beginning of names"));
+    check(
+        &known,
+        "conections.by_state.active",
+        Err("did you mean \"connections.by_state.active\""),
+    );
+    let host = of(&[
+        ("memory.total_bytes", json!(1024)),
+        ("cpu.online_count", json!(2)),
+    ]);
+    check(&host, "setting.shared_buffers", Err("no server was asked"));
+    check(&host, "server.major", Err("no server was asked"));
+    check(&host, "storage.data_medium", Err("no server was asked"));
+    check(&host, "sandbox.name", Err("no sandbox"));
+    check(&host, "available.memory_bytes", Ok(json!(1024)));
+    check(&host, "available.cpus", Ok(json!(2)));
+    check(&host, "memory.total_byte", Err("did you mean"));
+    let given = host.given("available.memory_bytes", json!(5));
+    check(&given, "available.memory_bytes", Ok(json!(5)));
+    for (text, value) in [
+        ("64GB", json!(68_719_476_736_u64)),
+        ("5min", json!(300)),
+        ("1.5", json!(1.5)),
+        ("true", json!(true)),
+        ("nvme", json!("nvme")),
+    ] {
+        check(&host.given_text("x.y", text), "x.y", Ok(value));
+    }
+}
+
+#[test]
+fn the_smallest_of_all_limits_is_available() {
+    let all = [
+        ("memory.total_bytes", json!(8_000)),
+        ("cgroup.memory_limit_bytes", json!(3_000)),
+        ("cpu.online_count", json!(8)),
+        ("process.cpus_allowed", json!("0-3,6")),
+        ("cgroup.cpus", json!("0-7")),
+        ("cgroup.cpu_quota_cpus", json!(1.5)),
+    ];
+    let known = of(&all);
+    check(&known, "available.memory_bytes", Ok(json!(3_000)));
+    check(&known, "available.cpus", Ok(json!(1.5)));
+    let mut none = all.clone();
+    none[1].1 = json!("none");
+    none[5].1 = json!("none");
+    let known = of(&none);
+    check(&known, "available.memory_bytes", Ok(json!(8_000)));
+    check(&known, "available.cpus", Ok(json!(5)));
+    // A server whose process is not found may wear any limit.
+    let facts = [
+        Fact::known("memory.total_bytes", "x", 8_000),
+        Fact::known("cpu.online_count", "x", 8),
+        Fact::unknown("process.pid", "x", "in a container"),
+    ];
+    let known = Known::new(&facts, &[]);
+    check(&known, "available.memory_bytes", Err("in a container"));
+    check(&known, "available.cpus", Err("in a container"));
+}
+
+#[test]
+fn a_medium_is_that_of_the_slowest_disk() {
+    let check = |file_system: &str, devices: Value, expected: &str| {
+        let known = of(&[
+            ("storage.data.file_system", json!(file_system)),
+            ("storage.data.devices", devices.clone()),
+        ]);
+        assert_eq!(
+            known.get("storage.data_medium"),
+            Ok(&json!(expected)),
+            "{file_system} {devices}"
+        );
+    };
+    let disk = |kind: &str, rotational: bool| json!({"name": "x", "kind": kind, "below": [], "rotational": rotational});
+    check("ext4", json!([disk("nvme", false)]), "nvme");
+    check("ext4", json!([disk("sata", true)]), "hdd");
+    check("ext4", json!([disk("sata", false), disk("nvme", false)]), "ssd");
+    check("ext4", json!([disk("virtio", true)]), "unknown");
+    check("ext4", json!([disk("virtio", false)]), "ssd");
+    check("ext4", json!([disk("iscsi", false)]), "network");
+    check("tmpfs", json!([]), "memory");
+    check("nfs4", json!([]), "network");
+    check("zfs", json!([]), "unknown");
+    let lvm = json!([{"name": "dm-0", "kind": "lvm", "below": ["nvme0n1"]}, disk("nvme", false)]);
+    check("xfs", lvm, "nvme");
+    let volume =
+        json!([{"kind": "nvme", "below": [], "model": "Amazon Elastic Block Store", "rotational": false}]);
+    check("xfs", volume, "network");
+}
+
+#[test]
+fn wal_is_apart_where_no_disk_is_shared() {
+    let at = |same_disk: Value| {
+        let fact = json!({"same_device": false, "same_disk": same_disk});
+        of(&[("storage.wal_on_device_of_data", fact)])
+    };
+    check(&at(json!(false)), "storage.wal_apart", Ok(json!(true)));
+    check(&at(json!(true)), "storage.wal_apart", Ok(json!(false)));
+    check(&at(Value::Null), "storage.wal_apart", Err("could not be read"));
+}
+
+#[test]
+fn every_fact_of_a_host_begins_with_a_known_word() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
+    for entry in fs::read_dir(fixtures).unwrap().flatten() {
+        let Ok(text) = fs::read_to_string(entry.path()) else {
+            continue;
+        };
+        let facts: Vec<Fact> = serde_json::from_str(&text).unwrap();
+        for fact in &facts {
+            let word = fact.name.split('.').next().unwrap();
+            assert!(is_among(word, HOST), "{}", fact.name);
+        }
+        let known = Known::new(&facts, &[]);
+        let memory = known.get("available.memory_bytes").is_ok();
+        assert_eq!(
+            memory,
+            known.get("memory.total_bytes").is_ok(),
+            "{:?}",
+            entry.path()
+        );
+    }
+}

@@ -1,0 +1,620 @@
+//! The bytes of the sampler's connection: prepared statements over a socket that blocks up to a limit. The driver opens
+//! the session (TLS, passwords) and then leaves the stream to this: what is asked ten times a second on a busy machine
+//! finds all caches cold, and a runtime, its timers and channels cost more there than the answer.
+
+use super::link::LinkError;
+use crate::conninfo::Conninfo;
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::{DataRowBody, ErrorResponseBody, Message, RowDescriptionBody};
+use postgres_protocol::message::frontend;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, NoTls, TlsConnect, TlsStream};
+use tokio_postgres::types::{FromSql, ToSql, Type};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// So much is read at once; most answers are smaller.
+const READ_BYTES: usize = 16 << 10;
+/// No answer to a question of ours is near this; a server that sends more is no server.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// A socket's own limit is set anew when it is off by more than this: that spares a system call for each question.
+const LIMIT_SLACK: Duration = Duration::from_millis(50);
+/// Format of parameters and results.
+const BINARY: i16 = 1;
+
+/// A socket that blocks up to an instant, once a session without TLS is open. Else it does not: TLS reads on until there
+/// is nothing more.
+struct Socket {
+    inner: Inner,
+    deadline: Instant,
+    /// What the system was told.
+    limit: Duration,
+    /// What it waits for where it does not block; `None` where it does.
+    waits_for: Option<PollFlags>,
+}
+
+enum Inner {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    /// Connects to the one host and address.
+    fn connect(conninfo: &Conninfo, deadline: Instant) -> io::Result<Socket> {
+        let inner = match (conninfo.address(), conninfo.host()) {
+            (None, Host::Unix(directory)) => {
+                Inner::Unix(unix(&directory.join(format!(".s.PGSQL.{}", conninfo.port())))?)
+            }
+            (Some(address), _) => Inner::Tcp(tcp(
+                &mut [SocketAddr::new(address, conninfo.port())].into_iter(),
+                deadline,
+            )?),
+            (None, Host::Tcp(name)) => Inner::Tcp(tcp(
+                &mut (name.as_str(), conninfo.port()).to_socket_addrs()?,
+                deadline,
+            )?),
+        };
+        if let Inner::Tcp(stream) = &inner {
+            let known = conninfo.config();
+            stream.set_nodelay(true)?;
+            if known.get_keepalives() {
+                sockopt::set_socket_keepalive(stream, true)?;
+                sockopt::set_tcp_keepidle(stream, known.get_keepalives_idle())?;
+            }
+        }
+        Ok(Socket {
+            inner,
+            deadline,
+            limit: Duration::ZERO,
+            waits_for: Some(PollFlags::IN),
+        })
+    }
+
+    /// From here on it blocks.
+    fn block(&mut self) -> io::Result<()> {
+        self.waits_for = None;
+        match &self.inner {
+            Inner::Unix(stream) => stream.set_nonblocking(false),
+            Inner::Tcp(stream) => stream.set_nonblocking(false),
+        }
+    }
+
+    /// Waits for what it could not do.
+    fn wait(&self) -> io::Result<()> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        let flags = self.waits_for.unwrap_or(PollFlags::IN);
+        let mut fds = [match &self.inner {
+            Inner::Unix(stream) => PollFd::new(stream, flags),
+            Inner::Tcp(stream) => PollFd::new(stream, flags),
+        }];
+        match poll(&mut fds, Some(&left)) {
+            Ok(0) => Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Tells the system how long a call may block.
+    fn set_limit(&mut self) -> io::Result<()> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if left.abs_diff(self.limit) > LIMIT_SLACK {
+            match &self.inner {
+                Inner::Unix(stream) => {
+                    stream.set_read_timeout(Some(left))?;
+                    stream.set_write_timeout(Some(left))?;
+                }
+                Inner::Tcp(stream) => {
+                    stream.set_read_timeout(Some(left))?;
+                    stream.set_write_timeout(Some(left))?;
+                }
+            }
+            self.limit = left;
+        }
+        Ok(())
+    }
+
+    /// Reads or writes, within the limit.
+    fn within<T>(
+        &mut self,
+        flags: PollFlags,
+        mut act: impl FnMut(&mut Inner) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        loop {
+            if let Err(error) = self.set_limit() {
+                return Poll::Ready(Err(error));
+            }
+            match act(&mut self.inner) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.waits_for.is_none() {
+                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                    }
+                    self.waits_for = Some(flags);
+                    return Poll::Pending;
+                }
+                outcome => return Poll::Ready(outcome),
+            }
+        }
+    }
+}
+
+/// A server that takes no more connections has a full queue, and an ordinary call would wait for it without a limit.
+fn unix(path: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
+}
+
+fn tcp(addresses: &mut dyn Iterator<Item = SocketAddr>, deadline: Instant) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("the name has no address");
+    for address in addresses {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(stream) => {
+                stream.set_nonblocking(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+// The driver's traits over plain calls.
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let space = buffer.initialize_unfilled();
+        let read = self.within(PollFlags::IN, |inner| match inner {
+            Inner::Unix(stream) => stream.read(space),
+            Inner::Tcp(stream) => stream.read(space),
+        });
+        read.map_ok(|n| buffer.advance(n))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.within(PollFlags::OUT, |inner| match inner {
+            Inner::Unix(stream) => stream.write(bytes),
+            Inner::Tcp(stream) => stream.write(bytes),
+        })
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A stream that the driver has while it opens the session, and that is ours all the time.
+struct Shared<S>(Arc<Mutex<S>>);
+
+impl<S> Shared<S> {
+    fn new(stream: S) -> Shared<S> {
+        Shared(Arc::new(Mutex::new(stream)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, S> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> Clone for Shared<S> {
+    fn clone(&self) -> Self {
+        Shared(Arc::clone(&self.0))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Shared<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.lock()).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Shared<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.lock()).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.lock()).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.lock()).poll_shutdown(context)
+    }
+}
+
+impl<S: TlsStream + Unpin> TlsStream for Shared<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        self.lock().channel_binding()
+    }
+}
+
+/// What bytes are read from and written to.
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
+
+/// Where the encrypted stream is left, once there is one.
+type Kept = Arc<Mutex<Option<Box<dyn Duplex>>>>;
+
+/// Makes a stream encrypted, and keeps a hand on it.
+struct Keeping<T> {
+    inner: T,
+    kept: Kept,
+}
+
+impl<S, T> TlsConnect<S> for Keeping<T>
+where
+    T: TlsConnect<S>,
+    T::Stream: Send + 'static,
+    T::Future: Send + 'static,
+    T::Error: 'static,
+{
+    type Stream = Shared<T::Stream>;
+    type Error = T::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Stream, T::Error>> + Send>>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        let (connecting, kept) = (self.inner.connect(stream), self.kept);
+        Box::pin(async move {
+            let shared = Shared::new(connecting.await?);
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(shared.clone()));
+            Ok(shared)
+        })
+    }
+}
+
+/// Why there is no session.
+pub(super) enum Refused {
+    /// The way is barred.
+    Socket(io::Error),
+    /// The server, or its certificate.
+    Driver(tokio_postgres::Error),
+}
+
+/// A prepared statement: its name, and the types of its columns.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    name: String,
+    types: Arc<[Type]>,
+}
+
+/// How a question is asked.
+pub(super) enum Way<'a> {
+    /// By a statement that is there.
+    Prepared(&'a Statement),
+    /// By its text, with lists of numbers for all parameters.
+    Text(&'a str),
+}
+
+/// A row of an answer.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    types: Arc<[Type]>,
+    body: DataRowBody,
+}
+
+impl Row {
+    /// The value of a column, where it is of this type.
+    pub(super) fn try_get<'a, T: FromSql<'a>>(
+        &'a self,
+        at: usize,
+    ) -> Result<T, Box<dyn Error + Sync + Send>> {
+        let kind = self.types.get(at).ok_or("no such column")?;
+        if !T::accepts(kind) {
+            return Err(format!("a value of type {kind}").into());
+        }
+        let range = self.body.ranges().nth(at)?.ok_or("no such column")?;
+        let bytes = range.and_then(|range| self.body.buffer().get(range));
+        T::from_sql_nullable(kind, bytes)
+    }
+
+    /// All values, as they came.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.body.buffer()
+    }
+}
+
+/// A session that is open.
+pub(super) struct Wire {
+    socket: Shared<Socket>,
+    stream: Box<dyn Duplex>,
+    output: BytesMut,
+    /// What a call reads.
+    read: Box<[u8]>,
+    /// What was read and is no whole message yet.
+    input: BytesMut,
+    /// Names that were given.
+    names: u64,
+    /// Statements that are not needed any more.
+    forgotten: Vec<Statement>,
+}
+
+impl Wire {
+    /// Opens a session.
+    pub(super) fn connect(
+        conninfo: &Conninfo,
+        config: &tokio_postgres::Config,
+        limit: Duration,
+    ) -> Result<Wire, Refused> {
+        let deadline = Instant::now() + limit;
+        let socket = Shared::new(Socket::connect(conninfo, deadline).map_err(Refused::Socket)?);
+        let mut config = config.clone();
+        let name = match conninfo.host() {
+            Host::Tcp(name) => name,
+            // No TLS there, as with libpq.
+            Host::Unix(_) => {
+                if conninfo.address().is_none() {
+                    config.ssl_mode(SslMode::Disable);
+                }
+                String::new()
+            }
+        };
+        let kept = Kept::default();
+        match conninfo.tls() {
+            Some(tls) => {
+                let mut maker = MakeRustlsConnect::new(rustls::ClientConfig::clone(tls));
+                let Ok(made) = MakeTlsConnect::<Shared<Socket>>::make_tls_connect(&mut maker, &name);
+                let keeping = Keeping {
+                    inner: made,
+                    kept: Arc::clone(&kept),
+                };
+                finish(config.connect_raw(socket.clone(), keeping), &socket)?;
+            }
+            None => finish(config.connect_raw(socket.clone(), NoTls), &socket)?,
+        }
+        let encrypted = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if encrypted.is_none() {
+            socket.lock().block().map_err(Refused::Socket)?;
+        }
+        Ok(Wire {
+            stream: encrypted.unwrap_or_else(|| Box::new(socket.clone())),
+            socket,
+            output: BytesMut::new(),
+            read: vec![0; READ_BYTES].into_boxed_slice(),
+            input: BytesMut::new(),
+            names: 0,
+            forgotten: Vec::new(),
+        })
+    }
+
+    /// What is asked from here on is to be answered within this time.
+    pub(super) fn begin(&mut self, limit: Duration) {
+        self.socket.lock().deadline = Instant::now() + limit;
+        self.output.clear();
+    }
+
+    /// Statements without answers.
+    pub(super) fn run(&mut self, sql: &str) -> Result<Result<(), LinkError>, LinkError> {
+        frontend::query(sql, &mut self.output).map_err(broken)?;
+        self.send()?;
+        Ok(self.answer(&Arc::from([]))?.map(|_| ()))
+    }
+
+    /// Prepares a statement.
+    pub(super) fn prepare(&mut self, sql: &str) -> Result<Result<Statement, LinkError>, LinkError> {
+        self.names += 1;
+        let name = format!("s{}", self.names);
+        for statement in self.forgotten.drain(..) {
+            frontend::close(b'S', &statement.name, &mut self.output).map_err(broken)?;
+        }
+        frontend::parse(&name, sql, [], &mut self.output).map_err(broken)?;
+        frontend::describe(b'S', &name, &mut self.output).map_err(broken)?;
+        frontend::sync(&mut self.output);
+        self.send()?;
+        let answer = self.answer(&Arc::from([]))?;
+        Ok(answer.map(|(_, types)| Statement { name, types }))
+    }
+
+    /// The server need not keep it; it is told with what is prepared next.
+    pub(super) fn forget(&mut self, statement: Statement) {
+        self.forgotten.push(statement);
+    }
+
+    /// Lays out a question; all are sent by [`Wire::send`], and then each has its [`Wire::rows`].
+    pub(super) fn ask(&mut self, way: &Way<'_>, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), LinkError> {
+        let output = &mut self.output;
+        let name = match way {
+            Way::Prepared(statement) => statement.name.as_str(),
+            Way::Text(sql) => {
+                let kinds = parameters.iter().map(|_| Type::INT8_ARRAY.oid());
+                frontend::parse("", sql, kinds, output).map_err(broken)?;
+                ""
+            }
+        };
+        let bound = frontend::bind(
+            "",
+            name,
+            parameters.iter().map(|_| BINARY),
+            parameters,
+            |parameter, output| match parameter.to_sql_checked(&Type::INT8_ARRAY, output)? {
+                tokio_postgres::types::IsNull::Yes => Ok(postgres_protocol::IsNull::Yes),
+                tokio_postgres::types::IsNull::No => Ok(postgres_protocol::IsNull::No),
+            },
+            Some(BINARY),
+            output,
+        );
+        bound.map_err(|error| match error {
+            frontend::BindError::Conversion(error) => LinkError::Down(error.to_string()),
+            frontend::BindError::Serialization(error) => broken(error),
+        })?;
+        if matches!(way, Way::Text(_)) {
+            frontend::describe(b'P', "", output).map_err(broken)?;
+        }
+        frontend::execute("", 0, output).map_err(broken)?;
+        frontend::sync(output);
+        Ok(())
+    }
+
+    /// The next question's rows, or what the server says instead.
+    pub(super) fn rows(&mut self, way: &Way<'_>) -> Result<Result<Vec<Row>, LinkError>, LinkError> {
+        let types = match way {
+            Way::Prepared(statement) => Arc::clone(&statement.types),
+            Way::Text(_) => Arc::from([]),
+        };
+        Ok(self.answer(&types)?.map(|(rows, _)| rows))
+    }
+
+    /// Sends what was laid out.
+    pub(super) fn send(&mut self) -> Result<(), LinkError> {
+        let (stream, socket) = (&mut self.stream, &self.socket);
+        let mut sent = 0;
+        while sent < self.output.len() {
+            let part = &self.output[sent..];
+            sent += ready(socket, |context| Pin::new(&mut *stream).poll_write(context, part))?;
+        }
+        self.output.clear();
+        ready(socket, |context| Pin::new(&mut *stream).poll_flush(context))
+    }
+
+    /// All up to the next ReadyForQuery: rows, and the types of the columns as of last.
+    #[expect(clippy::type_complexity, reason = "a step of its callers")]
+    fn answer(
+        &mut self,
+        types: &Arc<[Type]>,
+    ) -> Result<Result<(Vec<Row>, Arc<[Type]>), LinkError>, LinkError> {
+        let mut types = Arc::clone(types);
+        let mut rows = Vec::new();
+        let mut said = None;
+        loop {
+            match self.message()? {
+                Message::RowDescription(body) => types = types_of(&body).map_err(broken)?,
+                Message::DataRow(body) => rows.push(Row {
+                    types: Arc::clone(&types),
+                    body,
+                }),
+                Message::ErrorResponse(body) => match error_of(&body).map_err(broken)? {
+                    error @ LinkError::Down(_) => return Err(error),
+                    error => said = said.or(Some(error)),
+                },
+                Message::ReadyForQuery(_) => {
+                    return Ok(match said {
+                        Some(error) => Err(error),
+                        None => Ok((rows, types)),
+                    });
+                }
+                // Acknowledgements, notices, parameters: nothing that was asked for.
+                _ => {}
+            }
+        }
+    }
+
+    fn message(&mut self) -> Result<Message, LinkError> {
+        loop {
+            if let Some(message) = Message::parse(&mut self.input).map_err(broken)? {
+                return Ok(message);
+            }
+            if self.input.len() > ANSWER_BYTES_MAX {
+                return Err(LinkError::Down("an answer without an end".into()));
+            }
+            self.read()?;
+        }
+    }
+
+    fn read(&mut self) -> Result<(), LinkError> {
+        let mut buffer = ReadBuf::new(&mut self.read);
+        let stream = &mut self.stream;
+        ready(&self.socket, |context| {
+            Pin::new(&mut *stream).poll_read(context, &mut buffer)
+        })?;
+        if buffer.filled().is_empty() {
+            return Err(LinkError::Down("the server closed the connection".into()));
+        }
+        self.input.extend_from_slice(buffer.filled());
+        Ok(())
+    }
+}
+
+/// Does all of the driver's work; its client and connection are let go, for the stream is ours too.
+fn finish<T>(
+    opening: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    socket: &Shared<Socket>,
+) -> Result<(), Refused> {
+    let mut opening = std::pin::pin!(opening);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        match opening.as_mut().poll(&mut context) {
+            Poll::Ready(outcome) => return outcome.map(drop).map_err(Refused::Driver),
+            Poll::Pending => socket.lock().wait().map_err(Refused::Socket)?,
+        }
+    }
+}
+
+/// Does it, waiting where it cannot be done yet.
+fn ready<T>(
+    socket: &Shared<Socket>,
+    mut act: impl FnMut(&mut Context<'_>) -> Poll<io::Result<T>>,
+) -> Result<T, LinkError> {
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        match act(&mut context) {
+            Poll::Ready(outcome) => return outcome.map_err(broken),
+            Poll::Pending => socket.lock().wait().map_err(broken)?,
+        }
+    }
+}
+
+fn broken(error: io::Error) -> LinkError {
+    match error.kind() {
+        io::ErrorKind::TimedOut => LinkError::Silent,
+        _ => LinkError::Down(error.to_string()),
+    }
+}
+
+fn types_of(body: &RowDescriptionBody) -> io::Result<Arc<[Type]>> {
+    let types = body
+        .fields()
+        .map(|field| Ok(Type::from_oid(field.type_oid()).unwrap_or(Type::UNKNOWN)));
+    Ok(types.collect::<Vec<Type>>()?.into())
+}
+
+/// What the server says. 57P: it ends the session, or all of them.
+fn error_of(body: &ErrorResponseBody) -> io::Result<LinkError> {
+    let (mut reason, mut sqlstate) = (String::new(), String::new());
+    let mut fields = body.fields();
+    while let Some(field) = fields.next()? {
+        let value = String::from_utf8_lossy(field.value_bytes());
+        match field.type_() {
+            b'M' => reason = value.into_owned(),
+            b'C' => sqlstate = value.into_owned(),
+            _ => {}
+        }
+    }
+    Ok(match sqlstate.starts_with("57P") {
+        true => LinkError::Down(reason),
+        false => LinkError::Said { reason, sqlstate },
+    })
+}

@@ -1,0 +1,299 @@
+//! `pgdyno advise`: what to change on a target and why. Read only, but for what `--check` writes for its measurements.
+
+mod evidence;
+mod experiment;
+mod markdown;
+mod measure;
+mod text;
+
+use super::facts::{self, Found};
+use crate::cli::{AdviseArgs, AdviseFormat};
+use crate::context::Context;
+use crate::exit::{self, Usage};
+use pgdyno_host::Fact;
+use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, Severity};
+use pgdyno_store::FactRecord;
+use serde_json::{Value, json};
+use std::fs;
+use std::time::Instant;
+
+/// Of the JSON that is printed; docs/advise.md describes it.
+const FORMAT: &str = "pgdyno-advice/1";
+/// Columns of a page that goes to no terminal.
+const WIDTH_USUAL: u16 = 100;
+const WIDTH_MIN: u16 = 60;
+const WIDTH_MAX: u16 = 120;
+
+/// Advice with what is to be said around it.
+struct Page<'a> {
+    /// The target, for people; "this host" where no server was asked.
+    name: String,
+    /// What it is, in a line.
+    what: String,
+    /// As the user named it on the command line; `None` where it holds a password, or is a tree of files.
+    target: Option<&'a str>,
+    /// Whether no server is meant.
+    is_host_alone: bool,
+    advised: &'a Advised,
+    verbose: bool,
+}
+
+pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
+    let begun = Instant::now();
+    let advisor = Advisor::shipped(&context.catalogue)?;
+    known_words(&advisor, args)?;
+    let found = facts::find(
+        context,
+        args.target.as_deref(),
+        args.host_only,
+        args.root.as_deref(),
+    )?;
+    let mut facts: Vec<Fact> = found.facts.iter().map(fact).collect();
+    if args.check {
+        facts.extend(measure::facts(context, args)?);
+    }
+    let evidence = match &found.target {
+        Some(name) => evidence::of(context, args.store.as_deref(), name),
+        None => Vec::new(),
+    };
+    let advised = advisor.advise(&Question {
+        facts: &facts,
+        settings: &found.settings,
+        evidence: &evidence,
+        allowed: &args.allow,
+        only: &args.only,
+    });
+    let named = match (&args.root, &args.target) {
+        (Some(_), _) => None,
+        // libpq's defaults, or nothing but the host.
+        (None, named) => Some(named.as_deref().unwrap_or_default()),
+    };
+    let target = named.filter(|text| !holds_a_secret(text));
+    let page = Page {
+        name: found.target.clone().unwrap_or_else(|| "this host".into()),
+        what: what(&found),
+        target,
+        is_host_alone: found.target.is_none(),
+        advised: &advised,
+        verbose: args.verbose,
+    };
+    if args.json {
+        put!("{:#}", as_json(&page, found.target.as_deref(), begun)?);
+    } else {
+        match args.format {
+            AdviseFormat::Text => put!("{}", text::page(&page, width())),
+            AdviseFormat::Md => put!("{}", markdown::page(&page)),
+        }
+    }
+    if let Some(file) = &args.experiment {
+        let steps = experiment::write(&page, &found, file)?;
+        tell!(
+            "{}: an experiment with {steps} steps; pgdyno run {0} proves them here",
+            file.display()
+        );
+    }
+    Ok(match advised.is_severe() {
+        true => exit::NOT_HELD,
+        false => exit::FINE,
+    })
+}
+
+/// Rules and words that there are not are mistakes, and better said.
+fn known_words(advisor: &Advisor, args: &AdviseArgs) -> anyhow::Result<()> {
+    for only in &args.only {
+        if !advisor.rules().iter().any(|rule| rule.id == *only) {
+            return Err(Usage(format!(
+                "--only {only}: there is no such rule; docs/advise.md lists them, and so does --verbose"
+            ))
+            .into());
+        }
+    }
+    let mut words: Vec<&str> = advisor.rules().iter().filter_map(Rule::allowed_by).collect();
+    words.sort_unstable();
+    words.dedup();
+    match args.allow.iter().find(|word| !words.contains(&word.as_str())) {
+        Some(word) => Err(Usage(format!("--allow {word}: expected one of {}", words.join(", "))).into()),
+        None => Ok(()),
+    }
+}
+
+fn fact(record: &FactRecord) -> Fact {
+    Fact {
+        name: record.name.clone(),
+        value: record.value.clone(),
+        missing: record.missing.clone(),
+        source: record.source.clone(),
+    }
+}
+
+/// What a target is, in a line.
+fn what(found: &Found) -> String {
+    let value = |name: &str| found.facts.iter().find(|fact| fact.name == name)?.value.as_ref();
+    let mut parts = Vec::new();
+    if let Some(version) = value("server.version").and_then(Value::as_str) {
+        parts.push(format!("PostgreSQL {version}"));
+    }
+    if let Some(cpus) = value("cpu.online_count").and_then(Value::as_u64) {
+        parts.push(format!("{cpus} CPUs"));
+    }
+    if let Some(memory) = value("memory.total_bytes").and_then(Value::as_u64) {
+        parts.push(format!("{} of memory", crate::show::bytes(memory)));
+    }
+    parts.join(", ")
+}
+
+/// Whether a connection string says a password, which must not be printed.
+fn holds_a_secret(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let in_uri = lower
+        .split_once("://")
+        .and_then(|(_, rest)| rest.rsplit_once('@'))
+        .is_some_and(|(user, _)| user.contains(':'));
+    in_uri || lower.contains("password") || lower.contains("passphrase")
+}
+
+fn width() -> usize {
+    let columns = ratatui::crossterm::terminal::size().map_or(WIDTH_USUAL, |(columns, _)| columns);
+    let columns = match columns {
+        0 => WIDTH_USUAL,
+        columns => columns.clamp(WIDTH_MIN, WIDTH_MAX),
+    };
+    usize::from(columns)
+}
+
+impl Page<'_> {
+    /// Commands that try a piece of advice here, to be copied.
+    fn commands(&self, advice: &Advice) -> Vec<String> {
+        let (Some(setting), Some(target)) = (&advice.setting, self.target) else {
+            return Vec::new();
+        };
+        if !advice.can_be_applied || advice.how.is_some() {
+            return Vec::new();
+        }
+        let target = match self.is_host_alone {
+            true => "--host-only".to_owned(),
+            false => quoted(target),
+        };
+        let assignment = quoted(&format!("{}={}", setting.knob, setting.value));
+        let consent = match advice.wants_consent {
+            true => format!(" --accept-durability-risk {}", setting.knob),
+            false => String::new(),
+        };
+        let mut commands = vec![format!(
+            "pgdyno apply {target} {assignment} --revert-after 10m{consent}"
+        )];
+        if advice.can_be_tried && !self.is_host_alone {
+            let file = format!("{}.toml", advice.rule);
+            // Severe advice is no success, and && would stop there.
+            let then = match advice.severity {
+                Severity::Severe => ";",
+                Severity::Advice | Severity::Hint => " &&",
+            };
+            commands.push(format!(
+                "pgdyno advise {target} --only {} --experiment {file}{then} pgdyno run {file}{consent}",
+                advice.rule
+            ));
+        }
+        commands
+    }
+
+    /// "1 severe, 3 advised, 5 hints"
+    fn counts(&self) -> String {
+        let of = |severity| {
+            let advice = self.advised.advice.iter();
+            advice.filter(|advice| advice.severity == severity).count()
+        };
+        let hints = of(Severity::Hint);
+        format!(
+            "{} severe, {} advised, {hints} {}",
+            of(Severity::Severe),
+            of(Severity::Advice),
+            if hints == 1 { "hint" } else { "hints" }
+        )
+    }
+
+    /// How many rules said nothing, and why.
+    fn rest(&self) -> String {
+        let listed = if self.verbose {
+            ""
+        } else {
+            " (--verbose lists them)"
+        };
+        format!(
+            "{} rules found nothing to say; {} could not be judged{}",
+            self.advised.silent,
+            self.advised.not_judged.len(),
+            if self.advised.not_judged.is_empty() {
+                ""
+            } else {
+                listed
+            }
+        )
+    }
+}
+
+/// What a piece of advice is called: the setting, else its rule's name in words.
+fn title(advice: &Advice) -> String {
+    match &advice.setting {
+        Some(setting) => format!("{} = {}", setting.knob, setting.value),
+        None => {
+            let words = advice.rule.replace('-', " ");
+            let mut letters = words.chars();
+            letters
+                .next()
+                .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+        }
+    }
+}
+
+/// A number of a sizing's line as people read it.
+fn amount(value: f64, is_bytes: bool) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "sizes are not negative, and far below 2^63"
+    )]
+    let whole = value.round() as u64;
+    if is_bytes {
+        crate::show::bytes(whole)
+    } else {
+        whole.to_string()
+    }
+}
+
+/// As a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@,+%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+fn as_json(page: &Page<'_>, target: Option<&str>, begun: Instant) -> anyhow::Result<Value> {
+    let mut document = json!({
+        "format": FORMAT,
+        "took_ms": u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "target": target,
+        "severe": page.advised.is_severe(),
+    });
+    let mut advised = serde_json::to_value(page.advised)?;
+    if let Some(list) = advised.get_mut("advice").and_then(Value::as_array_mut) {
+        for (value, advice) in list.iter_mut().zip(&page.advised.advice) {
+            value["commands"] = json!(page.commands(advice));
+        }
+    }
+    if let (Some(document), Value::Object(fields)) = (document.as_object_mut(), advised) {
+        document.extend(fields);
+    }
+    Ok(document)
+}
+
+/// A file's content, whole or not at all.
+fn write_file(path: &std::path::Path, text: &str) -> anyhow::Result<()> {
+    use anyhow::Context as _;
+    fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

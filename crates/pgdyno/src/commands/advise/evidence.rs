@@ -1,0 +1,72 @@
+//! What experiments in the store have shown of single settings on this very target.
+
+use crate::context::{Context, now_unix_ms};
+use pgdyno_knobs::{Evidence, Setting, Shown};
+use pgdyno_report::{Report, build};
+use pgdyno_stats::Verdict;
+use pgdyno_store::Store;
+use std::path::Path;
+
+/// Of so many of the newest experiments.
+const EXPERIMENTS_MAX: usize = 20;
+
+/// None where there is no store: advice does without, and makes none.
+pub(super) fn of(context: &Context, store: Option<&Path>, target: &str) -> Vec<Evidence> {
+    let path = context.store_path(store);
+    if !path.exists() {
+        return Vec::new();
+    }
+    read(&path, target).unwrap_or_else(|error| {
+        tell!("what experiments have shown here is left out: {error:#}");
+        Vec::new()
+    })
+}
+
+fn read(path: &Path, target: &str) -> anyhow::Result<Vec<Evidence>> {
+    let store = Store::open(path)?;
+    let mut evidence = Vec::new();
+    let experiments = store.list()?;
+    let here = experiments
+        .into_iter()
+        .filter(|(experiment, trials)| experiment.record.target == target && *trials > 0);
+    for (experiment, _) in here.take(EXPERIMENTS_MAX) {
+        let report = build(&store.experiment(experiment.id)?, "", now_unix_ms());
+        evidence.extend(shown(&report));
+    }
+    Ok(evidence)
+}
+
+/// Treatments that set a single thing, or add a single thing to the one that they are held against.
+fn shown(report: &Report) -> Vec<Evidence> {
+    let workload = &report.experiment.workload;
+    let load = format!("{}, {} clients", workload.name, workload.clients);
+    report
+        .treatments
+        .iter()
+        .filter_map(|treatment| {
+            let effect = treatment.step?;
+            let mut changed = treatment.settings.iter().filter(|setting| setting.changed);
+            let (Some(setting), None) = (changed.next(), changed.next()) else {
+                return None;
+            };
+            let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+            Some(Evidence {
+                experiment: report.experiment.id,
+                setting: Setting {
+                    knob: setting.knob.clone(),
+                    value: setting.value.clone(),
+                },
+                verdict: match effect.verdict {
+                    Verdict::Better => Shown::Better,
+                    Verdict::Worse => Shown::Worse,
+                    Verdict::Same => Shown::Same,
+                    Verdict::Undecided => Shown::Undecided,
+                },
+                percent: percent(effect.ratio),
+                low: percent(effect.ratio_low),
+                high: percent(effect.ratio_high),
+                load: load.clone(),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,93 @@
+//! An experiment file that would prove the advice on this target.
+
+use super::{Page, title, write_file};
+use crate::commands::facts::Found;
+use crate::exit::Usage;
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Clients for each CPU: enough that commits can share flushes, few enough that they do not merely wait.
+const CLIENTS_PER_CPU: u64 = 8;
+
+/// Writes it; the result is the number of its steps.
+pub(super) fn write(page: &Page<'_>, found: &Found, path: &Path) -> anyhow::Result<usize> {
+    let (text, steps) = text(page, found);
+    if steps == 0 {
+        return Err(Usage(format!(
+            "{}: nothing that is advised here can be tried by an experiment, so none is written",
+            path.display()
+        ))
+        .into());
+    }
+    write_file(path, &text)?;
+    Ok(steps)
+}
+
+fn text(page: &Page<'_>, found: &Found) -> (String, usize) {
+    let number = |name: &str| {
+        let fact = found.facts.iter().find(|fact| fact.name == name)?;
+        fact.value.as_ref().and_then(Value::as_u64)
+    };
+    let cpus = number("cpu.online_count").unwrap_or(2);
+    let most = number("connections.max").unwrap_or(100);
+    let clients = (cpus * CLIENTS_PER_CPU).clamp(8, 256).min((most / 2).max(1));
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "# What pgdyno advises for {}, each setting by itself against the present state.\n\
+         # The load is a stand-in: put your own in its place where you have one.\n",
+        comment(&page.name)
+    );
+    let _ = writeln!(text, "name = \"advice\"");
+    let _ = writeln!(text, "question = \"What is each advised setting worth here?\"");
+    let _ = writeln!(text, "design = \"one-at-a-time\"\nblocks = 5\n");
+    match page.target.filter(|target| !target.is_empty()) {
+        Some(target) => match target.strip_prefix("sandbox:") {
+            Some(name) => {
+                let _ = writeln!(text, "[target]\nsandbox = {}\n", quoted(name));
+            }
+            None => {
+                let _ = writeln!(text, "[target]\nconnection = {}\n", quoted(target));
+            }
+        },
+        // The connection string holds a password, or is libpq's defaults.
+        None => text.push_str("# Name the server with pgdyno run --target.\n\n"),
+    }
+    let _ = writeln!(
+        text,
+        "[data]\nscale = 50\n\n[load]\nworkload = \"tpcb\"\nclients = {clients}\nwarmup_s = 10\nmeasure_s = 30"
+    );
+    let mut steps = 0;
+    for advice in page.advised.advice.iter().filter(|advice| advice.can_be_tried) {
+        let Some(setting) = &advice.setting else { continue };
+        steps += 1;
+        let _ = writeln!(
+            text,
+            "\n[[step]]\nname = {}\ntitle = {}\nreason = {}\n[step.settings]\n{} = {}",
+            // Several advice of one rule are told apart.
+            quoted(&format!("{}-{steps}", advice.rule)),
+            quoted(&title(advice)),
+            quoted(&advice.why),
+            quoted(&setting.knob),
+            quoted(&setting.value)
+        );
+        if advice.wants_consent {
+            let _ = writeln!(
+                text,
+                "# Trades durability: pgdyno run wants --accept-durability-risk {}",
+                setting.knob
+            );
+        }
+    }
+    (text, steps)
+}
+
+fn comment(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// As TOML has it.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}

@@ -1,0 +1,137 @@
+//! Advice as Markdown, for a pull request or a ticket: a table to look over, and what led to each line.
+
+use super::text::expected;
+use super::{Page, amount, title};
+use pgdyno_knobs::Advice;
+use std::fmt::Write;
+
+pub(super) fn page(page: &Page<'_>) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "## Advice for {}\n", escaped(&page.name));
+    if !page.what.is_empty() {
+        let _ = writeln!(out, "{}\n", escaped(&page.what));
+    }
+    let _ = writeln!(out, "**{}**; {}.\n", page.counts(), page.rest());
+    if page.advised.advice.is_empty() {
+        out.push_str("Nothing is advised.\n\n");
+    } else {
+        table(&mut out, &page.advised.advice);
+        for advice in &page.advised.advice {
+            one(&mut out, page, advice);
+        }
+    }
+    if !page.advised.sizing.is_empty() {
+        out.push_str("<details><summary>Sizing</summary>\n\n| what | terms | in all |\n|---|---|---|\n");
+        for line in &page.advised.sizing {
+            let terms: Vec<String> = line
+                .terms
+                .iter()
+                .map(|term| format!("{}: {}", escaped(&term.words), amount(term.value, line.is_bytes)))
+                .collect();
+            let note = line.note.as_ref().map(|note| format!(" ({})", escaped(note)));
+            let _ = writeln!(
+                out,
+                "| {} | {} | {}{} |",
+                escaped(&line.title),
+                terms.join("<br>"),
+                amount(line.total, line.is_bytes),
+                note.unwrap_or_default()
+            );
+        }
+        out.push_str("\n</details>\n\n");
+    }
+    list(
+        &mut out,
+        "Not advised, though a rule would",
+        page.advised
+            .set_aside
+            .iter()
+            .map(|aside| (aside.recommended.as_str(), aside.because.as_str())),
+    );
+    if page.verbose {
+        list(
+            &mut out,
+            "Not judged",
+            page.advised
+                .not_judged
+                .iter()
+                .map(|rule| (rule.rule.as_str(), rule.because.as_str())),
+        );
+    }
+    out.trim_end().to_owned()
+}
+
+fn table(out: &mut String, advice: &[Advice]) {
+    out.push_str("| | what | now | expected | cost | confidence |\n|---|---|---|---|---|---|\n");
+    for advice in advice {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} |",
+            advice.severity.name(),
+            heading(advice),
+            advice.now.as_deref().map_or_else(String::new, |now| match now {
+                "" => "empty".to_owned(),
+                now => format!("`{}`", escaped(now)),
+            }),
+            escaped(&expected(advice)),
+            advice.cost.map_or("", |cost| cost.name()),
+            advice.confidence.name(),
+        );
+    }
+    out.push('\n');
+}
+
+/// A setting as code, a finding as words.
+fn heading(advice: &Advice) -> String {
+    match &advice.setting {
+        Some(_) => format!("`{}`", escaped(&title(advice))),
+        None => escaped(&title(advice)),
+    }
+}
+
+fn one(out: &mut String, page: &Page<'_>, advice: &Advice) {
+    let _ = writeln!(out, "### {}\n", heading(advice));
+    let _ = writeln!(out, "{}\n", escaped(&advice.why));
+    if advice.setting.is_none() {
+        let _ = writeln!(out, "- do: {}", escaped(&advice.recommended));
+    }
+    let _ = writeln!(out, "- risk: {}", escaped(&advice.risk));
+    let _ = writeln!(out, "- source: {}", escaped(&advice.source));
+    if let Some(how) = &advice.how {
+        let _ = writeln!(out, "- set by: {}", escaped(how));
+    }
+    let _ = writeln!(out, "- rule: {}\n", advice.rule);
+    let commands = page.commands(advice);
+    if !commands.is_empty() || !advice.lines.is_empty() {
+        let _ = writeln!(out, "```sh");
+        for line in advice
+            .lines
+            .iter()
+            .map(|line| format!("# {line}"))
+            .chain(commands)
+        {
+            let _ = writeln!(out, "{line}");
+        }
+        let _ = writeln!(out, "```\n");
+    }
+}
+
+fn list<'a>(out: &mut String, title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>) {
+    let lines: Vec<(&str, &str)> = lines.collect();
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "<details><summary>{title}</summary>\n");
+    for (what, why) in lines {
+        let _ = writeln!(out, "- {}: {}", escaped(what), escaped(why));
+    }
+    out.push_str("\n</details>\n\n");
+}
+
+/// What would mean something in a table or in HTML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('|', "\\|")
+        .replace(['\n', '\r'], " ")
+}

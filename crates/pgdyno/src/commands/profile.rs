@@ -1,0 +1,272 @@
+//! `pgdyno profile`: sets of settings, shown, held against a target, written for other programs. Changes nothing.
+
+mod text;
+
+use crate::cli::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
+use crate::context::Context;
+use crate::exit::{self, Refused, Usage};
+use crate::target;
+use anyhow::Context as _;
+use pgdyno_host::{Fact, HostAccess};
+use pgdyno_knobs::{
+    Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Target,
+    export,
+};
+use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
+use pgdyno_server::{Control, Guc, Server};
+use pgdyno_store::FactRecord;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Of the JSON that is printed; docs/profiles.md describes it.
+const FORMAT: &str = "pgdyno-profile/1";
+
+pub(crate) fn run(context: &Context, command: ProfileCommand) -> anyhow::Result<u8> {
+    match command {
+        ProfileCommand::List { json } => list(json),
+        ProfileCommand::Show { profile, json } => show(&profile, json),
+        ProfileCommand::Diff(args) => diff(context, &args),
+        ProfileCommand::Export(args) => write(context, &args),
+    }
+}
+
+fn list(json: bool) -> anyhow::Result<u8> {
+    let profiles = Profiles::shipped()?;
+    if json {
+        let all: Vec<Value> = profiles.iter().map(head).collect();
+        put!("{:#}", json!({ "format": FORMAT, "profiles": all }));
+    } else {
+        put!("{}", text::list(&profiles.iter().collect::<Vec<_>>()));
+    }
+    Ok(exit::FINE)
+}
+
+fn head(profile: &Profile) -> Value {
+    json!({
+        "name": profile.name, "title": profile.title, "summary": profile.summary, "inherits": profile.inherits,
+    })
+}
+
+fn show(name: &str, json: bool) -> anyhow::Result<u8> {
+    let mut profiles = Profiles::shipped()?;
+    let profile = profiles.open(name)?.clone();
+    let settings = profiles.flattened(name)?;
+    if json {
+        let mut document = json!({ "format": FORMAT, "profile": head(&profile) });
+        document["settings"] = settings
+            .iter()
+            .map(|(of, setting)| as_written(of, setting))
+            .collect();
+        put!("{document:#}");
+    } else {
+        put!("{}", text::shown(&profile, &settings));
+    }
+    Ok(exit::FINE)
+}
+
+fn as_written(of: &Profile, setting: &ProfileSetting) -> Value {
+    json!({
+        "knob": setting.knob, "value": setting.value.shown(), "when": setting.when.as_ref().map(ToString::to_string),
+        "only": setting.only.map(pgdyno_knobs::Only::word), "reason": setting.reason, "source": setting.source,
+        "profile": of.name,
+    })
+}
+
+fn diff(context: &Context, args: &DiffArgs) -> anyhow::Result<u8> {
+    let (resolved, looked) = resolved(context, &args.of)?;
+    if args.json {
+        let mut document = json!({ "format": FORMAT, "target": looked.name });
+        if let (Some(document), Value::Object(fields)) =
+            (document.as_object_mut(), serde_json::to_value(&resolved)?)
+        {
+            document.extend(fields);
+        }
+        put!("{document:#}");
+    } else {
+        put!("{}", text::difference(&resolved, &looked.name));
+    }
+    Ok(exit::FINE)
+}
+
+fn write(context: &Context, args: &ExportArgs) -> anyhow::Result<u8> {
+    let (resolved, looked) = resolved(context, &args.of)?;
+    let exported = export(
+        &resolved,
+        &context.catalogue,
+        args.format.carrier(),
+        &looked.name,
+        &|knob| looked.place(context, knob),
+    );
+    match &args.output {
+        None => put!("{}", exported.text.trim_end()),
+        Some(output) => {
+            let path = path_of(output, &exported);
+            save(&path, &exported.text)?;
+            tell!("{}", path.display());
+        }
+    }
+    if !exported.not_carried.is_empty() {
+        tell!(
+            "{} of {} settings are not carried by this format, and stand in it as comments",
+            exported.not_carried.len(),
+            resolved.settings.len()
+        );
+    }
+    Ok(exit::FINE)
+}
+
+fn path_of(output: &Path, exported: &Exported) -> PathBuf {
+    let is_directory = output.is_dir() || output.as_os_str().to_string_lossy().ends_with('/');
+    match is_directory {
+        true => output.join(&exported.file),
+        false => output.to_owned(),
+    }
+}
+
+/// Written beside and renamed, so that nobody reads half of it. A file of somebody else's is not written over.
+fn save(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Ok(there) = fs::read_to_string(path)
+        && !Exported::is_one(&there)
+    {
+        return Err(Refused(format!(
+            "{} is there and is no export of a profile; it is not written over",
+            path.display()
+        ))
+        .into());
+    }
+    let wrong = || format!("writing {}", path.display());
+    if let Some(directory) = path
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty())
+    {
+        fs::create_dir_all(directory).with_context(wrong)?;
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    fs::write(&beside, text).with_context(wrong)?;
+    fs::rename(&beside, path).with_context(wrong)
+}
+
+/// What was found out about a target.
+pub(crate) struct Looked {
+    /// For people; no secret in it.
+    pub(crate) name: String,
+    /// Facts and settings by name.
+    pub(crate) known: Known,
+    settings: Vec<Guc>,
+    target: Option<Target>,
+    /// Whether the host that is read is the target's.
+    is_here: bool,
+}
+
+impl Looked {
+    fn reader<'a>(&'a self, context: &'a Context) -> Reader<'a> {
+        Reader {
+            host: &context.host,
+            catalogue: &context.catalogue,
+            target: self.target.as_ref(),
+        }
+    }
+
+    /// What a knob is now; parameters come from the settings that were read once.
+    pub(crate) fn current(&self, context: &Context, knob: &str) -> Now {
+        let is_parameter = |of: &Knob| of.kind == Kind::Guc;
+        if context.catalogue.get(knob).is_ok_and(is_parameter) {
+            let guc = self.settings.iter().find(|guc| guc.name == knob);
+            return guc.map_or(Now::Unknown, |guc| Now::Is(guc.shown.clone()));
+        }
+        match self.place(context, knob) {
+            Place::Nowhere(why) => Now::Nowhere(why),
+            _ if self.is_here => {
+                let value = self.reader(context).current(knob);
+                value.map_or(Now::Unknown, Now::Is)
+            }
+            _ => Now::Unknown,
+        }
+    }
+
+    fn place(&self, context: &Context, knob: &str) -> Place {
+        match self.is_here {
+            true => Place::of(&self.reader(context), knob),
+            false => Place::Unknown,
+        }
+    }
+
+    /// The server's version, 14 to 18.
+    pub(crate) fn major(&self) -> Option<u32> {
+        let major = self.known.get("server.major").ok()?.as_u64()?;
+        u32::try_from(major).ok()
+    }
+}
+
+/// Facts and settings of a target, or of this host alone.
+pub(crate) fn look(context: &Context, target: Option<&str>) -> anyhow::Result<Looked> {
+    let plain = |records: Vec<FactRecord>| -> Vec<Fact> {
+        let fact = |record: FactRecord| Fact {
+            name: record.name,
+            value: record.value,
+            missing: record.missing,
+            source: record.source,
+        };
+        records.into_iter().map(fact).collect()
+    };
+    let Some(text) = target else {
+        return Ok(Looked {
+            name: "this host, without a server".into(),
+            known: Known::new(&plain(collect_host_facts(&context.host)), &[]),
+            settings: Vec::new(),
+            target: None,
+            is_here: true,
+        });
+    };
+    let target = target::looked_at(context, text)?;
+    let mut server = Server::connect(&target.conninfo)?;
+    let is_here = runs_here(&context.host, &mut server);
+    let host: Option<&dyn HostAccess> = if is_here { Some(&context.host) } else { None };
+    let sandbox = match &target.control {
+        Control::Sandbox(sandbox) => Some(sandbox.as_ref()),
+        _ => None,
+    };
+    let collected = collect_facts(host, &mut server, sandbox)?;
+    Ok(Looked {
+        name: match sandbox {
+            Some(sandbox) => format!("sandbox {}", sandbox.record().name),
+            None => target.conninfo.to_string(),
+        },
+        known: Known::new(&plain(collected.facts), &collected.settings),
+        settings: collected.settings,
+        target: Some(target),
+        is_here,
+    })
+}
+
+/// A profile worked out for what was looked at.
+pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> anyhow::Result<Resolved> {
+    let current = |knob: &str| looked.current(context, knob);
+    Ok(Profiles::shipped()?.resolve(
+        profile,
+        &looked.known,
+        &context.catalogue,
+        looked.major(),
+        &current,
+    )?)
+}
+
+fn resolved(context: &Context, args: &ForArgs) -> anyhow::Result<(Resolved, Looked)> {
+    // A profile that cannot be read is told before anybody is asked.
+    Profiles::shipped()?.open(&args.profile)?;
+    let target = args.target.as_deref().filter(|_| !args.host_only);
+    let mut looked = look(context, target)?;
+    for (name, value) in &args.given {
+        if !name.contains('.') {
+            return Err(Usage(format!(
+                "--given {name}={value}: expected a fact's name, as available.memory_bytes"
+            ))
+            .into());
+        }
+        looked.known = looked.known.given_text(name, value);
+    }
+    let resolved = resolve(context, &looked, &args.profile)?;
+    Ok((resolved, looked))
+}

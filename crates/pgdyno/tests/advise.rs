@@ -1,0 +1,237 @@
+//! `pgdyno advise`, for real: a stock server, one in danger, what experiments have shown, and the table of rules.
+
+mod common;
+
+use common::Home;
+use pgdyno_knobs::{Advisor, Catalogue};
+use serde_json::Value;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+fn rules_of(value: &Value, list: &str) -> Vec<String> {
+    let list = value[list].as_array().expect("a list");
+    let name = |entry: &Value| entry["rule"].as_str().unwrap_or_default().to_owned();
+    list.iter().map(name).collect()
+}
+
+#[test]
+fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
+    let home = Home::new();
+    home.run(&["sandbox", "create", "stock"]).fine();
+    let advised = home.run(&["advise", "sandbox:stock", "--json"]).fine().json();
+    assert_eq!(advised["format"], "pgdyno-advice/1");
+    assert_eq!(advised["target"], "sandbox stock");
+    assert_eq!(advised["severe"], false);
+    // Rules ask for facts that there are, and evaluate: what is not judged has a fact's own reason.
+    for rule in advised["not_judged"].as_array().expect("a list") {
+        let because = rule["because"].as_str().expect("a reason");
+        assert!(!because.contains("there is no fact"), "{rule}");
+        assert!(!because.starts_with('`'), "{rule}");
+    }
+    let sizing = advised["sizing"].as_array().expect("a list");
+    assert!(
+        sizing.iter().any(|line| line["title"] == "Worst case of memory"),
+        "{advised}"
+    );
+
+    home.run(&[
+        "sandbox",
+        "create",
+        "careless",
+        "--set",
+        "fsync=off",
+        "--set",
+        "autovacuum=off",
+    ])
+    .fine();
+    let said = home.run(&["advise", "sandbox:careless", "--json"]);
+    assert_eq!(said.code, 3, "{}", said.err);
+    let advised = said.json();
+    assert_eq!(advised["severe"], true);
+    let first = &advised["advice"][0];
+    assert_eq!(first["rule"], "fsync-off");
+    assert_eq!(
+        (&first["now"], &first["recommended"], &first["cost"]),
+        (&"off".into(), &"on".into(), &"reload".into())
+    );
+    let commands = first["commands"].as_array().expect("commands");
+    assert_eq!(
+        commands[0],
+        "pgdyno apply sandbox:careless fsync=on --revert-after 10m"
+    );
+    assert!(
+        rules_of(&advised, "advice")
+            .iter()
+            .any(|rule| rule.starts_with("autovacuum-off"))
+    );
+
+    // As a page, and as Markdown.
+    let page = home.run(&["advise", "sandbox:careless", "--verbose"]);
+    assert_eq!(page.code, 3);
+    for words in [
+        "SEVERE",
+        "fsync = on   (now off)",
+        "SIZING",
+        "NOT JUDGED",
+        "nothing was measured; --check does",
+    ] {
+        assert!(page.out.contains(words), "{words} is not in:\n{}", page.out);
+    }
+    let text = |line: &&str| !line.contains("pgdyno ");
+    assert!(
+        page.out
+            .lines()
+            .filter(text)
+            .all(|line| line.chars().count() <= 100),
+        "{}",
+        page.out
+    );
+    let page = home.run(&["advise", "sandbox:careless", "--format", "md"]);
+    assert!(
+        page.out.contains("| severe | `fsync = on` | `off` |"),
+        "{}",
+        page.out
+    );
+
+    // One rule alone, and an experiment that tries it.
+    let file = home.file("try.toml");
+    let file = file.to_str().expect("a path");
+    let said = home.run(&[
+        "advise",
+        "sandbox:careless",
+        "--only",
+        "fsync-off",
+        "--experiment",
+        file,
+        "--json",
+    ]);
+    assert_eq!(rules_of(&said.json(), "advice"), ["fsync-off"]);
+    let text = fs::read_to_string(file).expect("an experiment");
+    let written: toml::Table = text.parse().expect("TOML");
+    assert_eq!(written["target"]["sandbox"].as_str(), Some("careless"));
+    assert_eq!(written["step"][0]["settings"]["fsync"].as_str(), Some("on"));
+}
+
+#[test]
+fn what_an_experiment_has_shown_is_told() {
+    let home = Home::new();
+    home.sandbox("shown", &["--set", "checkpoint_completion_target=0.5"]);
+    let file = home.file("advice.toml");
+    let file = file.to_str().expect("a path");
+    home.run(&[
+        "advise",
+        "sandbox:shown",
+        "--only",
+        "checkpoint-in-a-hurry",
+        "--experiment",
+        file,
+    ])
+    .fine();
+    // The shortest there can be: what comes out does not matter, only that it is found again. Any difference is within half.
+    let text = fs::read_to_string(file).expect("an experiment");
+    let text = text
+        .replace("blocks = 5", "blocks = 3\nsmallest_effect = 0.9")
+        .replace("scale = 50", "scale = 1")
+        .replace("tpcb", "select-only")
+        .replace("warmup_s = 10", "warmup_s = 0.5")
+        .replace("measure_s = 30", "measure_s = 1");
+    fs::write(file, text).expect("written");
+    home.run(&["run", file]).fine();
+    let said = home
+        .run(&[
+            "advise",
+            "sandbox:shown",
+            "--json",
+            "--only",
+            "checkpoint-in-a-hurry",
+        ])
+        .fine();
+    let advised = said.json();
+    let words = format!("{}{}", advised["set_aside"], advised["advice"]);
+    assert!(
+        words.contains("measured here as making no difference") || words.contains("\"experiment\":1"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_host_alone_is_advised_by_its_files() {
+    let home = Home::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts/x86_64-6.1-numa4");
+    let said = home
+        .run(&["advise", "--root", root.to_str().expect("a path"), "--json"])
+        .fine();
+    let advised = said.json();
+    assert_eq!(advised["target"], Value::Null);
+    let rules = rules_of(&advised, "advice");
+    assert!(rules.contains(&"clock-source-slow".to_owned()), "{rules:?}");
+    let not_judged = rules_of(&advised, "not_judged");
+    assert!(not_judged.contains(&"fsync-off".to_owned()));
+    home.run(&["advise", "--root", "/nowhere"])
+        .fails(2, &["no such directory"]);
+    home.run(&["advise", "--host-only", "--only", "nonsense"])
+        .fails(2, &["there is no such rule"]);
+    home.run(&["advise", "--host-only", "--allow", "anything"])
+        .fails(2, &["durability", "mitigations"]);
+}
+
+#[test]
+fn measurements_are_facts_and_no_password_is_shown() {
+    let home = Home::new();
+    home.run(&["sandbox", "create", "measured"]).fine();
+    let port = home.record("measured")["port"].as_u64().expect("a port");
+    let password = fs::read_to_string(home.file("state/sandboxes/measured/password")).expect("a password");
+    let password = password.trim();
+    let target = format!("host=127.0.0.1 port={port} user=postgres password={password} dbname=postgres");
+    let file = home.file("advice.toml");
+    let file = file.to_str().expect("a path");
+    let said = home.run(&["advise", &target, "--check", "--verbose", "--experiment", file]);
+    assert!(said.code == 0 || said.code == 3, "{}", said.err);
+    assert!(!said.out.contains("nothing was measured"), "{}", said.out);
+    let written = fs::read_to_string(file).unwrap_or_default();
+    for text in [&said.out, &said.err, &written] {
+        assert!(!text.contains(password), "a password is shown:\n{text}");
+    }
+}
+
+/// docs/advise.md between its marks.
+#[test]
+fn the_table_of_rules_is_current() {
+    let advisor = Advisor::shipped(&Catalogue::shipped().expect("the catalogue")).expect("the rules");
+    let mut table = String::from(
+        "| rule | about | severity | expected | confidence | source |\n|---|---|---|---|---|---|\n",
+    );
+    for rule in advisor.rules() {
+        let about = rule.knob().map_or_else(
+            || "\u{2013}".to_owned(),
+            |knob| {
+                let (id, _) = pgdyno_knobs::split(knob);
+                format!("`{id}`")
+            },
+        );
+        let allow = rule
+            .allowed_by()
+            .map(|word| format!(", with --allow {word}"))
+            .unwrap_or_default();
+        let _ = writeln!(
+            table,
+            "| {} | {about} | {}{allow} | {} | {} | {} |",
+            rule.id,
+            rule.severity.name(),
+            rule.effect.words(),
+            rule.confidence.name(),
+            rule.source
+        );
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/advise.md");
+    let text = fs::read_to_string(&path).expect("docs/advise.md");
+    let (head, rest) = text.split_once("<!-- rules -->\n").expect("a mark");
+    let (found, tail) = rest.split_once("<!-- end of rules -->").expect("a mark");
+    if found.trim() != table.trim() {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("advise.md");
+        let text = format!("{head}<!-- rules -->\n{table}<!-- end of rules -->{tail}");
+        fs::write(&place, text).expect("written");
+        panic!("docs/advise.md is not current; it would be {}", place.display());
+    }
+}

@@ -1,0 +1,574 @@
+//! Settings that stay: `apply`, `verify`, `status`, `confirm` and `restore` on a real server and this machine's own kernel.
+//! Needs root.
+
+mod common;
+
+use common::{Home, Said, disk_of, kernel, pass, wait_for, whole_machine};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+
+/// The line of a knob in what `status --json` tells.
+#[track_caller]
+fn standing(status: &Said, knob: &str) -> String {
+    let journals = status.json();
+    let changes: Vec<Value> = journals
+        .as_array()
+        .expect("a list")
+        .iter()
+        .flat_map(|journal| journal["changes"].as_array().expect("changes").clone())
+        .collect();
+    let line = changes.iter().find(|change| change["knob"] == knob);
+    line.unwrap_or_else(|| panic!("{knob} in {changes:?}"))["standing"]
+        .as_str()
+        .expect("a word")
+        .to_owned()
+}
+
+#[track_caller]
+fn tool(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|e| panic!("{program}: {e}"));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {error}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A file system of its own on a loop device, mounted as long as this lives.
+struct Volume {
+    device: String,
+    place: PathBuf,
+}
+
+impl Volume {
+    fn new(home: &Home, name: &str) -> Volume {
+        let (image, place) = (home.file(&format!("{name}.image")), home.file(name));
+        fs::File::create(&image)
+            .expect("a file")
+            .set_len(400 << 20)
+            .expect("its size");
+        tool("mkfs.ext4", &["-q", "-F", &image.to_string_lossy()]);
+        let device = tool("losetup", &["--find", "--show", &image.to_string_lossy()]);
+        fs::create_dir(&place).expect("a directory");
+        tool("mount", &[&device, &place.to_string_lossy()]);
+        Volume { device, place }
+    }
+
+    fn disk(&self) -> &str {
+        self.device.trim_start_matches("/dev/")
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.place).status();
+        let _ = Command::new("losetup").args(["-d", &self.device]).status();
+    }
+}
+
+fn auto_conf(home: &Home) -> String {
+    fs::read_to_string(home.data("x").join("postgresql.auto.conf")).expect("a file")
+}
+
+#[test]
+fn what_is_applied_stays_is_told_and_comes_back() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x"]).fine();
+    let disk = disk_of(&home.data("x"));
+    let read_ahead = format!("/sys/block/{disk}/queue/read_ahead_kb");
+    let files = [
+        "/proc/sys/vm/dirty_bytes",
+        "/proc/sys/vm/dirty_ratio",
+        SWAPPINESS,
+        "/proc/sys/vm/nr_hugepages",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        &read_ahead,
+    ];
+    let state = || files.map(kernel);
+    let (before, conf) = (state(), auto_conf(&home));
+    let settings = [
+        "shared_buffers=64MB",
+        "vm.nr_hugepages=auto",
+        "huge_pages=on",
+        "work_mem=9MB",
+        "vm.dirty_bytes=536870912",
+        "vm.swappiness=17",
+        "transparent_hugepage.enabled=never",
+        "block.read_ahead_kb=64",
+    ];
+    let mut words = vec!["apply", "sandbox:x", "--dry-run"];
+    words.extend(settings);
+    let dry = home.run(&words).fine();
+    assert!(
+        dry.out.contains("work_mem") && dry.out.contains("9MB"),
+        "{}",
+        dry.out
+    );
+    assert_eq!(state(), before, "a dry run changes nothing");
+
+    words.remove(2);
+    let process = home.postmaster("x");
+    home.run(&words).fine();
+    // Transparent huge pages count for later allocations alone, so it was started anew.
+    assert_ne!(home.postmaster("x"), process);
+    assert_eq!(home.ask("x", "SHOW work_mem"), "9MB");
+    assert_eq!(
+        kernel("/proc/sys/vm/dirty_ratio"),
+        "0",
+        "the kernel zeroes the counterpart"
+    );
+    // The pages are really the server's: those of the pool that are in use or promised.
+    let meminfo = fs::read_to_string("/proc/meminfo").expect("meminfo");
+    let pages = |name: &str| -> u64 {
+        let line = meminfo
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .expect("a line");
+        line.trim_start_matches(':').trim().parse().expect("a number")
+    };
+    let in_use = pages("HugePages_Total") - pages("HugePages_Free") + pages("HugePages_Rsvd");
+    assert!(in_use >= 32, "64 MB of shared buffers: {meminfo}");
+
+    // Another process sees it, and an experiment or a sandbox command leaves it alone.
+    home.run(&["verify"]).fine();
+    home.run(&["verify", "sandbox:x", "work_mem=9MB", "vm.swappiness=17"])
+        .fine();
+    let wrong = home.run(&["verify", "sandbox:x", "work_mem=8MB"]);
+    assert_eq!(wrong.code, 3, "{}", wrong.out);
+    home.run(&["sandbox", "stop", "x"]).fine();
+    home.run(&["sandbox", "start", "x"]).fine();
+    assert_eq!(home.ask("x", "SHOW work_mem"), "9MB");
+    let status = home.run(&["status", "--json"]).fine();
+    assert_eq!(standing(&status, "vm.swappiness"), "in-force");
+    assert!(
+        status.json()[0]["by"].as_str().is_some_and(|by| !by.is_empty()),
+        "{}",
+        status.out
+    );
+
+    // What a colleague has set since is reported and left alone.
+    fs::write(SWAPPINESS, "23").expect("written");
+    assert_eq!(
+        standing(&home.run(&["status", "--json"]).fine(), "vm.swappiness"),
+        "foreign"
+    );
+    assert_eq!(home.run(&["verify"]).code, 3);
+    let restored = home.run(&["restore"]).fine();
+    assert!(restored.out.contains("left alone"), "{}", restored.out);
+    assert_eq!(kernel(SWAPPINESS), "23");
+    fs::write(SWAPPINESS, &before[2]).expect("written");
+    assert_eq!(state(), before);
+    assert_eq!(auto_conf(&home), conf, "to the byte");
+    assert!(home.run(&["restore"]).fine().err.contains("nothing to put back"));
+
+    // With --force the colleague's value goes as well.
+    home.run(&["apply", "sandbox:x", "vm.swappiness=17"]).fine();
+    fs::write(SWAPPINESS, "23").expect("written");
+    home.run(&["restore", "--force"]).fine();
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn changes_are_undone_one_by_one_and_the_last_one_first() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let before = kernel(SWAPPINESS);
+    for value in ["17", "18"] {
+        home.run(&["apply", "--host-only", &format!("vm.swappiness={value}")])
+            .fine();
+    }
+    home.run(&["restore", "3"]).fails(2, &["no change 3"]);
+    home.run(&["restore", "2"]).fine();
+    assert_eq!(kernel(SWAPPINESS), "17");
+    home.run(&["restore"]).fine();
+    assert_eq!(kernel(SWAPPINESS), before);
+}
+
+#[test]
+fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let before = kernel(SWAPPINESS);
+    let timed = ["apply", "--host-only", "vm.swappiness=17", "--revert-after", "2s"];
+    home.run(&timed).fine();
+    assert_eq!(kernel(SWAPPINESS), "17");
+    wait_for("it is put back", || kernel(SWAPPINESS) == before);
+    wait_for("its journal is closed", || {
+        home.run(&["status"]).fine().err.contains("nothing is changed")
+    });
+
+    home.run(&timed).fine();
+    home.run(&["confirm"]).fine();
+    home.run(&["confirm"]).fails(2, &["nothing waits"]);
+    pass(Duration::from_secs(4));
+    assert_eq!(kernel(SWAPPINESS), "17", "confirmed is confirmed");
+    home.run(&["restore"]).fine();
+    assert_eq!(kernel(SWAPPINESS), before);
+
+    // Its process is gone, as after a reboot: the next command that turns knobs does it.
+    home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "1s"])
+        .fine();
+    let journals = fs::read_dir(home.file("state/journal"))
+        .expect("journals")
+        .flatten();
+    let journal = journals
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|e| e == "journal"));
+    let journal = journal.expect("a journal").to_string_lossy().into_owned();
+    for process in fs::read_dir("/proc").expect("processes").flatten() {
+        let line = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+        if line.contains("revert-later") && line.contains(&journal) {
+            tool("kill", &["-KILL", &process.file_name().to_string_lossy()]);
+        }
+    }
+    pass(Duration::from_secs(2));
+    assert_eq!(kernel(SWAPPINESS), "17");
+    let next = home.run(&["apply", "--host-only", "vm.page-cluster=2"]).fine();
+    assert!(next.err.contains("its time is over"), "{}", next.err);
+    assert_eq!(kernel(SWAPPINESS), before);
+    home.run(&["restore"]).fine();
+}
+
+#[test]
+fn until_exit_is_until_exit_and_a_held_file_too() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let before = kernel(SWAPPINESS);
+    let mut settings = vec!["apply", "--host-only", "vm.swappiness=17", "--until-exit"];
+    if Path::new("/dev/cpu_dma_latency").exists() {
+        settings.push("cpu.dma_latency_us=10");
+    }
+    let child = home.spawn(&settings);
+    wait_for("it is applied", || kernel(SWAPPINESS) == "17");
+    // A second one waits for the first.
+    let second = home.spawn(&["apply", "--host-only", "vm.swappiness=18"]);
+    pass(Duration::from_millis(700));
+    assert_eq!(kernel(SWAPPINESS), "17");
+    tool("kill", &["-INT", &child.id().to_string()]);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let second = common::said(second.wait_with_output().expect("it ends")).fine();
+    assert!(second.err.contains("waiting for process"), "{}", second.err);
+    assert_eq!(kernel(SWAPPINESS), "18");
+    home.run(&["restore"]).fine();
+    assert_eq!(kernel(SWAPPINESS), before);
+}
+
+#[test]
+fn tables_wal_processors_and_swap_are_changed_and_come_back() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x", "--cpus", "1.5", "--memory", "1G"])
+        .fine();
+    let volume = Volume::new(&home, "wal");
+    let swap = Volume::new(&home, "swap");
+    let swap = swap.place.join("file");
+    home.ask(
+        "x",
+        "CREATE TABLE t(id int, v text) PARTITION BY RANGE (id); \
+         CREATE TABLE \"T 1\" PARTITION OF t FOR VALUES FROM (0) TO (10); \
+         CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (10) TO (20) WITH (fillfactor = 80); \
+         INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(0, 19) i",
+    );
+    let fillfactors = || {
+        home.ask(
+            "x",
+            "SELECT string_agg(relname || coalesce(reloptions::text, '-'), ' ' ORDER BY relname) \
+                              FROM pg_class WHERE relname IN ('t', 'T 1', 't2')",
+        )
+    };
+    let rows = || {
+        home.ask(
+            "x",
+            "SELECT count(*) || ' ' || md5(string_agg(v, '' ORDER BY id)) FROM t",
+        )
+    };
+    let group = || {
+        let pid = home.postmaster("x").expect("it runs");
+        let lines = fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("groups");
+        lines
+            .lines()
+            .find_map(|line| {
+                let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+                controllers
+                    .split(',')
+                    .any(|name| name == "cpu")
+                    .then(|| path.to_owned())
+            })
+            .expect("a group of version 1")
+    };
+    let quota = |group: &str| kernel(&format!("/sys/fs/cgroup/cpu{group}/cpu.cfs_quota_us"));
+    let (before, content, conf) = (fillfactors(), rows(), auto_conf(&home));
+    assert_eq!(quota(&group()), "150000");
+
+    let wal = volume.place.join("pg_wal");
+    let said = home
+        .run(&[
+            "apply",
+            "sandbox:x",
+            "table.fillfactor@t=90",
+            "table.toast_compression@t=pglz",
+            "table.autovacuum_vacuum_scale_factor@t=0.01",
+            "cgroup.cpu_quota=0.75",
+            "server.cpu_affinity=0",
+            "block.read_ahead_kb@wal=48",
+            &format!("server.wal_directory={}", wal.display()),
+            &format!("swap.file@{}=16777216", swap.display()),
+        ])
+        .fine();
+    assert!(!said.out.contains("NOT"), "{}", said.out);
+    for name in ["T 1", "t2"] {
+        let sql = format!("SELECT reloptions FROM pg_class WHERE relname = '{name}'");
+        let options = home.ask("x", &sql);
+        assert!(
+            options.contains("fillfactor=90") && options.contains("scale_factor=0.01"),
+            "{name}: {options}"
+        );
+    }
+    assert_eq!(quota(&group()), "75000");
+    assert_eq!(fs::read_link(home.data("x").join("pg_wal")).expect("a link"), wal);
+    assert_eq!(disk_of(&wal), volume.disk());
+    assert!(
+        fs::read_to_string("/proc/swaps")
+            .expect("swaps")
+            .contains(&*swap.to_string_lossy())
+    );
+    let postmaster = home.postmaster("x").expect("it runs");
+    let mut processes = tool("pgrep", &["-P", &postmaster.to_string()]);
+    processes += &format!("\n{postmaster}");
+    for pid in processes.lines() {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let cpus = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        assert_eq!(cpus.map(str::trim), Some("0"), "{pid}");
+    }
+    assert_eq!(
+        rows(),
+        content,
+        "its data is intact, with its WAL on another disk"
+    );
+    home.ask("x", "INSERT INTO t VALUES (1, 'new'); CHECKPOINT");
+    let content = rows();
+
+    let restored = home.run(&["restore"]).fine();
+    assert!(!restored.out.contains("FAILED"), "{}", restored.out);
+    assert_eq!(fillfactors(), before);
+    assert_eq!(rows(), content, "what was written meanwhile is there");
+    assert_eq!(quota(&group()), "150000");
+    assert!(!home.data("x").join("pg_wal").is_symlink() && !wal.exists());
+    assert!(!swap.exists() && !fs::read_to_string("/proc/swaps").expect("swaps").contains("file"));
+    assert_eq!(auto_conf(&home), conf);
+    home.run(&["sandbox", "stop", "x"]).fine();
+    home.run(&["sandbox", "start", "x"]).fine();
+    assert_eq!(rows(), content);
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name_and_nothing_is_changed() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x"]).fine();
+    let (swappiness, conf) = (kernel(SWAPPINESS), auto_conf(&home));
+    let fails = |setting: &str, code: i32, words: &[&str]| {
+        // A good one before it, which must not be applied either.
+        home.run(&["apply", "sandbox:x", "vm.swappiness=17", "work_mem=9MB", setting])
+            .fails(code, words);
+        assert_eq!(kernel(SWAPPINESS), swappiness, "{setting}");
+        assert_eq!(auto_conf(&home), conf, "{setting}");
+        assert!(
+            home.run(&["status"]).fine().err.contains("nothing is changed"),
+            "{setting}"
+        );
+    };
+    fails("shared_bufers=1GB", 2, &["did you mean \"shared_buffers\"?"]);
+    fails("vm.page-cluster=4000", 2, &["vm.page-cluster", "expected"]);
+    fails("work_mem", 2, &["KNOB=VALUE"]);
+    fails("fsync=off", 4, &["--accept-durability-risk fsync"]);
+    fails("server_version=19", 2, &["server_version"]);
+    fails(
+        "maintenance_work_mem=8 bananas",
+        1,
+        &["maintenance_work_mem", "everything was put back"],
+    );
+    fails("shared_buffers=100TB", 1, &["everything was put back"]);
+    fails(
+        "table.fillfactor@nowhere=90",
+        1,
+        &["no table nowhere in the database postgres"],
+    );
+    fails("table.fillfactor=90", 2, &["a table behind an @"]);
+    fails("block.scheduler=elevator", 2, &["on this host"]);
+    fails(
+        "block.read_ahead_kb@nosuchdisk=64",
+        2,
+        &["nosuchdisk", "does not exist on this host"],
+    );
+    fails("server.wal_directory=/proc", 2, &["not empty"]);
+    fails("server.cpu_affinity=4000", 2, &["CPUs of 0-"]);
+    fails("vm.min_free_kbytes=100000000", 2, &["5 % of the memory"]);
+    fails("vm.drop_caches=3", 2, &["no state to put back"]);
+    fails("mount.noatime=on", 2, &["not set by pgdyno"]);
+    fails("cgroup.cpu_quota=1", 2, &["root group"]);
+    fails("cgroup.cpus=0", 2, &["cgroup.cpus"]);
+    // The servers that are fetched are built without liburing.
+    fails("io_method=io_uring", 1, &["io_method", "everything was put back"]);
+    if !Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
+        fails(
+            "cpu.governor=performance",
+            2,
+            &["scaling_governor", "does not exist on this host"],
+        );
+    }
+    // debugfs is refused or missing on most machines; where it is there, the knob is.
+    if fs::read_dir("/sys/kernel/debug/sched").is_err() {
+        let said = home.run(&["apply", "--host-only", "kernel.sched_migration_cost_ns=500000"]);
+        assert_ne!(said.code, 0);
+        assert!(said.err.contains("sched"), "{}", said.err);
+    }
+    // An interrupt that the kernel keeps to itself, or has not.
+    let said = home.run(&["apply", "--host-only", "irq.affinity@0=0"]);
+    assert_ne!(said.code, 0, "{}", said.out);
+    assert!(said.err.contains("irq"), "{}", said.err);
+
+    // A value that lets the server not start: the old ones are back, and it runs.
+    home.run(&["apply", "sandbox:x", "shared_buffers=2TB", "huge_pages=off"])
+        .fails(1, &["does not start with these settings"]);
+    assert_eq!(home.ask("x", "SHOW shared_buffers"), "128MB");
+    assert_eq!(auto_conf(&home), conf);
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_stops_before_anything_is_changed() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let before = kernel(SWAPPINESS);
+    let full = home.file("full");
+    fs::create_dir(&full).expect("a directory");
+    tool(
+        "mount",
+        &["-t", "tmpfs", "-o", "size=64k", "none", &full.to_string_lossy()],
+    );
+    let filled = fs::write(full.join("ballast"), vec![0; 1 << 20]);
+    assert!(filled.is_err(), "it is full");
+    let said = common::said(
+        home.command(&["apply", "--host-only", "vm.swappiness=17"])
+            .env("PGDYNO_HOME", &full)
+            .output()
+            .expect("it runs"),
+    );
+    let after = kernel(SWAPPINESS);
+    tool("umount", &[&full.to_string_lossy()]);
+    said.fails(1, &["journal", "No space left"]);
+    assert_eq!(after, before);
+}
+
+#[test]
+fn what_is_hidden_by_a_role_is_said_and_the_background_above_its_limit_too() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x"]).fine();
+    home.ask("x", "CREATE ROLE app; ALTER ROLE app SET work_mem = '1MB'");
+    let said = home.run(&["apply", "sandbox:x", "work_mem=9MB"]).fine();
+    assert!(
+        said.out.contains("role app") && said.out.contains("took effect"),
+        "{}",
+        said.out
+    );
+    let said = home
+        .run(&[
+            "apply",
+            "--host-only",
+            "vm.dirty_bytes=67108864",
+            "vm.dirty_background_bytes=67108864",
+        ])
+        .fine();
+    assert!(said.out.contains("not below vm.dirty_bytes"), "{}", said.out);
+    home.run(&["restore"]).fine();
+}
+
+#[test]
+fn persisted_settings_are_what_the_systems_own_tools_read_and_go_with_restore() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let (sysctl, tmpfiles) = ("/etc/sysctl.d/90-pgdyno.conf", "/etc/tmpfiles.d/90-pgdyno.conf");
+    let thp = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let before = (kernel(SWAPPINESS), kernel(thp));
+    assert!(
+        !Path::new(sysctl).exists() && !Path::new(tmpfiles).exists(),
+        "somebody's"
+    );
+    home.run(&[
+        "apply",
+        "--host-only",
+        "vm.swappiness=17",
+        "transparent_hugepage.enabled=never",
+        "--persist",
+    ])
+    .fine();
+    // As after a reboot: the kernel has forgotten, and the system's own tool reads the file.
+    fs::write(SWAPPINESS, &before.0).expect("written");
+    tool("sysctl", &["-q", "-p", sysctl]);
+    assert_eq!(kernel(SWAPPINESS), "17");
+    let lines = fs::read_to_string(tmpfiles).expect("a file");
+    assert!(lines.contains(&format!("w {thp} - - - - never\n")), "{lines}");
+    home.run(&["restore"]).fine();
+    assert!(!Path::new(sysctl).exists() && !Path::new(tmpfiles).exists());
+    assert_eq!((kernel(SWAPPINESS), kernel(thp)), before);
+}
+
+/// A server that pgdyno did not make: read, set and put back through its connection string; no word of its password.
+#[test]
+fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_told_nowhere() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x"]).fine();
+    let record = home.record("x");
+    let password = fs::read_to_string(home.file("state/sandboxes/x/password")).expect("a password");
+    let password = password.trim();
+    let conninfo = format!(
+        "host=127.0.0.1 port={} user=postgres dbname=postgres password={password}",
+        record["port"]
+    );
+    let conf = auto_conf(&home);
+    let said = home
+        .run(&[
+            "apply",
+            &conninfo,
+            "work_mem=9MB",
+            "vm.swappiness=17",
+            "--revert-after",
+            "1h",
+        ])
+        .fine();
+    let status = home.run(&["status"]).fine();
+    home.run(&["apply", &conninfo, "shared_buffers=64MB"])
+        .fails(4, &["restart"]);
+    let mut told = [said.out, said.err, status.out, status.err].join("\n");
+    for entry in fs::read_dir(home.file("state/journal"))
+        .expect("journals")
+        .flatten()
+    {
+        told += &fs::read_to_string(entry.path()).unwrap_or_default();
+    }
+    assert!(!told.contains(password), "{told}");
+    let restored = home
+        .command(&["restore"])
+        .env("PGPASSWORD", password)
+        .output()
+        .expect("it runs");
+    common::said(restored).fine();
+    assert_eq!(auto_conf(&home), conf);
+    assert_eq!(home.ask("x", "SHOW work_mem"), "4MB");
+}
