@@ -52,7 +52,7 @@ test)
   [ -e /usr/lib/python3/dist-packages/yaml ] || want python3-yaml
   have ansible-playbook || want ansible-core
   { have sysctl || [ -x /usr/sbin/sysctl ]; } || want procps
-  # A guest of four nodes, booted by emulation: its kernel is fetched by apt, its root is an archive.
+  # Guests, booted by emulation: their kernels are fetched by apt, their roots are archives.
   have qemu-system-x86_64 || want qemu-system-x86
   have cpio || want cpio
   have curl || want curl
@@ -108,5 +108,7 @@ fi
 
 # Fetched, not installed, and only where they are not there yet.
 case $task in
-test) "$(dirname "$0")/guest/fetch.sh" x86_64-6.1-numa4 ;;
+test)
+  for name in x86_64-6.1-numa4 x86_64-6.12-cgroup2; do "$(dirname "$0")/guest/fetch.sh" $name; done
+  ;;
 esac

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Why a file of the host could not be read or written. Every case names the path.
@@ -115,6 +115,18 @@ pub trait HostAccess: Send + Sync {
     fn read_trimmed(&self, path: &str) -> Result<String, HostError> {
         self.read(path).map(|text| text.trim().to_owned())
     }
+}
+
+/// Makes a directory and those above it that are missing, so that none is gone after a power loss.
+pub fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
+    let missing = path.ancestors().take_while(|above| !above.exists());
+    let missing: Vec<&Path> = missing.filter(|above| *above != Path::new("")).collect();
+    fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    for made in missing {
+        let above = made.parent().filter(|above| *above != Path::new(""));
+        fs::File::open(above.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Room in a file system.
@@ -250,7 +262,7 @@ impl HostAccess for LocalHost {
         let directory = place.parent().unwrap_or(Path::new("/"));
         match content {
             Some(content) => {
-                fs::create_dir_all(directory).map_err(wrong)?;
+                make_directory(directory, 0o755).map_err(wrong)?;
                 let mut temporary = place.clone().into_os_string();
                 temporary.push(".pgdyno-new");
                 let mut file = fs::File::create(&temporary).map_err(wrong)?;
@@ -299,6 +311,19 @@ mod tests {
         host.write_raw("/proc/sys/vm/swappiness", "1").unwrap();
         assert_eq!(host.read("/proc/sys/vm/swappiness").unwrap(), "1");
         assert_eq!(host.list("/proc/sys/vm").unwrap(), ["swappiness"]);
+    }
+
+    #[test]
+    fn directories_are_made_down_to_the_last() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let wanted = dir.path().join("a/b/c");
+        for _ in 0..2 {
+            make_directory(&wanted, 0o700).unwrap();
+            assert_eq!(fs::metadata(&wanted).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        fs::write(dir.path().join("file"), "").unwrap();
+        assert!(make_directory(&dir.path().join("file/below"), 0o700).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub mod probe;
 mod process;
 pub mod series;
 
-pub use access::{HostAccess, HostError, LocalHost, Space};
+pub use access::{HostAccess, HostError, LocalHost, Space, make_directory};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
 pub use facts::{

@@ -84,8 +84,11 @@ impl KernelFile {
             return Some(self.path.clone());
         };
         let now = match &self.device {
-            Some(device) => block::disk_with_identity(host, device)?,
-            None => disk.to_owned(),
+            // The paths of a multipath device have one identity: as long as it fits, the name counts.
+            Some(device) if block::identity_of(host, disk).as_ref() != Some(device) => {
+                block::disk_with_identity(host, device)?
+            }
+            _ => disk.to_owned(),
         };
         let rest = &self.path[BLOCK.len() + disk.len()..];
         host.list(&format!("{BLOCK}{now}"))

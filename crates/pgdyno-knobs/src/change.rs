@@ -112,6 +112,25 @@ pub enum ApplyError {
         /// The kernel file.
         place: String,
     },
+    /// A pool that would leave the machine too little to live on.
+    #[error(
+        "{path} = {pages}: {more_kb} kB more of huge pages do not fit into the {available_kb} kB of memory that are available, of \
+         which {spare_kb} kB are to stay free; {fits} pages fit"
+    )]
+    NoRoom {
+        /// The file of the pool.
+        path: String,
+        /// Pages that were asked for.
+        pages: u64,
+        /// Memory that they take beyond those that are there.
+        more_kb: u64,
+        /// Memory that the kernel can give.
+        available_kb: u64,
+        /// What is to be left of it.
+        spare_kb: u64,
+        /// Pages that the pool can have.
+        fits: u64,
+    },
     /// A pool sized by the server's need, where the need cannot be known.
     #[error("how many huge pages the server needs cannot be computed: {0}")]
     NoPoolSize(String),
@@ -392,7 +411,7 @@ impl<'a> Changer<'a> {
     ) -> Result<(), ApplyError> {
         let at = self.touched(cell, &before);
         self.cells[at].last = None;
-        let after = self.change(name, cell, before.clone(), Some(value), |this| {
+        let after = self.change(name, (cell, 0), before.clone(), Some(value), |this| {
             let site = this.reader().site();
             cell.write(site, &before, wanted)?;
             Ok(cell.capture(site)?)
@@ -438,7 +457,7 @@ impl<'a> Changer<'a> {
         let written = value
             .parse::<u32>()
             .map_or_else(|_| value.to_owned(), |n| format!("0x{n:08x}"));
-        self.change(name, cell, Captured::Held, Some(value), |this| {
+        self.change(name, (cell, 0), Captured::Held, Some(value), |this| {
             opened = Some(this.host.hold_raw(path, &written)?);
             Ok(Captured::Held)
         })?;
@@ -558,7 +577,7 @@ impl<'a> Changer<'a> {
                 )
             }
         };
-        self.change(name, &cell, before, value, |this| {
+        self.change(name, (&cell, 0), before, value, |this| {
             match value {
                 Some(value) => alter_system_set(server, name, value)?,
                 None => alter_system_reset(server, name)?,
@@ -571,11 +590,12 @@ impl<'a> Changer<'a> {
         .map(drop)
     }
 
-    /// The one function through which anything is changed: the old state is on disk before `write` is called.
+    /// The one function through which anything is changed: the old state is on disk before `write` is called. What is
+    /// written is `file` of the cell, where that has several.
     fn change(
         &mut self,
         knob: &str,
-        cell: &Cell,
+        (cell, file): (&Cell, usize),
         before: Captured,
         writing: Option<&str>,
         write: impl FnOnce(&mut Self) -> Result<Captured, ApplyError>,
@@ -585,6 +605,7 @@ impl<'a> Changer<'a> {
             cell: cell.clone(),
             before,
             writing: writing.map(str::to_owned),
+            file,
         })?;
         let after = write(self)?;
         self.journal.append(&Entry::Done { after: after.clone() })?;
@@ -621,7 +642,7 @@ impl<'a> Changer<'a> {
             return Err(error.into());
         };
         let before = Captured::AutoConf(std::mem::replace(&mut text, first));
-        self.change("postgresql.auto.conf", &cell, before, None, |_| {
+        self.change("postgresql.auto.conf", (&cell, 0), before, None, |_| {
             autoconf::replace(&data, text.as_bytes()).map_err(|source| CellError::AutoConf {
                 path: autoconf::path_in(&data),
                 action: "written",

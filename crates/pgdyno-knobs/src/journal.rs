@@ -7,7 +7,7 @@ use crate::cell::{Captured, Cell, ServerRef};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -92,6 +92,9 @@ pub enum Entry {
         before: Captured,
         /// What is about to be written: a path's new content, or a parameter's new value (`None` removes it).
         writing: Option<String>,
+        /// Which of the cell's files that is.
+        #[serde(default, skip_serializing_if = "is_first")]
+        file: usize,
     },
     /// The change was made.
     Done {
@@ -104,6 +107,11 @@ pub enum Entry {
     Confirmed,
     /// Everything was put back.
     Closed,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_first(file: &usize) -> bool {
+    *file == 0
 }
 
 /// Trouble with a journal.
@@ -197,11 +205,7 @@ impl Journal {
         patience: &mut Patience<'_>,
     ) -> Result<Journal, JournalError> {
         // The server's file is kept in it whole, which can hold secrets of others.
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(io_error(directory, "made"))?;
+        pgdyno_host::make_directory(directory, 0o700).map_err(io_error(directory, "made"))?;
         let machine = one_at_a_time(directory, &holder(Some(&purpose)), patience)?;
         let path = directory.join(format!("{}-{}.{ENDING}", purpose.started_unix_ms, purpose.pid));
         // It gets its name when it is locked and its first line is whole: nobody sees one of nobody.
@@ -509,6 +513,7 @@ mod tests {
             cell: Cell::Parameter { name: "jit".into() },
             before: Captured::Parameter(None),
             writing: Some(value.into()),
+            file: 0,
         }
     }
 

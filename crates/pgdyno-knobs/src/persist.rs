@@ -1,6 +1,6 @@
 //! What makes settings survive a reboot: lines for sysctl.d(5) and tmpfiles.d(5).
 
-use crate::catalogue::{Kind, Setting};
+use crate::catalogue::{Kind, Setting, sysctl_path};
 use crate::change::ApplyError;
 use crate::place::is_kernel_files;
 use crate::reader::{Means, Reader};
@@ -90,6 +90,24 @@ impl Persisted {
     }
 }
 
+/// Kernel files and the values that the lines of such a file set at each boot.
+pub(crate) fn set_at_boot(content: &str) -> Vec<(String, String)> {
+    let lines = content.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| match line.strip_prefix("w ") {
+            Some(rest) => {
+                let (path, value) = rest.split_once(" - - - - ")?;
+                Some((path.to_owned(), value.replace("%%", "%")))
+            }
+            None => {
+                let (name, value) = line.split_once('=')?;
+                let words: Vec<&str> = value.split_whitespace().collect();
+                Some((sysctl_path(name.trim()), words.join(" ")))
+            }
+        })
+        .collect()
+}
+
 const HEAD: &str = "# Written by pgdyno apply --persist; pgdyno restore takes it back.";
 
 /// The lines that are there, without those that are written anew, and the new ones.
@@ -145,6 +163,27 @@ mod tests {
             format!("{HEAD}\nw /sys/b - - - - 2\nw /sys/a - - - - 50%%\n")
         );
         assert_eq!(Persisted::default().sysctl_file("x"), None);
+    }
+
+    #[test]
+    fn what_is_written_is_what_is_set_at_boot() {
+        let persisted = Persisted {
+            sysctl: vec![("net.ipv4.conf.eth0/100.arp_filter".into(), "1".into())],
+            files: vec![("/sys/a b".into(), "50% of it".into())],
+            ..Persisted::default()
+        };
+        let of = |file: Option<String>| set_at_boot(&file.unwrap());
+        assert_eq!(
+            of(persisted.sysctl_file("# mine = 1\n")),
+            [(
+                "/proc/sys/net/ipv4/conf/eth0.100/arp_filter".to_owned(),
+                "1".to_owned()
+            )]
+        );
+        assert_eq!(
+            of(persisted.tmpfiles_file("")),
+            [("/sys/a b".to_owned(), "50% of it".to_owned())]
+        );
     }
 
     #[test]

@@ -245,10 +245,14 @@ impl Ground<'_> {
 
 /// Size of a huge page where nobody names one, in kB.
 pub(crate) fn default_huge_page_kb(host: &dyn HostAccess) -> Option<u64> {
-    let meminfo = host.read("/proc/meminfo").ok()?;
+    meminfo_value(&host.read("/proc/meminfo").ok()?, "Hugepagesize")
+}
+
+/// A number of /proc/meminfo.
+pub(crate) fn meminfo_value(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo
         .lines()
-        .find_map(|line| line.strip_prefix("Hugepagesize:"))?;
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.split_whitespace().next()?.parse().ok()
 }
 

@@ -3,7 +3,7 @@
 use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Form, Kind, Knob, Setting, split};
 use crate::cell::{Captured, Cell, CellError, KernelFile, Site, form_of, read_value, shown};
 use crate::change::{Applied, ApplyError};
-use crate::place::{Ground, Spot, is_kernel_files};
+use crate::place::{Ground, Spot, default_huge_page_kb, is_kernel_files, meminfo_value};
 use crate::target::Target;
 use crate::{advised, affinity, gucvalue, wal};
 use pgdyno_host::{HostAccess, HostError};
@@ -35,6 +35,9 @@ pub(crate) enum Means {
 pub(crate) const DEFAULT: &str = "default";
 /// Control groups of version 1 show "no limit" as the largest number of whole pages.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
+/// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the
+/// most for itself, a guest of 1 GB could start nothing more.
+const POOL_LEAVES_PART: u64 = 12;
 /// Limits of control groups are rounded to whole pages, of 64 kB at most.
 const PAGE_MAX_BYTES: u64 = 1 << 16;
 
@@ -157,8 +160,17 @@ impl<'a> Reader<'a> {
                 }
                 for (spot, _) in &files {
                     self.host.writable(&spot.path)?;
+                    // Where the kernel is locked down, leave to write is no leave to open.
+                    self.kernel_value(knob, &spot.path)?;
                     self.check_choice(knob, setting, &spot.path)?;
                     self.check_share(knob, setting)?;
+                    // A server that is stopped for it gives its memory first.
+                    if knob.kind == Kind::HugepagePool
+                        && self.target.is_none()
+                        && let Ok(pages) = setting.value.parse()
+                    {
+                        self.check_room(&spot.path, pages)?;
+                    }
                 }
                 Ok(())
             }
@@ -193,6 +205,39 @@ impl<'a> Reader<'a> {
         }
         let why = "the server has to be stopped for it, which pgdyno does with sandboxes only; give a number of pages";
         Err(ApplyError::NoPoolSize(why.into()))
+    }
+
+    /// Whether the machine can live with so many pages in a pool: the kernel fills it as far as it can, and kills processes
+    /// afterwards, the one that would put it back among them.
+    pub(crate) fn check_room(&self, path: &str, pages: u64) -> Result<(), ApplyError> {
+        let meminfo = self.host.read("/proc/meminfo")?;
+        let of_path = path
+            .rsplit_once("hugepages-")
+            .and_then(|(_, rest)| rest.split_once("kB")?.0.parse().ok());
+        let (Some(size_kb), Some(total_kb), Some(available_kb)) = (
+            of_path
+                .or_else(|| default_huge_page_kb(self.host))
+                .filter(|&size_kb| size_kb > 0),
+            meminfo_value(&meminfo, "MemTotal"),
+            meminfo_value(&meminfo, "MemAvailable"),
+        ) else {
+            return Ok(());
+        };
+        let now: u64 = self.host.read_trimmed(path)?.parse().unwrap_or(0);
+        let spare_kb = total_kb / POOL_LEAVES_PART;
+        let more_kb = pages.saturating_sub(now).saturating_mul(size_kb);
+        let room_kb = available_kb.saturating_sub(spare_kb);
+        if more_kb <= room_kb {
+            return Ok(());
+        }
+        Err(ApplyError::NoRoom {
+            path: path.to_owned(),
+            pages,
+            more_kb,
+            available_kb,
+            spare_kb,
+            fits: now + room_kb / size_kb,
+        })
     }
 
     /// A list of choices names those of this host.
@@ -538,6 +583,48 @@ fn hidden(server: &mut Server, name: &str) -> Result<Option<String>, ApplyError>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_leaves_the_machine_something_to_live_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            "proc/meminfo",
+            "MemTotal: 1200000 kB\nMemAvailable: 512000 kB\nHugepagesize: 2048 kB\n",
+        );
+        write("proc/sys/vm/nr_hugepages", "10\n");
+        write("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0\n");
+        let (host, catalogue) = (
+            pgdyno_host::LocalHost::at(dir.path()),
+            Catalogue::shipped().unwrap(),
+        );
+        let check = |knob: &str, value: &str| {
+            let reader = Reader {
+                host: &host,
+                catalogue: &catalogue,
+                target: None,
+            };
+            reader.check(&Setting {
+                knob: knob.into(),
+                value: value.into(),
+            })
+        };
+        // A twelfth of all memory stays: 412000 kB are 201 pages more.
+        check("vm.nr_hugepages", "211").unwrap();
+        let error = check("vm.nr_hugepages", "212").unwrap_err();
+        assert!(matches!(error, ApplyError::NoRoom { fits: 211, .. }), "{error}");
+        assert!(matches!(
+            check("hugepages.pool@1048576", "1").unwrap_err(),
+            ApplyError::NoRoom { fits: 0, .. }
+        ));
+        write("proc/sys/vm/nr_hugepages", "500\n");
+        check("vm.nr_hugepages", "400").unwrap();
+        check("vm.nr_hugepages", "18446744073709551615").unwrap_err();
+    }
 
     #[test]
     fn values_are_compared_as_the_kernel_means_them() {

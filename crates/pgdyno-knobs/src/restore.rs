@@ -2,6 +2,7 @@
 
 use crate::cell::{Captured, Cell, CellError, ServerRef, Site, in_auto_conf, shown};
 use crate::journal::{Content, Entry, Journal, JournalError};
+use crate::persist::set_at_boot;
 use crate::reader::{DEFAULT, is_same_state};
 use crate::wal;
 use pgdyno_host::HostAccess;
@@ -57,6 +58,16 @@ pub struct Restorer<'a> {
     pub conninfo: Option<Conninfo>,
 }
 
+/// A write as the journal announced it.
+#[derive(Clone)]
+pub(crate) struct Written {
+    pub(crate) knob: String,
+    /// `None` removes a parameter.
+    pub(crate) value: Option<String>,
+    /// Which of the cell's files it went to.
+    pub(crate) file: usize,
+}
+
 /// All changes to one cell.
 #[derive(Clone)]
 pub(crate) struct Group {
@@ -64,8 +75,8 @@ pub(crate) struct Group {
     pub(crate) first: Captured,
     /// States that are ours, before or after a write.
     pub(crate) known: Vec<Captured>,
-    /// (knob, what was written), in order.
-    pub(crate) writes: Vec<(String, Option<String>)>,
+    /// What was written, in order.
+    pub(crate) writes: Vec<Written>,
     /// Whether the last write was announced and not said to be done: it may be done in part.
     pub(crate) cut_short: bool,
 }
@@ -81,6 +92,47 @@ enum Turn {
     Host,
     /// What is asked of a server that runs with its old parameters.
     Last,
+}
+
+/// What the boots since have made of the changes of a journal.
+pub(crate) struct Boot {
+    /// Whether the machine was booted anew.
+    pub(crate) rebooted: bool,
+    /// Kernel files and values that files of pgdyno's own, written by the journal, set at each boot.
+    persisted: Vec<(String, String)>,
+}
+
+impl Boot {
+    pub(crate) fn of(groups: &[Group], rebooted: bool) -> Boot {
+        let own = groups
+            .iter()
+            .filter(|group| matches!(group.cell, Cell::OwnFile { .. }));
+        let last = own.filter_map(|group| group.writes.last()?.value.as_deref());
+        Boot {
+            rebooted,
+            persisted: last.flat_map(set_at_boot).collect(),
+        }
+    }
+
+    /// Whether a boot sets something of the cell.
+    pub(crate) fn sets(&self, cell: &Cell) -> bool {
+        let Cell::Files { files, .. } = cell else {
+            return false;
+        };
+        let mut paths = self.persisted.iter().map(|(path, _)| path);
+        paths.any(|path| files.iter().any(|file| file.path == *path))
+    }
+
+    /// Whether a boot has set something of the cell, which is in the state `now`.
+    pub(crate) fn has_set(&self, cell: Option<&Cell>, now: Option<&Captured>) -> bool {
+        let (Some(Cell::Files { files, .. }), Some(Captured::Files(values))) = (cell, now) else {
+            return false;
+        };
+        files.iter().zip(values).any(|(file, value)| {
+            let mut persisted = self.persisted.iter();
+            persisted.any(|(path, set)| *path == file.path && value.as_ref() == Some(set))
+        })
+    }
 }
 
 impl Group {
@@ -120,7 +172,7 @@ impl Restorer<'_> {
     fn undo(&self, content: &Content) -> Vec<PutBack> {
         let groups = groups_of(&content.entries);
         let of = |turn: Turn| groups.iter().rev().filter(move |group| group.turn() == turn);
-        let rebooted = self.rebooted(content);
+        let boot = Boot::of(&groups, self.rebooted(content));
         let reference = content.purpose.server.as_ref();
         if let Some(ServerRef::Sandbox { root, name }) = reference
             && !root.join(name).exists()
@@ -130,13 +182,13 @@ impl Restorer<'_> {
                 .iter()
                 .rev()
                 .filter(|group| !group.is_in_server())
-                .map(|group| self.undo_on_host(group, rebooted))
+                .flat_map(|group| self.undo_on_host(group, &boot))
                 .collect();
         }
         let mut lines = Vec::new();
         let server = reference.map(|reference| self.reach(reference));
         let touched = !groups.is_empty() || !content.purpose.server_was_running;
-        lines.extend(of(Turn::First).map(|group| self.undo_on_host(group, rebooted)));
+        lines.extend(of(Turn::First).flat_map(|group| self.undo_on_host(group, &boot)));
         // Huge pages in use cannot leave their pool, and settings that want a restart are undone by one.
         if let Some(Ok(Control::Sandbox(sandbox))) = &server
             && touched
@@ -151,12 +203,12 @@ impl Restorer<'_> {
         for group in of(Turn::Parameters) {
             lines.extend(self.undo_server(group, reference));
         }
-        lines.extend(of(Turn::Host).map(|group| self.undo_on_host(group, rebooted)));
+        lines.extend(of(Turn::Host).flat_map(|group| self.undo_on_host(group, &boot)));
         match server {
             Some(Ok(control)) if touched => {
                 let names: Vec<&str> = of(Turn::Parameters)
                     .flat_map(|group| &group.writes)
-                    .map(|(knob, _)| knob.as_str())
+                    .map(|write| write.knob.as_str())
                     .collect();
                 let last: Vec<&Group> = of(Turn::Last).collect();
                 lines.extend(self.restart(&control, content, &names, !last.is_empty()));
@@ -263,8 +315,8 @@ impl Restorer<'_> {
         let Cell::WalDirectory { data } = &group.cell else {
             return Ok(());
         };
-        for (_, written) in &group.writes {
-            if let Some(path) = written.as_deref().filter(|path| path.starts_with('/')) {
+        for write in &group.writes {
+            if let Some(path) = write.value.as_deref().filter(|path| path.starts_with('/')) {
                 wal::remove_remains(data, Path::new(path))?;
             }
         }
@@ -317,22 +369,28 @@ impl Restorer<'_> {
         Ok(group.line(Outcome::Restored, None))
     }
 
-    fn undo_on_host(&self, group: &Group, rebooted: bool) -> PutBack {
-        if rebooted && group.cell.lives_in_kernel() {
+    fn undo_on_host(&self, group: &Group, boot: &Boot) -> Vec<PutBack> {
+        let today = group.cell.today(self.host);
+        let now = today.as_ref().and_then(|cell| cell.capture(self.site()).ok());
+        let set_again = boot.rebooted && boot.has_set(today.as_ref(), now.as_ref());
+        if boot.rebooted && group.cell.lives_in_kernel() && !set_again {
             let detail = "a reboot has undone it: what lives only in the kernel is gone";
-            return group.line(Outcome::Already, Some(detail.to_owned()));
+            return group.lines(Outcome::Already, Some(detail));
         }
         if !matches!(group.cell, Cell::Files { .. }) {
-            return self.undo_whole(group, None);
+            return vec![self.undo_whole(group, None)];
         }
-        match group.cell.today(self.host) {
-            Some(cell) => self.undo_kernel(&Group {
-                cell,
-                ..group.clone()
-            }),
+        match today {
+            Some(cell) => {
+                let group = Group {
+                    cell,
+                    ..group.clone()
+                };
+                self.undo_kernel(&group, set_again)
+            }
             None => {
                 let detail = "the device is gone, and what was set in it with it";
-                group.line(Outcome::Already, Some(detail.to_owned()))
+                group.lines(Outcome::Already, Some(detail))
             }
         }
     }
@@ -372,34 +430,35 @@ impl Restorer<'_> {
         }
     }
 
-    fn undo_kernel(&self, group: &Group) -> PutBack {
+    /// `set_again`: its value comes from a file of pgdyno's own, by which it was set at boot.
+    fn undo_kernel(&self, group: &Group, set_again: bool) -> Vec<PutBack> {
         let site = self.site();
         let now = match group.cell.capture(site) {
             Ok(now) => now,
-            Err(error) => return group.line(Outcome::Failed, Some(error.to_string())),
+            Err(error) => return group.lines(Outcome::Failed, Some(&error.to_string())),
         };
         if now == group.first {
-            return group.line(Outcome::Already, None);
+            return group.lines(Outcome::Already, None);
         }
         if matches!(&now, Captured::Files(values) if values.iter().all(Option::is_none)) {
             let detail = "it is not there any more, and what was set in it went with it";
-            return group.line(Outcome::Already, Some(detail.to_owned()));
+            return group.lines(Outcome::Already, Some(detail));
         }
-        if !group.is_ours(&now) && !self.force {
-            return group.line(Outcome::Left, Some(foreign_words(Some(&shown(&now)))));
+        if !group.is_ours(&now) && !set_again && !self.force {
+            return group.lines(Outcome::Left, Some(&foreign_words(Some(&shown(&now)))));
         }
         for (path, value) in group.cell.writes_back(&group.first) {
             if let Err(error) = self.host.write_raw(&path, &value) {
-                return group.line(Outcome::Failed, Some(error.to_string()));
+                return group.lines(Outcome::Failed, Some(&error.to_string()));
             }
         }
         match group.cell.capture(site) {
-            Ok(after) if after == group.first => group.line(Outcome::Restored, None),
-            Ok(after) => group.line(
+            Ok(after) if after == group.first => group.lines(Outcome::Restored, None),
+            Ok(after) => group.lines(
                 Outcome::Failed,
-                Some(format!("the kernel made {} of it", shown(&after))),
+                Some(&format!("the kernel made {} of it", shown(&after))),
             ),
-            Err(error) => group.line(Outcome::Failed, Some(error.to_string())),
+            Err(error) => group.lines(Outcome::Failed, Some(&error.to_string())),
         }
     }
 
@@ -445,7 +504,7 @@ impl Restorer<'_> {
             Outcome::Restored
         };
         let before = autoconf::parse(first);
-        let names: BTreeSet<&String> = group.writes.iter().map(|(knob, _)| knob).collect();
+        let names: BTreeSet<&String> = group.writes.iter().map(|write| &write.knob).collect();
         let not_set = || "(not set)".to_owned();
         names
             .into_iter()
@@ -470,18 +529,74 @@ pub(crate) const WHOLE_FILE: &str = "postgresql.auto.conf";
 
 impl Group {
     pub(crate) fn line(&self, outcome: Outcome, detail: Option<String>) -> PutBack {
-        let knob = self
-            .writes
-            .first()
-            .map(|(knob, _)| knob.clone())
-            .unwrap_or_default();
+        let knob = self.names().into_iter().next().unwrap_or_default();
+        self.line_of(&knob, outcome, detail)
+    }
+
+    /// A line for each knob of the cell.
+    fn lines(&self, outcome: Outcome, detail: Option<&str>) -> Vec<PutBack> {
+        let names = self.names().into_iter().rev();
+        names
+            .map(|knob| self.line_of(&knob, outcome, detail.map(str::to_owned)))
+            .collect()
+    }
+
+    fn line_of(&self, knob: &str, outcome: Outcome, detail: Option<String>) -> PutBack {
         PutBack {
-            place: self.cell.place(),
-            was: shown(&self.first),
-            set_to: self.last_write(&knob).unwrap_or_default(),
-            knob,
+            place: self.place_of(knob),
+            was: if self.names().len() <= 1 && self.file_of(knob) == 0 {
+                shown(&self.first)
+            } else {
+                self.shown_of(knob, &self.first)
+            },
+            set_to: self.last_write(knob).unwrap_or_default(),
+            knob: knob.to_owned(),
             outcome,
             detail,
+        }
+    }
+
+    /// The knobs that were set, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for write in &self.writes {
+            if !names.contains(&write.knob) {
+                names.push(write.knob.clone());
+            }
+        }
+        names
+    }
+
+    /// Which of the cell's files is a knob's own.
+    fn file_of(&self, knob: &str) -> usize {
+        let write = self.writes.iter().find(|write| write.knob == knob);
+        write.map_or(0, |write| write.file)
+    }
+
+    /// The place of a knob's own file.
+    pub(crate) fn place_of(&self, knob: &str) -> String {
+        match &self.cell {
+            Cell::Files { files, .. } => files.get(self.file_of(knob)).map(|file| file.path.clone()),
+            _ => None,
+        }
+        .unwrap_or_else(|| self.cell.place())
+    }
+
+    /// What a knob is in a state of the cell; both, of counterparts.
+    pub(crate) fn shown_of(&self, knob: &str, state: &Captured) -> String {
+        match (&self.cell, state) {
+            // What the kernel keeps beside it is not what was asked for.
+            (
+                Cell::Files {
+                    counterparts: false, ..
+                },
+                Captured::Files(values),
+            ) => values
+                .get(self.file_of(knob))
+                .cloned()
+                .flatten()
+                .unwrap_or_else(|| "-".to_owned()),
+            _ => shown(state),
         }
     }
 
@@ -502,15 +617,21 @@ impl Group {
     /// The last value that was set: going back to the one from before, in between trials, is none of interest.
     pub(crate) fn last_write(&self, knob: &str) -> Option<String> {
         let from_before = |value: &String| match &self.first {
-            Captured::Files(values) => values.iter().flatten().any(|first| first == value),
+            Captured::Files(values) => values
+                .get(self.file_of(knob))
+                .is_some_and(|first| first.as_ref() == Some(value)),
             Captured::AutoConf(text) => autoconf::parse(text).get(knob) == Some(value),
             Captured::Parameter(first) => first.as_ref() == Some(value),
             first => shown(first) == *value,
         };
-        let written = self.writes.iter().rev().filter(|(name, _)| name == knob);
-        written
-            .filter_map(|(_, value)| value.clone())
-            .find(|value| !from_before(value))
+        let written = self.writes.iter().rev().filter(|write| write.knob == knob);
+        let last = written
+            .filter_map(|write| write.value.clone())
+            .find(|value| !from_before(value));
+        match &self.cell {
+            Cell::OwnFile { .. } => last.map(|text| shown(&Captured::OwnFile(Some(text)))),
+            _ => last,
+        }
     }
 
     /// A state that the journal knows, or one that a write that was cut short can have made.
@@ -518,7 +639,7 @@ impl Group {
         if self.known.iter().any(|known| is_same_state(known, now)) {
             return true;
         }
-        let written = |value: &Option<String>| self.writes.iter().any(|(_, written)| written == value);
+        let written = |value: &Option<String>| self.writes.iter().any(|write| write.value == *value);
         let now = match now {
             Captured::Files(now) => now,
             Captured::Parameter(value) => return self.cut_short && written(value),
@@ -567,14 +688,14 @@ impl Group {
             && self
                 .writes
                 .iter()
-                .any(|(_, written)| written.as_deref().filter(|value| *value != DEFAULT) == row.1.as_deref());
+                .any(|write| write.value.as_deref().filter(|value| *value != DEFAULT) == row.1.as_deref());
         is_known || is_new || is_written
     }
 
     /// A number from before up to what was to be written: a large write can be left half done, and the kernel rounds.
     fn lies_between(&self, before: Option<String>, now: Option<&String>) -> bool {
         let number = |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok());
-        let last = self.writes.last().and_then(|(_, written)| written.as_ref());
+        let last = self.writes.last().and_then(|write| write.value.as_ref());
         match (number(before.as_ref()), number(now), number(last)) {
             (Some(before), Some(now), Some(last)) => (before.min(last)..=before.max(last)).contains(&now),
             _ => false,
@@ -592,7 +713,7 @@ impl Group {
                 let ours = self
                     .writes
                     .iter()
-                    .any(|(knob, written)| knob == *name && written.as_ref() == value);
+                    .any(|write| write.knob == **name && write.value.as_ref() == value);
                 value != first.get(*name) && !ours
             })
             .map(|name| (name.clone(), now.get(name).cloned()))
@@ -621,6 +742,23 @@ fn merged(first: &str, foreign: &BTreeMap<String, Option<String>>) -> String {
     text
 }
 
+impl Content {
+    /// What a later journal has set over this one's: put back alone, this one would be taken for overwritten by someone else, and
+    /// its values from before would be lost with it.
+    pub fn covered_by(&self, later: &Content) -> Option<String> {
+        let (ours, theirs) = (groups_of(&self.entries), groups_of(&later.entries));
+        ours.iter().find_map(|group| {
+            let other = theirs.iter().find(|other| other.cell == group.cell)?;
+            let mut names = group.names().into_iter();
+            match group.cell {
+                // A file that is put back parameter by parameter.
+                Cell::AutoConf { .. } => names.find(|name| other.names().contains(name)),
+                _ => names.next(),
+            }
+        })
+    }
+}
+
 pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut last: Option<usize> = None;
@@ -631,6 +769,7 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
                 cell,
                 before,
                 writing,
+                file,
             } => {
                 let at = groups
                     .iter()
@@ -646,7 +785,11 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
                         groups.len() - 1
                     });
                 groups[at].known.push(before.clone());
-                groups[at].writes.push((knob.clone(), writing.clone()));
+                groups[at].writes.push(Written {
+                    knob: knob.clone(),
+                    value: writing.clone(),
+                    file: *file,
+                });
                 groups[at].cut_short = true;
                 last = Some(at);
             }

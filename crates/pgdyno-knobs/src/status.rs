@@ -1,9 +1,9 @@
 //! What is changed now, by a journal: what was set, what it is, and what a reboot would undo. Changes nothing.
 
-use crate::cell::{Captured, Cell, Site, shown};
+use crate::cell::{Captured, Site};
 use crate::journal::Content;
 use crate::reader::is_same_state;
-use crate::restore::{Group, Restorer, WHOLE_FILE, groups_of};
+use crate::restore::{Boot, Group, Restorer, WHOLE_FILE, groups_of};
 use pgdyno_server::autoconf;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -46,20 +46,21 @@ pub struct StatusLine {
 impl Restorer<'_> {
     /// What a journal has changed, and how that stands.
     pub fn status(&self, content: &Content) -> Vec<StatusLine> {
-        let rebooted = self.rebooted(content);
+        let groups = groups_of(&content.entries);
+        let boot = Boot::of(&groups, self.rebooted(content));
         let asked = self.asked(content);
         let site = Site {
             host: self.host,
             conninfo: asked.as_ref().and_then(|asked| asked.as_ref().ok()),
         };
-        groups_of(&content.entries)
+        groups
             .iter()
-            .flat_map(|group| of_group(group, site, rebooted))
+            .flat_map(|group| of_group(group, site, &boot))
             .collect()
     }
 }
 
-fn of_group(group: &Group, site: Site<'_>, rebooted: bool) -> Vec<StatusLine> {
+fn of_group(group: &Group, site: Site<'_>, boot: &Boot) -> Vec<StatusLine> {
     let cell = group.cell.today(site.host);
     let now = match &cell {
         Some(cell) => cell.capture(site).map_err(|e| e.to_string()),
@@ -68,46 +69,27 @@ fn of_group(group: &Group, site: Site<'_>, rebooted: bool) -> Vec<StatusLine> {
     if let (Captured::AutoConf(first), Ok(Captured::AutoConf(now))) = (&group.first, &now) {
         return of_file(group, first, now);
     }
-    let mut names: Vec<&String> = Vec::new();
-    for (name, _) in &group.writes {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
     let standing = match &now {
         Err(_) => Standing::Unknown,
-        Ok(_) if rebooted && group.cell.lives_in_kernel() => Standing::Rebooted,
+        Ok(now) if boot.rebooted && boot.has_set(cell.as_ref(), Some(now)) => Standing::InForce,
+        Ok(_) if boot.rebooted && group.cell.lives_in_kernel() => Standing::Rebooted,
         Ok(now) if is_same_state(now, &group.first) => Standing::AsBefore,
         Ok(now) if group.is_ours(now) => Standing::InForce,
         Ok(_) => Standing::Foreign,
     };
-    let shown_of = |state: &Captured| match (&group.cell, state) {
-        // A companion that the kernel keeps is not what was asked for.
-        (
-            Cell::Files {
-                counterparts: false, ..
-            },
-            Captured::Files(values),
-        ) => values
-            .first()
-            .cloned()
-            .flatten()
-            .unwrap_or_else(|| "-".to_owned()),
-        _ => shown(state),
-    };
+    let names = group.names().into_iter();
     names
-        .into_iter()
         .map(|name| StatusLine {
-            knob: name.clone(),
-            place: group.cell.place(),
-            was: shown_of(&group.first),
-            set_to: group.last_write(name).unwrap_or_default(),
+            place: group.place_of(&name),
+            was: group.shown_of(&name, &group.first),
+            set_to: group.last_write(&name).unwrap_or_default(),
             now: match &now {
-                Ok(now) => shown_of(now),
+                Ok(now) => group.shown_of(&name, now),
                 Err(why) => why.clone(),
             },
+            knob: name,
             standing,
-            until_reboot: group.cell.lives_in_kernel(),
+            until_reboot: group.cell.lives_in_kernel() && !boot.sets(&group.cell),
         })
         .collect()
 }
@@ -116,7 +98,7 @@ fn of_group(group: &Group, site: Site<'_>, rebooted: bool) -> Vec<StatusLine> {
 fn of_file(group: &Group, first: &str, now: &str) -> Vec<StatusLine> {
     let foreign = group.foreign(first, now);
     let (before, values) = (autoconf::parse(first), autoconf::parse(now));
-    let names: BTreeSet<&String> = group.writes.iter().map(|(name, _)| name).collect();
+    let names: BTreeSet<&String> = group.writes.iter().map(|write| &write.knob).collect();
     let or_not_set = |value: Option<&String>| value.cloned().unwrap_or_else(|| "(not set)".to_owned());
     names
         .into_iter()

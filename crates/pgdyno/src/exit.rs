@@ -1,5 +1,6 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
+use pgdyno_host::HostError;
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError, ProfileError};
 use pgdyno_lab::{FileError, LabError, MeasureError, PlanError};
 use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
@@ -94,6 +95,7 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
         return Some(USAGE);
     }
     if cause.is::<Refused>()
+        || matches!(cause.downcast_ref(), Some(ApplyError::NoRoom { .. }))
         || matches!(
             cause.downcast_ref(),
             Some(DataError::Foreign { .. } | DataError::Meanwhile)
@@ -167,10 +169,22 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
     if let Some(CatalogueError::Unknown { .. }) = cause.downcast_ref() {
         return Some("`pgdyno knobs` lists them all");
     }
+    if let Some(CellError::Host(HostError::Rejected { path, .. })) = cause.downcast_ref()
+        && path.starts_with("/proc/irq/")
+    {
+        return Some(
+            "the kernel keeps some interrupts where they are: a timer's, and those of queues that it manages",
+        );
+    }
     if let Some(CellError::Host(error)) = cause.downcast_ref()
         && error.is_refused()
     {
-        return Some("root may be needed, or this is a container with a read-only /proc/sys");
+        return Some(match error {
+            HostError::Refused { path, .. } if path.starts_with("/sys/kernel/debug/") => {
+                "root may be needed; a kernel that is locked down (Secure Boot, lockdown=) keeps debugfs from root too"
+            }
+            _ => "root may be needed, or this is a container with a read-only /proc/sys",
+        });
     }
     if let Some(ControlError::NotAllowed) = cause.downcast_ref() {
         return Some("--allow-restart with restart_command in the file's [target] permits it");

@@ -68,6 +68,7 @@ fn state(home: &Home, disk: &str) -> Vec<(String, String)> {
         "dirty_ratio",
         "swappiness",
         "nr_hugepages",
+        "min_free_kbytes",
     ];
     let queue = ["read_ahead_kb", "scheduler", "nr_requests"];
     let mut paths: Vec<String> = vm.iter().map(|name| format!("/proc/sys/vm/{name}")).collect();

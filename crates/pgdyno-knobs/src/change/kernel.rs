@@ -3,7 +3,7 @@
 use super::{ApplyError, Changer, Phase, Touched};
 use crate::catalogue::{AUTO, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown};
-use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group};
+use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group, meminfo_value};
 use crate::reader::{Means, is_same};
 use pgdyno_server::Control;
 use pgdyno_server::sandbox::SandboxError;
@@ -28,10 +28,10 @@ pub(super) struct KernelChange {
 impl Changer<'_> {
     /// What an earlier treatment touched and this one does not name must be as before.
     pub(super) fn check_unnamed(&self, settings: &[Setting]) -> Result<(), ApplyError> {
-        let named: BTreeMap<String, String> = self
-            .named(settings, &[Phase::Down, Phase::After])?
-            .into_iter()
-            .map(|change| (change.path, change.value))
+        let changes = self.named(settings, &[Phase::Down, Phase::After])?;
+        let named: BTreeMap<&str, &str> = changes
+            .iter()
+            .map(|change| (change.path.as_str(), change.value.as_str()))
             .collect();
         for Touched { cell, first, .. } in &self.cells {
             let now = cell.capture(self.reader().site())?;
@@ -40,14 +40,21 @@ impl Changer<'_> {
             else {
                 continue;
             };
-            if *counterparts && files.iter().any(|file| named.contains_key(&file.path)) {
+            let is_named = |file: &KernelFile| named.contains_key(file.path.as_str());
+            if *counterparts && files.iter().any(is_named) {
                 continue;
             }
-            if lead_differs(files, first, *counterparts, |path| named.get(path).cloned()) {
+            if lead_differs(files, first, *counterparts, |path| {
+                named.get(path).map(|&value| value.to_owned())
+            }) {
                 continue;
             }
-            for ((file, first), now) in files.iter().zip(values).zip(&now) {
-                if first != now && !named.contains_key(&file.path) {
+            // The pages of all nodes are the sum of those of each.
+            let part_of_pool = changes
+                .iter()
+                .any(|change| change.cell == *cell && change.knob.kind == Kind::HugepagePool);
+            for (at, ((file, first), now)) in files.iter().zip(values).zip(&now).enumerate() {
+                if first != now && !is_named(file) && !(part_of_pool && at == 0) {
                     return Err(ApplyError::NotBack {
                         place: file.path.clone(),
                     });
@@ -177,6 +184,9 @@ impl Changer<'_> {
         } else {
             change.value.clone()
         };
+        if is_pool && let Ok(pages) = value.parse() {
+            self.reader().check_room(&change.path, pages)?;
+        }
         let at = self.touched(&change.cell, &before);
         let name = (change.name.clone(), change.knob.clone());
         self.touched_as.entry(change.cell.place()).or_insert(name);
@@ -185,7 +195,8 @@ impl Changer<'_> {
             self.pool_asked = value.parse().ok();
         }
         let file = self.file(change);
-        let after = self.change(&change.name, &change.cell, before, Some(&value), |this| {
+        let cell = (&change.cell, change.place_in_cell());
+        let after = self.change(&change.name, cell, before, Some(&value), |this| {
             this.host.write_raw(&change.path, &value)?;
             for _ in 1..POOL_ATTEMPTS {
                 if !is_pool || read_value(this.host, &file)? == value {
@@ -252,12 +263,7 @@ impl Changer<'_> {
             }
         };
         let meminfo = self.host.read("/proc/meminfo")?;
-        let pages = |name: &str| -> u64 {
-            let line = meminfo
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
-        };
+        let pages = |name: &str| meminfo_value(&meminfo, name).unwrap_or(0);
         let others =
             pages("HugePages_Total").saturating_sub(pages("HugePages_Free")) + pages("HugePages_Rsvd");
         #[expect(

@@ -39,10 +39,11 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
         put!("{}", serde_json::to_string_pretty(&left.lines)?);
     } else if !left.lines.is_empty() {
         put!("{}", show::put_back(&left.lines));
-    } else if left.held.is_empty() {
+    } else if left.held.is_empty() && left.covered.is_empty() {
         tell!("nothing to put back");
     }
     check(&left.lines)?;
+    check_covered(&left)?;
     if let Some(error) = left.unreadable.pop() {
         return Err(error.into());
     }
@@ -62,6 +63,8 @@ pub(crate) struct Left {
     pub(crate) held: Vec<JournalError>,
     /// Journals that cannot be read.
     pub(crate) unreadable: Vec<JournalError>,
+    /// What was not put back, as a later change that stays has been made over it.
+    pub(crate) covered: Vec<String>,
 }
 
 /// Puts back the journals that are `wanted`, of commands that have ended; `mine` is the sandbox that the caller has locked
@@ -82,13 +85,30 @@ pub(crate) fn left_behind(
         lines: Vec::new(),
         held: Vec::new(),
         unreadable: Vec::new(),
+        covered: Vec::new(),
     };
     let mut machine = None;
+    let mut later: Vec<Content> = Vec::new();
     // The newest first: what was changed last is undone first.
     for path in stale_journals(&context.journals())?.into_iter().rev() {
         match Journal::look(&path) {
-            Ok(Some((content, _))) if wanted(&path, &content) => {}
-            Ok(Some(_)) => continue,
+            Ok(Some((content, _))) if wanted(&path, &content) => {
+                let over = later.iter().find_map(|later| {
+                    let knob = content.covered_by(later)?;
+                    Some((knob, &later.purpose.purpose))
+                });
+                if let Some((knob, over)) = over {
+                    let purpose = &content.purpose.purpose;
+                    left.covered
+                        .push(format!("\"{purpose}\": \"{over}\" has set {knob} since"));
+                    later.push(content);
+                    continue;
+                }
+            }
+            Ok(Some((content, _))) => {
+                later.push(content);
+                continue;
+            }
             // Told below, with the same words.
             Ok(None) | Err(_) => {}
         }
@@ -146,6 +166,7 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()
     })?;
     tell_left(&left.lines);
     check(&left.lines)?;
+    check_covered(&left)?;
     // What a living command holds is another experiment's, unless it is about the very sandbox that the caller has.
     let about_mine = |error: &JournalError| match error {
         JournalError::Held {
@@ -189,6 +210,17 @@ pub(crate) fn before_destroying(context: &Context, name: &str) -> anyhow::Result
         })
         .collect();
     check(&kernel)
+}
+
+/// Whether nothing waits for a later change to be put back first.
+pub(crate) fn check_covered(left: &Left) -> anyhow::Result<()> {
+    if left.covered.is_empty() {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "not put back: {}; put the later one back first, or both at once",
+        left.covered.join("; ")
+    )
 }
 
 fn tell_left(lines: &[PutBack]) {

@@ -61,5 +61,6 @@ pub(crate) fn run(context: &Context, args: &RevertArgs) -> anyhow::Result<u8> {
     tell!("{}: its time was over", args.journal.display());
     tell!("{}", crate::show::put_back(&left.lines));
     restore::check(&left.lines)?;
+    restore::check_covered(&left)?;
     Ok(exit::FINE)
 }

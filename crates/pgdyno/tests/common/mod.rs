@@ -1,6 +1,8 @@
 //! A home of its own for each test: sandboxes, journals and results below one directory in /tmp, gone afterwards.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod guest;
+
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
