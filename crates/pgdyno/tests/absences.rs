@@ -81,7 +81,6 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
         "alter_system_reset",
         "ALTER SYSTEM",
         "set_storage",
-        "ALTER TABLE",
     ] {
         let outside: Vec<String> = places_of(change)
             .into_iter()

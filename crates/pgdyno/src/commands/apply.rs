@@ -214,6 +214,10 @@ fn wanted(context: &Context, words: &[String], server: Option<&str>) -> anyhow::
                     is_now: false,
                 }]
             }
+            None if context.catalogue.get(word).is_ok() => {
+                let words = format!("\"{word}\" is a knob: expected KNOB=VALUE, or the name of a profile");
+                return Err(Usage(words).into());
+            }
             None => {
                 if looked.is_none() {
                     looked = Some(profile::look(context, server)?);
