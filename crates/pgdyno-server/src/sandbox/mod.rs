@@ -263,14 +263,15 @@ impl Sandbox {
         process::start(self, &entrances, options)
     }
 
-    /// A killed postmaster that nobody has reaped yet still keeps the next one from starting.
+    /// A killed postmaster that nobody has reaped yet still keeps the next one from starting; and so does one that is about to
+    /// end, which has no command line any more.
     fn wait_for_the_dead(&self) {
         let deadline = Instant::now() + REAPED_WITHIN;
-        while let Some(pid) = self.recorded_pid()
-            && Path::new(&format!("/proc/{pid}")).exists()
-            && !pgdyno_host::is_alive(&LocalHost::new(), pid)
-            && Instant::now() < deadline
-        {
+        let is_going = |pid: u32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline"));
+            line.is_ok_and(|line| line.is_empty() || !pgdyno_host::is_alive(&LocalHost::new(), pid))
+        };
+        while self.recorded_pid().is_some_and(is_going) && Instant::now() < deadline {
             pause(Duration::from_millis(20));
         }
     }
