@@ -224,7 +224,9 @@ impl HostAccess for LocalHost {
             .truncate(true)
             .open(self.place(path))
             .map_err(|e| HostError::new(path, "written", e))?;
-        file.write_all(value.as_bytes()).map_err(|e| {
+        // Nothing at all would not even be a write.
+        let bytes = if value.is_empty() { b"\n" } else { value.as_bytes() };
+        file.write_all(bytes).map_err(|e| {
             // A number out of range, a busy device, an interrupt that the kernel keeps to itself (EIO).
             let rejected = [
                 rustix::io::Errno::INVAL,

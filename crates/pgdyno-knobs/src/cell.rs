@@ -236,6 +236,9 @@ pub enum CellError {
         /// What is wrong.
         reason: String,
     },
+    /// Commits would go into files that are being taken away.
+    #[error("the WAL is not moved while the server runs")]
+    Running,
     /// The journal holds a state that does not belong to its cell.
     #[error("the journal mixes up two kinds of state")]
     Mixed,
@@ -373,6 +376,11 @@ impl Cell {
                 };
                 let changed: Vec<_> = to.iter().filter(|row| !before.contains(row)).cloned().collect();
                 Ok(set_storage(&mut site.server()?, option, &changed)?)
+            }
+            (Cell::WalDirectory { data }, Captured::WalDirectory(_))
+                if affinity::postmaster(site.host, data).is_some() =>
+            {
+                Err(CellError::Running)
             }
             (Cell::WalDirectory { data }, Captured::WalDirectory(to)) => wal::move_to(data, to.as_deref()),
             (Cell::Swap { path }, Captured::Swap(to)) => swap::set(site.host, path, *to),

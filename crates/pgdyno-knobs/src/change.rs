@@ -7,7 +7,7 @@ use crate::cell::{Captured, Cell, CellError, in_auto_conf, shown};
 use crate::journal::{Entry, Journal, JournalError, Keep, Patience, Purpose};
 use crate::persist::Persisted;
 use crate::reader::{Means, Reader, is_same_state};
-use crate::restore::{PutBack, Restorer};
+use crate::restore::{PutBack, Restorer, groups_of, merged};
 use crate::target::Target;
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{
@@ -372,6 +372,15 @@ impl<'a> Changer<'a> {
     }
 
     fn change_wholes(&mut self, changes: &[WholeChange], phase: Phase) -> Result<(), ApplyError> {
+        if phase == Phase::After {
+            let named = |path: &str| {
+                changes
+                    .iter()
+                    .any(|change| matches!(&change.cell, Cell::Held { path: of } if of == path))
+            };
+            self.held
+                .retain(|(held, _)| held.split_once('=').is_some_and(|(path, _)| named(path)));
+        }
         let mut cells: Vec<(String, Option<String>, Cell)> = Vec::new();
         for touched in self
             .cells
@@ -626,18 +635,14 @@ impl<'a> Changer<'a> {
         let Captured::AutoConf(mut text) = cell.capture(self.reader().site())? else {
             return Err(error.into());
         };
-        let first = self
-            .journal
-            .content()?
-            .entries
-            .into_iter()
-            .find_map(|entry| match entry {
-                Entry::Intent {
-                    before: Captured::AutoConf(text),
-                    ..
-                } => Some(text),
-                _ => None,
-            });
+        let groups = groups_of(&self.journal.content()?.entries);
+        let first = groups.iter().find_map(|group| match &group.first {
+            // What others have set since stays theirs.
+            Captured::AutoConf(first) if group.cell == cell => {
+                Some(merged(first, &group.foreign(first, &text)))
+            }
+            _ => None,
+        });
         let Some(first) = first else {
             return Err(error.into());
         };

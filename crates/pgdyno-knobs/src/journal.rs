@@ -62,11 +62,10 @@ impl Purpose {
         server: Option<ServerRef>,
         server_was_running: bool,
     ) -> Purpose {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Purpose {
             format: FORMAT,
             pid: std::process::id(),
-            started_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            started_unix_ms: now_unix_ms(),
             boot_id,
             purpose,
             server,
@@ -201,12 +200,18 @@ impl Journal {
     /// Another process that turns knobs of this machine is waited for as long as `patience` says.
     pub fn begin(
         directory: &Path,
-        purpose: Purpose,
+        mut purpose: Purpose,
         patience: &mut Patience<'_>,
     ) -> Result<Journal, JournalError> {
         // The server's file is kept in it whole, which can hold secrets of others.
         pgdyno_host::make_directory(directory, 0o700).map_err(io_error(directory, "made"))?;
         let machine = one_at_a_time(directory, &holder(Some(&purpose)), patience)?;
+        // Names are the order in which changes were made, however long this has waited and whatever the clock does.
+        let newest = stale_journals(directory)?
+            .iter()
+            .filter_map(|path| began(path))
+            .max();
+        purpose.started_unix_ms = now_unix_ms().max(newest.map_or(0, |newest| newest + 1));
         let path = directory.join(format!("{}-{}.{ENDING}", purpose.started_unix_ms, purpose.pid));
         // It gets its name when it is locked and its first line is whole: nobody sees one of nobody.
         let beginning = directory.join("beginning");
@@ -256,10 +261,17 @@ impl Journal {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(io_error(path, "opened")(e)),
         };
-        let held = match file.try_lock() {
-            Ok(()) => false,
-            Err(TryLockError::WouldBlock) => true,
-            Err(TryLockError::Error(e)) => return Err(io_error(path, "locked")(e)),
+        // Somebody who only looks has it for an instant.
+        let deadline = Instant::now() + LOOKED_AT;
+        let held = loop {
+            match file.try_lock() {
+                Ok(()) => break false,
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    pgdyno_server::pause(LOOK_AGAIN)
+                }
+                Err(TryLockError::WouldBlock) => break true,
+                Err(TryLockError::Error(e)) => return Err(io_error(path, "locked")(e)),
+            }
         };
         if !held && !path.exists() {
             return Ok(None);
@@ -388,6 +400,17 @@ impl MachineLock {
 }
 
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const LOOKED_AT: Duration = Duration::from_secs(1);
+
+fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// When a journal was begun, by its name.
+fn began(path: &Path) -> Option<u64> {
+    path.file_stem()?.to_str()?.split('-').next()?.parse().ok()
+}
 
 /// Two experiments at once would take each other's values for those from before, and disturb each other anyway.
 fn one_at_a_time(directory: &Path, name: &str, patience: &mut Patience<'_>) -> Result<File, JournalError> {

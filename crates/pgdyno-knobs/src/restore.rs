@@ -290,6 +290,13 @@ impl Restorer<'_> {
             return group.line(Outcome::Already, Some(detail.to_owned()));
         }
         let first = group.first_of_what_is_there(&now);
+        // The first process is bound before all others, so that it is as before does not tell of them.
+        if let Captured::Affinity { pid: Some(_), .. } = now
+            && (group.is_ours(&now) || self.force)
+            && let Err(error) = group.cell.write(site, &now, &first)
+        {
+            return group.line(Outcome::Failed, Some(error.to_string()));
+        }
         let done = |outcome: Outcome| match self.remove_remains(group) {
             Ok(()) => group.line(outcome, None),
             Err(error) => group.line(Outcome::Failed, Some(error.to_string())),
@@ -407,13 +414,14 @@ impl Restorer<'_> {
             (_, ServerRef::Address { conninfo, .. }) if !names.is_empty() => self
                 .resolve(conninfo)
                 .map_err(|e| e.to_string())
-                .and_then(|conninfo| reload_at(&conninfo, names))
-                .and_then(|waits| match waits.as_str() {
-                    "" => Ok(()),
+                .and_then(|conninfo| match reload_at(&conninfo, names) {
+                    Ok(waits) if waits.is_empty() => Ok(()),
+                    // It waits for a restart, or is down with what was just taken back.
                     _ if control.can_restart() => control.start().map_err(|e| e.to_string()),
-                    names => Err(format!(
+                    Ok(names) => Err(format!(
                         "{names} wait for a restart, which nobody allowed pgdyno to do"
                     )),
+                    Err(error) => Err(error),
                 }),
             _ => Ok(()),
         };
@@ -648,6 +656,8 @@ impl Group {
             Captured::WalDirectory(Some(path)) if path.as_os_str().is_empty() => return self.cut_short,
             // A file that is not in use yet, or was not in use any more when the machine went down.
             Captured::Swap(Some(0)) => return true,
+            // A file is taken away before it is made anew.
+            Captured::Swap(None) => return self.cut_short,
             Captured::WalDirectory(_) | Captured::Swap(_) | Captured::Affinity { .. } => {
                 return self.cut_short && written(&Some(shown(now)));
             }
@@ -722,7 +732,7 @@ impl Group {
 }
 
 /// The file from before, with the settings that someone else has changed since as that one left them.
-fn merged(first: &str, foreign: &BTreeMap<String, Option<String>>) -> String {
+pub(crate) fn merged(first: &str, foreign: &BTreeMap<String, Option<String>>) -> String {
     if foreign.is_empty() {
         return first.to_owned();
     }
@@ -838,7 +848,7 @@ fn reload_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
 
 fn foreign_words(now: Option<&str>) -> String {
     format!(
-        "someone else set it to {} since; --force puts it back all the same",
+        "someone else set it to {} since, and that stays (restore --force puts it back all the same)",
         now.unwrap_or("(not set)")
     )
 }

@@ -3,6 +3,7 @@
 use crate::cell::CellError;
 use pgdyno_host::{HostAccess, HostError};
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
@@ -20,10 +21,20 @@ pub(crate) fn size(host: &dyn HostAccess, path: &str) -> Result<Option<u64>, Cel
         Err(HostError::Missing { .. }) => String::new(),
         Err(error) => return Err(error.into()),
     };
+    // The kernel tells its path without links, with blanks and the like by their octal numbers.
+    let full =
+        fs::canonicalize(path).map_or_else(|_| path.to_owned(), |full| full.to_string_lossy().into_owned());
+    let escaped: String = full
+        .chars()
+        .map(|c| match c {
+            ' ' | '\t' | '\n' | '\\' => format!("\\{:03o}", u32::from(c)),
+            other => other.to_string(),
+        })
+        .collect();
     let in_use = swaps
         .lines()
         .skip(1)
-        .any(|line| line.split_whitespace().next() == Some(path));
+        .any(|line| line.split_whitespace().next() == Some(&escaped));
     match fs::metadata(path) {
         Ok(file) if in_use => Ok(Some(file.len())),
         Ok(_) => Ok(Some(0)),
@@ -37,9 +48,14 @@ pub(crate) fn set(host: &dyn HostAccess, path: &str, bytes: Option<u64>) -> Resu
     if size(host, path)?.is_some_and(|bytes| bytes > 0) {
         run("swapoff", &[path])?;
     }
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(wrong(path, e)),
-        _ => {}
+    if let Ok(meta) = fs::symlink_metadata(path) {
+        if !meta.is_file() || (meta.len() > 0 && !is_swap(path)) {
+            return Err(wrong(
+                path,
+                "what is there was not made as swap, and is left alone",
+            ));
+        }
+        fs::remove_file(path).map_err(|e| wrong(path, e))?;
     }
     let Some(bytes) = bytes.filter(|&bytes| bytes > 0) else {
         return Ok(());
@@ -57,6 +73,21 @@ pub(crate) fn set(host: &dyn HostAccess, path: &str, bytes: Option<u64>) -> Resu
     run("swapon", &[path])
 }
 
+/// Whether a file has the signature of swap space at the end of its first page, or was cut short before it got one: holds
+/// nothing but zeros there.
+fn is_swap(path: &str) -> bool {
+    const PAGE_MAX: usize = 1 << 16;
+    let mut page = vec![0; PAGE_MAX];
+    let Ok(read) = fs::File::open(path).and_then(|mut file| file.read(&mut page)) else {
+        return false;
+    };
+    let page = &page[..read];
+    let signed = [4096, 8192, 16384, 32768, 65536]
+        .iter()
+        .any(|&size| page.get(size - 10..size) == Some(b"SWAPSPACE2"));
+    signed || page.iter().all(|&byte| byte == 0)
+}
+
 fn run(program: &str, arguments: &[&str]) -> Result<(), CellError> {
     let path = arguments.last().copied().unwrap_or_default();
     let output = Command::new(program)
@@ -68,4 +99,27 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), CellError> {
     }
     let words = String::from_utf8_lossy(&output.stderr);
     Err(wrong(path, format!("{program}: {}", words.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_host::LocalHost;
+
+    #[test]
+    fn only_what_was_made_as_swap_is_taken_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let name = path.to_string_lossy().into_owned();
+        let host = LocalHost::new();
+        fs::write(&path, "letters of somebody").unwrap();
+        assert_eq!(size(&host, &name).unwrap(), Some(0));
+        let error = set(&host, &name, None).unwrap_err().to_string();
+        assert!(error.contains("left alone") && path.exists(), "{error}");
+        let mut page = vec![0; 4096];
+        page[4086..].copy_from_slice(b"SWAPSPACE2");
+        fs::write(&path, page).unwrap();
+        set(&host, &name, None).unwrap();
+        assert!(!path.exists());
+    }
 }

@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
-/// In a directory that pgdyno has made for a server's WAL; holds the data directory.
+/// In a directory that holds a server's WAL by pgdyno's doing: the data directory, and below it, where the directory was there
+/// before, its owner, group and mode from then.
 const MARK: &str = "pgdyno-wal-of";
 const ASIDE: &str = "pg_wal.pgdyno-old";
 const COMING: &str = "pg_wal.pgdyno-new";
@@ -60,13 +61,18 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), CellError> {
     let new = to.unwrap_or(&coming);
     let old = fs::canonicalize(&place).map_err(wrong(&place, "read"))?;
     let owner = fs::metadata(&old).map_err(wrong(&old, "read"))?;
+    if to.is_some() {
+        let mut mark = data.to_string_lossy().into_owned();
+        if let Ok(before) = fs::metadata(new) {
+            mark += &format!("\n{} {} {}", before.uid(), before.gid(), before.mode() & 0o7777);
+        }
+        fs::create_dir_all(new).map_err(wrong(new, "made"))?;
+        write_durably(&new.join(MARK), mark.as_bytes())?;
+    }
     fs::create_dir_all(new).map_err(wrong(new, "made"))?;
     chown(new, Some(owner.uid()), Some(owner.gid())).map_err(wrong(new, "given to the server's user"))?;
     fs::set_permissions(new, fs::Permissions::from_mode(owner.mode() & 0o7777))
         .map_err(wrong(new, "closed"))?;
-    if to.is_some() {
-        write_durably(&new.join(MARK), data.to_string_lossy().as_bytes())?;
-    }
     copy(&old, new)?;
     fs::rename(&place, &aside).map_err(wrong(&place, "set aside"))?;
     match to {
@@ -82,14 +88,26 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), CellError> {
 
 /// Removes what a copy that was cut short has left in a directory that pgdyno has made for this server.
 pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), CellError> {
-    let marked = fs::read(of.join(MARK)).is_ok_and(|text| text == data.to_string_lossy().as_bytes());
-    if !marked || location(data)?.as_deref() == Some(of) {
+    let mark = fs::read_to_string(of.join(MARK)).unwrap_or_default();
+    let mut lines = mark.lines();
+    if lines.next() != Some(&data.to_string_lossy()) || location(data)?.as_deref() == Some(of) {
         return Ok(());
     }
     clear(of)?;
-    // Somebody's mount point or directory may stay, empty.
-    let _ = fs::remove_dir(of);
-    Ok(())
+    let numbers: Vec<u32> = lines
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .flat_map(str::parse)
+        .collect();
+    match numbers.as_slice() {
+        // It was there before, and stays as it was.
+        &[uid, gid, mode] => {
+            chown(of, Some(uid), Some(gid)).map_err(wrong(of, "given back"))?;
+            fs::set_permissions(of, fs::Permissions::from_mode(mode)).map_err(wrong(of, "given back"))
+        }
+        _ => fs::remove_dir(of).map_err(wrong(of, "removed")),
+    }
 }
 
 /// With pg_wal in place, what was set aside and what was coming are remains; without it, what was set aside is the WAL.
@@ -238,6 +256,19 @@ mod tests {
             whole(&data);
             assert!(!other.exists(), "{cut}");
         }
+    }
+
+    #[test]
+    fn a_directory_that_was_there_before_stays_as_it_was() {
+        let dir = cluster();
+        let (data, other) = (dir.path().join("data"), dir.path().join("wal"));
+        fs::create_dir(&other).unwrap();
+        fs::set_permissions(&other, fs::Permissions::from_mode(0o751)).unwrap();
+        move_to(&data, Some(&other)).unwrap();
+        move_to(&data, None).unwrap();
+        whole(&data);
+        assert_eq!(fs::metadata(&other).unwrap().mode() & 0o7777, 0o751);
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
     }
 
     #[test]

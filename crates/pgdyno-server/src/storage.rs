@@ -34,8 +34,8 @@ pub fn storage_of(
     option: &StorageOption,
 ) -> Result<Vec<(String, Option<String>)>, ServerError> {
     let of = format!(
-        "c.relkind IN ('r', 'm') AND c.oid IN (SELECT relid FROM pg_partition_tree({0}::regclass) WHERE isleaf \
-         UNION SELECT {0}::regclass)",
+        "c.relkind IN ('r', 'm') AND c.oid IN (SELECT relid FROM pg_partition_tree(to_regclass({0})) WHERE isleaf \
+         UNION SELECT to_regclass({0}))",
         literal(table)
     );
     let sql = match option {

@@ -9,7 +9,7 @@ use crate::show;
 use crate::target::{self, Held};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
-    Applied, Changer, Journal, Keep, Patience, PutBack, Reader, Restart, Restorer, Risk, SYSCTL_FILE,
+    Applied, Changer, Journal, Keep, Kind, Patience, PutBack, Reader, Restart, Restorer, Risk, SYSCTL_FILE,
     Setting, Standing, TMPFILES_FILE, Target, stale_journals,
 };
 use serde_json::{Value, json};
@@ -109,8 +109,12 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         until_unix_ms,
     });
     let journal = changer.keep(keep)?;
-    if let Some(until) = until {
-        revert::spawn(&journal, until, password.as_deref())?;
+    if let Some(until) = until
+        && let Err(error) = revert::spawn(&journal, until, password.as_deref())
+    {
+        let left = restore::left_behind(context, false, None, |path, _| path == journal)?;
+        restore::check(&left.lines)?;
+        return Err(error.context("nobody would put it back in time, so it was put back at once"));
     }
     print(&applied, &name, args.json, until)?;
     tell!(
@@ -290,6 +294,13 @@ fn possible<'w>(
 fn consent(context: &Context, args: &ApplyArgs, settings: &[Setting]) -> anyhow::Result<()> {
     for setting in settings {
         let knob = context.catalogue.get(&setting.knob)?;
+        if knob.kind == Kind::HeldFile && !args.until_exit && !args.dry_run {
+            let words = format!(
+                "{} counts as long as its file is open: it wants --until-exit",
+                setting.knob
+            );
+            return Err(Usage(words).into());
+        }
         let agreed = args.accept_durability_risk.contains(&knob.id);
         if knob.risk_of(&setting.value) == Risk::Durability && !agreed {
             let words = format!(

@@ -130,13 +130,14 @@ pub(crate) fn left_behind(
         let (journal, content) = match Journal::reopen(&path) {
             Ok(Some(reopened)) => reopened,
             Ok(None) => continue,
+            // What is below it would be taken for somebody else's.
             Err(error @ JournalError::Held { .. }) => {
                 left.held.push(error);
-                continue;
+                break;
             }
             Err(error) => {
                 left.unreadable.push(error);
-                continue;
+                break;
             }
         };
         let server = content.purpose.server.as_ref();
@@ -152,7 +153,11 @@ pub(crate) fn left_behind(
             }
             _ => None,
         };
-        left.lines.extend(restorer.restore(journal)?);
+        let lines = restorer.restore(journal)?;
+        if lines.iter().any(|line| line.outcome == Outcome::Failed) {
+            later.push(content);
+        }
+        left.lines.extend(lines);
     }
     Ok(left)
 }
@@ -173,6 +178,8 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()
             purpose: Some(purpose),
             ..
         } => matches!(&purpose.server, Some(ServerRef::Sandbox { name, .. }) if mine == Some(name)),
+        // Something was to be put back, and could not be.
+        JournalError::Busy { .. } => true,
         _ => false,
     };
     let mut held = left.held.into_iter();

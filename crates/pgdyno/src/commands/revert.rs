@@ -5,7 +5,7 @@ use crate::commands::restore;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use anyhow::Context as _;
-use pgdyno_knobs::{Journal, Keep};
+use pgdyno_knobs::{Content, Journal, Keep};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -57,10 +57,22 @@ pub(crate) fn run(context: &Context, args: &RevertArgs) -> anyhow::Result<u8> {
         }
         pgdyno_server::pause(LOOK_AGAIN);
     }
-    let left = restore::left_behind(context, false, None, |path, _| path == args.journal)?;
-    tell!("{}: its time was over", args.journal.display());
-    tell!("{}", crate::show::put_back(&left.lines));
-    restore::check(&left.lines)?;
-    restore::check_covered(&left)?;
-    Ok(exit::FINE)
+    let is_due = |path: &Path, content: &Content| {
+        path == args.journal && matches!(content.kept(), Some(Keep::UnlessConfirmed { .. }))
+    };
+    loop {
+        let mut left = restore::left_behind(context, false, None, is_due)?;
+        if let Some(error) = left.unreadable.pop() {
+            return Err(error.into());
+        }
+        if left.held.is_empty() {
+            tell!("{}: its time was over", args.journal.display());
+            tell!("{}", crate::show::put_back(&left.lines));
+            restore::check(&left.lines)?;
+            restore::check_covered(&left)?;
+            return Ok(exit::FINE);
+        }
+        // An experiment runs: this waits for its end.
+        pgdyno_server::pause(LOOK_AGAIN);
+    }
 }
