@@ -213,7 +213,7 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
     assert_eq!(kernel(SWAPPINESS), before);
 
     // Its process is gone, as after a reboot: the next command that turns knobs does it.
-    home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "1s"])
+    home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "5s"])
         .fine();
     let journals = fs::read_dir(home.file("state/journal"))
         .expect("journals")
@@ -228,7 +228,7 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
             tool("kill", &["-KILL", &process.file_name().to_string_lossy()]);
         }
     }
-    pass(Duration::from_secs(2));
+    pass(Duration::from_secs(6));
     assert_eq!(kernel(SWAPPINESS), "17");
     let next = home.run(&["apply", "--host-only", "vm.page-cluster=2"]).fine();
     assert!(next.err.contains("its time is over"), "{}", next.err);
