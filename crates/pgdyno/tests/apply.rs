@@ -204,10 +204,11 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
         home.run(&["status"]).fine().err.contains("nothing is changed")
     });
 
-    home.run(&timed).fine();
+    home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "5s"])
+        .fine();
     home.run(&["confirm"]).fine();
     home.run(&["confirm"]).fails(2, &["nothing waits"]);
-    pass(Duration::from_secs(4));
+    pass(Duration::from_secs(7));
     assert_eq!(kernel(SWAPPINESS), "17", "confirmed is confirmed");
     home.run(&["restore"]).fine();
     assert_eq!(kernel(SWAPPINESS), before);
