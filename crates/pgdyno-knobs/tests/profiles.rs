@@ -81,6 +81,7 @@ fn cases() -> Vec<Case> {
             fact("server.build", json!({"lz4": true})),
             fact("replication.standbys", json!([])),
             fact("replication.slots", json!([])),
+            fact("server.in_recovery", false),
             fact("databases.bytes", 50_000_000_000_u64),
         ]
     };

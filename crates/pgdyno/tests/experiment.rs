@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Home, Said, ended, kernel, said, whole_machine};
+use common::{Home, Said, ended, kernel, pass, said, whole_machine};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -320,6 +320,8 @@ fn a_foreign_change_during_a_run_fails_its_trials_and_stays() {
     home.sandbox("x", &[]);
     let swappiness = kernel(SWAPPINESS);
     let child = caught_in_the_step(&home, 2, 2.0);
+    // Not between the write and the look at what became of it.
+    pass(Duration::from_millis(200));
     fs::write(SWAPPINESS, "33").expect("written");
     let run = said(child.wait_with_output().expect("ends"));
     assert_eq!(kernel(SWAPPINESS), "33");

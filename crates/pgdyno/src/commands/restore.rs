@@ -92,7 +92,15 @@ pub(crate) fn left_behind(
     // The newest first: what was changed last is undone first.
     for path in stale_journals(&context.journals())?.into_iter().rev() {
         match Journal::look(&path) {
-            Ok(Some((content, _))) if wanted(&path, &content) => {
+            Ok(Some((content, true))) if wanted(&path, &content) => {
+                left.held.push(JournalError::Held {
+                    path: path.clone(),
+                    purpose: Some(Box::new(content.purpose.clone())),
+                });
+                later.push(content);
+                continue;
+            }
+            Ok(Some((content, false))) if wanted(&path, &content) => {
                 let over = later.iter().find_map(|later| {
                     let knob = content.covered_by(later)?;
                     Some((knob, &later.purpose.purpose))
