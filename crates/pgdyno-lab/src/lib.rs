@@ -3,8 +3,11 @@
 mod beside;
 pub mod check;
 mod collect;
+mod decide;
 mod file;
+mod foreign;
 mod measure;
+mod neighbour;
 mod plan;
 mod pooled;
 mod recorder;
@@ -12,8 +15,11 @@ mod runner;
 mod trial;
 
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
-pub use file::{Design, ExperimentFile, FileError, RestartPolicy};
+pub use file::{
+    BudgetPart, CreatePart, Design, ExperimentFile, FactorPart, FileError, GuardPart, LoadPart, RestartPolicy, ServerPart,
+    StepPart, StopRule, TargetPart, sized,
+};
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
-pub use plan::{Consent, Plan, PlanError, Treatment};
+pub use plan::{Consent, Plan, PlanError, STEP, Stand, Treatment};
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
-pub use runner::{Event, Lab, LabError, Summary};
+pub use runner::{Begin, Event, Lab, LabError, StandError, Stands, Summary};

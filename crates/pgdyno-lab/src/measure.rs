@@ -4,7 +4,7 @@ use crate::beside::{Beside, host_second};
 use crate::pooled;
 use pgdyno_host::{HostAccess, cpu_us_of_tree};
 use pgdyno_load::{
-    ConnectError, Endpoint, LoadError, LoadPlan, LoadResult, Protocol, Second, SecondFigures,
+    ConnectError, Endpoint, ForeignError, LoadError, LoadPlan, LoadResult, Protocol, Second, SecondFigures,
     keeps_prepared_statements,
 };
 use pgdyno_server::series::OwnCommits;
@@ -12,7 +12,8 @@ use pgdyno_server::{
     Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
 };
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
-use pgdyno_store::{CrossCheck, SecondRecord, SeriesRecord};
+use pgdyno_store::{CrossCheck, Percentiles, SecondRecord, SeriesRecord};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -61,6 +62,12 @@ pub struct Measurement {
     pub wal_bytes_per_tx: Option<f64>,
     /// What disturbed it, by rules fixed beforehand.
     pub disturbances: Vec<String>,
+    /// Whether CPU time was taken from it by others, which is reason enough to leave it out if it lies far off.
+    pub is_disturbed: bool,
+    /// Response times that another program tells of itself; the load's own are empty then.
+    pub told: Option<Percentiles>,
+    /// Figures of its own.
+    pub figures: BTreeMap<String, f64>,
     /// Why it is no measurement at all.
     pub broken: Option<String>,
 }
@@ -114,10 +121,27 @@ pub fn measure(
     if conninfo.is_proxied() && plan.protocol == Protocol::Prepared {
         keeps_prepared_statements(&endpoint)?;
     }
+    watch(conninfo, plan.clients, probe, on_second, &mut |on_second| {
+        Ok(pgdyno_load::run(&endpoint, plan, stop, on_second)?)
+    })
+}
+
+/// What drives a load, whatever it is.
+pub(crate) type Driver<'d> =
+    dyn FnMut(&mut dyn FnMut(&Second)) -> Result<LoadResult, MeasureError> + 'd;
+
+/// Watches whatever `drive` does to the server, from before its first session to after its last.
+pub(crate) fn watch(
+    conninfo: &Conninfo,
+    clients: u32,
+    probe: &Probe,
+    on_second: &mut dyn FnMut(&Second),
+    drive: &mut Driver<'_>,
+) -> Result<Measurement, MeasureError> {
     let mut server = Server::connect(conninfo)?;
     let mut watchers = 0;
     if conninfo.is_proxied() {
-        pooled::send_counts(&mut server, plan.clients)?;
+        pooled::send_counts(&mut server, clients)?;
     } else {
         wait_for_leaving(&mut server, LEAVING_LIMIT)?;
         watchers = sessions_named(&mut server, RECORDER_NAME)?;
@@ -134,13 +158,13 @@ pub fn measure(
     let begun = Instant::now();
     // Its clients connect before the load begins.
     let mut load_began = None;
-    let load = pgdyno_load::run(&endpoint, plan, stop, &mut |second| {
+    let load = drive(&mut |second| {
         load_began.get_or_insert_with(|| Instant::now() - Duration::from_secs_f64(second.length_s));
         on_second(second);
     })?;
     let elapsed_s = begun.elapsed().as_secs_f64();
     let (series, own_commits) = beside.end(load_began.unwrap_or(begun));
-    let settled = settle(server, &before, &load, elapsed_s, plan, own_commits, watchers);
+    let settled = settle(server, &before, &load, elapsed_s, clients, own_commits, watchers);
     let seconds = seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
@@ -160,10 +184,13 @@ pub fn measure(
         cross_check: None,
         unchecked: None,
         disturbances: Vec::new(),
+        is_disturbed: false,
+        told: None,
+        figures: BTreeMap::new(),
         broken: load
             .lost
             .as_ref()
-            .map(|(reason, clients)| format!("{clients} of {} clients: {reason}", plan.clients)),
+            .map(|(reason, lost)| format!("{lost} of {clients} clients: {reason}")),
         load,
         seconds,
         series,
@@ -191,7 +218,10 @@ pub fn measure(
             }
             let wal = after.wal_bytes.checked_sub(before.wal_bytes);
             measurement.wal_bytes_per_tx = per_transaction(wal, &measurement.load);
-            measurement.disturbances = disturbances(&before, &after, &measurement, cpu_us, elapsed_s);
+            let by_others = by_others(&measurement, cpu_us, elapsed_s);
+            measurement.is_disturbed = !by_others.is_empty();
+            measurement.disturbances = disturbances(&before, &after);
+            measurement.disturbances.extend(by_others);
             let unchecked = measurement.unchecked.iter();
             measurement
                 .disturbances
@@ -224,6 +254,12 @@ pub enum MeasureError {
     /// What stands between.
     #[error(transparent)]
     Pooler(#[from] ConnectError),
+    /// Another program that is the load.
+    #[error(transparent)]
+    Foreign(#[from] ForeignError),
+    /// What a file says of such a program.
+    #[error("{0}")]
+    Program(String),
 }
 
 impl Probe {
@@ -268,7 +304,7 @@ fn settle(
     before: &Counters,
     load: &LoadResult,
     elapsed_s: f64,
-    plan: &LoadPlan,
+    clients: u32,
     recorder: OwnCommits,
     mut watchers: u64,
 ) -> Result<Settled, ServerError> {
@@ -279,7 +315,7 @@ fn settle(
     // Behind a pooler the load's sessions do not end, and may not even keep their name.
     let is_proxied = server.conninfo().is_proxied();
     let resting = match is_proxied {
-        true => pooled::send_counts(&mut server, plan.clients)?,
+        true => pooled::send_counts(&mut server, clients)?,
         false => {
             wait_until_gone(&mut server, LOAD_NAME, 0, COUNTS_LIMIT)?;
             wait_until_gone(&mut server, RECORDER_NAME, watchers, COUNTS_LIMIT)?;
@@ -289,7 +325,7 @@ fn settle(
     };
     let by_pooler = match is_proxied {
         // Before the load and after it.
-        true => 2 * u64::from(plan.clients.max(resting)) * pooled::PER_SESSION + PREPARED_CHECK,
+        true => 2 * u64::from(clients.max(resting)) * pooled::PER_SESSION + PREPARED_CHECK,
         false => 0,
     };
     let deadline = Instant::now() + COUNTS_LIMIT;
@@ -358,13 +394,8 @@ fn cross_check(
     }
 }
 
-fn disturbances(
-    before: &Counters,
-    after: &Counters,
-    measurement: &Measurement,
-    server_cpu_us: Option<u64>,
-    elapsed_s: f64,
-) -> Vec<String> {
+/// What the server itself did beside the load.
+fn disturbances(before: &Counters, after: &Counters) -> Vec<String> {
     let mut found = Vec::new();
     let checkpoints = after.checkpoints.saturating_sub(before.checkpoints);
     if checkpoints > 0 {
@@ -380,6 +411,12 @@ fn disturbances(
             if runs == 1 { "" } else { "s" }
         ));
     }
+    found
+}
+
+/// CPU time that others took.
+fn by_others(measurement: &Measurement, server_cpu_us: Option<u64>, elapsed_s: f64) -> Vec<String> {
+    let mut found = Vec::new();
     let mean = |value: fn(&SecondRecord) -> Option<f64>| {
         let values: Vec<f64> = measurement.seconds.iter().filter_map(value).collect();
         #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]

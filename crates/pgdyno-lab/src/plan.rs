@@ -1,14 +1,23 @@
-//! The plan: treatments with all their settings, and the order of trials in each block.
+//! The plan: treatments with all that belongs to each, and the order of trials in every block.
 
-use crate::file::{Design, ExperimentFile, settings_of};
+mod combine;
+mod order;
+
+use crate::file::{DataPart, Design, ExperimentFile, LoadPart, ServerPart, StepPart, settings_of};
+use crate::runner::measure_s;
 use pgdyno_knobs::{Catalogue, CatalogueError, Risk, Setting};
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The name of what all is held against.
+pub(crate) const REFERENCE: &str = "reference";
+/// The factor that steps are levels of.
+pub const STEP: &str = "step";
+/// More treatments than this are a mistake in the file: at a minute each they take eight hours a block.
+const TREATMENTS_MAX: usize = 500;
 
 /// A treatment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Treatment {
-    /// Unique name; "reference" for the first.
+    /// Unique name; "reference" for the first of steps.
     pub name: String,
     /// For people.
     pub title: String,
@@ -16,10 +25,20 @@ pub struct Treatment {
     pub reason: Option<String>,
     /// All its settings.
     pub settings: Vec<Setting>,
-    /// What the step itself sets.
+    /// What it sets itself, against what it stands on.
     pub step: Vec<Setting>,
     /// Why it is not tested, if it is not.
     pub why_not: Option<String>,
+    /// Factor and level, in the order of the file; "step" and its name for steps.
+    pub levels: Vec<(String, String)>,
+    /// Number of the treatment that it is held against.
+    pub against: Option<usize>,
+    /// Its load, whole.
+    pub load: LoadPart,
+    /// Its data.
+    pub data: DataPart,
+    /// What stands around its server.
+    pub server: ServerPart,
 }
 
 /// What the user has agreed to.
@@ -47,6 +66,18 @@ pub enum PlanError {
         /// Id of the knob.
         knob: String,
     },
+    /// A factorial that nobody could run.
+    #[error("the factors make {treatments} treatments; at most {TREATMENTS_MAX} can be run. Use fewer levels, or design = \"screening\"")]
+    TooMany {
+        /// Their number.
+        treatments: usize,
+    },
+    /// Nothing is left.
+    #[error("[[exclude]] leaves no treatment")]
+    NothingLeft,
+    /// Levels that make no treatment together.
+    #[error("{0}")]
+    Design(String),
 }
 
 /// An experiment, worked out.
@@ -58,35 +89,23 @@ pub struct Plan {
     pub treatments: Vec<Treatment>,
     /// Seed of order and load.
     pub seed: u64,
+    /// Settings that all stand on: those of the profile, and the file's own over them.
+    base: Vec<Setting>,
 }
 
 impl Plan {
-    /// Works out a file. A knob that trades durability is refused without consent to just that knob.
+    /// Works out a file; `below` are the settings of its profile. A knob that trades durability is refused without consent to
+    /// just that knob.
     pub fn new(
         file: ExperimentFile,
+        below: &[Setting],
         seed: u64,
         catalogue: &Catalogue,
         consent: &Consent,
     ) -> Result<Plan, PlanError> {
-        let base = settings_of(&file.base);
-        let mut treatments = vec![Treatment {
-            name: "reference".into(),
-            title: "As it is".into(),
-            reason: None,
-            settings: base.clone(),
-            step: Vec::new(),
-            why_not: None,
-        }];
-        for step in &file.step {
-            treatments.push(Treatment {
-                name: step.name.clone(),
-                title: step.title.clone().unwrap_or_else(|| step.name.clone()),
-                reason: step.reason.clone(),
-                settings: Vec::new(),
-                step: settings_of(&step.settings),
-                why_not: None,
-            });
-        }
+        let mut base = below.to_vec();
+        lay_over(&mut base, &settings_of(&file.base));
+        let treatments = combine::treatments(&file, &base)?;
         for treatment in &treatments {
             for setting in treatment.settings.iter().chain(&treatment.step) {
                 let risky = catalogue.get(&setting.knob)?.risk_of(&setting.value) == Risk::Durability;
@@ -102,8 +121,9 @@ impl Plan {
             file,
             treatments,
             seed,
+            base,
         };
-        plan.fill(&base);
+        plan.fill();
         Ok(plan)
     }
 
@@ -114,143 +134,157 @@ impl Plan {
                 treatment.why_not = Some(reason.clone());
             }
         }
-        let base = settings_of(&self.file.base);
-        self.fill(&base);
+        self.fill();
     }
 
-    fn fill(&mut self, base: &[Setting]) {
-        let mut so_far = base.to_vec();
-        for treatment in &mut self.treatments {
-            let mut settings = match self.file.design {
-                Design::Cumulative => so_far.clone(),
-                Design::OneAtATime => base.to_vec(),
-            };
-            for setting in &treatment.step {
-                settings.retain(|other| other.knob != setting.knob);
-                settings.push(setting.clone());
+    /// Settings of all treatments, and what each is held against, given what is left out.
+    fn fill(&mut self) {
+        if self.file.design != Design::Cumulative {
+            for i in 0..self.treatments.len() {
+                let treatment = &self.treatments[i];
+                let mut settings = self.base.clone();
+                lay_over(&mut settings, &treatment.step);
+                self.treatments[i].settings = settings;
             }
+            return;
+        }
+        let mut so_far = self.base.clone();
+        let mut before = None;
+        let (mut load, mut data, mut server) = whole_parts(&self.file);
+        for (i, treatment) in self.treatments.iter_mut().enumerate() {
+            let step = self.file.step.iter().find(|step| step.name == treatment.name);
+            treatment.settings.clone_from(&so_far);
+            lay_over(&mut treatment.settings, &treatment.step);
+            treatment.against = before;
+            let parts = step.map(|step| {
+                (step.load.over(&load), step.data.over(&data), step.server.over(&server))
+            });
+            let (its_load, its_data, its_server) =
+                parts.unwrap_or_else(|| (load.clone(), data, server.clone()));
             if treatment.why_not.is_none() {
-                so_far.clone_from(&settings);
+                so_far.clone_from(&treatment.settings);
+                (load, data, server) = (its_load.clone(), its_data, its_server.clone());
+                before = Some(i);
             }
-            treatment.settings = settings;
+            (treatment.load, treatment.data, treatment.server) = (its_load, its_data, its_server);
         }
     }
 
-    /// Numbers of the treatments that are tested, in random order for this block (1-based): the same for the same
-    /// seed, whatever has run before.
-    pub fn order_of_block(&self, block: u32) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.treatments.len())
+    /// Seconds of a trial's load, the mean over the tested treatments.
+    pub fn trial_s(&self) -> f64 {
+        let tested = self.tested();
+        let all: f64 = tested.iter().map(|&i| self.treatments[i].load_s()).sum();
+        #[expect(clippy::cast_precision_loss, reason = "a number of treatments")]
+        let n = tested.len().max(1) as f64;
+        all / n
+    }
+
+    /// Numbers of the treatments that are tested.
+    pub fn tested(&self) -> Vec<usize> {
+        (0..self.treatments.len())
             .filter(|&i| self.treatments[i].why_not.is_none())
-            .collect();
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (u64::from(block) << 32));
-        // Fisher-Yates. The bias of the remainder is below 2^-50 for any number of treatments.
-        for i in (1..order.len()).rev() {
-            #[expect(clippy::cast_possible_truncation, reason = "a remainder of i + 1")]
-            let j = (random.next_u64() % (i as u64 + 1)) as usize;
-            order.swap(i, j);
-        }
-        order
+            .collect()
     }
 
-    /// Trials in all.
+    /// Trials in all, if every block is run.
     pub fn trials(&self) -> u32 {
-        let tested = self.treatments.iter().filter(|t| t.why_not.is_none()).count();
-        self.file.blocks * u32::try_from(tested).unwrap_or(u32::MAX)
+        self.file.blocks * u32::try_from(self.tested().len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Later settings win.
+pub(crate) fn lay_over(settings: &mut Vec<Setting>, over: &[Setting]) {
+    for setting in over {
+        settings.retain(|other| other.knob != setting.knob);
+        settings.push(setting.clone());
+    }
+}
+
+fn whole_parts(file: &ExperimentFile) -> (LoadPart, DataPart, ServerPart) {
+    (file.load.clone(), file.data, file.server.clone())
+}
+
+impl Treatment {
+    fn reference(file: &ExperimentFile, base: &[Setting]) -> Treatment {
+        let (load, data, server) = whole_parts(file);
+        Treatment {
+            name: REFERENCE.into(),
+            title: "As it is".into(),
+            reason: None,
+            settings: base.to_vec(),
+            step: Vec::new(),
+            why_not: None,
+            levels: vec![(STEP.into(), REFERENCE.into())],
+            against: None,
+            load,
+            data,
+            server,
+        }
+    }
+
+    /// Adds what a step or a level sets.
+    fn with(mut self, part: &StepPart) -> Treatment {
+        lay_over(&mut self.step, &settings_of(&part.settings));
+        self.load = part.load.over(&self.load);
+        self.data = part.data.over(&self.data);
+        self.server = part.server.over(&self.server);
+        self
+    }
+
+    /// Seconds of its load, warm-up included.
+    pub(crate) fn load_s(&self) -> f64 {
+        self.load.warmup_s.unwrap_or(0.0) + measure_s(&self.load)
+    }
+
+    /// Where its server and data are: treatments that share this can follow one another without moving.
+    pub(crate) fn stand(&self) -> Stand {
+        Stand {
+            version: self.server.version,
+            data_on: self.server.data_on.clone().filter(|place| place != "disk"),
+            wal_on: self.server.wal_on.clone().filter(|place| place != "disk"),
+            network: self.server.network.clone().filter(|network| network != "loopback"),
+        }
+    }
+}
+
+/// The server of a treatment, where it is not the target as it is: a sandbox of the experiment's own, like the target.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stand {
+    /// Major version.
+    pub version: Option<u32>,
+    /// A file system of its own for the data, or an absolute path.
+    pub data_on: Option<String>,
+    /// The same for WAL.
+    pub wal_on: Option<String>,
+    /// The network between.
+    pub network: Option<String>,
+}
+
+impl Stand {
+    /// Whether it is the target itself.
+    pub fn is_target(&self) -> bool {
+        *self == Stand::default()
+    }
+
+    /// For people, and for the name of its sandbox: "v17", "data-tmpfs-2G".
+    pub fn label(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(version) = self.version {
+            parts.push(format!("v{version}"));
+        }
+        let named = [("data", &self.data_on), ("wal", &self.wal_on), ("net", &self.network)];
+        for (what, place) in named {
+            if let Some(place) = place {
+                let plain: String = place
+                    .chars()
+                    .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+                    .collect();
+                parts.push(format!("{what}-{}", plain.trim_matches('-')));
+            }
+        }
+        parts.join("-")
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    fn plan(design: &str, consent: &Consent) -> Result<Plan, PlanError> {
-        let catalogue = Catalogue::shipped().unwrap();
-        let text = format!(
-            "name='x'\nquestion='?'\ndesign='{design}'\nblocks=3\n[data]\nscale=1\n\
-             [load]\nworkload='tpcb'\nclients=1\nwarmup_s=0\nmeasure_s=1\n[base]\njit='off'\n\
-             [[step]]\nname='a'\nsettings.shared_buffers='1GB'\n\
-             [[step]]\nname='b'\nsettings.vm.swappiness=1\n\
-             [[step]]\nname='c'\n[step.settings]\njit='on'\nsynchronous_commit='off'\n"
-        );
-        let file = ExperimentFile::parse(&text, Path::new("x"), &catalogue).unwrap();
-        Plan::new(file, 7, &catalogue, consent)
-    }
-
-    fn agreed() -> Consent {
-        Consent {
-            durability: vec!["synchronous_commit".into()],
-            restart: false,
-        }
-    }
-
-    fn knobs(plan: &Plan, i: usize) -> Vec<String> {
-        plan.treatments[i]
-            .settings
-            .iter()
-            .map(|s| format!("{}={}", s.knob, s.value))
-            .collect()
-    }
-
-    #[test]
-    fn cumulative_steps_add_up_and_later_ones_win() {
-        let plan = plan("cumulative", &agreed()).unwrap();
-        assert_eq!(knobs(&plan, 0), ["jit=off"]);
-        assert_eq!(
-            knobs(&plan, 2),
-            ["jit=off", "shared_buffers=1GB", "vm.swappiness=1"]
-        );
-        assert_eq!(
-            knobs(&plan, 3),
-            [
-                "shared_buffers=1GB",
-                "vm.swappiness=1",
-                "jit=on",
-                "synchronous_commit=off"
-            ]
-        );
-    }
-
-    #[test]
-    fn one_at_a_time_stands_on_the_base() {
-        let plan = plan("one-at-a-time", &agreed()).unwrap();
-        assert_eq!(knobs(&plan, 2), ["jit=off", "vm.swappiness=1"]);
-    }
-
-    #[test]
-    fn what_is_left_out_is_left_out_of_later_steps_too() {
-        let mut plan = plan("cumulative", &agreed()).unwrap();
-        plan.leave_out(&[(2, "not permitted".into())]);
-        assert!(!knobs(&plan, 3).contains(&"vm.swappiness=1".to_owned()));
-        assert!(plan.order_of_block(1).iter().all(|&i| i != 2));
-        assert_eq!(plan.trials(), 9);
-    }
-
-    #[test]
-    fn durability_needs_consent_to_that_very_knob() {
-        let other = Consent {
-            durability: vec!["fsync".into()],
-            restart: false,
-        };
-        assert!(matches!(
-            plan("cumulative", &other),
-            Err(PlanError::Durability { .. })
-        ));
-    }
-
-    #[test]
-    fn blocks_hold_every_treatment_once_in_orders_that_repeat() {
-        let (a, b) = (
-            plan("cumulative", &agreed()).unwrap(),
-            plan("cumulative", &agreed()).unwrap(),
-        );
-        let orders: Vec<Vec<usize>> = (1..=20).map(|block| a.order_of_block(block)).collect();
-        for (i, order) in orders.iter().enumerate() {
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, [0, 1, 2, 3]);
-            assert_eq!(*order, b.order_of_block(u32::try_from(i).unwrap() + 1));
-        }
-        assert!(orders.iter().any(|order| order != &orders[0]));
-    }
-}
+mod tests;

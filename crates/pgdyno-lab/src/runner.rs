@@ -1,32 +1,39 @@
 //! Running an experiment: trial after trial, each stored when it ends, everything put back at the end.
 
-use crate::collect::collect_facts;
-use crate::file::{ExperimentFile, FileError, RestartPolicy, SEED_MAX};
-use crate::measure::{Depth, Probe, endpoint, measure};
-use crate::plan::{Consent, Plan, PlanError, Treatment};
-use crate::trial::{empty_record, failed, filled, now_unix_ms, seed_of_trial};
+mod data;
+mod guard;
+mod load;
+mod pace;
+mod prepare;
+mod steps;
+
+pub(crate) use load::{measure_s, threads_of};
+
+use crate::decide::Looks;
+use crate::file::{ExperimentFile, FileError, SEED_MAX, StopRule};
+use crate::plan::{Consent, Plan, PlanError, Stand, Treatment};
+use crate::trial::now_unix_ms;
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
-    Applied, ApplyError, Catalogue, Changer, JournalError, Outcome, Patience, PutBack, Restart, Restorer,
-    Setting, Target,
+    ApplyError, Catalogue, Changer, JournalError, Outcome, Patience, PutBack, Restorer, Setting, Target,
 };
-use pgdyno_load::{DataError, DataPlan, DataProgress, LoadPlan, Second, Warmup, create_data, shape_of};
+use pgdyno_load::{DataError, DataProgress, Second};
 use pgdyno_server::{Control, Lookup, Server, ServerError};
-use pgdyno_store::{
-    ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, SettingRecord, Store, StoreError,
-    TreatmentRecord, TrialRecord, WorkloadRecord,
-};
+use pgdyno_store::{ExperimentStatus, PutBackRecord, Store, StoreError, TrialRecord};
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What happens while an experiment runs, for whoever shows it.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Data is being created.
     Data(DataProgress),
+    /// A server is made or started that some treatments need.
+    Standing(&'a Stand),
     /// A treatment is left out.
     NotTested {
         /// Which.
@@ -38,12 +45,17 @@ pub enum Event<'a> {
     Begun {
         /// Number in the store.
         id: i64,
-        /// Trials in all.
+        /// Trials in all, at most.
         trials: u32,
         /// Of which are stored already.
         done: u32,
         /// Length of a trial's load.
         trial_s: f64,
+    },
+    /// It is outside of its hours.
+    Waiting {
+        /// Until then.
+        minutes: u32,
     },
     /// A trial begins: settings are applied now.
     TrialBegins {
@@ -56,8 +68,37 @@ pub enum Event<'a> {
     Second(&'a Second),
     /// A trial was stored.
     TrialEnds(&'a TrialRecord),
+    /// A treatment passed a bound and is not tried again.
+    GuardActs {
+        /// Which.
+        treatment: &'a Treatment,
+        /// What happened.
+        reason: &'a str,
+    },
+    /// It ends before all blocks are run.
+    EndsEarly {
+        /// "every comparison is decided", "the budget is spent".
+        reason: &'a str,
+        /// Blocks that were run.
+        blocks: u32,
+    },
     /// Everything is being put back.
     PuttingBack,
+}
+
+/// Why a server of the experiment could not be had; the program's own words.
+pub type StandError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Who has the servers of an experiment: the target, and sandboxes like it that differ in version or place.
+pub trait Stands {
+    /// Makes the server if it is not there, starts it if it does not run, and says how to turn its knobs.
+    fn target(&mut self, stand: &Stand) -> Result<Target, StandError>;
+
+    /// The server is not needed for now; it may be stopped.
+    fn leave(&mut self, stand: &Stand) -> Result<(), StandError>;
+
+    /// The experiment is at its end: what was made for it is removed, the target is as it was.
+    fn end(&mut self) -> Result<(), StandError>;
 }
 
 /// Why an experiment could not be run, or not to its end.
@@ -84,6 +125,27 @@ pub enum LabError {
     /// Putting back.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// A server of the experiment.
+    #[error("{what}: {source}")]
+    Stand {
+        /// Which, and what for.
+        what: String,
+        /// The program's words.
+        source: StandError,
+    },
+    /// Not enough room, found before anything is made.
+    #[error(
+        "the data of this experiment needs about {needed_mb} MB on {place}, and {free_mb} MB are free; use a smaller scale or \
+         another place"
+    )]
+    NoRoom {
+        /// Megabytes, from the usual size of a unit of scale.
+        needed_mb: u64,
+        /// Megabytes.
+        free_mb: u64,
+        /// Directory.
+        place: String,
+    },
     /// The server can be read, but not experimented with.
     #[error("PostgreSQL {0} is too old for an experiment; 14 and later can be used")]
     TooOld(String),
@@ -117,6 +179,9 @@ pub enum LabError {
         /// Scale of the file.
         wanted: u32,
     },
+    /// Something about the data that only a sandbox allows.
+    #[error("{0} is done in sandboxes only: pgdyno makes and drops no database on a server that it did not create")]
+    SandboxOnly(&'static str),
     /// Nothing is left to compare.
     #[error("no step can be tested here: {0}")]
     NothingToTest(String),
@@ -139,6 +204,20 @@ pub struct Summary {
 /// Oldest version to experiment with.
 const VERSION_MIN: u32 = 14;
 
+/// What an experiment is begun with.
+pub struct Begin<'t> {
+    /// The file.
+    pub file: ExperimentFile,
+    /// Settings of its profile.
+    pub below: Vec<Setting>,
+    /// Its text, which is stored.
+    pub text: &'t str,
+    /// Name of the target, without secrets.
+    pub name_of_target: &'t str,
+    /// Commands that repeat it.
+    pub repeat: Vec<String>,
+}
+
 /// Everything an experiment needs.
 pub struct Lab<'a> {
     /// The machine: knobs are turned and facts read there.
@@ -147,41 +226,69 @@ pub struct Lab<'a> {
     pub catalogue: &'a Catalogue,
     /// Where journals are kept.
     pub journals: &'a Path,
+    /// Where files of an experiment are kept while it runs: copies of data, what poolers need.
+    pub scratch: &'a Path,
     /// The store.
     pub store: &'a mut Store,
     /// For passwords.
     pub environment: Lookup<'a>,
     /// What the user has agreed to.
     pub consent: &'a Consent,
+    /// The servers.
+    pub stands: &'a mut dyn Stands,
+    /// Minutes since midnight, local time.
+    pub minute_of_day: &'a dyn Fn() -> u32,
     /// Set to end in order.
     pub stop: &'a AtomicBool,
     /// Is told what happens.
     pub on_event: &'a mut dyn FnMut(Event<'_>),
 }
 
+/// The server whose knobs are being turned.
+struct At<'a> {
+    stand: Stand,
+    changer: Changer<'a>,
+}
+
+/// An experiment that is being run.
+struct Running<'r, 'a> {
+    lab: &'r mut Lab<'a>,
+    id: i64,
+    plan: &'r Plan,
+    at: Option<At<'a>>,
+    put_back: Vec<PutBack>,
+    looks: Looks,
+    /// Treatments that a guard has ended, by number.
+    ended: BTreeMap<usize, String>,
+    /// Stands and data that are known to be whole.
+    whole: BTreeSet<(Stand, String)>,
+    /// Time that counts for the budget: waiting for the window does not.
+    spent: Duration,
+}
+
 impl<'a> Lab<'a> {
-    /// Runs an experiment from its beginning. `text` is the file as it stands, `repeat` the commands that repeat it.
-    pub fn run(
-        &mut self,
-        file: ExperimentFile,
-        text: &str,
-        target: Target,
-        name_of_target: &str,
-        repeat: Vec<String>,
-    ) -> Result<Summary, LabError> {
+    /// Runs an experiment from its beginning.
+    pub fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
         let drawn = || (now_unix_ms() ^ u64::from(std::process::id()).rotate_left(32)) & SEED_MAX;
-        let seed = file.seed.unwrap_or_else(drawn);
-        let mut plan = Plan::new(file, seed, self.catalogue, self.consent)?;
+        let seed = begin.file.seed.unwrap_or_else(drawn);
+        let mut plan = Plan::new(begin.file, &begin.below, seed, self.catalogue, self.consent)?;
+        let stand = prepare::first_stand(&plan);
+        let target = self.stand(&stand)?;
         let mut server = Server::connect(&target.conninfo)?;
         if server.version().major < VERSION_MIN {
             return Err(LabError::TooOld(server.version().to_string()));
         }
         let purpose = format!("run {}", plan.file.name);
         let changer = self.changer(target, &purpose)?;
-        let prepared = self.prepare(&mut plan, &changer, &mut server, text, name_of_target, repeat);
+        let stored = prepare::Stored {
+            text: begin.text,
+            name_of_target: begin.name_of_target,
+            repeat: begin.repeat,
+        };
+        let prepared = self.prepare(&mut plan, &changer, &mut server, stored);
         drop(server);
         match prepared {
-            Ok(id) => self.go_on(id, &plan, changer),
+            Ok(id) => self.go_on(id, &plan, Some(At { stand, changer })),
             Err(error) => {
                 changer.put_back(&self.restorer())?;
                 Err(error)
@@ -189,19 +296,20 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Goes on with an experiment that was interrupted or killed: what is stored is not run again.
-    pub fn resume(&mut self, id: i64, target: Target, name_of_target: &str) -> Result<Summary, LabError> {
+    /// Goes on with an experiment that was interrupted or killed: what is stored is not run again. `below` are the settings of
+    /// its profile.
+    pub fn resume(&mut self, id: i64, below: &[Setting], name_of_target: &str) -> Result<Summary, LabError> {
         let stored = self.store.experiment(id)?;
         if stored.record.target != name_of_target {
             let (was, is) = (stored.record.target, name_of_target.to_owned());
             return Err(LabError::OtherTarget { id, was, is });
         }
-        let file = ExperimentFile::parse(
-            &stored.record.file,
-            Path::new("the stored experiment"),
-            self.catalogue,
-        )?;
-        let mut plan = Plan::new(file, stored.record.seed, self.catalogue, self.consent)?;
+        if stored.status == ExperimentStatus::Finished {
+            return Err(LabError::NothingToResume(id));
+        }
+        let path = Path::new("the stored experiment");
+        let file = ExperimentFile::parse(&stored.record.file, path, self.catalogue)?;
+        let mut plan = Plan::new(file, below, stored.record.seed, self.catalogue, self.consent)?;
         let left_out: Vec<(usize, String)> = stored
             .record
             .treatments
@@ -210,23 +318,21 @@ impl<'a> Lab<'a> {
             .filter_map(|(i, treatment)| Some((i, treatment.why_not.clone()?)))
             .collect();
         plan.leave_out(&left_out);
-        if stored.trials.len() >= plan.trials() as usize {
-            if stored.status == ExperimentStatus::Finished {
-                return Err(LabError::NothingToResume(id));
-            }
-            // Killed between its last trial and the end.
-            self.store.set_status(id, ExperimentStatus::Finished)?;
-            return Ok(Summary {
-                id,
-                status: ExperimentStatus::Finished,
-                put_back: Vec::new(),
-            });
-        }
-        self.ensure_data(&plan, &target)?;
         self.store.set_status(id, ExperimentStatus::Running)?;
-        let purpose = format!("resume {id}");
-        let changer = self.changer(target, &purpose)?;
-        self.go_on(id, &plan, changer)
+        self.go_on(id, &plan, None)
+    }
+
+    fn stand(&mut self, stand: &Stand) -> Result<Target, LabError> {
+        if !stand.is_target() {
+            (self.on_event)(Event::Standing(stand));
+        }
+        self.stands.target(stand).map_err(|source| LabError::Stand {
+            what: match stand.is_target() {
+                true => "the target".to_owned(),
+                false => format!("the server for \"{}\"", stand.label()),
+            },
+            source,
+        })
     }
 
     fn changer(&self, target: Target, purpose: &str) -> Result<Changer<'a>, ApplyError> {
@@ -251,136 +357,25 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn prepare(
-        &mut self,
-        plan: &mut Plan,
-        changer: &Changer<'_>,
-        server: &mut Server,
-        text: &str,
-        name_of_target: &str,
-        repeat: Vec<String>,
-    ) -> Result<i64, LabError> {
-        let mut left_out = Vec::new();
-        for (i, treatment) in plan.treatments.iter().enumerate() {
-            let settings = if i == 0 {
-                &treatment.settings
-            } else {
-                &treatment.step
-            };
-            let reasons: Vec<String> = settings
-                .iter()
-                .filter_map(|setting| {
-                    changer
-                        .check(setting)
-                        .err()
-                        .map(|e| format!("{}: {e}", setting.knob))
-                })
-                .collect();
-            if reasons.is_empty() {
-                continue;
-            }
-            let reason = reasons.join("; ");
-            if i == 0 {
-                return Err(LabError::NothingToTest(reason));
-            }
-            (self.on_event)(Event::NotTested {
-                treatment,
-                reason: &reason,
-            });
-            left_out.push((i, reason));
-        }
-        plan.leave_out(&left_out);
-        if plan.treatments.iter().filter(|t| t.why_not.is_none()).count() < 2 {
-            let reasons: Vec<String> = left_out.into_iter().map(|(_, reason)| reason).collect();
-            return Err(LabError::NothingToTest(reasons.join("; ")));
-        }
-        self.ensure_data(plan, changer.target()?)?;
-        let sandbox = match &changer.target()?.control {
-            Control::Sandbox(sandbox) => Some(&**sandbox),
-            _ => None,
+    fn go_on(&mut self, id: i64, plan: &Plan, at: Option<At<'a>>) -> Result<Summary, LabError> {
+        let looks = Looks::new(&self.store.experiment(id)?.record);
+        let mut running = Running {
+            looks,
+            lab: self,
+            id,
+            plan,
+            at,
+            put_back: Vec::new(),
+            ended: BTreeMap::new(),
+            whole: BTreeSet::new(),
+            spent: Duration::ZERO,
         };
-        let host = changer.target()?.data.is_some().then_some(&**self.host);
-        let facts = collect_facts(host, server, sandbox)?.facts;
-        let record = ExperimentRecord {
-            name: plan.file.name.clone(),
-            question: plan.file.question.clone(),
-            design: plan.file.design.name().into(),
-            blocks: plan.file.blocks,
-            seed: plan.seed,
-            confidence: plan.file.confidence,
-            smallest_effect: plan.file.smallest_effect,
-            workload: WorkloadRecord {
-                name: plan.file.load.workload.to_string(),
-                scale: plan.file.data.scale,
-                clients: plan.file.load.clients,
-                threads: threads_of(plan),
-                warmup_s: plan.file.load.warmup_s,
-                measure_s: plan.file.load.measure_s,
-            },
-            treatments: self.treatment_records(plan),
-            facts,
-            file: text.to_owned(),
-            repeat,
-            target: name_of_target.to_owned(),
-        };
-        Ok(self.store.begin(&record)?)
-    }
-
-    fn ensure_data(&mut self, plan: &Plan, target: &Target) -> Result<(), LabError> {
-        let Some(dataset) = plan.file.load.workload.dataset() else {
-            return Ok(());
-        };
-        let (wanted, endpoint) = (plan.file.data.scale, endpoint(&target.conninfo));
-        match shape_of(&endpoint, dataset).map(|shape| shape.scale) {
-            Ok(scale) if scale == wanted => return Ok(()),
-            Ok(there) if !matches!(target.control, Control::Sandbox(_)) => {
-                return Err(LabError::OtherData { there, wanted });
-            }
-            Ok(_) | Err(DataError::Missing { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let (stop, on_event) = (self.stop, &mut *self.on_event);
-        create_data(&endpoint, &DataPlan::new(dataset, wanted), &mut |progress| {
-            on_event(Event::Data(progress));
-            !stop.load(Ordering::Relaxed)
-        })?;
-        Ok(())
-    }
-
-    fn treatment_records(&self, plan: &Plan) -> Vec<TreatmentRecord> {
-        let setting_record = |setting: &Setting, changed: bool| {
-            let knob = self.catalogue.get(&setting.knob).ok();
-            SettingRecord {
-                knob: setting.knob.clone(),
-                value: setting.value.clone(),
-                layer: knob.map_or("postgres", |k| k.layer.name()).to_owned(),
-                risk: knob
-                    .map_or("none", |k| k.risk_of(&setting.value).name())
-                    .to_owned(),
-                changed,
-            }
-        };
-        plan.treatments
-            .iter()
-            .map(|treatment| TreatmentRecord {
-                name: treatment.name.clone(),
-                title: treatment.title.clone(),
-                reason: treatment.reason.clone(),
-                why_not: treatment.why_not.clone(),
-                settings: treatment
-                    .settings
-                    .iter()
-                    .map(|setting| setting_record(setting, treatment.step.contains(setting)))
-                    .collect(),
-            })
-            .collect()
-    }
-
-    fn go_on(&mut self, id: i64, plan: &Plan, mut changer: Changer<'_>) -> Result<Summary, LabError> {
         // Whatever happens in a trial, what it has changed is put back.
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.trials(id, plan, &mut changer)));
-        (self.on_event)(Event::PuttingBack);
-        let put_back = changer.put_back(&self.restorer())?;
+        let outcome = catch_unwind(AssertUnwindSafe(|| running.trials()));
+        (running.lab.on_event)(Event::PuttingBack);
+        let left = running.leave();
+        let put_back = std::mem::take(&mut running.put_back);
+        left?;
         let status = match outcome {
             Ok(Ok(true)) => ExperimentStatus::Finished,
             _ => ExperimentStatus::Interrupted,
@@ -409,130 +404,129 @@ impl<'a> Lab<'a> {
             }
             Ok(Ok(_)) => {
                 kept?;
+                if status == ExperimentStatus::Finished {
+                    let what = "removing what the experiment had made".to_owned();
+                    self.stands.end().map_err(|source| LabError::Stand { what, source })?;
+                }
                 Ok(Summary { id, status, put_back })
             }
         }
     }
+}
 
+impl<'a> Running<'_, 'a> {
     /// Runs what is not stored yet. Tells whether all is done, or somebody asked to stop.
-    fn trials(&mut self, id: i64, plan: &Plan, changer: &mut Changer<'_>) -> Result<bool, LabError> {
-        let done = self.store.done(id)?;
-        (self.on_event)(Event::Begun {
-            id,
+    fn trials(&mut self) -> Result<bool, LabError> {
+        let plan = self.plan;
+        let done = self.lab.store.done(self.id)?;
+        self.recall()?;
+        (self.lab.on_event)(Event::Begun {
+            id: self.id,
             trials: plan.trials(),
             done: u32::try_from(done.len()).unwrap_or(u32::MAX),
-            trial_s: plan.file.load.warmup_s + plan.file.load.measure_s,
+            trial_s: plan.trial_s(),
         });
+        let is_done = |block: u32, name: &str| done.iter().any(|(b, other)| *b == block && other == name);
         for block in 1..=plan.file.blocks {
             for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
                 let treatment = &plan.treatments[number];
-                if done
-                    .iter()
-                    .any(|(b, name)| *b == block && *name == treatment.name)
-                {
+                if self.ended.contains_key(&number) || is_done(block, &treatment.name) {
                     continue;
                 }
-                if self.stop.load(Ordering::Relaxed) {
+                if !self.wait_for_window()? {
                     return Ok(false);
                 }
-                (self.on_event)(Event::TrialBegins { treatment, block });
+                if let Some(reason) = self.budget_is_spent() {
+                    self.ends_early(reason, block - 1);
+                    return Ok(true);
+                }
+                let begun = Instant::now();
+                (self.lab.on_event)(Event::TrialBegins { treatment, block });
                 let position = u32::try_from(i + 1).unwrap_or(u32::MAX);
-                let Some((record, series)) = self.trial(plan, treatment, block, position, changer) else {
+                let Some((record, series)) = self.trial(number, block, position)? else {
                     return Ok(false);
                 };
-                self.store.add_trial(id, &record, &series)?;
-                (self.on_event)(Event::TrialEnds(&record));
+                self.spent += begun.elapsed();
+                self.lab.store.add_trial(self.id, &record, &series)?;
+                self.looks.add(&record);
+                (self.lab.on_event)(Event::TrialEnds(&record));
+            }
+            if plan.file.stop == StopRule::WhenDecided && self.looks.are_decided(block) && block < plan.file.blocks {
+                self.ends_early("every comparison is decided", block);
+                return Ok(true);
             }
         }
         Ok(true)
     }
 
-    /// One trial with what was recorded beside it; `None` when it was stopped, for half a trial is none.
-    fn trial(
-        &mut self,
-        plan: &Plan,
-        treatment: &Treatment,
-        block: u32,
-        position: u32,
-        changer: &mut Changer<'_>,
-    ) -> Option<(TrialRecord, SeriesRecord)> {
-        let mut record = empty_record(block, position, &treatment.name, plan);
-        let restart = match plan.file.target.restart {
-            RestartPolicy::Always => Restart::Always,
-            RestartPolicy::WhenNeeded => Restart::WhenNeeded,
-        };
-        let applied = match changer.apply(&treatment.settings, restart) {
-            Ok(applied) => applied,
-            Err(error) => return self.unless_stopped(failed(record, error.to_string())),
-        };
-        record.effective = applied
-            .iter()
-            .map(|a| (a.setting.knob.clone(), a.effective.clone()))
-            .collect();
-        let ignored = did_not_take(&applied);
-        if !ignored.is_empty() {
-            return self.unless_stopped(failed(record, ignored));
-        }
-        let target = match changer.target() {
-            Ok(target) => target,
-            Err(error) => return self.unless_stopped(failed(record, error.to_string())),
-        };
-        let probe = Probe {
-            host: target.data.is_some().then(|| Arc::clone(self.host)),
-            disk: target.disk.clone(),
-            postmaster: target.postmaster(&**self.host),
-            depth: Depth::Whole,
-        };
-        let file = &plan.file.load;
-        let load = LoadPlan {
-            warmup: Warmup::For(Duration::from_secs_f64(file.warmup_s)),
-            measure: Duration::from_secs_f64(file.measure_s),
-            seed: seed_of_trial(plan.seed, block, position),
-            ..LoadPlan::closed(file.workload, file.clients, threads_of(plan))
-        };
-        let checkpointed = Server::connect(&target.conninfo).and_then(|mut server| {
-            // On a limited disk it takes as long as it takes.
-            server.without_limit()?;
-            server.execute("a checkpoint before the load", "CHECKPOINT")
-        });
-        if let Err(error) = checkpointed {
-            return self.unless_stopped(failed(record, error.to_string()));
-        }
-        let (stop, on_event) = (self.stop, &mut *self.on_event);
-        let measured = measure(&target.conninfo, &load, &probe, stop, &mut |second| {
-            on_event(Event::Second(second))
-        });
-        match measured {
-            Ok(measurement) if measurement.load.stopped_early => None,
-            Ok(measurement) => Some((filled(record, &measurement), measurement.series)),
-            Err(error) => self.unless_stopped(failed(record, error.to_string())),
-        }
+    fn ends_early(&mut self, reason: &str, blocks: u32) {
+        (self.lab.on_event)(Event::EndsEarly { reason, blocks });
     }
 
-    /// What goes wrong because somebody asked to stop is no result.
-    fn unless_stopped(&self, record: TrialRecord) -> Option<(TrialRecord, SeriesRecord)> {
-        (!self.stop.load(Ordering::Relaxed)).then(|| (record, SeriesRecord::default()))
+    /// What stored trials tell: their figures, and which treatments a guard has ended.
+    fn recall(&mut self) -> Result<(), LabError> {
+        let plan = self.plan;
+        for (_, record) in self.lab.store.experiment(self.id)?.trials {
+            let Some(number) = plan.treatments.iter().position(|t| t.name == record.treatment) else {
+                continue;
+            };
+            if let Some(reason) = guard::told_by(&record) {
+                self.ended.insert(number, reason.to_owned());
+            }
+            self.looks.add(&record);
+            self.spent += Duration::from_secs_f64((record.warmup_s + record.measured_s).max(0.0));
+        }
+        Ok(())
     }
-}
 
-fn threads_of(plan: &Plan) -> u32 {
-    let half = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
-    let half = u32::try_from(half).unwrap_or(1);
-    plan.file.load.threads.unwrap_or(half).min(plan.file.load.clients)
-}
+    /// Goes to the server of a treatment; what was changed on the one before is put back first.
+    fn go_to(&mut self, stand: &Stand) -> Result<(), LabError> {
+        if self.at.as_ref().is_some_and(|at| at.stand == *stand) {
+            return Ok(());
+        }
+        self.leave()?;
+        let target = self.lab.stand(stand)?;
+        let purpose = format!("run {} ({})", self.plan.file.name, self.id);
+        let changer = self.lab.changer(target, &purpose)?;
+        self.at = Some(At {
+            stand: stand.clone(),
+            changer,
+        });
+        Ok(())
+    }
 
-fn did_not_take(applied: &[Applied]) -> String {
-    let ignored: Vec<String> = applied
-        .iter()
-        .filter(|a| !a.took)
-        .map(|a| {
-            format!(
-                "{} = {} did not take effect, it is {}",
-                a.setting.knob, a.setting.value, a.effective
-            )
+    /// Puts back what was changed where we are.
+    fn leave(&mut self) -> Result<(), LabError> {
+        let Some(At { stand, changer }) = self.at.take() else {
+            return Ok(());
+        };
+        let lines = changer.put_back(&self.lab.restorer())?;
+        for line in lines {
+            // The last word on a knob counts, but a failure is not forgotten.
+            let place = |other: &PutBack| other.knob == line.knob && other.place == line.place;
+            self.put_back.retain(|other| !place(other) || other.outcome == Outcome::Failed);
+            self.put_back.push(line);
+        }
+        self.lab.stands.leave(&stand).map_err(|source| LabError::Stand {
+            what: "leaving a server".to_owned(),
+            source,
         })
-        .collect();
-    ignored.join("; ")
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.lab.stop.load(Ordering::Relaxed)
+    }
+
+    fn target(&self) -> Result<&Target, ApplyError> {
+        match &self.at {
+            Some(at) => at.changer.target(),
+            None => Err(ApplyError::HostElsewhere),
+        }
+    }
+}
+
+fn is_sandbox(target: &Target) -> bool {
+    matches!(target.control, Control::Sandbox(_))
 }
 
 fn put_back_record(line: &PutBack) -> PutBackRecord {

@@ -1,7 +1,8 @@
 //! The record of a trial: what is stored of a measurement.
 
 use crate::measure::Measurement;
-use crate::plan::Plan;
+use crate::file::{FigurePart, Take};
+use crate::plan::Treatment;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pgdyno_store::{DistributionPoint, ErrorCount, Percentiles, SeriesRecord, TrialRecord, TrialStatus};
@@ -14,11 +15,11 @@ pub(crate) fn seed_of_trial(seed: u64, block: u32, position: u32) -> u64 {
     seed.wrapping_add((u64::from(block) << 32 | u64::from(position)).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-pub(crate) fn empty_record(block: u32, position: u32, treatment: &str, plan: &Plan) -> TrialRecord {
+pub(crate) fn empty_record(block: u32, position: u32, treatment: &Treatment) -> TrialRecord {
     TrialRecord {
         block,
         position,
-        treatment: treatment.to_owned(),
+        treatment: treatment.name.clone(),
         status: TrialStatus::Failed,
         reason: None,
         started_unix_ms: now_unix_ms(),
@@ -32,7 +33,7 @@ pub(crate) fn empty_record(block: u32, position: u32, treatment: &str, plan: &Pl
         distribution: Vec::new(),
         steadiness: None,
         stability_cv: None,
-        warmup_s: plan.file.load.warmup_s,
+        warmup_s: treatment.load.warmup_s.unwrap_or(0.0),
         measured_s: 0.0,
         client_cpu_us_per_tx: None,
         server_cpu_us_per_tx: None,
@@ -40,7 +41,11 @@ pub(crate) fn empty_record(block: u32, position: u32, treatment: &str, plan: &Pl
         counters_per_tx: BTreeMap::new(),
         cross_check: None,
         disturbances: Vec::new(),
+        disturbed: false,
         seconds: Vec::new(),
+        figures: BTreeMap::new(),
+        stand: None,
+        unsettled_s: None,
     }
 }
 
@@ -63,7 +68,8 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
             TrialStatus::Invalid,
             Some("the server's own count of commits does not agree with the clients'".to_owned()),
         ),
-        None if books.committed == 0 => (
+        // A job's time is its result.
+        None if books.committed == 0 && measurement.figures.is_empty() => (
             TrialStatus::Failed,
             Some("not one transaction was committed".to_owned()),
         ),
@@ -73,7 +79,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
     TrialRecord {
         status,
         reason,
-        tps: (status != TrialStatus::Failed).then(|| load.tps()),
+        tps: (status != TrialStatus::Failed && books.committed > 0).then(|| load.tps()),
         committed: books.committed,
         failed: books.failed,
         errors: books
@@ -92,19 +98,23 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
                 p95_ms,
                 p99_ms,
                 max_ms,
-            }),
+            })
+            .or(measurement.told),
         histogram: encoded(&books.response_ns),
         distribution: distribution(measurement),
         steadiness: measurement.steadiness,
         stability_cv: measurement.stability_cv,
+        warmup_s: load.warmup_s,
         measured_s: load.measured_s,
         client_cpu_us_per_tx: load.client_cpu_us_per_tx(),
         server_cpu_us_per_tx: measurement.server_cpu_us_per_tx,
         wal_bytes_per_tx: measurement.wal_bytes_per_tx,
-        counters_per_tx: counters_per_tx(&measurement.series, record.warmup_s, load.tps()),
+        counters_per_tx: counters_per_tx(&measurement.series, load.warmup_s, load.tps()),
         cross_check: measurement.cross_check,
         disturbances: measurement.disturbances.clone(),
+        disturbed: measurement.is_disturbed,
         seconds: measurement.seconds.clone(),
+        figures: measurement.figures.clone(),
         ..record
     }
 }
@@ -125,6 +135,35 @@ fn counters_per_tx(series: &SeriesRecord, warmup_s: f64, tps: f64) -> BTreeMap<S
         per_tx.is_finite().then(|| (name.to_owned(), per_tx))
     });
     counters.collect()
+}
+
+/// Figures that the file wants taken from series, of the measured time; those whose series is not there are left out.
+pub(crate) fn figures(wanted: &[FigurePart], measurement: &Measurement) -> BTreeMap<String, f64> {
+    let from_ms = measurement.load.warmup_s * 1e3;
+    let taken = wanted.iter().filter_map(|figure| {
+        // Labels are added up instant by instant: what is read in one tick carries one time.
+        let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
+        let columns = measurement.series.columns.iter().filter(|column| {
+            column.metric == figure.metric && figure.label.as_ref().is_none_or(|label| column.label == *label)
+        });
+        for column in columns {
+            for (at_ms, value) in column.at_ms.iter().zip(&column.values) {
+                if f64::from(*at_ms) >= from_ms {
+                    *sums.entry(*at_ms).or_default() += value;
+                }
+            }
+        }
+        let values: Vec<f64> = sums.into_values().collect();
+        #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
+        let n = values.len() as f64;
+        let value = match figure.take {
+            Take::Mean => values.iter().sum::<f64>() / n,
+            Take::Max => values.iter().copied().fold(f64::NAN, f64::max),
+            Take::Min => values.iter().copied().fold(f64::NAN, f64::min),
+        };
+        value.is_finite().then(|| (figure.name.clone(), value))
+    });
+    taken.collect()
 }
 
 /// Percentiles that a curve needs; what lies beyond the number of samples is left out.

@@ -1,14 +1,16 @@
 //! Results: what is stored of experiments and trials. The only crate with SQL about results.
 
+mod judge;
 mod record;
 mod schema;
 mod series;
 mod store;
 
+pub use judge::{Judge, Judged, LOOKS_FROM, Observations};
 pub use record::{
-    CrossCheck, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus, FactRecord, Percentiles,
-    PutBackRecord, SecondRecord, SettingRecord, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
-    WorkloadRecord,
+    ClaimRecord, CrossCheck, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus, FactRecord,
+    FactorRecord, FigureRecord, Percentiles, PutBackRecord, SecondRecord, SettingRecord, StoredExperiment, StudyRecord,
+    TableRecord, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 pub use series::{ColumnRecord, GapRecord, SeriesRecord};
 pub use store::{Store, StoreError};

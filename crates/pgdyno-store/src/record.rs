@@ -64,6 +64,83 @@ pub struct TreatmentRecord {
     pub why_not: Option<String>,
     /// All its settings.
     pub settings: Vec<SettingRecord>,
+    /// Factor and level, in the order of the file; "step" and its name for steps.
+    #[serde(default)]
+    pub levels: Vec<(String, String)>,
+    /// Name of the treatment that it is held against; `None` also in records from before there were factors.
+    #[serde(default)]
+    pub against: Option<String>,
+    /// Its load, where it is not the experiment's.
+    #[serde(default)]
+    pub workload: Option<WorkloadRecord>,
+    /// What else it has of its own, as ("server.pooler", "pgbouncer").
+    #[serde(default)]
+    pub around: Vec<(String, String)>,
+}
+
+/// A factor of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactorRecord {
+    /// Unique name.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// A condition: its levels are not held against one another.
+    pub along: bool,
+    /// Names of its levels, the reference first.
+    pub levels: Vec<String>,
+}
+
+/// A figure of trials beyond those that every trial has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FigureRecord {
+    /// Its name, the unit last.
+    pub name: String,
+    /// Whether a larger value is the better one.
+    pub larger_is_better: bool,
+}
+
+/// A published study that an experiment repeats.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StudyRecord {
+    /// Its tag.
+    pub source: String,
+    /// Title and year.
+    pub title: String,
+    /// Tables of results.
+    pub tables: Vec<TableRecord>,
+    /// What it found.
+    pub claims: Vec<ClaimRecord>,
+}
+
+/// A table: figures by one factor, or one figure by two.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableRecord {
+    /// Heading.
+    pub title: String,
+    /// Factor of the rows; steps where there is none.
+    pub rows: Option<String>,
+    /// Factor of the columns.
+    pub columns: Option<String>,
+    /// Figures by name.
+    pub values: Vec<String>,
+}
+
+/// Something that a study found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimRecord {
+    /// In words.
+    pub text: String,
+    /// Levels of the treatments that it is about.
+    pub of: BTreeMap<String, String>,
+    /// Levels of what they are held against.
+    pub against: BTreeMap<String, String>,
+    /// The figure.
+    pub metric: String,
+    /// "better", "worse" or "same".
+    pub found: String,
+    /// The ratio that was told.
+    pub ratio: Option<f64>,
 }
 
 /// A fact, as pgdyno-host and pgdyno-server find them, with its group.
@@ -158,6 +235,29 @@ pub struct ExperimentRecord {
     pub repeat: Vec<String>,
     /// Name of the target, without secrets.
     pub target: String,
+    /// The figure that decides.
+    #[serde(default = "tps")]
+    pub metric: String,
+    /// "after-blocks" or "when-decided".
+    #[serde(default = "after_blocks")]
+    pub stop: String,
+    /// Factors, where it has them in place of steps.
+    #[serde(default)]
+    pub factors: Vec<FactorRecord>,
+    /// Figures that are taken from series.
+    #[serde(default)]
+    pub figures: Vec<FigureRecord>,
+    /// The study that it repeats.
+    #[serde(default)]
+    pub study: Option<StudyRecord>,
+}
+
+fn tps() -> String {
+    "tps".to_owned()
+}
+
+fn after_blocks() -> String {
+    "after-blocks".to_owned()
 }
 
 /// What became of a trial.
@@ -292,8 +392,51 @@ pub struct TrialRecord {
     pub cross_check: Option<CrossCheck>,
     /// What disturbed it.
     pub disturbances: Vec<String>,
+    /// Whether others took CPU time from it.
+    #[serde(default)]
+    pub disturbed: bool,
     /// Second by second.
     pub seconds: Vec<SecondRecord>,
+    /// Figures beyond those that every trial has: `job_s`, `recovery_s`, what is taken from series.
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
+    /// The server that it ran on, where that is not the target itself: "v17", "data-tmpfs-2G".
+    #[serde(default)]
+    pub stand: Option<String>,
+    /// Seconds of the measured time that were still part of the warm-up, by a change-point in throughput.
+    #[serde(default)]
+    pub unsettled_s: Option<f64>,
+}
+
+impl TrialRecord {
+    /// A figure by its name: those that every trial has, and its own. Units are in the names.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        let percentiles = self.percentiles.as_ref();
+        match name {
+            "tps" => self.tps,
+            "p50_ms" => percentiles.map(|p| p.p50_ms),
+            "p95_ms" => percentiles.map(|p| p.p95_ms),
+            "p99_ms" => percentiles.map(|p| p.p99_ms),
+            "max_ms" => percentiles.map(|p| p.max_ms),
+            "stability_cv" => self.stability_cv,
+            "server_cpu_us_per_tx" => self.server_cpu_us_per_tx,
+            "client_cpu_us_per_tx" => self.client_cpu_us_per_tx,
+            "wal_bytes_per_tx" => self.wal_bytes_per_tx,
+            _ => self
+                .figures
+                .get(name)
+                .or_else(|| self.counters_per_tx.get(name))
+                .copied(),
+        }
+    }
+}
+
+impl ExperimentRecord {
+    /// Whether a larger value of a figure is the better one.
+    pub fn larger_is_better(&self, figure: &str) -> bool {
+        let own = self.figures.iter().find(|own| own.name == figure);
+        own.map_or(figure == "tps", |own| own.larger_is_better)
+    }
 }
 
 /// An experiment as it is stored.

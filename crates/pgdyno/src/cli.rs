@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// Experiments in the store.
     List(StoreArgs),
+    /// Experiments that are shipped, among them those of the published studies; one as a file; the schema of such files.
+    Experiments(ExperimentsArgs),
     /// Write the report of an experiment.
     Report(ReportArgs),
     /// Sets of settings with reasons, worked out for a target by its facts: shown, compared, exported; `apply` takes them.
@@ -387,8 +389,17 @@ pub(crate) struct ConsentArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The experiment file.
+    /// The experiment file, or the name of a shipped one (`pgdyno experiments` lists them).
     pub(crate) file: PathBuf,
+    /// One of the file's sizes, as "night".
+    #[arg(long)]
+    pub(crate) size: Option<String>,
+    /// Another value of one of the file's keys, as load.measure_s=60 (may be given several times).
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Print every trial with what it costs and the time that all will take, and run nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// sandbox:NAME or a connection string, instead of the file's target.
     #[arg(long)]
     pub(crate) target: Option<String>,
@@ -399,6 +410,20 @@ pub(crate) struct RunArgs {
     pub(crate) consent: ConsentArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+/// What of the shipped experiments.
+#[derive(Debug, Args)]
+pub(crate) struct ExperimentsArgs {
+    /// Print this one's file.
+    #[arg(conflicts_with = "schema")]
+    pub(crate) name: Option<String>,
+    /// Print the JSON schema of experiment files, for editors.
+    #[arg(long)]
+    pub(crate) schema: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -44,6 +44,11 @@ impl Context {
         self.directories.state.join("journal")
     }
 
+    /// What an experiment keeps while it runs.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.directories.state.join("scratch")
+    }
+
     /// The store that a command names, or the usual one.
     pub(crate) fn store_path(&self, named: Option<&Path>) -> PathBuf {
         named.map_or_else(|| self.directories.data.join("results.sqlite"), Path::to_owned)

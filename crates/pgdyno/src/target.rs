@@ -20,6 +20,8 @@ pub(crate) struct Held {
     pub(crate) target: Target,
     /// For people and the store; no secret in it.
     pub(crate) name: String,
+    /// As it was named; it may hold a password.
+    pub(crate) text: String,
     /// Keeps other commands away from a sandbox.
     guard: Option<Guard>,
 }
@@ -96,6 +98,11 @@ pub(crate) fn of_experiment(
         }
     };
     if let Some(name) = text.strip_prefix(SANDBOX_PREFIX) {
+        if let Some(create) = &file.target.create
+            && Sandbox::open(&context.sandboxes(), name).is_err()
+        {
+            make(context, name, create)?;
+        }
         return of_sandbox(context, name, command);
     }
     let restart = file.target.restart_command.clone();
@@ -108,6 +115,24 @@ pub(crate) fn of_experiment(
         .into());
     }
     of_server(context, &text, restart.filter(|_| allow_restart))
+}
+
+/// Makes the sandbox that a file asks for.
+fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()> {
+    let size = |text: &Option<String>| text.as_deref().map(crate::cli::bytes).transpose().map_err(anyhow::Error::msg);
+    tell!("making the sandbox \"{name}\"");
+    commands::sandbox::create(
+        context,
+        &CreateArgs {
+            version: create.version.unwrap_or(*sandbox::MAJORS.end()),
+            cpus: create.cpus,
+            memory: size(&create.memory)?,
+            iops: create.iops,
+            bandwidth: size(&create.bandwidth)?,
+            ..CreateArgs::plain(name)
+        },
+    )?;
+    Ok(())
 }
 
 /// The target that a command line names; `restart` is a command that its owner allows to be run.
@@ -146,11 +171,12 @@ pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow
     Ok(Held {
         target: target_of(context, sandbox, was_running),
         name: format!("sandbox {name}"),
+        text: format!("{SANDBOX_PREFIX}{name}"),
         guard: Some(guard),
     })
 }
 
-fn target_of(context: &Context, sandbox: Sandbox, was_running: bool) -> Target {
+pub(crate) fn target_of(context: &Context, sandbox: Sandbox, was_running: bool) -> Target {
     let data = sandbox.record().data.clone();
     Target {
         conninfo: sandbox.conninfo(),
@@ -180,6 +206,7 @@ fn of_server(context: &Context, text: &str, restart: Option<String>) -> anyhow::
         .filter(|data| is_here(&context.host, data, &port));
     Ok(Held {
         name: conninfo.to_string(),
+        text: text.to_owned(),
         target: Target {
             reference: ServerRef::Address {
                 conninfo: conninfo.without_password(),

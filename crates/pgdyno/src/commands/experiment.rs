@@ -5,22 +5,33 @@ use crate::commands::restore;
 use crate::context::{Context, stop_flag, variable};
 use crate::exit::{self, Usage};
 use crate::target::{self, Held};
-use crate::{commands, progress, show};
+use crate::stands::OwnStands;
+use crate::{commands, progress, shipped, show};
 use pgdyno_host::HostAccess;
-use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Summary};
+use pgdyno_knobs::Setting;
+use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, Summary, sized};
 use pgdyno_report::Report;
 use pgdyno_store::{ExperimentStatus, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+mod dry;
+
+use dry::dry_run;
+
 pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
-    let (file, text) = ExperimentFile::read(&args.file, &context.catalogue)?;
-    let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
+    let text = text_of(&args.file)?;
+    let text = sized(&text, &args.file, args.size.as_deref(), &args.set)?;
+    let file = ExperimentFile::parse(&text, &args.file, &context.catalogue)?;
     let consent = consent_of(&args.consent);
+    if args.dry_run {
+        return dry_run(context, file, &consent, args.store.json);
+    }
+    let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
     let command = format!("run {}", args.file.display());
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, args.target.as_deref(), consent.restart, &command)?;
-    let repeat = vec![repeat_command(&args.file, args.target.as_deref(), &consent)];
+    let repeat = vec![repeat_command(args, &consent)];
     let summary = start(
         context,
         &mut store,
@@ -30,9 +41,37 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
             text: &text,
             held,
             repeat,
+            command: &command,
         },
     )?;
     finish(context, &store, &summary, args.report.as_deref(), args.store.json)
+}
+
+/// The text of a file, or of a shipped experiment where there is no such file.
+fn text_of(path: &Path) -> anyhow::Result<String> {
+    if !path.exists()
+        && let Some(text) = path.to_str().and_then(shipped::experiment)
+    {
+        return Ok(text.to_owned());
+    }
+    std::fs::read_to_string(path).map_err(|error| {
+        let near = near(&path.to_string_lossy());
+        anyhow::anyhow!("{} could not be read: {error}{near}", path.display())
+    })
+}
+
+/// The nearest name of a shipped experiment, if one is near.
+fn near(name: &str) -> String {
+    const NEAR: usize = 4;
+    let known = shipped::EXPERIMENTS.iter().map(|(known, _)| *known);
+    let found = known
+        .map(|known| (strsim::damerau_levenshtein(known, name), known))
+        .min()
+        .filter(|(distance, _)| *distance <= NEAR);
+    found.map_or_else(
+        || "; `pgdyno experiments` lists the shipped ones".to_owned(),
+        |(_, known)| format!("; did you mean the shipped \"{known}\"?"),
+    )
 }
 
 pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8> {
@@ -61,8 +100,11 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
     restore::before(context, held.sandbox())?;
-    let summary = with_lab(context, &mut store, &consent, |lab| {
-        lab.resume(id, held.target, &held.name)
+    let name = held.name.clone();
+    let below = profile_of(context, &file, &held)?;
+    let mut stands = OwnStands::new(context, held, &command);
+    let summary = with_lab(context, &mut store, &consent, &mut stands, |lab| {
+        lab.resume(id, &below, &name)
     })?;
     finish(context, &store, &summary, args.report.as_deref(), args.store.json)
 }
@@ -73,6 +115,7 @@ pub(crate) struct Begin<'a> {
     pub(crate) text: &'a str,
     pub(crate) held: Held,
     pub(crate) repeat: Vec<String>,
+    pub(crate) command: &'a str,
 }
 
 /// Runs an experiment from its beginning.
@@ -84,35 +127,51 @@ pub(crate) fn start(
 ) -> anyhow::Result<Summary> {
     // While this waited for the target, another command may have been killed on it.
     restore::before(context, begin.held.sandbox())?;
-    with_lab(context, store, consent, |lab| {
-        lab.run(
-            begin.file,
-            begin.text,
-            begin.held.target,
-            &begin.held.name,
-            begin.repeat,
-        )
+    let name = begin.held.name.clone();
+    let below = profile_of(context, &begin.file, &begin.held)?;
+    let mut stands = OwnStands::new(context, begin.held, begin.command);
+    with_lab(context, store, consent, &mut stands, |lab| {
+        lab.run(pgdyno_lab::Begin {
+            file: begin.file,
+            below,
+            text: begin.text,
+            name_of_target: &name,
+            repeat: begin.repeat,
+        })
     })
+}
+
+/// Settings of the profile that a file names, worked out for the target.
+fn profile_of(context: &Context, file: &ExperimentFile, held: &Held) -> anyhow::Result<Vec<Setting>> {
+    match &file.profile {
+        Some(name) => commands::profile::settings_for(context, name, &held.text),
+        None => Ok(Vec::new()),
+    }
 }
 
 fn with_lab(
     context: &Context,
     store: &mut Store,
     consent: &Consent,
+    stands: &mut OwnStands<'_>,
     act: impl FnOnce(&mut Lab<'_>) -> Result<Summary, LabError>,
 ) -> anyhow::Result<Summary> {
     let stop = stop_flag()?;
     let mut shown = progress::Experiment::new();
     let journals = context.journals();
+    let scratch = context.scratch();
     let mut on_event = |event: pgdyno_lab::Event<'_>| shown.event(&event);
     let host: Arc<dyn HostAccess> = Arc::new(context.host.clone());
     let mut lab = Lab {
         host: &host,
         catalogue: &context.catalogue,
         journals: &journals,
+        scratch: &scratch,
         store,
         environment: &variable,
         consent,
+        stands,
+        minute_of_day: &minute_of_day,
         stop: &stop,
         on_event: &mut on_event,
     };
@@ -122,6 +181,11 @@ fn with_lab(
             .context(format!("experiment {id} (`pgdyno resume {id}` goes on with it)"))),
         (outcome, _) => Ok(outcome?),
     }
+}
+
+fn minute_of_day() -> u32 {
+    let now = jiff::Zoned::now();
+    u32::try_from(i32::from(now.hour()) * 60 + i32::from(now.minute())).unwrap_or(0)
 }
 
 /// Tells what came out: the table on standard output, or the report as JSON.
@@ -196,16 +260,22 @@ fn consent_of(args: &ConsentArgs) -> Consent {
 }
 
 /// The command that repeats a run. A connection string may hold a password, so only a sandbox is named in it.
-fn repeat_command(file: &Path, target: Option<&str>, consent: &Consent) -> String {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
+fn repeat_command(args: &RunArgs, consent: &Consent) -> String {
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut command = format!("pgdyno run {name}");
-    if let Some(target) = target {
+    if let Some(target) = &args.target {
         let shown = if target.starts_with("sandbox:") {
             target
         } else {
             "\"...\""
         };
         command += &format!(" --target {shown}");
+    }
+    if let Some(size) = &args.size {
+        command += &format!(" --size {size}");
+    }
+    for key in &args.set {
+        command += &format!(" --set '{key}'");
     }
     for knob in &consent.durability {
         command += &format!(" --accept-durability-risk {knob}");

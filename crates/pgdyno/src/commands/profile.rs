@@ -9,7 +9,7 @@ use crate::target;
 use anyhow::Context as _;
 use pgdyno_host::{Fact, HostAccess};
 use pgdyno_knobs::{
-    Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Target,
+    Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Setting, Target,
     export,
 };
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
@@ -251,6 +251,16 @@ pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> anyh
         looked.major(),
         &current,
     )?)
+}
+
+/// What a profile sets on a target; what is left out of it is told.
+pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> anyhow::Result<Vec<Setting>> {
+    let looked = look(context, Some(target))?;
+    let resolved = resolve(context, &looked, name)?;
+    for left in &resolved.left_out {
+        tell!("{name}: {} is left out: {}", left.knob, left.because);
+    }
+    Ok(resolved.to_apply())
 }
 
 fn resolved(context: &Context, args: &ForArgs) -> anyhow::Result<(Resolved, Looked)> {

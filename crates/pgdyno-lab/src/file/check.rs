@@ -1,0 +1,488 @@
+//! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
+
+use super::lines::line_of;
+use super::parts::{ClaimPart, Design, ExperimentFile, LoadPart, StepPart, StopRule};
+use super::{FileError, settings_of};
+use pgdyno_knobs::Catalogue;
+use pgdyno_load::{CLIENTS_MAX, Rate, Workload, duration};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use toml::Table;
+
+/// Limits on everything.
+const BLOCKS_MAX: u32 = 1000;
+/// Beyond this a number is no longer exact in the page's JavaScript.
+pub(crate) const SEED_MAX: u64 = (1 << 53) - 1;
+const STEPS_MAX: usize = 100;
+const FACTORS_MAX: usize = 40;
+const LEVELS_MAX: usize = 100;
+const SECONDS_MAX: f64 = 86_400.0;
+const CYCLES_MAX: u32 = 100;
+/// Least blocks of a rule that looks after each: before that nothing is known of the spread.
+pub(crate) const LOOKS_FROM: u32 = 2;
+
+/// Figures that every trial has.
+pub(crate) const METRICS: [&str; 9] = [
+    "tps",
+    "p50_ms",
+    "p95_ms",
+    "p99_ms",
+    "max_ms",
+    "stability_cv",
+    "server_cpu_us_per_tx",
+    "client_cpu_us_per_tx",
+    "wal_bytes_per_tx",
+];
+/// Those of a load that has them.
+const JOB: &str = "job_s";
+const RECOVERY: &str = "recovery_s";
+
+/// A file that is being checked.
+pub(super) struct Check<'a> {
+    pub(super) file: &'a ExperimentFile,
+    pub(super) text: &'a str,
+    pub(super) path: &'a Path,
+    pub(super) catalogue: &'a Catalogue,
+}
+
+type Checked = Result<(), FileError>;
+
+impl Check<'_> {
+    pub(super) fn all(&self) -> Checked {
+        self.numbers()?;
+        self.target()?;
+        self.load(&self.file.load, &["load"])?;
+        self.settings(&self.file.base, &["base"])?;
+        self.steps()?;
+        self.factors()?;
+        self.design()?;
+        self.exclude()?;
+        self.loads_whole()?;
+        self.bounds()?;
+        self.figures()?;
+        self.study()
+    }
+
+    fn wrong(&self, keys: &[&str], message: String) -> FileError {
+        FileError::Wrong {
+            path: self.path.to_owned(),
+            line: line_of(self.text, keys),
+            message,
+        }
+    }
+
+    fn must(&self, holds: bool, keys: &[&str], message: impl FnOnce() -> String) -> Checked {
+        if holds { Ok(()) } else { Err(self.wrong(keys, message())) }
+    }
+
+    fn numbers(&self) -> Checked {
+        let file = self.file;
+        let (blocks, confidence, smallest) = (file.blocks, file.confidence, file.smallest_effect);
+        self.must((1..=BLOCKS_MAX).contains(&blocks), &["blocks"], || {
+            format!("blocks = {blocks}: expected 1 to {BLOCKS_MAX}")
+        })?;
+        let seed = file.seed.unwrap_or(0);
+        self.must(seed <= SEED_MAX, &["seed"], || format!("seed: expected at most {SEED_MAX}"))?;
+        self.must(confidence > 0.5 && confidence < 1.0, &["confidence"], || {
+            format!("confidence = {confidence}: expected 0.5 to 1, as 0.95")
+        })?;
+        self.must(smallest > 0.0 && smallest < 1.0, &["smallest_effect"], || {
+            format!("smallest_effect = {smallest}: expected 0 to 1, as 0.02")
+        })?;
+        self.must(
+            file.stop == StopRule::AfterBlocks || blocks > LOOKS_FROM,
+            &["stop"],
+            || format!("stop = \"when-decided\" looks after each block from {LOOKS_FROM} on: blocks = {blocks} leaves nothing to save"),
+        )
+    }
+
+    fn target(&self) -> Checked {
+        let target = &self.file.target;
+        self.must(
+            target.sandbox.is_none() || target.connection.is_none(),
+            &["target", "connection"],
+            || "a target is either a sandbox or a connection".into(),
+        )?;
+        self.must(
+            target.create.is_none() || target.sandbox.is_some(),
+            &["target", "create"],
+            || "only a sandbox is made: name it with sandbox = \"...\"".into(),
+        )?;
+        self.must(
+            !target.connection.as_deref().is_some_and(holds_password),
+            &["target", "connection"],
+            || {
+                "a password does not belong into a file that is stored with the results and shown in reports; \
+                 put it into PGPASSWORD or ~/.pgpass"
+                    .into()
+            },
+        )
+    }
+
+    fn settings(&self, table: &Table, keys: &[&str]) -> Checked {
+        for setting in settings_of(table) {
+            if let Err(error) = self.catalogue.check(&setting) {
+                let mut keys = keys.to_vec();
+                keys.extend(setting.knob.split('.'));
+                return Err(self.wrong(&keys, error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What holds of each key by itself.
+    fn load(&self, load: &LoadPart, keys: &[&str]) -> Checked {
+        let at = |key: &'static str| [keys, &[key]].concat();
+        for (key, value, least) in [
+            ("warmup_s", load.warmup_s, 0.0),
+            ("measure_s", load.measure_s, 1.0),
+        ] {
+            let value = value.unwrap_or(least);
+            self.must((least..=SECONDS_MAX).contains(&value), &at(key), || {
+                format!("{key} = {value}: expected {least} to {SECONDS_MAX} seconds")
+            })?;
+        }
+        let clients = load.clients.unwrap_or(1);
+        self.must((1..=CLIENTS_MAX).contains(&clients), &at("clients"), || {
+            format!("clients = {clients}: expected 1 to {CLIENTS_MAX}")
+        })?;
+        let cycles = load.checkpoint_cycles.unwrap_or(1);
+        self.must((1..=CYCLES_MAX).contains(&cycles), &at("checkpoint_cycles"), || {
+            format!("checkpoint_cycles = {cycles}: expected 1 to {CYCLES_MAX}")
+        })?;
+        if let Some(Err(message)) = load.rate.as_ref().map(|rate| rate.parse::<Rate>()) {
+            return Err(self.wrong(&at("rate"), message));
+        }
+        let kinds = [load.workload.is_some(), load.script.is_some(), load.program.is_some()];
+        self.must(kinds.iter().filter(|named| **named).count() < 2, keys, || {
+            "a load is a workload, a script or a program: only one of them".into()
+        })
+    }
+
+    fn steps(&self) -> Checked {
+        let steps = &self.file.step;
+        self.must(steps.len() <= STEPS_MAX, &["step"], || {
+            format!("{} steps: expected at most {STEPS_MAX}", steps.len())
+        })?;
+        for (i, step) in steps.iter().enumerate() {
+            let number = i.to_string();
+            let taken = step.name == "reference" || steps[..i].iter().any(|other| other.name == step.name);
+            self.must(!taken, &["step", &number, "name"], || {
+                format!("the name \"{}\" is taken", step.name)
+            })?;
+            self.must(step.sets_something(), &["step", &number, "settings"], || {
+                format!("the step \"{}\" sets nothing", step.name)
+            })?;
+            self.settings(&step.settings, &["step", &number, "settings"])?;
+            self.load(&step.load, &["step", &number, "load"])?;
+        }
+        Ok(())
+    }
+
+    fn factors(&self) -> Checked {
+        let factors = &self.file.factor;
+        self.must(factors.len() <= FACTORS_MAX, &["factor"], || {
+            format!("{} factors: expected at most {FACTORS_MAX}", factors.len())
+        })?;
+        let mut owners: BTreeMap<String, &str> = BTreeMap::new();
+        for (i, factor) in factors.iter().enumerate() {
+            let number = i.to_string();
+            let taken = factor.name == "step" || factors[..i].iter().any(|other| other.name == factor.name);
+            self.must(!taken, &["factor", &number, "name"], || {
+                format!("the name \"{}\" is taken", factor.name)
+            })?;
+            let levels = factor.levels().map_err(|message| self.wrong(&["factor", &number], message))?;
+            self.must((1..=LEVELS_MAX).contains(&levels.len()), &["factor", &number], || {
+                format!("the factor \"{}\" has {} levels: expected 1 to {LEVELS_MAX}", factor.name, levels.len())
+            })?;
+            let mut keys = BTreeSet::new();
+            for (j, level) in levels.iter().enumerate() {
+                let inner = j.to_string();
+                let place: &[&str] = match factor.level.is_empty() {
+                    true => &["factor", &number, "values"],
+                    false => &["factor", &number, "level", &inner],
+                };
+                let taken = levels[..j].iter().any(|other| other.name == level.name);
+                self.must(!taken, place, || format!("the level \"{}\" is there twice", level.name))?;
+                self.settings(&level.settings, &[place, &["settings"]].concat())?;
+                self.load(&level.load, &[place, &["load"]].concat())?;
+                keys.extend(level.keys());
+            }
+            for key in keys {
+                if let Some(other) = owners.insert(key.clone(), &factor.name) {
+                    let message = format!("\"{other}\" and \"{}\" both set {key}: one factor per knob or key", factor.name);
+                    return Err(self.wrong(&["factor", &number], message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn design(&self) -> Checked {
+        let file = self.file;
+        let (steps, factors) = (file.step.len(), file.factor.len());
+        let name = file.design.name();
+        self.must(steps == 0 || factors == 0, &["factor"], || {
+            "an experiment has steps or factors, not both".into()
+        })?;
+        let (holds, expected) = match file.design {
+            Design::Cumulative => (steps > 0, "1 to 100 [[step]] parts"),
+            Design::OneAtATime => (steps + factors > 0, "[[step]] or [[factor]] parts"),
+            Design::AB => (steps == 1, "one [[step]] part"),
+            Design::AA => (steps + factors == 0, "neither steps nor factors: it holds the reference against itself"),
+            Design::FullFactorial | Design::Ladder => (factors > 0, "[[factor]] parts"),
+            Design::Fractional | Design::Screening => (factors > 1, "two or more [[factor]] parts"),
+        };
+        self.must(holds, &["design"], || {
+            format!("design = \"{name}\" with {steps} steps and {factors} factors: expected {expected}")
+        })?;
+        if matches!(file.design, Design::Fractional | Design::Screening) {
+            for (i, factor) in file.factor.iter().enumerate() {
+                let levels = factor.levels().map_or(0, |levels| levels.len());
+                self.must(levels == 2 && !factor.along, &["factor", &i.to_string()], || {
+                    format!("design = \"{name}\" wants two levels of each factor; \"{}\" has {levels}", factor.name)
+                })?;
+            }
+        }
+        let judges = !matches!(file.design, Design::Ladder | Design::Fractional | Design::Screening);
+        self.must(judges || file.stop == StopRule::AfterBlocks, &["stop"], || {
+            format!("design = \"{name}\" decides nothing after a block; leave stop at \"after-blocks\"")
+        })
+    }
+
+    fn exclude(&self) -> Checked {
+        for (i, levels) in self.file.exclude.iter().enumerate() {
+            for (factor, level) in levels {
+                self.known_level(factor, level, &["exclude", &i.to_string(), factor])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn known_level(&self, factor: &str, level: &str, keys: &[&str]) -> Checked {
+        let known: Vec<String> = if factor == "step" {
+            let names = self.file.step.iter().map(|step| step.name.clone());
+            names.chain(["reference".to_owned()]).collect()
+        } else {
+            let found = self.file.factor.iter().find(|other| other.name == factor);
+            let names = |factor: &super::FactorPart| factor.levels().unwrap_or_default();
+            match found {
+                Some(found) => names(found).into_iter().map(|level| level.name).collect(),
+                None => {
+                    let names: Vec<&str> = self.file.factor.iter().map(|f| f.name.as_str()).collect();
+                    let message = format!("there is no factor \"{factor}\"; known are {}", names.join(", "));
+                    return Err(self.wrong(keys, message));
+                }
+            }
+        };
+        self.must(known.iter().any(|name| name == level), keys, || {
+            format!("\"{factor}\" has no level \"{level}\"; it has {}", known.join(", "))
+        })
+    }
+
+    /// What a treatment's load is in the end: each must be whole.
+    fn loads_whole(&self) -> Checked {
+        let mut all = vec![(self.file.load.clone(), "load".to_owned())];
+        let levels = self.file.factor.iter().flat_map(|f| f.levels().unwrap_or_default());
+        for step in self.file.step.iter().cloned().chain(levels) {
+            all.push((step.load.over(&self.file.load), format!("the load of \"{}\"", step.name)));
+        }
+        let has_levels_of = |is: fn(&LoadPart) -> bool| {
+            let levels = self.file.factor.iter().flat_map(|f| f.levels().unwrap_or_default());
+            levels.into_iter().any(|level| is(&level.load))
+        };
+        for (load, what) in all {
+            let kind = load.workload.is_some() || load.script.is_some() || load.program.is_some();
+            let kind = kind || has_levels_of(|l| l.workload.is_some() || l.script.is_some() || l.program.is_some());
+            self.must(kind, &["load"], || format!("{what} names neither workload nor script nor program"))?;
+            let is_job = load.program.as_deref() == Some("job");
+            let clients = is_job || load.clients.is_some() || has_levels_of(|l| l.clients.is_some());
+            self.must(clients, &["load"], || format!("{what} has no clients"))?;
+            let measure = is_job || load.measure_s.is_some() || has_levels_of(|l| l.measure_s.is_some());
+            self.must(measure, &["load"], || format!("{what} has no measure_s"))?;
+            self.must(!is_job || load.command.is_some(), &["load"], || {
+                format!("{what} is a job: command = \"...\" says what is run")
+            })?;
+            let scale = self.file.data.scale.is_some() || load.workload.and_then(Workload::dataset).is_none();
+            let scale = scale
+                || self.file.step.iter().any(|s| s.data.scale.is_some())
+                || self.file.factor.iter().flat_map(|f| f.levels().unwrap_or_default()).any(|l| l.data.scale.is_some());
+            self.must(scale, &["data"], || format!("{what} reads data: [data] scale = ... says how much"))?;
+        }
+        Ok(())
+    }
+
+    fn bounds(&self) -> Checked {
+        let (guard, budget) = (&self.file.guard, &self.file.budget);
+        for (key, text) in [
+            ("memory_available_min", &guard.memory_available_min),
+            ("disk_free_min", &guard.disk_free_min),
+        ] {
+            if let Some(Err(message)) = text.as_deref().map(size_bytes) {
+                return Err(self.wrong(&["guard", key], format!("{key}: {message}")));
+            }
+        }
+        for (key, value) in [("p99_ms_max", guard.p99_ms_max), ("error_ratio_max", guard.error_ratio_max)] {
+            let value = value.unwrap_or(1.0);
+            self.must(value > 0.0 && value.is_finite(), &["guard", key], || format!("{key} = {value}: expected more than 0"))?;
+        }
+        let is_foreign = self.file.load.program.is_some();
+        self.must(
+            !is_foreign || guard.error_ratio_max.is_none() && guard.p99_ms_max.is_none(),
+            &["guard"],
+            || "another program's load has no response times or errors by the second: such a guard would never act".into(),
+        )?;
+        if let Some(Err(message)) = budget.time.as_deref().map(duration) {
+            return Err(self.wrong(&["budget", "time"], message));
+        }
+        if let Some(window) = &self.file.window {
+            for (key, text) in [("from", &window.from), ("to", &window.to)] {
+                self.must(clock(text).is_some(), &["window", key], || {
+                    format!("{key} = \"{text}\": expected a time of the day, as \"22:00\"")
+                })?;
+            }
+            self.must(window.from != window.to, &["window"], || "the window has no length".into())?;
+        }
+        Ok(())
+    }
+
+    fn figures(&self) -> Checked {
+        let file = self.file;
+        for (i, figure) in file.figure.iter().enumerate() {
+            let taken = METRICS.contains(&figure.name.as_str())
+                || file.figure[..i].iter().any(|other| other.name == figure.name);
+            self.must(!taken, &["figure", &i.to_string(), "name"], || {
+                format!("the name \"{}\" is taken", figure.name)
+            })?;
+        }
+        self.known_metric(&file.metric, &["metric"])
+    }
+
+    fn known_metric(&self, metric: &str, keys: &[&str]) -> Checked {
+        let file = self.file;
+        let any = |is: fn(&LoadPart) -> bool| {
+            let levels = file.factor.iter().flat_map(|f| f.levels().unwrap_or_default());
+            is(&file.load) || file.step.iter().any(|s| is(&s.load)) || levels.into_iter().any(|l| is(&l.load))
+        };
+        let mut known: Vec<String> = METRICS.iter().map(|m| (*m).to_owned()).collect();
+        known.extend(file.figure.iter().map(|figure| figure.name.clone()));
+        if any(|load| load.program.as_deref() == Some("job")) {
+            known.push(JOB.to_owned());
+        }
+        if any(|load| load.crash == Some(true)) {
+            known.push(RECOVERY.to_owned());
+        }
+        self.must(known.iter().any(|name| name == metric), keys, || {
+            format!("\"{metric}\" is no figure of this experiment's trials; known are {}", known.join(", "))
+        })
+    }
+
+    fn study(&self) -> Checked {
+        let Some(study) = &self.file.study else { return Ok(()) };
+        for (i, table) in study.table.iter().enumerate() {
+            let number = i.to_string();
+            for metric in &table.values {
+                self.known_metric(metric, &["study", "table", &number, "values"])?;
+            }
+            self.must(!table.values.is_empty(), &["study", "table", &number], || "values = [] shows nothing".into())?;
+            for (key, factor) in [("rows", &table.rows), ("columns", &table.columns)] {
+                if let Some(factor) = factor {
+                    let known = factor == "step" || self.file.factor.iter().any(|f| f.name == *factor);
+                    self.must(known, &["study", "table", &number, key], || {
+                        format!("there is no factor \"{factor}\"")
+                    })?;
+                }
+            }
+        }
+        for (i, claim) in study.claim.iter().enumerate() {
+            self.claim(claim, &i.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn claim(&self, claim: &ClaimPart, number: &str) -> Checked {
+        for (side, levels) in [("of", &claim.of), ("against", &claim.against)] {
+            for (factor, level) in levels {
+                self.known_level(factor, level, &["study", "claim", number, side, factor])?;
+            }
+        }
+        match &claim.metric {
+            Some(metric) => self.known_metric(metric, &["study", "claim", number, "metric"]),
+            None => Ok(()),
+        }
+    }
+}
+
+impl StepPart {
+    pub(crate) fn sets_something(&self) -> bool {
+        !self.keys().is_empty()
+    }
+
+    /// Names of what it sets: knobs, and keys with their part in front.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = settings_of(&self.settings).into_iter().map(|s| s.knob).collect();
+        let (load, data, server) = (&self.load, &self.data, &self.server);
+        let named = [
+            ("load.workload", load.workload.is_some() || load.script.is_some() || load.program.is_some()),
+            ("load.command", load.command.is_some()),
+            ("load.protocol", load.protocol.is_some()),
+            ("load.transaction", load.transaction.is_some()),
+            ("load.clients", load.clients.is_some()),
+            ("load.threads", load.threads.is_some()),
+            ("load.cpus", load.cpus.is_some()),
+            ("load.rate", load.rate.is_some() || load.think_ms.is_some()),
+            ("load.connect", load.connect.is_some()),
+            ("load.measure_s", load.measure_s.is_some() || load.checkpoint_cycles.is_some()),
+            ("load.warmup_s", load.warmup_s.is_some() || load.settle.is_some()),
+            ("load.crash", load.crash.is_some()),
+            ("data.scale", data.scale.is_some()),
+            ("data.reset", data.reset.is_some()),
+            ("data.prewarm", data.prewarm.is_some()),
+            ("data.fillfactor", data.fillfactor.is_some()),
+            ("server.version", server.version.is_some()),
+            ("server.data_on", server.data_on.is_some()),
+            ("server.wal_on", server.wal_on.is_some()),
+            ("server.pooler", server.pooler.is_some()),
+            ("server.pool_size", server.pool_size.is_some() || server.pool_mode.is_some()),
+            ("server.neighbour", server.neighbour.is_some()),
+            ("server.neighbour_memory", server.neighbour_memory.is_some()),
+            ("server.network", server.network.is_some()),
+        ];
+        keys.extend(named.iter().filter(|(_, set)| *set).map(|(key, _)| (*key).to_owned()));
+        keys
+    }
+}
+
+/// What cannot be read as a connection string is taken to hold one, if the word is in it.
+fn holds_password(connection: &str) -> bool {
+    match connection.parse::<pgdyno_server::postgres::Config>() {
+        Ok(config) => config.get_password().is_some(),
+        Err(_) => connection.to_ascii_lowercase().contains("password"),
+    }
+}
+
+/// Bytes of "500MB", "2GB", "512kB"; units of 1024, as PostgreSQL's.
+pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let shift = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" => 10,
+        "m" | "mb" => 20,
+        "g" | "gb" => 30,
+        "t" | "tb" => 40,
+        _ => return Err(format!("\"{text}\": expected a size, as \"500MB\"")),
+    };
+    text[..digits]
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| format!("\"{text}\": expected a size, as \"500MB\""))
+}
+
+/// Minutes since midnight of "22:00".
+pub(crate) fn clock(text: &str) -> Option<u32> {
+    let (hours, minutes) = text.split_once(':')?;
+    let (hours, minutes) = (hours.parse::<u32>().ok()?, minutes.parse::<u32>().ok()?);
+    (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
+}

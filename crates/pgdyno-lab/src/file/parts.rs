@@ -1,0 +1,621 @@
+//! The parts of an experiment file, as serde reads them. Every key is documented in docs/experiment-file.md, and the
+//! JSON schema that editors check against is made from these types.
+
+use pgdyno_load::{Control, Protocol, Spacing, Workload};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Table;
+
+/// How treatments are made of the steps or factors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Design {
+    /// Each step is added to all before it.
+    Cumulative,
+    /// Each step, or each level of a factor, is held against the reference alone.
+    OneAtATime,
+    /// One step against the reference.
+    AB,
+    /// The reference against itself: the noise floor, and a check on the method.
+    AA,
+    /// Every level of every factor with every level of the others.
+    FullFactorial,
+    /// A half, a quarter ... of all combinations of two-level factors, chosen so that main effects stand apart from
+    /// interactions of two.
+    Fractional,
+    /// Plackett-Burman: main effects of many two-level factors from few treatments.
+    Screening,
+    /// Levels of one or more factors along a curve; nothing is better or worse than another.
+    Ladder,
+}
+
+impl Design {
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Design::Cumulative => "cumulative",
+            Design::OneAtATime => "one-at-a-time",
+            Design::AB => "a-b",
+            Design::AA => "a-a",
+            Design::FullFactorial => "full-factorial",
+            Design::Fractional => "fractional",
+            Design::Screening => "screening",
+            Design::Ladder => "ladder",
+        }
+    }
+}
+
+/// When an experiment ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopRule {
+    /// After all blocks.
+    #[default]
+    AfterBlocks,
+    /// After the block in which every comparison is decided, with intervals that hold under such looking.
+    WhenDecided,
+}
+
+/// When the server is restarted between trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartPolicy {
+    /// Before every trial, so that all begin with the same caches.
+    #[default]
+    Always,
+    /// Only when a setting asks for it.
+    WhenNeeded,
+}
+
+/// How the data is brought to the same state before a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reset {
+    /// It stays as the trial before has left it.
+    #[default]
+    None,
+    /// The tables are created anew.
+    Recreate,
+    /// The database is made anew from a template that is kept beside it.
+    Template,
+    /// The files of the stopped server are copied back, as references where the file system has them.
+    Copy,
+    /// VACUUM and a checkpoint.
+    Vacuum,
+}
+
+impl Reset {
+    /// The word in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reset::None => "none",
+            Reset::Recreate => "recreate",
+            Reset::Template => "template",
+            Reset::Copy => "copy",
+            Reset::Vacuum => "vacuum",
+        }
+    }
+}
+
+/// What is in the caches when the load begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prewarm {
+    /// Whatever is there.
+    #[default]
+    None,
+    /// Tables and indexes are read into shared buffers by pg_prewarm; by a read pass where that is not installed.
+    PgPrewarm,
+    /// Tables are read once.
+    Read,
+    /// Nothing: the server is restarted and the kernel's page cache dropped.
+    Cold,
+}
+
+impl Prewarm {
+    /// The word in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Prewarm::None => "none",
+            Prewarm::PgPrewarm => "pg-prewarm",
+            Prewarm::Read => "read",
+            Prewarm::Cold => "cold",
+        }
+    }
+}
+
+/// An experiment file.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExperimentFile {
+    /// Short name.
+    pub name: String,
+    /// What it is to answer.
+    pub question: String,
+    /// How treatments are made.
+    pub design: Design,
+    /// How often each treatment is tried, at most.
+    pub blocks: u32,
+    /// When it ends before that.
+    #[serde(default)]
+    pub stop: StopRule,
+    /// The figure that decides: tps, p50_ms, p95_ms, p99_ms, max_ms, stability_cv, server_cpu_us_per_tx,
+    /// client_cpu_us_per_tx, wal_bytes_per_tx, job_s, recovery_s, or the name of a [[figure]].
+    #[serde(default = "default_metric")]
+    pub metric: String,
+    /// Seed of order and load; drawn when not given.
+    pub seed: Option<u64>,
+    /// Confidence of all intervals together.
+    #[serde(default = "default_confidence")]
+    pub confidence: f64,
+    /// Smallest effect that matters.
+    #[serde(default = "default_smallest_effect")]
+    pub smallest_effect: f64,
+    /// The server.
+    #[serde(default)]
+    pub target: TargetPart,
+    /// The data.
+    #[serde(default)]
+    pub data: DataPart,
+    /// The load.
+    pub load: LoadPart,
+    /// What stands around the server.
+    #[serde(default)]
+    pub server: ServerPart,
+    /// A profile whose settings stand below those of `base`.
+    pub profile: Option<String>,
+    /// Settings of the reference and of every treatment.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub base: Table,
+    /// The steps.
+    #[serde(default)]
+    pub step: Vec<StepPart>,
+    /// The factors.
+    #[serde(default)]
+    pub factor: Vec<FactorPart>,
+    /// Combinations of levels that are not tried: factor = level, all of which must hold.
+    #[serde(default)]
+    pub exclude: Vec<BTreeMap<String, String>>,
+    /// Bounds that end a treatment.
+    #[serde(default)]
+    pub guard: GuardPart,
+    /// What the experiment may cost.
+    #[serde(default)]
+    pub budget: BudgetPart,
+    /// When it may run.
+    pub window: Option<WindowPart>,
+    /// Figures of a trial that are taken from its series.
+    #[serde(default)]
+    pub figure: Vec<FigurePart>,
+    /// A published study that this experiment repeats.
+    pub study: Option<StudyPart>,
+    /// Named sizes: keys of this file with other values. Chosen by `--size`.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub size: Table,
+}
+
+/// The server.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TargetPart {
+    /// Name of a sandbox.
+    pub sandbox: Option<String>,
+    /// Whether that sandbox is made if there is none, and what it wears then.
+    pub create: Option<CreatePart>,
+    /// Connection string.
+    pub connection: Option<String>,
+    /// When it is restarted.
+    #[serde(default)]
+    pub restart: RestartPolicy,
+    /// Command that restarts a server which is no sandbox; used with consent only.
+    pub restart_command: Option<String>,
+}
+
+/// A sandbox that an experiment makes.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreatePart {
+    /// Major version of PostgreSQL.
+    pub version: Option<u32>,
+    /// CPUs that it may use, as 1.5.
+    pub cpus: Option<f64>,
+    /// Memory, as "1GB".
+    pub memory: Option<String>,
+    /// I/O operations per second.
+    pub iops: Option<u64>,
+    /// Bytes per second, as "125M".
+    pub bandwidth: Option<String>,
+}
+
+/// The data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DataPart {
+    /// Units of the workload's data set.
+    pub scale: Option<u32>,
+    /// How it is brought to the same state before a trial.
+    pub reset: Option<Reset>,
+    /// What is in the caches when the load begins.
+    pub prewarm: Option<Prewarm>,
+    /// How full the pages of its tables are made, in percent; wants `reset = "recreate"` where it varies.
+    pub fillfactor: Option<u32>,
+}
+
+/// The load. A step or level names what it has otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadPart {
+    /// Which transactions.
+    #[schemars(with = "Option<String>")]
+    pub workload: Option<Workload>,
+    /// A script in pgbench's language, in place of a workload.
+    pub script: Option<String>,
+    /// Another program that is the load: pgbench, sysbench, hammerdb, or "job" for a command whose time is the result.
+    pub program: Option<String>,
+    /// Its command line, where it is not the program's usual one.
+    pub command: Option<String>,
+    /// A command that goes before it and is not measured.
+    pub prepare: Option<String>,
+    /// A command that goes after it and is not measured.
+    pub cleanup: Option<String>,
+    /// How statements are put to the server.
+    #[schemars(with = "Option<String>")]
+    pub protocol: Option<Protocol>,
+    /// How they are held together.
+    #[schemars(with = "Option<String>")]
+    pub transaction: Option<Control>,
+    /// Clients.
+    pub clients: Option<u32>,
+    /// Threads; half of the CPUs when not given.
+    pub threads: Option<u32>,
+    /// CPUs that the load's threads are bound to.
+    pub cpus: Option<Vec<u32>>,
+    /// Open loop: arrivals per second, as for `pgdyno bench --rate`.
+    pub rate: Option<String>,
+    /// How arrivals are spread.
+    #[schemars(with = "Option<String>")]
+    pub spacing: Option<Spacing>,
+    /// Closed loop: pause between transactions.
+    pub think_ms: Option<f64>,
+    /// Responses that take longer are late.
+    pub latency_limit_ms: Option<f64>,
+    /// How often a transaction is tried.
+    pub max_tries: Option<u32>,
+    /// Whether every transaction has a connection of its own.
+    pub connect: Option<bool>,
+    /// Full load before measuring; with `settle`, at most.
+    pub warmup_s: Option<f64>,
+    /// Whether the warm-up ends when throughput has settled.
+    pub settle: Option<bool>,
+    /// Measured time; with `checkpoint_cycles`, at least.
+    pub measure_s: Option<f64>,
+    /// Measures on until so many checkpoints have ended; at most ten times `measure_s`.
+    pub checkpoint_cycles: Option<u32>,
+    /// Kills the server at the end of the load and takes the time of its recovery as the figure `recovery_s`.
+    pub crash: Option<bool>,
+}
+
+/// What stands around the server.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerPart {
+    /// Major version of PostgreSQL, for sandboxes.
+    pub version: Option<u32>,
+    /// Where its data is: "disk", "tmpfs:4G", "ext4:4G", "xfs:4G", or an absolute path; for sandboxes.
+    pub data_on: Option<String>,
+    /// Where its WAL is, if not with the data.
+    pub wal_on: Option<String>,
+    /// "none", "pgbouncer" or "pgpool".
+    pub pooler: Option<String>,
+    /// pgbouncer's pool_mode.
+    pub pool_mode: Option<String>,
+    /// Connections of the pooler to the server.
+    pub pool_size: Option<u32>,
+    /// A command that runs beside the load, from before the warm-up to its end.
+    pub neighbour: Option<String>,
+    /// Memory that the neighbour may use, as "512MB"; without it, all.
+    pub neighbour_memory: Option<String>,
+    /// Network between client and server: "loopback", or the MTU of a link between two network namespaces, as "mtu:9000".
+    pub network: Option<String>,
+}
+
+/// A step, or a level of a factor.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepPart {
+    /// Unique name.
+    pub name: String,
+    /// For people; the name when not given.
+    pub title: Option<String>,
+    /// Why it is tried.
+    pub reason: Option<String>,
+    /// What it sets.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub settings: Table,
+    /// What it has otherwise in its load.
+    #[serde(default)]
+    pub load: LoadPart,
+    /// What it has otherwise in its data.
+    #[serde(default)]
+    pub data: DataPart,
+    /// What it has otherwise around the server.
+    #[serde(default)]
+    pub server: ServerPart,
+}
+
+/// A factor.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FactorPart {
+    /// Unique name.
+    pub name: String,
+    /// For people.
+    pub title: Option<String>,
+    /// A condition: its levels are not held against one another.
+    #[serde(default)]
+    pub along: bool,
+    /// What `values` are of: a knob, or a key as "load.clients", "data.scale", "server.version".
+    pub of: Option<String>,
+    /// Values that are levels; in place of `level`.
+    #[serde(default)]
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub values: Vec<toml::Value>,
+    /// Levels, the reference first.
+    #[serde(default)]
+    pub level: Vec<StepPart>,
+}
+
+/// Bounds that end a trial and keep its treatment from being tried again.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuardPart {
+    /// 99th percentile of a second's response times, five seconds in a row.
+    pub p99_ms_max: Option<f64>,
+    /// Failed transactions among all of a second, five seconds in a row.
+    pub error_ratio_max: Option<f64>,
+    /// Memory that the kernel can give, as "500MB".
+    pub memory_available_min: Option<String>,
+    /// Room on the data's file system, as "2GB".
+    pub disk_free_min: Option<String>,
+}
+
+/// What the experiment may cost. The trial that would go beyond is not begun.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetPart {
+    /// Time, as "8h", pauses outside of the window not counted.
+    pub time: Option<String>,
+    /// Trials.
+    pub trials: Option<u32>,
+}
+
+/// Hours of the day, local time.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WindowPart {
+    /// As "22:00".
+    pub from: String,
+    /// As "06:00"; earlier than `from` means the next day.
+    pub to: String,
+}
+
+/// A figure of a trial that is taken from a series.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FigurePart {
+    /// Its name, the unit last.
+    pub name: String,
+    /// The series' metric, as in docs/metrics.md and docs/metrics-server.md.
+    pub metric: String,
+    /// The series' label; all labels are added up where none is given.
+    pub label: Option<String>,
+    /// What is taken of its measured time.
+    #[serde(default)]
+    pub take: Take,
+    /// Whether a larger value is the better one.
+    #[serde(default)]
+    pub larger_is_better: bool,
+}
+
+/// What is taken of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Take {
+    /// Mean of the measured time.
+    #[default]
+    Mean,
+    /// Largest value.
+    Max,
+    /// Smallest value.
+    Min,
+}
+
+/// A published study.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyPart {
+    /// Its tag, as "ibm-z".
+    pub source: String,
+    /// Its title and year.
+    pub title: String,
+    /// Tables of results.
+    #[serde(default)]
+    pub table: Vec<TablePart>,
+    /// What it found.
+    #[serde(default)]
+    pub claim: Vec<ClaimPart>,
+}
+
+/// A table of results: one figure by one or two factors.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TablePart {
+    /// Its heading.
+    pub title: String,
+    /// Factor of the rows; the steps where none is given.
+    pub rows: Option<String>,
+    /// Factor of the columns.
+    pub columns: Option<String>,
+    /// Figures: one column each where there is no factor of columns.
+    pub values: Vec<String>,
+}
+
+/// Something that a study found, and how it would show here.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimPart {
+    /// In words, without a full stop.
+    pub text: String,
+    /// The treatment: factor = level, or step = name. Levels that are not named are all those there are.
+    pub of: BTreeMap<String, String>,
+    /// What it is held against; the reference when not given.
+    #[serde(default)]
+    pub against: BTreeMap<String, String>,
+    /// The figure; the experiment's own when not given.
+    pub metric: Option<String>,
+    /// What was found.
+    pub found: Found,
+    /// The ratio that was found, where it was told: 1.12 is 12 % more.
+    pub ratio: Option<f64>,
+}
+
+/// What a study found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Found {
+    /// A better figure.
+    Better,
+    /// A worse one.
+    Worse,
+    /// No difference that matters.
+    Same,
+}
+
+fn default_metric() -> String {
+    "tps".to_owned()
+}
+
+fn default_confidence() -> f64 {
+    0.95
+}
+
+fn default_smallest_effect() -> f64 {
+    0.02
+}
+
+/// What is named here, else what is named below.
+macro_rules! over {
+    ($this:expr, $below:expr, $kind:ident { $($field:ident),* $(,)? }) => {
+        $kind { $($field: $this.$field.clone().or_else(|| $below.$field.clone())),* }
+    };
+}
+
+impl DataPart {
+    /// Its keys over those of `below`.
+    pub(crate) fn over(&self, below: &DataPart) -> DataPart {
+        over!(self, below, DataPart { scale, reset, prewarm, fillfactor })
+    }
+}
+
+impl ServerPart {
+    /// Its keys over those of `below`.
+    pub(crate) fn over(&self, below: &ServerPart) -> ServerPart {
+        over!(
+            self,
+            below,
+            ServerPart {
+                version,
+                data_on,
+                wal_on,
+                pooler,
+                pool_mode,
+                pool_size,
+                neighbour,
+                neighbour_memory,
+                network
+            }
+        )
+    }
+}
+
+impl LoadPart {
+    /// Its keys over those of `below`. A kind of load (workload, script or program) replaces any other.
+    pub(crate) fn over(&self, below: &LoadPart) -> LoadPart {
+        let mut both = over!(
+            self,
+            below,
+            LoadPart {
+                workload,
+                script,
+                program,
+                command,
+                prepare,
+                cleanup,
+                protocol,
+                transaction,
+                clients,
+                threads,
+                cpus,
+                rate,
+                spacing,
+                think_ms,
+                latency_limit_ms,
+                max_tries,
+                connect,
+                warmup_s,
+                settle,
+                measure_s,
+                checkpoint_cycles,
+                crash
+            }
+        );
+        if self.workload.is_some() || self.script.is_some() || self.program.is_some() {
+            both.workload = self.workload;
+            both.script.clone_from(&self.script);
+            both.program.clone_from(&self.program);
+            both.command.clone_from(&self.command);
+        }
+        both
+    }
+}
+
+impl FactorPart {
+    /// Its levels; values become levels that are named after them.
+    pub fn levels(&self) -> Result<Vec<StepPart>, String> {
+        let name = &self.name;
+        match (self.of.as_deref(), self.values.is_empty(), self.level.is_empty()) {
+            (None, true, false) => Ok(self.level.clone()),
+            (Some(of), false, true) => self.values.iter().map(|value| level_of(of, value)).collect(),
+            (Some(_), true, _) => Err(format!("the factor \"{name}\" has `of` without `values`")),
+            (None, false, _) => Err(format!("the factor \"{name}\" has `values` without `of`, which says of what")),
+            (Some(_), false, false) => Err(format!("the factor \"{name}\" has `values` and `level`: only one of them")),
+            (None, true, true) => Err(format!("the factor \"{name}\" has no levels")),
+        }
+    }
+}
+
+/// A level that sets a key of the load, the data or the server, or else a knob, to a value.
+fn level_of(of: &str, value: &toml::Value) -> Result<StepPart, String> {
+    let name = match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Boolean(on) => if *on { "on" } else { "off" }.to_owned(),
+        other => other.to_string(),
+    };
+    let level = |part: &str, key: &str| -> Result<StepPart, toml::de::Error> {
+        let inner = Table::from_iter([(key.to_owned(), value.clone())]);
+        let name = toml::Value::String(name.clone());
+        Table::from_iter([("name".to_owned(), name), (part.to_owned(), toml::Value::Table(inner))]).try_into()
+    };
+    // A knob's name may begin as a part's does.
+    let as_key = of.split_once('.').filter(|(part, _)| matches!(*part, "load" | "data" | "server"));
+    let found = match as_key.map(|(part, key)| level(part, key)) {
+        Some(Err(error)) if error.message().contains("unknown field") => level("settings", of),
+        Some(found) => found,
+        None => level("settings", of),
+    };
+    found.map_err(|error| format!("{of}: {}", error.message()))
+}

@@ -1,0 +1,297 @@
+//! Another program as the load of a trial, or a job whose time is the result: watched, cross-checked and stored as the
+//! built-in engine's load is.
+
+use crate::file::LoadPart;
+use crate::measure::{MeasureError, Measurement, Probe, endpoint, watch};
+use crate::plan::Treatment;
+use crate::runner::{measure_s, threads_of};
+use pgdyno_load::{
+    Books, CommandError, Counts, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan, JobResult, LoadResult,
+    Second, SecondFigures, command_words, foreign_formats, run_foreign, run_job,
+};
+use pgdyno_server::Conninfo;
+use pgdyno_store::Percentiles;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The program that stands for a single command whose time is measured.
+const JOB: &str = "job";
+/// The figure that is its result.
+const JOB_S: &str = "job_s";
+/// A job may take a day.
+const JOB_LIMIT: Duration = Duration::from_secs(86_400);
+
+/// What a treatment's program is run with.
+pub(crate) struct Around<'a> {
+    pub(crate) conninfo: &'a Conninfo,
+    pub(crate) probe: &'a Probe,
+    pub(crate) seed: u64,
+    pub(crate) stop: &'a AtomicBool,
+    /// Where programs run, and may leave files.
+    pub(crate) scratch: &'a Path,
+}
+
+/// Runs a treatment's program with what goes before and after it, and watches the server meanwhile.
+pub(crate) fn measure_program(
+    treatment: &Treatment,
+    around: &Around<'_>,
+    on_second: &mut dyn FnMut(&Second),
+) -> Result<Measurement, MeasureError> {
+    let load = &treatment.load;
+    let name = load.program.as_deref().unwrap_or(JOB);
+    let scale = treatment.data.scale.unwrap_or(1);
+    around.aside(load.prepare.as_deref(), load, scale)?;
+    let measured = match name == JOB {
+        true => around.job(load, scale, on_second),
+        false => around.program(load, name, scale, on_second),
+    };
+    around.aside(load.cleanup.as_deref(), load, scale)?;
+    measured
+}
+
+fn words(command: &str) -> Result<Vec<String>, MeasureError> {
+    command_words(command).map_err(|error: CommandError| MeasureError::Program(error.to_string()))
+}
+
+impl Around<'_> {
+    fn job_plan(&self, command: &str, load: &LoadPart, scale: u32) -> Result<JobPlan, MeasureError> {
+        std::fs::create_dir_all(self.scratch)
+            .map_err(|e| MeasureError::Program(format!("{}: {e}", self.scratch.display())))?;
+        Ok(JobPlan {
+            threads: threads_of(load),
+            seed: self.seed,
+            scale,
+            directory: Some(self.scratch.to_owned()),
+            limit: JOB_LIMIT,
+            ..JobPlan::new(words(command)?)
+        })
+    }
+
+    /// A command that is not measured.
+    fn aside(&self, command: Option<&str>, load: &LoadPart, scale: u32) -> Result<(), MeasureError> {
+        let Some(command) = command else { return Ok(()) };
+        let plan = self.job_plan(command, load, scale)?;
+        let result = run_job(&endpoint(self.conninfo), &plan, self.stop)?;
+        succeeded(&result, command)
+    }
+
+    fn job(
+        &self,
+        load: &LoadPart,
+        scale: u32,
+        on_second: &mut dyn FnMut(&Second),
+    ) -> Result<Measurement, MeasureError> {
+        let command = load.command.as_deref().unwrap_or_default();
+        let plan = self.job_plan(command, load, scale)?;
+        let mut figures = Vec::new();
+        let mut measurement = watch(self.conninfo, 1, self.probe, on_second, &mut |_| {
+            let result = run_job(&endpoint(self.conninfo), &plan, self.stop)?;
+            if !result.stopped_early {
+                succeeded(&result, command)?;
+            }
+            figures = vec![(JOB_S.to_owned(), result.wall_s)];
+            figures.extend(result.figure.as_ref().map(|figure| (figure.name.clone(), figure.value)));
+            Ok(job_result(&result))
+        })?;
+        measurement.figures.extend(figures);
+        // Nobody has counted what it committed.
+        measurement.cross_check = None;
+        measurement.unchecked = None;
+        Ok(measurement)
+    }
+
+    fn program(
+        &self,
+        load: &LoadPart,
+        name: &str,
+        scale: u32,
+        on_second: &mut dyn FnMut(&Second),
+    ) -> Result<Measurement, MeasureError> {
+        let clients = load.clients.unwrap_or(1);
+        let plan = ForeignPlan {
+            seed: self.seed,
+            scale,
+            ..ForeignPlan::new(
+                format_of(name)?,
+                clients,
+                threads_of(load),
+                Duration::from_secs_f64(load.warmup_s.unwrap_or(0.0)),
+                Duration::from_secs_f64(measure_s(load)),
+            )
+        };
+        let plan = match load.command.as_deref() {
+            Some(command) => ForeignPlan {
+                command: words(command)?,
+                ..plan
+            },
+            None => plan,
+        };
+        let mut outcome = None;
+        let mut measurement = watch(self.conninfo, clients, self.probe, on_second, &mut |on_second| {
+            let mut number = 0;
+            let result = run_foreign(&endpoint(self.conninfo), &plan, self.stop, &mut |second| {
+                number += 1;
+                on_second(&second_of(second, number, clients));
+            })?;
+            let load = load_result(&result, &plan);
+            outcome = Some(result);
+            Ok(load)
+        })?;
+        if let Some(result) = outcome {
+            tell(&mut measurement, &result);
+        }
+        Ok(measurement)
+    }
+}
+
+/// What the program says of itself goes into the measurement.
+fn tell(measurement: &mut Measurement, result: &ForeignResult) {
+    let latency = &result.figures.latency;
+    measurement.told = latency
+        .p50_ms
+        .or(latency.mean_ms)
+        .zip(latency.p95_ms.or(latency.p99_ms))
+        .zip(latency.p99_ms.or(latency.p95_ms).zip(latency.max_ms.or(latency.p99_ms)))
+        .map(|((p50_ms, p95_ms), (p99_ms, max_ms))| Percentiles {
+            p50_ms,
+            p95_ms,
+            p99_ms,
+            max_ms,
+        });
+    measurement.broken = measurement.broken.take().or_else(|| result.broken.clone());
+    if let Some(nopm) = result.figures.nopm {
+        measurement.figures.insert("nopm".to_owned(), nopm);
+    }
+    if result.server_commits().is_none() {
+        measurement.cross_check = None;
+        measurement.unchecked = None;
+        measurement
+            .disturbances
+            .push("no cross-check: the program does not tell what it committed".to_owned());
+    }
+}
+
+fn format_of(name: &str) -> Result<ForeignFormat, MeasureError> {
+    let formats = foreign_formats().map_err(|error| MeasureError::Program(error.to_string()))?;
+    let known: Vec<String> = formats.iter().map(|format| format.name.clone()).collect();
+    formats.into_iter().find(|format| format.name == name).ok_or_else(|| {
+        MeasureError::Program(format!("no program \"{name}\" is known; known are {}, job", known.join(", ")))
+    })
+}
+
+/// Programs that can be a load, by name.
+pub(crate) fn programs() -> Vec<String> {
+    let formats = foreign_formats().unwrap_or_default();
+    formats.into_iter().map(|format| format.name).chain([JOB.to_owned()]).collect()
+}
+
+fn succeeded(result: &JobResult, command: &str) -> Result<(), MeasureError> {
+    match &result.broken {
+        None => Ok(()),
+        Some(reason) => Err(MeasureError::Program(format!(
+            "\"{command}\" failed: {reason}; it said: {}",
+            result.last_lines.join(" | ")
+        ))),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "transactions of a second"
+)]
+fn second_of(second: &ForeignSecond, number: u32, clients: u32) -> Second {
+    let mut books = Books::new(false);
+    books.committed = (second.tps * second.length_s).round().max(0.0) as u64;
+    books.failed = (second.failed_per_s.unwrap_or(0.0) * second.length_s).round().max(0.0) as u64;
+    books.all = books.committed + books.failed;
+    Second {
+        number,
+        length_s: second.length_s,
+        measured: second.measured,
+        books,
+        clients,
+    }
+}
+
+/// The books that a program's figures make.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "transactions of a run"
+)]
+fn load_result(result: &ForeignResult, plan: &ForeignPlan) -> LoadResult {
+    let figures = &result.figures;
+    let measured_s = if figures.measured_s > 0.0 { figures.measured_s } else { plan.measure.as_secs_f64() };
+    let mut measured = Books::new(false);
+    measured.committed = (figures.tps.unwrap_or(0.0) * measured_s).round().max(0.0) as u64;
+    measured.failed = figures.failed.unwrap_or(0);
+    measured.all = measured.committed + measured.failed;
+    let committed = figures.transactions.unwrap_or(measured.committed);
+    let share = measured.committed as f64 / committed.max(1) as f64;
+    let seconds: Vec<SecondFigures> = (1..)
+        .zip(&figures.seconds)
+        .map(|(number, second)| SecondFigures {
+            p95_ms: second.latency.p95_ms,
+            p99_ms: second.latency.p99_ms,
+            ..second_of(second, number, plan.clients).figures()
+        })
+        .collect();
+    LoadResult {
+        measured,
+        whole: Counts {
+            all: committed + figures.failed.unwrap_or(0),
+            committed,
+            failed: figures.failed.unwrap_or(0),
+            server_commits: result.server_commits().unwrap_or(0),
+            ..Counts::default()
+        },
+        seconds,
+        measured_s,
+        warmup_s: plan.warmup.as_secs_f64(),
+        // What it may have committed beside what it has counted.
+        in_flight_at_end: result.server_commits_beside_max(),
+        sessions: result.sessions,
+        client_cpu_us: result.client_cpu_us as f64 * share.min(1.0),
+        stopped_early: result.stopped_early,
+        engine: plan.format.name.clone(),
+        ..nothing()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "microseconds of CPU")]
+fn job_result(result: &JobResult) -> LoadResult {
+    LoadResult {
+        measured_s: result.wall_s,
+        client_cpu_us: result.client_cpu_us as f64,
+        sessions: 1,
+        stopped_early: result.stopped_early,
+        engine: JOB.to_owned(),
+        ..nothing()
+    }
+}
+
+fn nothing() -> LoadResult {
+    LoadResult {
+        measured: Books::new(false),
+        whole: Counts::default(),
+        kinds: Vec::new(),
+        statements: Vec::new(),
+        connections: None,
+        notes: Vec::new(),
+        notes_left_out: 0,
+        commits_per_session: 0,
+        commits_per_transaction_max: 1,
+        measured_s: 0.0,
+        warmup_s: 0.0,
+        in_flight_at_end: 0,
+        sessions: 0,
+        client_cpu_us: 0.0,
+        seconds: Vec::new(),
+        lost: None,
+        stopped_early: false,
+        engine: String::new(),
+    }
+}

@@ -1,0 +1,103 @@
+//! A neighbour: a program that runs beside the load and takes memory, CPU or disk from it, with or without a control group.
+
+use crate::file::{ServerPart, size_bytes};
+use pgdyno_host::{Cgroup, Limits, LocalHost};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// Trouble with a neighbour.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NeighbourError {
+    /// It did not start.
+    #[error("the neighbour \"{command}\" could not be started: {source}")]
+    Start {
+        /// As given.
+        command: String,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// Its memory could not be limited.
+    #[error("the neighbour's memory could not be limited to {limit}: {reason}")]
+    Limit {
+        /// As given.
+        limit: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A running neighbour; it ends, with all its children, when this is dropped.
+pub(crate) struct Neighbour {
+    child: Child,
+    group: Option<String>,
+}
+
+impl Neighbour {
+    /// Starts it by `sh -c`, in a process group of its own; `None` where there is none.
+    pub(crate) fn start(part: &ServerPart) -> Result<Option<Neighbour>, NeighbourError> {
+        let Some(command) = part.neighbour.as_deref().filter(|command| *command != "none") else {
+            return Ok(None);
+        };
+        let limit = part.neighbour_memory.as_deref();
+        let entrances = limit.map(limited).transpose()?;
+        // Should this process be killed, the shell goes with it.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "sh", "-c", command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(|source| NeighbourError::Start {
+                command: command.to_owned(),
+                source,
+            })?;
+        let neighbour = Neighbour {
+            child,
+            group: limit.map(|_| group_name()),
+        };
+        for mut entrance in entrances.into_iter().flatten() {
+            let pid = neighbour.child.id();
+            write!(entrance, "{pid}").map_err(|error| NeighbourError::Limit {
+                limit: limit.unwrap_or_default().to_owned(),
+                reason: error.to_string(),
+            })?;
+        }
+        Ok(Some(neighbour))
+    }
+}
+
+fn group_name() -> String {
+    format!("neighbour-{}", std::process::id())
+}
+
+/// Where processes enter a group of that memory.
+fn limited(limit: &str) -> Result<Vec<File>, NeighbourError> {
+    let wrong = |reason: String| NeighbourError::Limit {
+        limit: limit.to_owned(),
+        reason,
+    };
+    let limits = Limits {
+        memory_bytes: Some(size_bytes(limit).map_err(wrong)?),
+        ..Limits::default()
+    };
+    Cgroup::create(&LocalHost::new(), &group_name(), &limits, None)
+        .and_then(|group| group.open_entrances())
+        .map_err(|error| wrong(error.to_string()))
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
+            // One that has ended by itself needs no signal.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        let _ = self.child.wait();
+        if let Some(name) = self.group.take() {
+            let _ = Cgroup::remove(&LocalHost::new(), &name);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! From steps or factors to treatments, and what each is held against.
+
+use super::{PlanError, TREATMENTS_MAX, Treatment};
+use crate::file::{Design, ExperimentFile, StepPart};
+use crate::plan::STEP;
+use pgdyno_knobs::Setting;
+
+/// All treatments of a file, the reference first. Cumulative ones get their settings later, when it is known what is
+/// left out.
+pub(super) fn treatments(file: &ExperimentFile, base: &[Setting]) -> Result<Vec<Treatment>, PlanError> {
+    if file.factor.is_empty() {
+        return Ok(of_steps(file, base));
+    }
+    let levels: Vec<Vec<StepPart>> = file
+        .factor
+        .iter()
+        .map(|factor| factor.levels().map_err(PlanError::Design))
+        .collect::<Result<_, _>>()?;
+    let rows = rows(file.design, &levels)?;
+    let along: Vec<bool> = file
+        .factor
+        .iter()
+        .map(|factor| factor.along || file.design == Design::Ladder)
+        .collect();
+    let kept: Vec<Vec<usize>> = rows.into_iter().filter(|row| !is_excluded(file, &levels, row)).collect();
+    if kept.is_empty() {
+        return Err(PlanError::NothingLeft);
+    }
+    let mut treatments: Vec<Treatment> = kept.iter().map(|row| of_row(file, base, &levels, row)).collect();
+    if matches!(file.design, Design::OneAtATime | Design::FullFactorial) {
+        for (i, row) in kept.iter().enumerate() {
+            let reference: Vec<usize> = row
+                .iter()
+                .zip(&along)
+                .map(|(level, along)| if *along { *level } else { 0 })
+                .collect();
+            treatments[i].against = kept.iter().position(|other| *other == reference).filter(|&j| j != i);
+        }
+    }
+    Ok(treatments)
+}
+
+fn of_steps(file: &ExperimentFile, base: &[Setting]) -> Vec<Treatment> {
+    let reference = Treatment::reference(file, base);
+    let mut treatments = vec![reference.clone()];
+    if file.design == Design::AA {
+        treatments.push(Treatment {
+            name: "again".into(),
+            title: "The same again".into(),
+            levels: vec![(STEP.into(), "again".into())],
+            against: Some(0),
+            ..reference.clone()
+        });
+    }
+    for step in &file.step {
+        let treatment = reference.clone().with(step);
+        treatments.push(Treatment {
+            name: step.name.clone(),
+            title: step.title.clone().unwrap_or_else(|| step.name.clone()),
+            reason: step.reason.clone(),
+            levels: vec![(STEP.into(), step.name.clone())],
+            against: Some(0),
+            ..treatment
+        });
+    }
+    treatments
+}
+
+/// Numbers of levels, a row for each treatment.
+fn rows(design: Design, levels: &[Vec<StepPart>]) -> Result<Vec<Vec<usize>>, PlanError> {
+    let counts: Vec<usize> = levels.iter().map(Vec::len).collect();
+    let wrong = |error: pgdyno_stats::DesignError| PlanError::Design(error.to_string());
+    let rows = match design {
+        Design::OneAtATime => pgdyno_stats::one_at_a_time(&counts).map_err(wrong)?,
+        Design::Screening => pgdyno_stats::plackett_burman(counts.len()).map_err(wrong)?,
+        Design::Fractional => pgdyno_stats::fractional_factorial(counts.len()).map_err(wrong)?,
+        _ => {
+            let treatments = counts.iter().fold(1_usize, |n, count| n.saturating_mul(*count));
+            if treatments > TREATMENTS_MAX {
+                return Err(PlanError::TooMany { treatments });
+            }
+            pgdyno_stats::full_factorial(&counts).map_err(wrong)?
+        }
+    };
+    Ok(rows)
+}
+
+fn is_excluded(file: &ExperimentFile, levels: &[Vec<StepPart>], row: &[usize]) -> bool {
+    file.exclude.iter().any(|excluded| {
+        !excluded.is_empty()
+            && file.factor.iter().zip(levels).zip(row).all(|((factor, levels), &level)| {
+                excluded.get(&factor.name).is_none_or(|name| levels[level].name == *name)
+            })
+    })
+}
+
+fn of_row(file: &ExperimentFile, base: &[Setting], levels: &[Vec<StepPart>], row: &[usize]) -> Treatment {
+    let mut treatment = Treatment::reference(file, base);
+    treatment.levels.clear();
+    let (mut names, mut titles, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+    for ((factor, levels), &level) in file.factor.iter().zip(levels).zip(row) {
+        let part = &levels[level];
+        treatment = treatment.with(part);
+        treatment.levels.push((factor.name.clone(), part.name.clone()));
+        names.push(format!("{}={}", factor.name, part.name));
+        let title = part.title.clone().unwrap_or_else(|| part.name.clone());
+        titles.push(match &part.title {
+            Some(_) => title,
+            None => format!("{} {title}", factor.title.as_deref().unwrap_or(&factor.name)),
+        });
+        reasons.extend(part.reason.clone());
+    }
+    treatment.name = names.join(", ");
+    treatment.title = titles.join(", ");
+    treatment.reason = (!reasons.is_empty()).then(|| reasons.join(" "));
+    treatment
+}

@@ -1,0 +1,45 @@
+//! The order of trials in a block: random, but for what is dear to change.
+
+use super::{Plan, Treatment};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
+
+impl Plan {
+    /// Numbers of the treatments that are tested, in random order for this block (1-based): the same for the same
+    /// seed, whatever has run before. Treatments that share a server and its data stay together, in random order among themselves,
+    /// and such groups follow one another in random order: moving between them costs more than a trial, and they are
+    /// not held against one another as finely as what shares them.
+    pub fn order_of_block(&self, block: u32) -> Vec<usize> {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (u64::from(block) << 32));
+        let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for i in self.tested() {
+            groups.entry(group_of(&self.treatments[i])).or_default().push(i);
+        }
+        let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+        shuffle(&mut groups, &mut random);
+        for group in &mut groups {
+            shuffle(group, &mut random);
+        }
+        groups.concat()
+    }
+}
+
+/// What stays together: the stand, and data that is kept from one trial to the next.
+fn group_of(treatment: &Treatment) -> impl Ord + use<> {
+    let data = treatment.data;
+    (
+        treatment.stand(),
+        data.scale,
+        data.fillfactor,
+    )
+}
+
+/// Fisher-Yates. The bias of the remainder is below 2^-50 for any number of treatments.
+fn shuffle<T>(items: &mut [T], random: &mut Xoshiro256PlusPlus) {
+    for i in (1..items.len()).rev() {
+        #[expect(clippy::cast_possible_truncation, reason = "a remainder of i + 1")]
+        let j = (random.next_u64() % (i as u64 + 1)) as usize;
+        items.swap(i, j);
+    }
+}

@@ -1,0 +1,256 @@
+//! Data of treatments: made once, brought to the same state before each trial, read into caches or kept out of them.
+
+use super::{Event, Lab, LabError, Running, is_sandbox};
+use crate::file::{Prewarm, Reset};
+use crate::measure::endpoint;
+use crate::plan::{Plan, Treatment};
+use pgdyno_knobs::Target;
+use pgdyno_load::{DataError, DataPlan, Dataset, create_data, shape_of};
+use pgdyno_server::{Conninfo, Control, Server, ServerError};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// What tells one database's content from another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DataKey {
+    dataset: Dataset,
+    scale: u32,
+    fillfactor: Option<u32>,
+}
+
+impl DataKey {
+    fn name(&self) -> String {
+        let full = self.fillfactor.map(|full| format!("_f{full}")).unwrap_or_default();
+        format!("pgdyno_{}_{}{full}", self.dataset.name(), self.scale)
+    }
+
+    /// Bytes that it takes, about: tables and indexes as they are made.
+    pub(super) fn bytes(&self) -> u64 {
+        // Measured with PostgreSQL 18: pgbench 15 MB a unit, oltp 24 MB for 100,000 rows, tpcc 105 MB a warehouse.
+        let unit: u64 = match self.dataset {
+            Dataset::Pgbench => 15 << 20,
+            Dataset::Oltp => 24 << 20,
+            Dataset::Tpcc => 105 << 20,
+        };
+        let full = u64::from(self.fillfactor.unwrap_or(100).max(10));
+        unit * u64::from(self.scale) * 100 / full
+    }
+}
+
+/// The data that a treatment's load reads; `None` where it reads none, or brings its own.
+pub(super) fn data_of(treatment: &Treatment) -> Option<DataKey> {
+    let dataset = match (&treatment.load.workload, treatment.load.program.as_deref()) {
+        (Some(workload), _) => workload.dataset()?,
+        // Scripts and pgbench itself are written for pgbench's tables.
+        (None, Some("pgbench") | None) => Dataset::Pgbench,
+        (None, Some(_)) => return None,
+    };
+    Some(DataKey {
+        dataset,
+        scale: treatment.data.scale?,
+        fillfactor: treatment.data.fillfactor,
+    })
+}
+
+/// The database of a treatment, where it is not the target's own: one for each kind of data where there are several, or where
+/// it is made anew from a template.
+pub(super) fn database_of(plan: &Plan, data: DataKey) -> Option<String> {
+    let tested: Vec<&Treatment> = plan.tested().into_iter().map(|i| &plan.treatments[i]).collect();
+    let keys: BTreeSet<DataKey> = tested.iter().filter_map(|t| data_of(t)).collect();
+    let template = tested.iter().any(|t| t.data.reset == Some(Reset::Template));
+    (keys.len() > 1 || template).then(|| data.name())
+}
+
+/// The target's conninfo, or that of the treatment's own database.
+pub(super) fn conninfo_of(plan: &Plan, treatment: &Treatment, target: &Target) -> Conninfo {
+    match data_of(treatment).and_then(|data| database_of(plan, data)) {
+        Some(name) => target.conninfo.with_database(&name),
+        None => target.conninfo.clone(),
+    }
+}
+
+fn template_of(name: &str) -> String {
+    format!("{name}_template")
+}
+
+impl Lab<'_> {
+    /// Makes the data if it is not there.
+    pub(super) fn ensure_data(&mut self, plan: &Plan, target: &Target, data: DataKey) -> Result<(), LabError> {
+        let database = database_of(plan, data);
+        let conninfo = match &database {
+            Some(name) => {
+                if !is_sandbox(target) {
+                    return Err(LabError::SandboxOnly("data of several kinds, or from a template,"));
+                }
+                make_database(&target.conninfo, name)?;
+                target.conninfo.with_database(name)
+            }
+            None => target.conninfo.clone(),
+        };
+        let endpoint = endpoint(&conninfo);
+        match shape_of(&endpoint, data.dataset).map(|shape| shape.scale) {
+            // How full its pages were made is not told by data that is there.
+            Ok(scale) if scale == data.scale && (database.is_some() || data.fillfactor.is_none()) => {}
+            Ok(there) if !is_sandbox(target) => {
+                return Err(LabError::OtherData {
+                    there,
+                    wanted: data.scale,
+                });
+            }
+            Ok(_) | Err(DataError::Missing { .. }) => self.create(&conninfo, data)?,
+            Err(error) => return Err(error.into()),
+        }
+        let makes_template = plan.treatments.iter().any(|t| t.data.reset == Some(Reset::Template));
+        match database.filter(|_| makes_template) {
+            Some(name) => Ok(keep_template(&target.conninfo, &name)?),
+            None => Ok(()),
+        }
+    }
+
+    fn create(&mut self, conninfo: &Conninfo, data: DataKey) -> Result<(), LabError> {
+        let (stop, on_event) = (self.stop, &mut *self.on_event);
+        let plan = DataPlan {
+            fillfactor: data.fillfactor,
+            ..DataPlan::new(data.dataset, data.scale)
+        };
+        create_data(&endpoint(conninfo), &plan, &mut |progress| {
+            on_event(Event::Data(progress));
+            !stop.load(Ordering::Relaxed)
+        })?;
+        Ok(())
+    }
+}
+
+impl Running<'_, '_> {
+    /// Makes data that is missing and brings it to the state that a trial of the treatment begins with.
+    pub(super) fn bring_data(&mut self, treatment: &Treatment) -> Result<(), LabError> {
+        let Some(data) = data_of(treatment) else {
+            return Ok(());
+        };
+        let reset = treatment.data.reset.unwrap_or_default();
+        let Some(at) = &self.at else { return Ok(()) };
+        let target = at.changer.target()?;
+        let first = self.whole.insert((at.stand.clone(), data.name()));
+        if first {
+            self.lab.ensure_data(self.plan, target, data)?;
+        }
+        let conninfo = conninfo_of(self.plan, treatment, target);
+        match reset {
+            Reset::None => {}
+            Reset::Recreate if first && treatment.data.fillfactor.is_none() => {}
+            Reset::Recreate => self.lab.create(&conninfo, data)?,
+            Reset::Template => anew_from_template(&target.conninfo, conninfo.database())?,
+            Reset::Vacuum => {
+                let mut server = Server::connect(&conninfo)?;
+                server.without_limit()?;
+                server.execute("a vacuum before the trial", "VACUUM (ANALYZE)")?;
+                server.execute("a checkpoint before the trial", "CHECKPOINT")?;
+            }
+            Reset::Copy => self.copy_back(&data.name())?,
+        }
+        Ok(())
+    }
+
+    /// The files as they were before the first trial on this server; they are saved then.
+    fn copy_back(&mut self, name: &str) -> Result<(), LabError> {
+        let Some(at) = &self.at else { return Ok(()) };
+        let Control::Sandbox(sandbox) = &at.changer.target()?.control else {
+            return Err(LabError::SandboxOnly("a copy of the files"));
+        };
+        let stand = if at.stand.is_target() { "target".to_owned() } else { at.stand.label() };
+        let place: PathBuf = self.lab.scratch.join(format!("{}-{stand}-{name}", self.id));
+        let trouble = |source: pgdyno_server::sandbox::SandboxError| LabError::Stand {
+            what: "copying the data's files".to_owned(),
+            source: source.into(),
+        };
+        sandbox.stop().map_err(trouble)?;
+        let copied = match sandbox.has_copy(&place) {
+            true => sandbox.restore_copy(&place, &mut |_| true),
+            false => sandbox.save_copy(&place, &mut |_| true),
+        };
+        // Whatever went wrong, the server is not left down.
+        let started = sandbox.start();
+        copied.map_err(trouble)?;
+        started.map_err(trouble)
+    }
+
+    /// Reads the data into caches, as the treatment wants. Cold caches come with the restart.
+    pub(super) fn prewarm(&self, treatment: &Treatment, conninfo: &Conninfo) -> Result<(), ServerError> {
+        match treatment.data.prewarm.unwrap_or_default() {
+            Prewarm::None | Prewarm::Cold => Ok(()),
+            Prewarm::PgPrewarm => prewarm_with_extension(conninfo),
+            Prewarm::Read => read_pass(conninfo),
+        }
+    }
+}
+
+fn make_database(conninfo: &Conninfo, name: &str) -> Result<(), ServerError> {
+    let mut server = Server::connect(conninfo)?;
+    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{name}'");
+    if server.value("looking for a database", &known)?.is_none() {
+        server.without_limit()?;
+        server.execute("making a database", &format!("CREATE DATABASE {name}"))?;
+    }
+    Ok(())
+}
+
+/// The data as it was made, in a database that nobody writes to.
+fn keep_template(conninfo: &Conninfo, name: &str) -> Result<(), ServerError> {
+    let template = template_of(name);
+    let mut server = Server::connect(conninfo)?;
+    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{template}'");
+    if server.value("looking for a template", &known)?.is_some() {
+        return Ok(());
+    }
+    server.without_limit()?;
+    server.execute("making a template", &format!("CREATE DATABASE {template} TEMPLATE {name}"))
+}
+
+fn anew_from_template(conninfo: &Conninfo, name: &str) -> Result<(), ServerError> {
+    let template = template_of(name);
+    let mut server = Server::connect(conninfo)?;
+    server.without_limit()?;
+    server.execute("dropping the data of the trial before", &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
+    // Through WAL it would be written twice, and the load would begin with a checkpoint's worth of it.
+    let by_files = match server.version().major >= 15 {
+        true => " STRATEGY file_copy",
+        false => "",
+    };
+    server.execute("making the data anew", &format!("CREATE DATABASE {name} TEMPLATE {template}{by_files}"))
+}
+
+/// Tables and indexes of the load, the smallest first, so that what does not fit is the largest.
+const RELATIONS: &str = "SELECT string_agg(format('%I.%I', n.nspname, c.relname), ' ' ORDER BY pg_relation_size(c.oid)) \
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = ANY ('{KINDS}')";
+
+fn relations(server: &mut Server, kinds: &str) -> Result<Vec<String>, ServerError> {
+    let sql = RELATIONS.replace("KINDS", kinds);
+    let found = server.value("looking for tables to read", &sql)?.unwrap_or_default();
+    Ok(found.split(' ').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}
+
+fn prewarm_with_extension(conninfo: &Conninfo) -> Result<(), ServerError> {
+    let mut server = Server::connect(conninfo)?;
+    server.without_limit()?;
+    let there = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'";
+    if server.value("looking for pg_prewarm", there)?.is_none() {
+        return read_pass(conninfo);
+    }
+    server.execute("making pg_prewarm", "CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
+    for relation in relations(&mut server, "r,i")? {
+        let name = relation.replace('\'', "''");
+        server.execute("reading data into shared buffers", &format!("SELECT pg_prewarm('{name}'::regclass)"))?;
+    }
+    Ok(())
+}
+
+/// Counts all rows, so that each page is read once.
+fn read_pass(conninfo: &Conninfo) -> Result<(), ServerError> {
+    let mut server = Server::connect(conninfo)?;
+    server.without_limit()?;
+    for relation in relations(&mut server, "r")? {
+        server.execute("reading data once", &format!("SELECT count(*) FROM {relation}"))?;
+    }
+    Ok(())
+}

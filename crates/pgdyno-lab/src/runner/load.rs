@@ -1,0 +1,104 @@
+//! From a treatment to the load that is driven.
+
+use crate::file::{DataPart, LoadPart};
+use pgdyno_load::{Arrivals, LoadPlan, Rate, Script, ScriptError, Scripts, Spacing, Warmup, Work, Workload};
+use pgdyno_store::WorkloadRecord;
+use std::time::Duration;
+
+/// Of another program's time, where the file says nothing.
+const MEASURE_S: f64 = 10.0;
+/// Measured time at most, as a multiple of `measure_s`, where the end is a number of checkpoints.
+const CYCLES_LONGER: f64 = 10.0;
+
+/// Threads of a load: as the file says, else half of the CPUs, the other half being the server's.
+pub(crate) fn threads_of(load: &LoadPart) -> u32 {
+    let half = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
+    let half = u32::try_from(half).unwrap_or(1);
+    load.threads.unwrap_or(half).min(load.clients.unwrap_or(1))
+}
+
+/// Seconds that are measured, at least.
+pub(crate) fn measure_s(load: &LoadPart) -> f64 {
+    load.measure_s.unwrap_or(MEASURE_S)
+}
+
+/// What a load is called.
+pub(super) fn name_of(load: &LoadPart) -> String {
+    match (load.workload, &load.script, &load.program) {
+        (Some(workload), _, _) => workload.to_string(),
+        (None, Some(_), _) => "script".to_owned(),
+        (None, None, Some(program)) => program.clone(),
+        (None, None, None) => "none".to_owned(),
+    }
+}
+
+pub(super) fn workload_record(load: &LoadPart, data: &DataPart) -> WorkloadRecord {
+    WorkloadRecord {
+        name: name_of(load),
+        scale: data.scale.unwrap_or(0),
+        clients: load.clients.unwrap_or(1),
+        threads: threads_of(load),
+        warmup_s: load.warmup_s.unwrap_or(0.0),
+        measure_s: measure_s(load),
+    }
+}
+
+/// The built-in engine's plan; `None` where the load is another program.
+pub(super) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, ScriptError> {
+    let work: Work = match (load.workload, &load.script) {
+        (Some(workload), _) => workload.into(),
+        (None, Some(text)) => scripts_of(text).into(),
+        (None, None) => return Ok(None),
+    };
+    let usual = LoadPlan::closed(
+        load.workload.unwrap_or(Workload::Simple),
+        load.clients.unwrap_or(1),
+        threads_of(load),
+    );
+    let warmup = Duration::from_secs_f64(load.warmup_s.unwrap_or(0.0));
+    let longer = if load.checkpoint_cycles.is_some() { CYCLES_LONGER } else { 1.0 };
+    let arrivals = match load.rate.as_deref().and_then(|rate| rate.parse::<Rate>().ok()) {
+        Some(rate) => Arrivals::Open {
+            rate,
+            spacing: load.spacing.unwrap_or(Spacing::Poisson),
+        },
+        None => Arrivals::Closed {
+            think: Duration::from_secs_f64(load.think_ms.unwrap_or(0.0) / 1e3),
+        },
+    };
+    let protocol = load.protocol.unwrap_or(usual.protocol);
+    if let Work::Scripts(scripts) = &work {
+        scripts.check(protocol)?;
+    }
+    let connect = load.connect.unwrap_or(false);
+    Ok(Some(LoadPlan {
+        work,
+        protocol,
+        control: load.transaction.unwrap_or(usual.control),
+        arrivals,
+        threads: if connect { usual.clients } else { usual.threads },
+        cpus: load.cpus.iter().flatten().map(|cpu| *cpu as usize).collect(),
+        warmup: match load.settle {
+            Some(true) => Warmup::Settled(warmup),
+            _ => Warmup::For(warmup),
+        },
+        measure: Duration::from_secs_f64(measure_s(load) * longer),
+        connect,
+        max_tries: load.max_tries.unwrap_or(1),
+        latency_limit: load.latency_limit_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
+        seed,
+        ..usual
+    }))
+}
+
+fn scripts_of(text: &str) -> Scripts {
+    Scripts {
+        scripts: vec![Script {
+            name: "script".to_owned(),
+            text: text.to_owned(),
+            weight: 1,
+        }],
+        ..Scripts::default()
+    }
+}
+

@@ -1,0 +1,85 @@
+//! When trials may begin: hours of the day, and what the experiment may cost.
+
+use super::{Event, LabError, Running};
+use crate::file::clock;
+use pgdyno_load::duration;
+use pgdyno_server::pause;
+use std::time::Duration;
+
+/// The clock is looked at again after this long: it may have been set, and the user may want to stop.
+const LOOK: Duration = Duration::from_millis(500);
+const MINUTES_OF_DAY: u32 = 24 * 60;
+
+impl Running<'_, '_> {
+    /// Waits for the hours that the file allows; false when somebody asked to stop. The wall clock is read anew each time,
+    /// so that one that jumps is followed and never waited on for longer than it says.
+    pub(super) fn wait_for_window(&mut self) -> Result<bool, LabError> {
+        let mut told = None;
+        loop {
+            if self.is_stopped() {
+                return Ok(false);
+            }
+            let Some(window) = &self.plan.file.window else {
+                return Ok(true);
+            };
+            let (Some(from), Some(to)) = (clock(&window.from), clock(&window.to)) else {
+                return Ok(true);
+            };
+            let minutes = minutes_until(from, to, (self.lab.minute_of_day)());
+            if minutes == 0 {
+                return Ok(true);
+            }
+            if told.is_none() {
+                // What was changed is not left changed for hours.
+                self.leave()?;
+            }
+            if told != Some(minutes) {
+                told = Some(minutes);
+                (self.lab.on_event)(Event::Waiting { minutes });
+            }
+            pause(LOOK);
+        }
+    }
+
+    /// Why no further trial is begun, if so: the next one would go beyond the budget.
+    pub(super) fn budget_is_spent(&self) -> Option<&'static str> {
+        let budget = &self.plan.file.budget;
+        if budget.trials.is_some_and(|most| self.looks.trials() >= most) {
+            return Some("the budget of trials is spent");
+        }
+        let limit = budget.time.as_deref().and_then(|time| duration(time).ok())?;
+        let trials = self.looks.trials().max(1);
+        let next = (self.spent / trials).max(Duration::from_secs_f64(self.plan.trial_s()));
+        (self.spent + next > limit).then_some("the budget of time is spent")
+    }
+}
+
+/// Minutes until the window opens; 0 inside of it.
+fn minutes_until(from: u32, to: u32, now: u32) -> u32 {
+    let inside = match from <= to {
+        true => (from..to).contains(&now),
+        false => now >= from || now < to,
+    };
+    match inside {
+        true => 0,
+        false => (from + MINUTES_OF_DAY - now) % MINUTES_OF_DAY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::minutes_until;
+
+    #[test]
+    fn a_window_over_midnight_is_one_window() {
+        let at = |text: &str| super::clock(text).unwrap();
+        let check = |from, to, now, expected| assert_eq!(minutes_until(at(from), at(to), at(now)), expected, "{now}");
+        check("22:00", "06:00", "23:59", 0);
+        check("22:00", "06:00", "00:00", 0);
+        check("22:00", "06:00", "05:59", 0);
+        check("22:00", "06:00", "06:00", 16 * 60);
+        check("22:00", "06:00", "21:30", 30);
+        check("08:00", "12:00", "12:00", 20 * 60);
+        check("08:00", "12:00", "07:59", 1);
+    }
+}

@@ -1,0 +1,334 @@
+//! Before the first trial: what cannot be tested is left out by name, what is contradictory or does not fit is refused, data
+//! is made.
+
+use super::{Event, Lab, LabError, is_sandbox};
+use crate::collect::collect_facts;
+use crate::file::{ExperimentFile, Prewarm, Reset};
+use crate::plan::{Plan, Stand, Treatment};
+use crate::runner::data::{DataKey, data_of};
+use crate::runner::load::{threads_of, workload_record};
+use pgdyno_knobs::{Changer, Knob, Reader, Setting, Target};
+use pgdyno_server::{Control, Server};
+use pgdyno_store::{
+    ClaimRecord, ExperimentRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord, TableRecord, TreatmentRecord,
+};
+use std::collections::BTreeSet;
+
+/// What is stored with an experiment beside its plan.
+pub(super) struct Stored<'t> {
+    pub(super) text: &'t str,
+    pub(super) name_of_target: &'t str,
+    pub(super) repeat: Vec<String>,
+}
+
+/// The stand that is looked at first: the target, or the first of those there are where no treatment runs on the target.
+pub(super) fn first_stand(plan: &Plan) -> Stand {
+    let stands: BTreeSet<Stand> = plan.treatments.iter().map(Treatment::stand).collect();
+    stands.into_iter().next().unwrap_or_default()
+}
+
+impl<'a> Lab<'a> {
+    /// Leaves out, checks, makes data, and begins the experiment in the store.
+    pub(super) fn prepare(
+        &mut self,
+        plan: &mut Plan,
+        changer: &Changer<'_>,
+        server: &mut Server,
+        stored: Stored<'_>,
+    ) -> Result<i64, LabError> {
+        let target = changer.target()?;
+        self.leave_out(plan, target, server)?;
+        self.check_room(plan, target)?;
+        let first = first_stand(plan);
+        self.ensure_all_data(plan, target, &first)?;
+        let sandbox = match &target.control {
+            Control::Sandbox(sandbox) => Some(&**sandbox),
+            _ => None,
+        };
+        let host = target.data.is_some().then_some(&**self.host);
+        let facts = collect_facts(host, server, sandbox)?.facts;
+        let file = &plan.file;
+        let record = ExperimentRecord {
+            name: file.name.clone(),
+            question: file.question.clone(),
+            design: file.design.name().into(),
+            blocks: file.blocks,
+            seed: plan.seed,
+            confidence: file.confidence,
+            smallest_effect: file.smallest_effect,
+            workload: workload_record(&file.load, &file.data),
+            treatments: self.treatment_records(plan),
+            facts,
+            file: stored.text.to_owned(),
+            repeat: stored.repeat,
+            target: stored.name_of_target.to_owned(),
+            metric: file.metric.clone(),
+            stop: match file.stop {
+                crate::file::StopRule::AfterBlocks => "after-blocks",
+                crate::file::StopRule::WhenDecided => "when-decided",
+            }
+            .to_owned(),
+            factors: factor_records(file),
+            figures: file
+                .figure
+                .iter()
+                .map(|figure| FigureRecord {
+                    name: figure.name.clone(),
+                    larger_is_better: figure.larger_is_better,
+                })
+                .collect(),
+            study: file.study.as_ref().map(|_| study_record(file)),
+        };
+        Ok(self.store.begin(&record)?)
+    }
+
+    fn leave_out(&mut self, plan: &mut Plan, target: &Target, server: &mut Server) -> Result<(), LabError> {
+        let reader = Reader {
+            host: &**self.host,
+            catalogue: self.catalogue,
+            target: Some(target),
+        };
+        let connections = room_for_sessions(server)?;
+        let mut left_out = Vec::new();
+        for (i, treatment) in plan.treatments.iter().enumerate() {
+            let mut reasons: Vec<String> = Vec::new();
+            // Another version knows other parameters: what it refuses is told by its trial.
+            if treatment.server.version.is_none() {
+                let refused = |setting: &Setting| reader.check(setting).err().map(|e| e.to_string());
+                reasons.extend(treatment.settings.iter().filter_map(refused));
+            }
+            reasons.extend(self.cannot_stand(treatment, target));
+            reasons.extend(too_many_clients(treatment, &connections));
+            if !reasons.is_empty() {
+                left_out.push((i, reasons.join("; ")));
+            }
+        }
+        for (i, reason) in &left_out {
+            (self.on_event)(Event::NotTested {
+                treatment: &plan.treatments[*i],
+                reason,
+            });
+        }
+        plan.leave_out(&left_out);
+        let tested = plan.tested();
+        let judged = |i: &usize| plan.treatments[*i].against.is_some();
+        let nothing = match plan.treatments.iter().any(|t| t.against.is_some()) {
+            true => !tested.iter().any(judged),
+            false => tested.is_empty(),
+        };
+        // Without what all is held against there is nothing to compare either.
+        let without_reference = plan.treatments[0].why_not.is_some() && plan.file.factor.is_empty();
+        if nothing || without_reference {
+            let reasons: Vec<String> = left_out.into_iter().map(|(_, reason)| reason).collect();
+            return Err(LabError::NothingToTest(reasons.join("; ")));
+        }
+        Ok(())
+    }
+
+    /// What a treatment asks for that only a sandbox can have, or only this machine.
+    fn cannot_stand(&self, treatment: &Treatment, target: &Target) -> Vec<String> {
+        let data = treatment.data;
+        let load = &treatment.load;
+        let wants = [
+            (!treatment.stand().is_target(), "another version, place or network"),
+            (data.reset == Some(Reset::Template), "a database made anew"),
+            (data.reset == Some(Reset::Copy), "a copy of the files"),
+            (data.prewarm == Some(Prewarm::Cold), "a cold start"),
+            (load.crash == Some(true), "a crash"),
+            (treatment.server.pooler.as_deref().is_some_and(|p| p != "none"), "a pooler"),
+        ];
+        let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox(target));
+        let mut reasons: Vec<String> = unmet.map(|(_, what)| format!("{what} is for sandboxes only")).collect();
+        if let Some(cpus) = &load.cpus {
+            let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            let beyond = cpus.iter().filter(|cpu| **cpu as usize >= most);
+            reasons.extend(beyond.map(|cpu| format!("this machine has no CPU {cpu}")));
+        }
+        reasons
+    }
+
+    fn treatment_records(&self, plan: &Plan) -> Vec<TreatmentRecord> {
+        let setting_record = |setting: &Setting, changed: bool| {
+            let knob = self.catalogue.get(&setting.knob).ok();
+            SettingRecord {
+                knob: setting.knob.clone(),
+                value: setting.value.clone(),
+                layer: knob.map_or("postgres", |k| k.layer.name()).to_owned(),
+                risk: knob
+                    .map_or("none", |k: &Knob| k.risk_of(&setting.value).name())
+                    .to_owned(),
+                changed,
+            }
+        };
+        let treatments = plan.treatments.iter().map(|treatment| TreatmentRecord {
+            name: treatment.name.clone(),
+            title: treatment.title.clone(),
+            reason: treatment.reason.clone(),
+            why_not: treatment.why_not.clone(),
+            settings: treatment
+                .settings
+                .iter()
+                .map(|setting| setting_record(setting, treatment.step.contains(setting)))
+                .collect(),
+            levels: treatment.levels.clone(),
+            against: treatment.against.map(|i| plan.treatments[i].name.clone()),
+            workload: (treatment.load != plan.file.load || treatment.data != plan.file.data)
+                .then(|| workload_record(&treatment.load, &treatment.data)),
+            around: around(treatment),
+        });
+        treatments.collect()
+    }
+
+    /// Makes the data of all tested treatments, on every server.
+    fn ensure_all_data(&mut self, plan: &Plan, target: &Target, here: &Stand) -> Result<(), LabError> {
+        let wanted: BTreeSet<(Stand, DataKey)> = plan
+            .tested()
+            .into_iter()
+            .filter_map(|i| Some((plan.treatments[i].stand(), data_of(&plan.treatments[i])?)))
+            .collect();
+        for (_, data) in wanted.iter().filter(|(stand, _)| stand == here) {
+            self.ensure_data(plan, target, *data)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the data fits where it goes, by the usual size of a unit of scale.
+    fn check_room(&self, plan: &Plan, target: &Target) -> Result<(), LabError> {
+        let Some(place) = target.data.as_ref().filter(|_| is_sandbox(target)) else {
+            return Ok(());
+        };
+        let place = place.to_string_lossy().into_owned();
+        let Some(Ok(space)) = self.host.space_of(&place) else {
+            return Ok(());
+        };
+        let tested = plan.tested();
+        let on_target = tested.iter().map(|&i| &plan.treatments[i]).filter(|t| t.stand().is_target());
+        let keys: BTreeSet<DataKey> = on_target.clone().filter_map(data_of).collect();
+        let twice = on_target
+            .filter(|t| matches!(t.data.reset, Some(Reset::Template | Reset::Copy)))
+            .count()
+            > 0;
+        let all: u64 = keys.iter().map(|key| key.bytes()).sum();
+        let needed = if twice { all * 2 } else { all };
+        // What is there already takes no more room.
+        let there = match &target.control {
+            Control::Sandbox(sandbox) => sandbox.size_bytes(),
+            _ => 0,
+        };
+        if needed.saturating_sub(there) > space.free_bytes {
+            return Err(LabError::NoRoom {
+                needed_mb: needed >> 20,
+                free_mb: space.free_bytes >> 20,
+                place,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Sessions that clients can have: max_connections, and what is kept of it for others.
+struct Sessions {
+    most: u32,
+    kept: u32,
+}
+
+fn room_for_sessions(server: &mut Server) -> Result<Sessions, LabError> {
+    let mut number = |sql: &str| -> Result<u32, LabError> {
+        let value = server.value("asking how many sessions there may be", sql)?;
+        Ok(value.and_then(|text| text.parse().ok()).unwrap_or(0))
+    };
+    Ok(Sessions {
+        most: number("SHOW max_connections")?,
+        kept: number("SHOW superuser_reserved_connections")?,
+    })
+}
+
+/// Sessions that pgdyno itself has: one that asks, one that records, and one in reserve.
+const OWN_SESSIONS: u32 = 3;
+/// Setting of the number of sessions, by the server's own name.
+const SESSIONS: &str = "max_connections";
+
+fn too_many_clients(treatment: &Treatment, sessions: &Sessions) -> Option<String> {
+    let clients = treatment.load.clients?;
+    if treatment.server.pooler.as_deref().is_some_and(|pooler| pooler != "none") {
+        return None;
+    }
+    let set = treatment.settings.iter().find(|setting| setting.knob == SESSIONS);
+    let most = set.and_then(|setting| setting.value.parse().ok()).unwrap_or(sessions.most);
+    let room = most.saturating_sub(sessions.kept + OWN_SESSIONS);
+    (clients > room).then(|| {
+        format!("{clients} clients are more than the {room} for whom {SESSIONS} = {most} has room beside what is kept back")
+    })
+}
+
+fn around(treatment: &Treatment) -> Vec<(String, String)> {
+    let (data, server) = (&treatment.data, &treatment.server);
+    let text = |value: &Option<String>| value.clone();
+    let number = |value: Option<u32>| value.map(|n| n.to_string());
+    let named = [
+        ("server.version", number(server.version)),
+        ("server.data_on", text(&server.data_on)),
+        ("server.wal_on", text(&server.wal_on)),
+        ("server.pooler", text(&server.pooler)),
+        ("server.pool_mode", text(&server.pool_mode)),
+        ("server.pool_size", number(server.pool_size)),
+        ("server.neighbour", text(&server.neighbour)),
+        ("server.neighbour_memory", text(&server.neighbour_memory)),
+        ("server.network", text(&server.network)),
+        ("data.reset", data.reset.map(|reset| reset.name().to_owned())),
+        ("data.prewarm", data.prewarm.map(|prewarm| prewarm.name().to_owned())),
+        ("data.fillfactor", number(data.fillfactor)),
+        ("load.threads", Some(threads_of(&treatment.load).to_string())),
+    ];
+    named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+}
+
+fn factor_records(file: &ExperimentFile) -> Vec<FactorRecord> {
+    let along = file.design == crate::file::Design::Ladder;
+    let factors = file.factor.iter().map(|factor| FactorRecord {
+        name: factor.name.clone(),
+        title: factor.title.clone().unwrap_or_else(|| factor.name.clone()),
+        along: factor.along || along,
+        levels: factor
+            .levels()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|level| level.name)
+            .collect(),
+    });
+    factors.collect()
+}
+
+fn study_record(file: &ExperimentFile) -> StudyRecord {
+    let study = file.study.clone();
+    let (tables, claims) = study.as_ref().map_or((&[][..], &[][..]), |s| (&s.table, &s.claim));
+    StudyRecord {
+        source: study.as_ref().map(|s| s.source.clone()).unwrap_or_default(),
+        title: study.as_ref().map(|s| s.title.clone()).unwrap_or_default(),
+        tables: tables
+            .iter()
+            .map(|table| TableRecord {
+                title: table.title.clone(),
+                rows: table.rows.clone(),
+                columns: table.columns.clone(),
+                values: table.values.clone(),
+            })
+            .collect(),
+        claims: claims
+            .iter()
+            .map(|claim| ClaimRecord {
+                text: claim.text.clone(),
+                of: claim.of.clone(),
+                against: claim.against.clone(),
+                metric: claim.metric.clone().unwrap_or_else(|| file.metric.clone()),
+                found: match claim.found {
+                    crate::file::Found::Better => "better",
+                    crate::file::Found::Worse => "worse",
+                    crate::file::Found::Same => "same",
+                }
+                .to_owned(),
+                ratio: claim.ratio,
+            })
+            .collect(),
+    }
+}

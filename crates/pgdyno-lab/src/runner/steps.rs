@@ -1,0 +1,254 @@
+//! A trial in its steps: data, settings, caches, what stands around, load, check, crash.
+
+use super::data::conninfo_of;
+use super::guard::Guard;
+use super::load::{measure_s, plan_of};
+use super::{Event, LabError, Running};
+use crate::decide::unsettled_s;
+use crate::foreign::{Around, measure_program};
+use crate::file::{LoadPart, Prewarm, RestartPolicy};
+use crate::measure::{Depth, MeasureError, Measurement, Probe, measure};
+use crate::neighbour::Neighbour;
+use crate::plan::Treatment;
+use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
+use pgdyno_knobs::{Applied, Restart};
+use pgdyno_load::Second;
+use pgdyno_server::pooler::Pooler;
+use pgdyno_server::{Conninfo, Control, Server, ServerError, counters};
+use pgdyno_store::{SeriesRecord, TrialRecord};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// A trial as it is stored.
+type Done = (TrialRecord, SeriesRecord);
+
+/// Checkpoints of a database are counted from another one: what asks is not counted with the load.
+const ASIDE: &str = "template1";
+
+impl Running<'_, '_> {
+    /// One trial with what was recorded beside it; `None` when it was stopped, for half a trial is none.
+    pub(super) fn trial(&mut self, number: usize, block: u32, position: u32) -> Result<Option<Done>, LabError> {
+        let treatment = &self.plan.treatments[number];
+        let mut record = empty_record(block, position, treatment);
+        let done = match self.steps(treatment, &mut record) {
+            Ok(Some((measurement, guard))) => Some(self.close(treatment, record, measurement, guard)),
+            Ok(None) => None,
+            Err(reason) => Some((failed(record, reason), SeriesRecord::default())),
+        };
+        // What goes wrong because somebody asked to stop is no result.
+        Ok(done.filter(|_| !self.is_stopped()))
+    }
+
+    /// Everything up to the end of the load; an error is the reason why the trial failed.
+    fn steps(
+        &mut self,
+        treatment: &Treatment,
+        record: &mut TrialRecord,
+    ) -> Result<Option<(Measurement, Option<String>)>, String> {
+        let stand = treatment.stand();
+        self.go_to(&stand).map_err(text)?;
+        record.stand = (!stand.is_target()).then(|| stand.label());
+        self.bring_data(treatment).map_err(text)?;
+        self.apply(treatment, record)?;
+        let target = self.target().map_err(text)?;
+        let direct = conninfo_of(self.plan, treatment, target);
+        let probe = Probe {
+            host: target.data.is_some().then(|| Arc::clone(self.lab.host)),
+            disk: target.disk.clone(),
+            postmaster: target.postmaster(&**self.lab.host),
+            depth: Depth::Whole,
+        };
+        self.prewarm(treatment, &direct).map_err(text)?;
+        let pooler = self.pooler(treatment, &direct)?;
+        let conninfo = pooler.as_ref().map_or(&direct, Pooler::conninfo).clone();
+        checkpoint(&direct).map_err(text)?;
+        let neighbour = Neighbour::start(&treatment.server).map_err(text)?;
+        let seed = seed_of_trial(self.plan.seed, record.block, record.position);
+        let driven = self.drive(treatment, &conninfo, &direct, &probe, seed);
+        drop(neighbour);
+        if let Some(pooler) = pooler {
+            pooler.stop().map_err(text)?;
+        }
+        driven
+    }
+
+    fn apply(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<(), String> {
+        let restart = match (treatment.data.prewarm, self.plan.file.target.restart) {
+            (Some(Prewarm::Cold), _) => Restart::Cold,
+            (_, RestartPolicy::Always) => Restart::Always,
+            (_, RestartPolicy::WhenNeeded) => Restart::WhenNeeded,
+        };
+        let Some(at) = &mut self.at else {
+            return Err("the trial has no server".to_owned());
+        };
+        let applied = at.changer.apply(&treatment.settings, restart).map_err(text)?;
+        record.effective = applied
+            .iter()
+            .map(|a| (a.setting.knob.clone(), a.effective.clone()))
+            .collect();
+        match did_not_take(&applied) {
+            ignored if ignored.is_empty() => Ok(()),
+            ignored => Err(ignored),
+        }
+    }
+
+    fn drive(
+        &mut self,
+        treatment: &Treatment,
+        conninfo: &Conninfo,
+        direct: &Conninfo,
+        probe: &Probe,
+        seed: u64,
+    ) -> Result<Option<(Measurement, Option<String>)>, String> {
+        let load = &treatment.load;
+        let target = self.target().map_err(text)?;
+        let data = target.data.clone();
+        let host = Arc::clone(self.lab.host);
+        let scratch = self.lab.scratch.join(self.id.to_string());
+        let mut guard = Guard::new(&self.plan.file.guard, Some(&*host), data.as_deref());
+        let mut cycles = Cycles::begin(load, direct).map_err(text)?;
+        let (halt, mut guarded, mut enough) = (AtomicBool::new(false), None, false);
+        let (stop, on_event) = (self.lab.stop, &mut *self.lab.on_event);
+        let mut on_second = |second: &Second| {
+            on_event(Event::Second(second));
+            guarded = guarded.take().or_else(|| guard.second(&second.figures()));
+            enough |= cycles.as_mut().is_some_and(|cycles| cycles.are_over(second));
+            if guarded.is_some() || enough || stop.load(Ordering::Relaxed) {
+                halt.store(true, Ordering::Relaxed);
+            }
+        };
+        let measured = match plan_of(load, seed).map_err(text)? {
+            Some(plan) => measure(conninfo, &plan, probe, &halt, &mut on_second),
+            // No second is told by a job, so a stop goes straight to the program; guards do not apply.
+            None => {
+                let around = Around {
+                    conninfo,
+                    probe,
+                    seed,
+                    stop,
+                    scratch: &scratch,
+                };
+                measure_program(treatment, &around, &mut on_second)
+            }
+        };
+        let measurement = measured.map_err(|error: MeasureError| error.to_string())?;
+        let stopped = measurement.load.stopped_early && guarded.is_none() && !enough;
+        Ok((!stopped).then_some((measurement, guarded)))
+    }
+
+    /// The record of a load that was driven, and what a crash after it tells.
+    fn close(
+        &mut self,
+        treatment: &Treatment,
+        record: TrialRecord,
+        measurement: Measurement,
+        guard: Option<String>,
+    ) -> Done {
+        let mut record = filled(record, &measurement);
+        record.figures.extend(figures(&self.plan.file.figure, &measurement));
+        record.unsettled_s = unsettled_s(&measurement);
+        if let Some(reason) = guard {
+            let number = self.plan.treatments.iter().position(|t| t.name == treatment.name);
+            (self.lab.on_event)(Event::GuardActs {
+                treatment,
+                reason: &reason,
+            });
+            self.ended.extend(number.map(|number| (number, reason.clone())));
+            return (failed(record, reason), measurement.series);
+        }
+        if treatment.load.crash == Some(true) && record.reason.is_none() {
+            match self.crash() {
+                Ok(recovery_s) => {
+                    record.figures.insert("recovery_s".to_owned(), recovery_s);
+                }
+                Err(reason) => return (failed(record, reason), measurement.series),
+            }
+        }
+        (record, measurement.series)
+    }
+
+    /// Kills the server as a power cut would, and takes the time until it answers again.
+    fn crash(&mut self) -> Result<f64, String> {
+        let Control::Sandbox(sandbox) = &self.target().map_err(text)?.control else {
+            return Err("only a sandbox is killed".to_owned());
+        };
+        sandbox.kill().map_err(text)?;
+        let begun = Instant::now();
+        sandbox.start().map_err(text)?;
+        Ok(begun.elapsed().as_secs_f64())
+    }
+
+    fn pooler(&self, treatment: &Treatment, direct: &Conninfo) -> Result<Option<Pooler>, String> {
+        let Some(plan) = crate::pooled::plan_of(treatment, &self.lab.scratch.join(format!("{}-pooler", self.id)))? else {
+            return Ok(None);
+        };
+        let Control::Sandbox(sandbox) = &self.target().map_err(text)?.control else {
+            return Err("a pooler is started for sandboxes only".to_owned());
+        };
+        Pooler::start(sandbox, direct.database(), &plan).map(Some).map_err(text)
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn checkpoint(conninfo: &Conninfo) -> Result<(), ServerError> {
+    let mut server = Server::connect(conninfo)?;
+    // On a limited disk it takes as long as it takes.
+    server.without_limit()?;
+    server.execute("a checkpoint before the load", "CHECKPOINT")
+}
+
+/// Whole checkpoint cycles of the measured time.
+struct Cycles {
+    wanted: u64,
+    least_s: f64,
+    server: Server,
+    /// Checkpoints that had ended when measuring began.
+    before: Option<u64>,
+    measured_s: f64,
+}
+
+impl Cycles {
+    fn begin(load: &LoadPart, direct: &Conninfo) -> Result<Option<Cycles>, ServerError> {
+        let Some(wanted) = load.checkpoint_cycles else {
+            return Ok(None);
+        };
+        Ok(Some(Cycles {
+            wanted: u64::from(wanted),
+            least_s: measure_s(load),
+            server: Server::connect(&direct.with_database(ASIDE))?,
+            before: None,
+            measured_s: 0.0,
+        }))
+    }
+
+    /// Whether as many checkpoints have ended as were asked for, and the least time has passed.
+    fn are_over(&mut self, second: &Second) -> bool {
+        if !second.measured {
+            return false;
+        }
+        self.measured_s += second.length_s;
+        let Ok(now) = counters(&mut self.server) else {
+            return false;
+        };
+        let before = *self.before.get_or_insert(now.checkpoints);
+        now.checkpoints.saturating_sub(before) >= self.wanted && self.measured_s >= self.least_s
+    }
+}
+
+fn did_not_take(applied: &[Applied]) -> String {
+    let ignored: Vec<String> = applied
+        .iter()
+        .filter(|a| !a.took)
+        .map(|a| {
+            format!(
+                "{} = {} did not take effect, it is {}",
+                a.setting.knob, a.setting.value, a.effective
+            )
+        })
+        .collect();
+    ignored.join("; ")
+}

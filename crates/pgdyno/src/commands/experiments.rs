@@ -1,0 +1,58 @@
+//! `pgdyno experiments`: those that are shipped, one as a file, and the schema of such files.
+
+use crate::cli::ExperimentsArgs;
+use crate::context::Context;
+use crate::exit::{self, Usage};
+use crate::shipped;
+use pgdyno_lab::{ExperimentFile, Plan};
+use serde_json::json;
+use std::path::Path;
+
+pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u8> {
+    if args.schema {
+        put!("{}", serde_json::to_string_pretty(&ExperimentFile::schema())?);
+        return Ok(exit::FINE);
+    }
+    if let Some(name) = &args.name {
+        let text = shipped::experiment(name)
+            .ok_or_else(|| Usage(format!("no experiment \"{name}\" is shipped; `pgdyno experiments` lists those there are")))?;
+        put!("{}", text.trim_end());
+        return Ok(exit::FINE);
+    }
+    let mut lines = Vec::new();
+    for (name, text) in shipped::EXPERIMENTS {
+        let file = ExperimentFile::parse(text, Path::new(name), &context.catalogue)?;
+        let plan = Plan::new(file, &[], 1, &context.catalogue, &consent_to_all(context))?;
+        lines.push((*name, plan));
+    }
+    if args.json {
+        let values: Vec<_> = lines
+            .iter()
+            .map(|(name, plan)| {
+                let sizes: Vec<&String> = plan.file.size.keys().collect();
+                json!({
+                    "name": name, "question": plan.file.question, "study": plan.file.study.as_ref().map(|s| &s.source),
+                    "trials": plan.trials(), "load_seconds": plan.trial_s() * f64::from(plan.trials()), "sizes": sizes,
+                })
+            })
+            .collect();
+        put!("{}", serde_json::to_string_pretty(&values)?);
+        return Ok(exit::FINE);
+    }
+    for (name, plan) in &lines {
+        let load_s = plan.trial_s() * f64::from(plan.trials());
+        let sizes: Vec<&str> = plan.file.size.keys().map(String::as_str).collect();
+        let sizes = if sizes.is_empty() { String::new() } else { format!(", --size {}", sizes.join("|")) };
+        put!("{name:<26} {}", plan.file.question);
+        put!("{:<26} {} trials, {} of load{sizes}", "", plan.trials(), crate::show::time(load_s));
+    }
+    Ok(exit::FINE)
+}
+
+/// For the list alone: nothing is run.
+fn consent_to_all(context: &Context) -> pgdyno_lab::Consent {
+    pgdyno_lab::Consent {
+        durability: context.catalogue.knobs().map(|knob| knob.id.clone()).collect(),
+        restart: false,
+    }
+}

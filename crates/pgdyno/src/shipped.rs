@@ -1,0 +1,35 @@
+//! The experiments that are shipped, as files: `catalog/experiments`.
+
+/// Name and text.
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../catalog/experiments/", $name, ".toml")))),*]
+    };
+}
+
+/// All of them, by name.
+pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
+    "demo",
+];
+
+/// The text of one by its name.
+pub(crate) fn experiment(name: &str) -> Option<&'static str> {
+    EXPERIMENTS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EXPERIMENTS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_file_of_the_directory_is_shipped() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalog/experiments");
+        let files: BTreeSet<String> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        let shipped: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(files, shipped);
+    }
+}
