@@ -3,8 +3,13 @@
 //! The difference of two treatment terms is the log-ratio of the treatments within blocks, so that drift between
 //! blocks cancels; the errors of all treatments together give one spread (source: Box, Hunter & Hunter,
 //! *Statistics for Experimenters*, the chapter on randomised blocks). A missing cell (a failed trial) is allowed.
+//!
+//! The block terms are eliminated first (source: John & Williams, *Cyclic and Computer Generated Designs*, the
+//! reduced normal equations): what is left to solve is as small as the number of treatments, and a further block
+//! is added to what is there.
 
-use crate::matrix::invert;
+use crate::matrix::{count, invert};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One finished trial: which block and treatment it belongs to, and a positive value in any unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +20,13 @@ pub struct Observation {
     pub treatment: usize,
     /// What was measured; values that are not finite and positive are left out, for a ratio needs both sides.
     pub value: f64,
+}
+
+impl Observation {
+    /// Whether it has a logarithm.
+    pub(crate) fn usable(&self) -> bool {
+        self.value.is_finite() && self.value > 0.0
+    }
 }
 
 /// An estimated log-ratio between two treatments.
@@ -28,13 +40,121 @@ pub struct Contrast {
     pub blocks: usize,
 }
 
+/// A trial within its block: the place of its treatment, and its log less the mean log of the block.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    treatment: usize,
+    deviation: f64,
+}
+
+/// What the fit needs to know of the blocks so far; grows by a block at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockSums {
+    /// Sorted.
+    treatments: Vec<usize>,
+    /// The reduced normal matrix and its right side, by place of the treatment.
+    normal: Vec<Vec<f64>>,
+    moments: Vec<f64>,
+    /// Blocks in which both treatments are present, by places.
+    together: Vec<Vec<usize>>,
+    blocks: Vec<Vec<Cell>>,
+}
+
+impl BlockSums {
+    /// For these treatments, sorted and without doubles.
+    pub(crate) fn new(treatments: Vec<usize>) -> BlockSums {
+        let n = treatments.len();
+        BlockSums {
+            treatments,
+            normal: vec![vec![0.0; n]; n],
+            moments: vec![0.0; n],
+            together: vec![vec![0; n]; n],
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Adds the trials of one block. Those that are not usable, or of a treatment not named before, are left out.
+    pub(crate) fn add<'a>(&mut self, block: impl Iterator<Item = &'a Observation>) {
+        let mut cells: Vec<Cell> = block
+            .filter(|o| o.usable())
+            .filter_map(|o| {
+                let treatment = self.treatments.binary_search(&o.treatment).ok()?;
+                let deviation = o.value.ln();
+                Some(Cell { treatment, deviation })
+            })
+            .collect();
+        if cells.is_empty() {
+            return;
+        }
+        let size = count(cells.len());
+        let mean = cells.iter().map(|c| c.deviation).sum::<f64>() / size;
+        for cell in &mut cells {
+            cell.deviation -= mean;
+            self.moments[cell.treatment] += cell.deviation;
+            self.normal[cell.treatment][cell.treatment] += 1.0;
+        }
+        let mut present = vec![false; self.treatments.len()];
+        for a in &cells {
+            present[a.treatment] = true;
+            for b in &cells {
+                self.normal[a.treatment][b.treatment] -= 1.0 / size;
+            }
+        }
+        for a in (0..present.len()).filter(|&a| present[a]) {
+            for b in (0..present.len()).filter(|&b| present[b]) {
+                self.together[a][b] += 1;
+            }
+        }
+        self.blocks.push(cells);
+    }
+
+    /// Fits the treatments that have a trial. `None` without any, or where they fall into unconnected parts.
+    pub(crate) fn fit(&self) -> Option<BlockFit> {
+        let present: Vec<usize> = (0..self.treatments.len())
+            .filter(|&t| self.together[t][t] > 0)
+            .collect();
+        // The first treatment's term is zero: only differences are known.
+        let (_, others) = present.split_first()?;
+        let normal: Vec<Vec<f64>> = others
+            .iter()
+            .map(|&a| others.iter().map(|&b| self.normal[a][b]).collect())
+            .collect();
+        let inverse = invert(&normal)?;
+        let mut terms = vec![0.0; self.treatments.len()];
+        for (&treatment, row) in others.iter().zip(&inverse) {
+            terms[treatment] = row.iter().zip(others).map(|(v, &t)| v * self.moments[t]).sum();
+        }
+        let residual_sum: f64 = self.blocks.iter().map(|cells| residual_sum(cells, &terms)).sum();
+        let trials: usize = self.blocks.iter().map(Vec::len).sum();
+        let degrees_of_freedom = (trials + 1).saturating_sub(self.blocks.len() + present.len());
+        let together = |&a: &usize| present.iter().map(|&b| self.together[a][b]).collect();
+        Some(BlockFit {
+            treatments: present.iter().map(|&t| self.treatments[t]).collect(),
+            terms: present.iter().map(|&t| terms[t]).collect(),
+            inverse,
+            together: present.iter().map(together).collect(),
+            residual_variance: (degrees_of_freedom > 0).then(|| residual_sum / count(degrees_of_freedom)),
+            degrees_of_freedom,
+        })
+    }
+}
+
+/// The squares of what the treatments' terms leave of the deviations of a block.
+fn residual_sum(cells: &[Cell], terms: &[f64]) -> f64 {
+    let middle = cells.iter().map(|c| terms[c.treatment]).sum::<f64>() / count(cells.len());
+    let left = |c: &Cell| c.deviation - (terms[c.treatment] - middle);
+    cells.iter().map(|c| left(c).powi(2)).sum()
+}
+
 /// The fitted model.
 #[derive(Debug, Clone)]
 pub struct BlockFit {
     treatments: Vec<usize>,
-    coefficients: Vec<f64>,
+    /// One per treatment, relative to the first.
+    terms: Vec<f64>,
+    /// Covariance of the terms but the first, in units of the residual variance.
     inverse: Vec<Vec<f64>>,
-    cells: Vec<(usize, usize)>,
+    together: Vec<Vec<usize>>,
     residual_variance: Option<f64>,
     degrees_of_freedom: usize,
 }
@@ -42,77 +162,53 @@ pub struct BlockFit {
 impl BlockFit {
     /// Fits the model. `None` with no usable observation or a design that falls into unconnected parts.
     pub fn new(observations: &[Observation]) -> Option<BlockFit> {
-        let usable: Vec<&Observation> = observations
-            .iter()
-            .filter(|o| o.value.is_finite() && o.value > 0.0)
-            .collect();
-        let treatments = distinct(usable.iter().map(|o| o.treatment));
-        let blocks = distinct(usable.iter().map(|o| o.block));
-        if usable.is_empty() {
-            return None;
+        let mut blocks: BTreeMap<usize, Vec<&Observation>> = BTreeMap::new();
+        let mut treatments = BTreeSet::new();
+        for observation in observations.iter().filter(|o| o.usable()) {
+            blocks.entry(observation.block).or_default().push(observation);
+            treatments.insert(observation.treatment);
         }
-        // One column per treatment, and one per block but the first (which the treatments absorb).
-        let columns = treatments.len() + blocks.len() - 1;
-        let design: Vec<(usize, Option<usize>, f64)> = usable
-            .iter()
-            .map(|o| {
-                let block = position(&blocks, o.block);
-                let column = (block > 0).then(|| treatments.len() + block - 1);
-                (position(&treatments, o.treatment), column, o.value.ln())
-            })
-            .collect();
-        let mut normal = vec![vec![0.0; columns]; columns];
-        let mut moments = vec![0.0; columns];
-        for &(treatment, block, value) in &design {
-            let set = [Some(treatment), block];
-            for i in set.into_iter().flatten() {
-                moments[i] += value;
-                for j in set.into_iter().flatten() {
-                    normal[i][j] += 1.0;
-                }
-            }
+        let mut sums = BlockSums::new(treatments.into_iter().collect());
+        for block in blocks.into_values() {
+            sums.add(block.into_iter());
         }
-        let inverse = invert(&normal)?;
-        let coefficients: Vec<f64> = inverse
-            .iter()
-            .map(|row| row.iter().zip(&moments).map(|(a, b)| a * b).sum())
-            .collect();
-        let residual_sum: f64 = design
-            .iter()
-            .map(|&(t, b, value)| {
-                let fitted = coefficients[t] + b.map_or(0.0, |b| coefficients[b]);
-                (value - fitted).powi(2)
-            })
-            .sum();
-        let degrees_of_freedom = usable.len().saturating_sub(columns);
-        Some(BlockFit {
-            treatments,
-            coefficients,
-            inverse,
-            cells: usable.iter().map(|o| (o.block, o.treatment)).collect(),
-            #[expect(clippy::cast_precision_loss, reason = "a count of trials")]
-            residual_variance: (degrees_of_freedom > 0).then(|| residual_sum / degrees_of_freedom as f64),
-            degrees_of_freedom,
-        })
+        sums.fit()
     }
 
     /// The log-ratio of `treatment` to `reference`. `None` where one of them has no observation.
     pub fn contrast(&self, treatment: usize, reference: usize) -> Option<Contrast> {
-        let a = self.treatments.binary_search(&treatment).ok()?;
-        let b = self.treatments.binary_search(&reference).ok()?;
-        let v = &self.inverse;
-        let factor = v[a][a] + v[b][b] - 2.0 * v[a][b];
+        self.combination(&[(treatment, 1.0), (reference, -1.0)])
+    }
+
+    /// A weighted sum of treatment terms; the weights are to add up to zero, for only differences are known.
+    /// `None` where a treatment has no observation. Its blocks are those in which each two of them are present,
+    /// the fewest of all pairs.
+    pub(crate) fn combination(&self, weights: &[(usize, f64)]) -> Option<Contrast> {
+        let mut by_place = vec![0.0; self.treatments.len()];
+        let mut places = Vec::with_capacity(weights.len());
+        for &(treatment, weight) in weights {
+            let place = self.treatments.binary_search(&treatment).ok()?;
+            by_place[place] += weight;
+            places.push(place);
+        }
+        let log_ratio = by_place.iter().zip(&self.terms).map(|(w, term)| w * term).sum();
+        let mut factor = 0.0;
+        for (row, a) in self.inverse.iter().zip(&by_place[1..]) {
+            factor += a * row.iter().zip(&by_place[1..]).map(|(v, b)| v * b).sum::<f64>();
+        }
+        let pairs = places.iter().flat_map(|&a| places.iter().map(move |&b| (a, b)));
         Some(Contrast {
-            log_ratio: self.coefficients[a] - self.coefficients[b],
+            log_ratio,
             standard_error: self
                 .residual_variance
                 .map(|variance| (variance * factor.max(0.0)).sqrt()),
-            blocks: self
-                .cells
-                .iter()
-                .filter(|&&(block, t)| t == treatment && self.cells.contains(&(block, reference)))
-                .count(),
+            blocks: pairs.map(|(a, b)| self.together[a][b]).min().unwrap_or(0),
         })
+    }
+
+    /// The term of a treatment on the log scale, relative to the first treatment's.
+    pub(crate) fn term(&self, treatment: usize) -> Option<f64> {
+        Some(self.terms[self.treatments.binary_search(&treatment).ok()?])
     }
 
     /// The spread between trials of one and the same treatment, block differences removed, as a ratio:
@@ -125,17 +221,6 @@ impl BlockFit {
     pub fn degrees_of_freedom(&self) -> usize {
         self.degrees_of_freedom
     }
-}
-
-fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
-    values
-        .collect::<std::collections::BTreeSet<_>>()
-        .into_iter()
-        .collect()
-}
-
-fn position(sorted: &[usize], value: usize) -> usize {
-    sorted.partition_point(|&other| other < value)
 }
 
 #[cfg(test)]

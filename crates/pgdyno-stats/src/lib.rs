@@ -1,12 +1,25 @@
 //! Pure mathematics: effects in blocks, verdicts, steadiness. Reads no clock, does no I/O, knows no database.
 
 mod blocks;
+mod boundary;
+mod changepoint;
+mod interaction;
 mod matrix;
+mod outlier;
+mod power;
+mod ranks;
+mod sequential;
 mod steady;
 mod summary;
 mod verdict;
 
 pub use blocks::{BlockFit, Contrast, Observation};
+pub use changepoint::{Stationarity, effective_sample_size, stationarity, warm_up_end};
+pub use interaction::{FactorialEffect, Level, factorial_effects, screening_effects};
+pub use outlier::{Excluded, OutlierRule, WhyExcluded, excluded};
+pub use power::{FixedDesign, looks_for};
+pub use ranks::{RankInterval, percentile_interval};
+pub use sequential::{Looked, MOST_BLOCKS, Sequential, StoppingRule, Trials};
 pub use steady::{Steadiness, coefficient_of_variation, has_settled, steadiness};
 pub use summary::{MeanInterval, mean_interval};
 pub use verdict::{Comparison, Effect, Rules, Verdict, decide};

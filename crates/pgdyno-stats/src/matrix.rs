@@ -1,4 +1,11 @@
-//! The inverse of a small symmetric positive definite matrix: all the linear algebra a block design needs.
+//! The inverse of a small symmetric positive definite matrix, all the linear algebra a block design needs, and
+//! counts as numbers.
+
+/// A count as a number to reckon with: exact to 2^53, which no count of trials or seconds reaches.
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+pub(crate) fn count(n: usize) -> f64 {
+    n as f64
+}
 
 /// Inverts `matrix` (square, row by row) by Gauss-Jordan elimination with partial pivoting.
 /// `None` where it is singular: the design then does not connect all treatments.

@@ -1,6 +1,7 @@
 //! From observations to verdicts: better, worse, the same, or undecided.
 
-use crate::blocks::{BlockFit, Observation};
+use crate::blocks::{BlockFit, Contrast, Observation};
+use crate::matrix::count;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -60,41 +61,58 @@ pub fn decide(observations: &[Observation], comparisons: &[Comparison], rules: R
     let Some(fit) = BlockFit::new(observations) else {
         return vec![None; comparisons.len()];
     };
-    let distinct = comparisons
-        .iter()
-        .enumerate()
-        .filter(|(i, c)| !comparisons[..*i].contains(c))
-        .count();
-    let critical = critical_value(rules.confidence, distinct, fit.degrees_of_freedom());
+    let critical = critical_value(
+        rules.confidence,
+        distinct(comparisons).len(),
+        fit.degrees_of_freedom(),
+    );
     comparisons
         .iter()
         .map(|c| {
-            let contrast = fit.contrast(c.treatment, c.reference)?;
-            let margin = critical? * contrast.standard_error?;
-            let (low, high) = (
-                (contrast.log_ratio - margin).exp(),
-                (contrast.log_ratio + margin).exp(),
-            );
-            Some(Effect {
-                ratio: contrast.log_ratio.exp(),
-                ratio_low: low,
-                ratio_high: high,
-                verdict: verdict(low, high, rules),
-                blocks: contrast.blocks,
-            })
+            critical.and_then(|critical| effect(fit.contrast(c.treatment, c.reference)?, critical, rules))
         })
         .collect()
 }
 
+/// The comparisons without doubles: so many intervals are to hold together.
+pub(crate) fn distinct(comparisons: &[Comparison]) -> Vec<Comparison> {
+    let mut distinct: Vec<Comparison> = Vec::new();
+    for comparison in comparisons {
+        if !distinct.contains(comparison) {
+            distinct.push(*comparison);
+        }
+    }
+    distinct
+}
+
+/// The effect that an estimate is with an interval of `critical` standard errors either way.
+pub(crate) fn effect(contrast: Contrast, critical: f64, rules: Rules) -> Option<Effect> {
+    let margin = critical * contrast.standard_error?;
+    let (low, high) = (
+        (contrast.log_ratio - margin).exp(),
+        (contrast.log_ratio + margin).exp(),
+    );
+    Some(Effect {
+        ratio: contrast.log_ratio.exp(),
+        ratio_low: low,
+        ratio_high: high,
+        verdict: verdict(low, high, rules),
+        blocks: contrast.blocks,
+    })
+}
+
 /// The two-sided quantile of Student's t for `comparisons` intervals that hold together.
-fn critical_value(confidence: f64, comparisons: usize, degrees_of_freedom: usize) -> Option<f64> {
+pub(crate) fn critical_value(confidence: f64, comparisons: usize, degrees_of_freedom: usize) -> Option<f64> {
     if degrees_of_freedom == 0 || comparisons == 0 {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts of trials and comparisons")]
-    let (n, df) = (comparisons as f64, degrees_of_freedom as f64);
-    let student = StudentsT::new(0.0, 1.0, df).ok()?;
-    Some(student.inverse_cdf(1.0 - (1.0 - confidence) / n / 2.0))
+    quantile((1.0 - confidence) / count(comparisons), degrees_of_freedom)
+}
+
+/// What |t| exceeds with probability `level`. `None` without degrees of freedom.
+pub(crate) fn quantile(level: f64, degrees_of_freedom: usize) -> Option<f64> {
+    let student = StudentsT::new(0.0, 1.0, count(degrees_of_freedom)).ok()?;
+    Some(student.inverse_cdf(1.0 - level / 2.0))
 }
 
 fn verdict(low: f64, high: f64, rules: Rules) -> Verdict {

@@ -1,0 +1,213 @@
+//! What several factors do, each by itself and two together.
+//!
+//! All effects are log-ratios within blocks, judged by the spread pooled over all treatments; their intervals hold
+//! together by Bonferroni (source: Box, Hunter & Hunter, *Statistics for Experimenters*, the chapters on factorial designs
+//! and fractions of them).
+
+use crate::blocks::{BlockFit, Contrast, Observation};
+use crate::matrix::{count, invert};
+use crate::verdict::{Effect, Rules, critical_value, effect};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A level of a factor, both by number; level 0 is what the others are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// Number of the factor.
+    pub factor: usize,
+    /// Number of the level, from 1.
+    pub level: usize,
+}
+
+/// A main effect, or an interaction of two factors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FactorialEffect {
+    /// The level.
+    pub first: Level,
+    /// The level of the other factor, for an interaction.
+    pub second: Option<Level>,
+    /// For a main effect the ratio of this level to level 0, the geometric mean over all levels of the other factors.
+    /// For an interaction how much more the two together are worth than the product of each alone; 1 is
+    /// "independent". `None` where a treatment has no trial, or nothing to judge the error by (a single block).
+    pub effect: Option<Effect>,
+}
+
+/// All main effects, then all interactions of two factors, of a full factorial: `levels[treatment][factor]` is the number
+/// of a level, and the treatment's number in the observations is its place here. Every combination of levels is to be
+/// there once; `None` where it is not.
+pub fn factorial_effects(
+    levels: &[Vec<usize>],
+    observations: &[Observation],
+    rules: Rules,
+) -> Option<Vec<FactorialEffect>> {
+    let sizes = full_factorial(levels)?;
+    let names = names(&sizes);
+    let fit = BlockFit::new(observations);
+    let found = names.iter().map(|&(first, second)| {
+        let fit = fit.as_ref()?;
+        let critical = critical_value(rules.confidence, names.len(), fit.degrees_of_freedom())?;
+        effect(
+            fit.combination(&weights(levels, &sizes, first, second))?,
+            critical,
+            rules,
+        )
+    });
+    let effects = names.iter().zip(found);
+    Some(
+        effects
+            .map(|(&(first, second), effect)| FactorialEffect {
+                first,
+                second,
+                effect,
+            })
+            .collect(),
+    )
+}
+
+/// Levels of each factor, if the treatments are all combinations of them.
+fn full_factorial(levels: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let factors = levels.first()?.len();
+    if factors == 0 || levels.iter().any(|of| of.len() != factors) {
+        return None;
+    }
+    let sizes: Vec<usize> = (0..factors)
+        .map(|factor| {
+            levels
+                .iter()
+                .map(|of| of[factor])
+                .max()
+                .map_or(0, |most| most.saturating_add(1))
+        })
+        .collect();
+    let combinations = sizes
+        .iter()
+        .try_fold(1_usize, |all, &size| all.checked_mul(size))?;
+    let distinct: BTreeSet<&Vec<usize>> = levels.iter().collect();
+    (combinations == levels.len() && distinct.len() == levels.len()).then_some(sizes)
+}
+
+/// What there is to estimate.
+fn names(sizes: &[usize]) -> Vec<(Level, Option<Level>)> {
+    let of = |factor: usize| (1..sizes[factor]).map(move |level| Level { factor, level });
+    let mut names: Vec<_> = (0..sizes.len()).flat_map(of).map(|level| (level, None)).collect();
+    for a in 0..sizes.len() {
+        for b in a + 1..sizes.len() {
+            names.extend(of(a).flat_map(|first| of(b).map(move |second| (first, Some(second)))));
+        }
+    }
+    names
+}
+
+/// The weight of each treatment that has one. A factor counts +1 at its level and -1 at level 0, both factors of an
+/// interaction multiplied; shared by the combinations of all other factors.
+fn weights(levels: &[Vec<usize>], sizes: &[usize], first: Level, second: Option<Level>) -> Vec<(usize, f64)> {
+    let sign = |of: &[usize], named: Level| match of[named.factor] {
+        0 => -1.0,
+        level if level == named.level => 1.0,
+        _ => 0.0,
+    };
+    let cells: usize = sizes[first.factor] * second.map_or(1, |second| sizes[second.factor]);
+    let share = count(cells) / count(levels.len());
+    levels
+        .iter()
+        .map(|of| sign(of, first) * second.map_or(1.0, |second| sign(of, second)) * share)
+        .enumerate()
+        .filter(|&(_, weight)| weight != 0.0)
+        .collect()
+}
+
+/// The main effects of a design of factors with two levels each, as ratios of the high level to the low one:
+/// `columns[factor][treatment]` is +1 or -1, and the treatment's number in the observations is its place there. For
+/// full and fractional factorials and Plackett & Burman's designs, one block or more.
+///
+/// The model is log(value) = block + sum of main effects + error. In a fraction, main effects are *aliased* with
+/// interactions: what two factors do together is told as an effect of a third, or widens the intervals as error.
+/// Screening says which factors to look at again, not what each is worth.
+///
+/// An effect is `None` with no degrees of freedom left; all are where columns are not told apart by the trials that
+/// there are, differ in length, or hold anything but 1 and -1.
+pub fn screening_effects(
+    columns: &[Vec<i8>],
+    observations: &[Observation],
+    rules: Rules,
+) -> Vec<Option<Effect>> {
+    screened(columns, observations, rules).unwrap_or_else(|| vec![None; columns.len()])
+}
+
+fn screened(columns: &[Vec<i8>], observations: &[Observation], rules: Rules) -> Option<Vec<Option<Effect>>> {
+    let runs = columns.first()?.len();
+    let sound = |column: &Vec<i8>| column.len() == runs && column.iter().all(|sign| sign.abs() == 1);
+    if !columns.iter().all(sound) {
+        return None;
+    }
+    let mut blocks: BTreeMap<usize, Vec<&Observation>> = BTreeMap::new();
+    for o in observations.iter().filter(|o| o.usable() && o.treatment < runs) {
+        blocks.entry(o.block).or_default().push(o);
+    }
+    let rows: Vec<Row> = blocks
+        .values()
+        .flat_map(|block| centred(block, columns))
+        .collect();
+    let factors = columns.len();
+    let dot = |f: &dyn Fn(&Row) -> f64| rows.iter().map(f).sum::<f64>();
+    let normal: Vec<Vec<f64>> = (0..factors)
+        .map(|a| {
+            (0..factors)
+                .map(|b| dot(&|row| row.signs[a] * row.signs[b]))
+                .collect()
+        })
+        .collect();
+    let moments: Vec<f64> = (0..factors).map(|a| dot(&|row| row.signs[a] * row.log)).collect();
+    let inverse = invert(&normal)?;
+    let product = |row: &[f64], by: &[f64]| row.iter().zip(by).map(|(a, b)| a * b).sum::<f64>();
+    let terms: Vec<f64> = inverse.iter().map(|row| product(row, &moments)).collect();
+    let residual_sum = dot(&|row| (row.log - product(&row.signs, &terms)).powi(2));
+    let freedom = rows.len().saturating_sub(blocks.len() + factors);
+    let critical = critical_value(rules.confidence, factors, freedom);
+    let both = |column: &[i8]| {
+        let has = |block: &[&Observation], sign| block.iter().any(|o| column[o.treatment] == sign);
+        blocks
+            .values()
+            .filter(|block| has(block, 1) && has(block, -1))
+            .count()
+    };
+    let judged = columns.iter().enumerate().map(|(factor, column)| {
+        // From -1 to +1 are two units of the column.
+        let contrast = Contrast {
+            log_ratio: 2.0 * terms[factor],
+            standard_error: Some(2.0 * (residual_sum / count(freedom) * inverse[factor][factor]).sqrt()),
+            blocks: both(column),
+        };
+        effect(contrast, critical?, rules)
+    });
+    Some(judged.collect())
+}
+
+/// A trial's sign in each column and its log, each less its mean in the block.
+struct Row {
+    signs: Vec<f64>,
+    log: f64,
+}
+
+fn centred(block: &[&Observation], columns: &[Vec<i8>]) -> Vec<Row> {
+    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / count(block.len());
+    let level = mean(&mut block.iter().map(|o| o.value.ln()));
+    let middles: Vec<f64> = columns
+        .iter()
+        .map(|column| mean(&mut block.iter().map(|o| f64::from(column[o.treatment]))))
+        .collect();
+    block
+        .iter()
+        .map(|o| {
+            let signs = columns.iter().zip(&middles);
+            Row {
+                signs: signs
+                    .map(|(column, middle)| f64::from(column[o.treatment]) - middle)
+                    .collect(),
+                log: o.value.ln() - level,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! An experiment that looks after every block, and when it may stop: verdicts that hold under such looking.
+//!
+//! After each block from `blocks_min` to `blocks_max` every comparison gets its repeated confidence interval (Jennison
+//! & Turnbull, *Group Sequential Methods*, chapter 9): the intervals of all looks hold together with the confidence
+//! promised, and over the comparisons by Bonferroni. So whichever look a verdict is read off, better, worse or the same,
+//! it is wrong no more often than that; when to look is no longer a choice that can be misused. The levels of the looks
+//! come from `boundary.rs`.
+//!
+//! A comparison keeps the verdict, ratio and interval of the first look that decided it, whatever later blocks show.
+//! Everything is worked out anew from all observations by their blocks, so a resumed experiment and one in a single
+//! piece say the same.
+
+use crate::blocks::{BlockSums, Observation};
+use crate::boundary::levels;
+use crate::matrix::count;
+use crate::outlier::{Excluded, OutlierRule, excluded};
+use crate::verdict::{Comparison, Effect, Rules, Verdict, distinct, effect, quantile};
+
+/// When to look, fixed before the first trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StoppingRule {
+    /// What is judged, and how sure.
+    pub rules: Rules,
+    /// The first look is after so many blocks.
+    pub blocks_min: usize,
+    /// The last one after so many.
+    pub blocks_max: usize,
+    /// Which trials are left out; `None` for none.
+    pub outliers: Option<OutlierRule>,
+}
+
+/// More looks than this are refused.
+pub const MOST_BLOCKS: usize = 500;
+
+/// The trials so far.
+#[derive(Debug, Clone, Copy)]
+pub struct Trials<'a> {
+    /// In any order.
+    pub observations: &'a [Observation],
+    /// Whether each of them was disturbed; what it is too short for was not.
+    pub disturbed: &'a [bool],
+    /// Numbers of the blocks that have ended, failed trials included, in the order of time. Observations of other
+    /// blocks are not looked at yet.
+    pub ended: &'a [usize],
+}
+
+/// What the looks so far have found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Looked {
+    /// In the order of the comparisons: the effect as of the look that decided it, else of the latest one; `None`
+    /// before the first look, and where a side has no trial.
+    pub effects: Vec<Option<Effect>>,
+    /// After how many blocks each was decided.
+    pub decided_after: Vec<Option<usize>>,
+    /// The effects by all blocks, whenever they were decided. Their intervals hold just as well; the ratio of the look
+    /// that stopped leans away from 1, this one less.
+    pub latest: Vec<Option<Effect>>,
+    /// What was left out at the latest look, by index of the observations given.
+    pub excluded: Vec<Excluded>,
+    /// No further block is needed: everything that can be judged is decided, or this was the last look.
+    pub done: bool,
+}
+
+/// A stopping rule with its levels worked out; to be made once for an experiment.
+#[derive(Debug, Clone)]
+pub struct Sequential {
+    rule: StoppingRule,
+    comparisons: Vec<Comparison>,
+    treatments: Vec<usize>,
+    levels: Vec<f64>,
+    /// Critical values for complete blocks.
+    criticals: Vec<f64>,
+}
+
+impl Sequential {
+    /// For these comparisons among `treatments` (their numbers). `None` where nothing can be decided: fewer than two
+    /// treatments, no comparison, a confidence not between 0 and 1, or not 2 <= blocks_min <= blocks_max <= 500.
+    pub fn new(rule: StoppingRule, treatments: &[usize], comparisons: &[Comparison]) -> Option<Sequential> {
+        let mut treatments = treatments.to_vec();
+        treatments.sort_unstable();
+        treatments.dedup();
+        let range = 2..=rule.blocks_max.min(MOST_BLOCKS);
+        let confidence = rule.rules.confidence;
+        let together = distinct(comparisons).len();
+        if treatments.len() < 2
+            || together == 0
+            || !(confidence > 0.0 && confidence < 1.0)
+            || !range.contains(&rule.blocks_min)
+            || rule.blocks_max > MOST_BLOCKS
+        {
+            return None;
+        }
+        let error = (1.0 - confidence) / count(together);
+        let levels = levels(rule.blocks_min, rule.blocks_max, treatments.len(), error);
+        let criticals = (rule.blocks_min..)
+            .zip(&levels)
+            .map(|(blocks, &level)| quantile(level, (blocks - 1) * (treatments.len() - 1)))
+            .collect::<Option<Vec<f64>>>()?;
+        Some(Sequential {
+            rule,
+            comparisons: comparisons.to_vec(),
+            treatments,
+            levels,
+            criticals,
+        })
+    }
+
+    /// The two-sided level at which one comparison is judged at each look, the first after `blocks_min` blocks.
+    pub fn levels(&self) -> &[f64] {
+        &self.levels
+    }
+
+    /// Looks after each block that has ended, one after the other. The same trials give the same answer, however
+    /// many looks there were before. Blocks past `blocks_max` are not looked at.
+    pub fn look(&self, trials: Trials<'_>) -> Looked {
+        let n = self.comparisons.len();
+        let mut looked = Looked {
+            effects: vec![None; n],
+            decided_after: vec![None; n],
+            latest: vec![None; n],
+            excluded: Vec::new(),
+            done: false,
+        };
+        let blocks = self.by_block(&trials);
+        let mut sums = BlockSums::new(self.treatments.clone());
+        for ended in 1..=blocks.len() {
+            match self.rule.outliers {
+                Some(rule) if ended >= self.rule.blocks_min => {
+                    (sums, looked.excluded) = self.without_outliers(&blocks[..ended], &trials, rule);
+                }
+                Some(_) => {}
+                None => sums.add(blocks[ended - 1].iter().map(|&i| &trials.observations[i])),
+            }
+            if ended >= self.rule.blocks_min {
+                self.look_once(&sums, ended, &mut looked);
+            }
+        }
+        looked
+    }
+
+    /// Indices of the observations of each block that has ended.
+    fn by_block(&self, trials: &Trials<'_>) -> Vec<Vec<usize>> {
+        let ended = &trials.ended[..trials.ended.len().min(self.rule.blocks_max)];
+        let mut places: Vec<(usize, usize)> = ended.iter().copied().zip(0..).collect();
+        places.sort_unstable();
+        let mut blocks = vec![Vec::new(); ended.len()];
+        for (i, observation) in trials.observations.iter().enumerate() {
+            if let Ok(found) = places.binary_search_by_key(&observation.block, |&(block, _)| block) {
+                blocks[places[found].1].push(i);
+            }
+        }
+        // Sums do not depend on the order of what was given.
+        for block in &mut blocks {
+            block.sort_by_key(|&i| trials.observations[i].treatment);
+        }
+        blocks
+    }
+
+    fn without_outliers(
+        &self,
+        blocks: &[Vec<usize>],
+        trials: &Trials<'_>,
+        rule: OutlierRule,
+    ) -> (BlockSums, Vec<Excluded>) {
+        let indices: Vec<usize> = blocks.iter().flatten().copied().collect();
+        let observations: Vec<Observation> = indices.iter().map(|&i| trials.observations[i]).collect();
+        let flag = |&i: &usize| trials.disturbed.get(i).copied().unwrap_or(false);
+        let disturbed: Vec<bool> = indices.iter().map(flag).collect();
+        let mut left_out = excluded(&observations, &disturbed, rule);
+        for one in &mut left_out {
+            one.index = indices[one.index];
+        }
+        left_out.sort_unstable_by_key(|one| one.index);
+        let mut sums = BlockSums::new(self.treatments.clone());
+        for block in blocks {
+            let kept = block
+                .iter()
+                .filter(|&&i| left_out.binary_search_by_key(&i, |one| one.index).is_err());
+            sums.add(kept.map(|&i| &trials.observations[i]));
+        }
+        (sums, left_out)
+    }
+
+    fn look_once(&self, sums: &BlockSums, blocks: usize, looked: &mut Looked) {
+        let place = blocks - self.rule.blocks_min;
+        looked.latest = match sums.fit() {
+            None => vec![None; self.comparisons.len()],
+            Some(fit) => {
+                let freedom = fit.degrees_of_freedom();
+                let critical = match freedom == (blocks - 1) * (self.treatments.len() - 1) {
+                    true => Some(self.criticals[place]),
+                    false => quantile(self.levels[place], freedom),
+                };
+                let judge = |c: &Comparison| {
+                    effect(
+                        fit.contrast(c.treatment, c.reference)?,
+                        critical?,
+                        self.rule.rules,
+                    )
+                };
+                self.comparisons.iter().map(judge).collect()
+            }
+        };
+        for (i, latest) in looked.latest.iter().enumerate() {
+            if looked.decided_after[i].is_none() {
+                looked.effects[i] = *latest;
+                let decided = latest.is_some_and(|effect| effect.verdict != Verdict::Undecided);
+                looked.decided_after[i] = decided.then_some(blocks);
+            }
+        }
+        let open = |i: usize| looked.decided_after[i].is_none() && looked.effects[i].is_some();
+        let any_open = (0..self.comparisons.len()).any(open);
+        let any_decided = looked.decided_after.iter().any(Option::is_some);
+        looked.done |= blocks == self.rule.blocks_max || (!any_open && any_decided);
+    }
+}
+
+#[cfg(test)]
+mod tests;

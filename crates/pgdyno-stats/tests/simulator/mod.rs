@@ -1,0 +1,164 @@
+//! Simulated experiments: what a host does to trials, and how often a rule is then wrong or right.
+
+use pgdyno_stats::{Comparison, Looked, Observation, Sequential, Trials, Verdict};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::f64::consts::TAU;
+
+/// How the level moves from one trial to the next, in log units.
+#[derive(Debug, Clone, Copy)]
+pub enum Drift {
+    /// Not at all.
+    None,
+    /// By as much each time.
+    Linear(f64),
+    /// By a normal step with this standard deviation.
+    Walk(f64),
+}
+
+/// Where a simulated experiment takes place.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene {
+    /// Log units of one trial.
+    pub noise: f64,
+    /// Correlation of the noise of consecutive trials.
+    pub rho: f64,
+    pub drift: Drift,
+    /// Share of trials that lose 10 to 30 %.
+    pub outliers: f64,
+}
+
+/// A normal variable with a fixed seed behind it.
+pub struct Random(Xoshiro256PlusPlus);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// Between 0 and 1, neither included.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits")]
+    pub fn uniform(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// Box and Muller.
+    pub fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (TAU * self.uniform()).cos()
+    }
+
+    fn shuffle(&mut self, items: &mut [usize]) {
+        for i in (1..items.len()).rev() {
+            #[expect(clippy::cast_possible_truncation, reason = "a remainder of i + 1")]
+            let j = (self.0.next_u64() % (i as u64 + 1)) as usize;
+            items.swap(i, j);
+        }
+    }
+}
+
+/// The trials of an experiment whose treatments have these log effects, in random order within each block, and
+/// whether each was disturbed: seven of ten outliers are, and one of ten others.
+pub fn experiment(random: &mut Random, scene: Scene, effects: &[f64], blocks: usize) -> (Vec<Observation>, Vec<bool>) {
+    let mut order: Vec<usize> = (0..effects.len()).collect();
+    let (mut level, mut noise) = (0.0, random.normal());
+    let innovation = (1.0 - scene.rho * scene.rho).sqrt();
+    let (mut observations, mut disturbed) = (Vec::new(), Vec::new());
+    for block in 0..blocks {
+        random.shuffle(&mut order);
+        for &treatment in &order {
+            let mut log = level + scene.noise * noise + effects[treatment];
+            let out = scene.outliers > 0.0 && random.uniform() < scene.outliers;
+            if out {
+                log += (0.9 - 0.2 * random.uniform()).ln();
+            }
+            disturbed.push(random.uniform() < if out { 0.7 } else { 0.1 });
+            observations.push(Observation {
+                block,
+                treatment,
+                value: 1000.0 * log.exp(),
+            });
+            noise = scene.rho * noise + innovation * random.normal();
+            level += match scene.drift {
+                Drift::None => 0.0,
+                Drift::Linear(step) => step,
+                Drift::Walk(sd) => sd * random.normal(),
+            };
+        }
+    }
+    (observations, disturbed)
+}
+
+/// Every treatment against the first.
+pub fn to_first(treatments: usize) -> Vec<Comparison> {
+    (1..treatments)
+        .map(|treatment| Comparison {
+            treatment,
+            reference: 0,
+        })
+        .collect()
+}
+
+/// What came of many experiments.
+#[derive(Debug, Default, Clone)]
+pub struct Tally {
+    pub experiments: usize,
+    /// With any comparison better or worse.
+    pub better_or_worse: usize,
+    /// With the first comparison better.
+    pub better: usize,
+    /// With any comparison the same.
+    pub same: usize,
+    /// Blocks until each was done.
+    pub blocks: Vec<usize>,
+}
+
+impl Tally {
+    #[expect(clippy::cast_precision_loss, reason = "counts of experiments")]
+    pub fn percent(&self, n: usize) -> f64 {
+        100.0 * n as f64 / self.experiments as f64
+    }
+
+    pub fn median_blocks(&mut self) -> usize {
+        self.blocks.sort_unstable();
+        self.blocks[self.blocks.len() / 2]
+    }
+
+    fn add(&mut self, looked: &Looked, blocks_max: usize) {
+        let has = |verdict| looked.effects.iter().flatten().any(|e| e.verdict == verdict);
+        self.experiments += 1;
+        self.better_or_worse += usize::from(has(Verdict::Better) || has(Verdict::Worse));
+        self.better += usize::from(looked.effects[0].is_some_and(|e| e.verdict == Verdict::Better));
+        self.same += usize::from(has(Verdict::Same));
+        let last = looked.decided_after.iter().map(|after| after.unwrap_or(blocks_max)).max();
+        self.blocks.push(last.unwrap_or(blocks_max));
+    }
+}
+
+/// Runs `experiments` under `plan`, on two threads, each with its own seed.
+pub fn tally(plan: &Sequential, scene: Scene, effects: &[f64], blocks_max: usize, experiments: usize) -> Tally {
+    let half = |seed: u64| {
+        let mut random = Random::new(seed);
+        let mut tally = Tally::default();
+        let ended: Vec<usize> = (0..blocks_max).collect();
+        for _ in 0..experiments / 2 {
+            let (observations, disturbed) = experiment(&mut random, scene, effects, blocks_max);
+            let trials = Trials {
+                observations: &observations,
+                disturbed: &disturbed,
+                ended: &ended,
+            };
+            tally.add(&plan.look(trials), blocks_max);
+        }
+        tally
+    };
+    let (mut one, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| half(2));
+        (half(1), other.join().expect("no panic"))
+    });
+    one.experiments += other.experiments;
+    one.better_or_worse += other.better_or_worse;
+    one.better += other.better;
+    one.same += other.same;
+    one.blocks.extend(other.blocks);
+    one
+}
