@@ -1,4 +1,4 @@
-//! Pure mathematics: effects in blocks, verdicts, steadiness. Reads no clock, does no I/O, knows no database.
+//! Pure mathematics: effects in blocks, verdicts, steadiness, scaling, designs. Reads no clock, does no I/O, knows no database.
 
 mod blocks;
 mod boundary;
@@ -9,8 +9,12 @@ mod outlier;
 mod power;
 mod ranks;
 mod sequential;
+mod reciprocal;
+mod search;
+mod spread;
 mod steady;
 mod summary;
+mod usl;
 mod verdict;
 
 pub use blocks::{BlockFit, Contrast, Observation};
@@ -20,6 +24,8 @@ pub use outlier::{Excluded, OutlierRule, WhyExcluded, excluded};
 pub use power::{FixedDesign, looks_for};
 pub use ranks::{RankInterval, percentile_interval};
 pub use sequential::{Looked, MOST_BLOCKS, Sequential, StoppingRule, Trials};
+pub use spread::{Estimate, OpenEstimate};
 pub use steady::{Steadiness, coefficient_of_variation, has_settled, steadiness};
 pub use summary::{MeanInterval, mean_interval};
+pub use usl::{UslError, UslFit, UslNeed, UslParameters, UslPeak, UslPoint, fit_usl};
 pub use verdict::{Comparison, Effect, Rules, Verdict, decide};

@@ -1,0 +1,148 @@
+//! The spread that intervals of a fitted curve are made from, and the quantiles that go with it.
+
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+
+/// An estimate with the bounds of its interval, in the unit of what is estimated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound; `None` where the data set no bound.
+    pub high: Option<f64>,
+}
+
+/// An estimate of what need not exist: the place of a peak that may never come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OpenEstimate {
+    /// The estimate; `None` where the fitted curve has no such place (it lies at infinity).
+    pub value: Option<f64>,
+    /// Lower bound; `None` where even that lies at infinity.
+    pub low: Option<f64>,
+    /// Upper bound; `None` where the data set no bound.
+    pub high: Option<f64>,
+}
+
+/// One measured value at a level of what was varied.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sample {
+    /// Level (clients, CPUs); positive.
+    pub level: f64,
+    /// ln of the value.
+    pub log_value: f64,
+    /// Weight: the variance of `log_value` is the common one divided by it.
+    pub weight: f64,
+}
+
+/// A variance with its degrees of freedom.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    /// Of a value of weight 1, on the log scale.
+    pub variance: f64,
+    /// At least 1.
+    pub degrees_of_freedom: f64,
+}
+
+/// From this confidence on, values that agree better with one another than with the curve are not taken for chance.
+const MISFIT_CONFIDENCE: f64 = 0.95;
+
+/// The spread around a curve with `parameters` parameters whose weighted sum of squared residuals is `residual_sum`.
+///
+/// Usually residual sum / (samples - parameters). Where replicates agree so much better with one another than with
+/// the curve that it is no chance (the F test of lack of fit: Draper & Smith, *Applied Regression Analysis*, chapter 2),
+/// the curve is not quite right, more replicates would not make it better known, and the misfit of the levels alone is
+/// the spread. `None` without a degree of freedom.
+pub(crate) fn spread(samples: &[Sample], residual_sum: f64, parameters: usize) -> Option<Spread> {
+    let mut sorted: Vec<&Sample> = samples.iter().collect();
+    sorted.sort_by(|a, b| a.level.total_cmp(&b.level));
+    let mut pure_sum = 0.0;
+    let mut levels = 0_usize;
+    for group in sorted.chunk_by(|a, b| a.level.total_cmp(&b.level).is_eq()) {
+        let weight: f64 = group.iter().map(|s| s.weight).sum();
+        let mean = group.iter().map(|s| s.weight * s.log_value).sum::<f64>() / weight;
+        pure_sum += group
+            .iter()
+            .map(|s| s.weight * (s.log_value - mean).powi(2))
+            .sum::<f64>();
+        levels += 1;
+    }
+    let all = samples.len().checked_sub(parameters).filter(|&df| df > 0)?;
+    let (misfit, pure) = (levels.saturating_sub(parameters), samples.len() - levels);
+    if misfit > 0 && pure > 0 {
+        let variance = (residual_sum - pure_sum).max(0.0) / count(misfit);
+        if is_misfit(variance, pure_sum / count(pure), count(misfit), count(pure)) {
+            return Some(Spread {
+                variance,
+                degrees_of_freedom: count(misfit),
+            });
+        }
+    }
+    Some(Spread {
+        variance: residual_sum / count(all),
+        degrees_of_freedom: count(all),
+    })
+}
+
+fn is_misfit(misfit: f64, pure: f64, misfit_df: f64, pure_df: f64) -> bool {
+    if pure <= 0.0 {
+        return misfit > 0.0;
+    }
+    FisherSnedecor::new(misfit_df, pure_df).is_ok_and(|f| f.cdf(misfit / pure) > MISFIT_CONFIDENCE)
+}
+
+/// The two-sided quantile of Student's t at `confidence`; `None` for degrees of freedom that are not positive.
+pub(crate) fn student(confidence: f64, degrees_of_freedom: f64) -> Option<f64> {
+    let student = StudentsT::new(0.0, 1.0, degrees_of_freedom).ok()?;
+    Some(student.inverse_cdf(0.5 + confidence / 2.0))
+}
+
+/// A count as a real number.
+#[expect(clippy::cast_precision_loss, reason = "counts of trials, seconds and levels")]
+pub(crate) fn count(n: usize) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(values: &[(f64, f64)]) -> Vec<Sample> {
+        values
+            .iter()
+            .map(|&(level, log_value)| Sample {
+                level,
+                log_value,
+                weight: 1.0,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn replicates_that_only_agree_with_one_another_do_not_narrow_it() {
+        // Three levels, a curve of one parameter (the mean, 2): residual sum 2, replicates within 0.01.
+        let apart = samples(&[
+            (1.0, 1.0),
+            (1.0, 1.01),
+            (2.0, 2.0),
+            (2.0, 2.01),
+            (3.0, 3.0),
+            (3.0, 3.01),
+        ]);
+        let mean = apart.iter().map(|s| s.log_value).sum::<f64>() / 6.0;
+        let sum: f64 = apart.iter().map(|s| (s.log_value - mean).powi(2)).sum();
+        let found = spread(&apart, sum, 1).unwrap();
+        assert!((found.degrees_of_freedom - 2.0).abs() < 1e-12);
+        assert!((found.variance - 2.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn else_all_residuals_count() {
+        let near = samples(&[(1.0, 0.9), (1.0, 1.1), (2.0, 1.1), (2.0, 0.9)]);
+        let found = spread(&near, 0.04, 1).unwrap();
+        assert_eq!(found.degrees_of_freedom, 3.0);
+        assert!((found.variance - 0.04 / 3.0).abs() < 1e-12);
+        assert_eq!(spread(&near[..1], 0.0, 1), None);
+        assert_eq!(spread(&near[..1], 0.0, 2), None);
+    }
+}

@@ -1,0 +1,394 @@
+//! The Universal Scalability Law X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)), fitted to throughputs.
+//!
+//! lambda is the throughput of one client (or CPU), sigma the share of work that queues for something common, kappa
+//! the cost of keeping each two of them coherent; the curve peaks at N* = sqrt((1 - sigma) / kappa) (source: Gunther,
+//! *Guerrilla Capacity Planning*, Springer 2007, chapters 4 to 6). The fit is least squares on ln X, for the spread between trials is a
+//! ratio; lambda > 0, 0 <= sigma <= 1, kappa >= 0. Intervals are profile likelihoods: a value belongs to the interval
+//! where the best curve that has it is not worse than the best of all by more than t^2 variances (source: Bates &
+//! Watts, *Nonlinear Regression Analysis and Its Applications*, Wiley 1988, chapter 6). Unlike a bootstrap they need no
+//! seed, hold with one trial per N, and know the bounds of the parameters.
+
+use crate::reciprocal::{Minimum, Plane, minimise, minimise_through, value};
+use crate::search::{best_on, edge, first_at_most};
+use crate::spread::{Estimate, OpenEstimate, Sample, Spread, count, spread, student};
+
+/// One measured throughput.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UslPoint {
+    /// Clients, CPUs: at least 1. Replicates are points with the same `n`.
+    pub n: f64,
+    /// Throughput in any unit; positive.
+    pub value: f64,
+    /// How many trials it stands for (a mean of three has 3); positive. Only the proportions matter.
+    pub weight: f64,
+}
+
+/// Why no curve was fitted.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum UslError {
+    /// Three parameters and a spread need four different N.
+    #[error(
+        "the scalability law needs at least {FEWEST_LEVELS} different N and there are {found}: measure more of them"
+    )]
+    TooFewLevels {
+        /// Different N among the points.
+        found: usize,
+    },
+    /// A point that has no logarithm.
+    #[error(
+        "point {index} (from 0) of the scalability law: {what} is {value}, expected a finite number above 0"
+    )]
+    NotPositive {
+        /// Which point.
+        index: usize,
+        /// What of it.
+        what: &'static str,
+        /// What it is.
+        value: f64,
+    },
+    /// The law is not defined there.
+    #[error("point {index} (from 0) of the scalability law: N is {value}, expected at least 1")]
+    BelowOne {
+        /// Which point.
+        index: usize,
+        /// What it is.
+        value: f64,
+    },
+    /// No minimum was found, or one without a throughput at N = 1.
+    #[error("the scalability law does not fit these points: the search for its parameters does not converge")]
+    DoesNotConverge,
+}
+
+/// Fewest different N: one more than parameters.
+const FEWEST_LEVELS: usize = 4;
+/// How far above the largest measured N peaks and needs are looked for, as a ratio. Beyond it nothing can be said.
+const FURTHEST: f64 = 1000.0;
+
+/// The three parameters with their intervals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UslParameters {
+    /// Throughput at N = 1.
+    pub lambda: Estimate,
+    /// Contention, 0 to 1.
+    pub sigma: Estimate,
+    /// Coherency, from 0.
+    pub kappa: Estimate,
+}
+
+/// The peak of the curve among N >= 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UslPeak {
+    /// Where it is; 1 where throughput only falls.
+    pub n: OpenEstimate,
+    /// How high it is; with kappa = 0 the limit lambda / sigma that is never quite reached. Its lower bound is the
+    /// highest point of the lower bounds of all X(N), a little lower than the profile's own: on the safe side.
+    pub value: OpenEstimate,
+}
+
+/// The least N that gives a wanted throughput.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UslNeed {
+    /// By the fitted curve; `None` where its peak is below what is wanted.
+    pub n: Option<f64>,
+    /// By the upper bounds of the curve; `None` where even these do not reach it.
+    pub low: Option<f64>,
+    /// By the lower bounds of the curve; `None` where these do not reach it.
+    pub high: Option<f64>,
+}
+
+/// A fitted curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UslFit {
+    samples: Vec<Sample>,
+    best: Minimum,
+    spread: Spread,
+    largest_n: f64,
+}
+
+/// Fits the law. Points may come in any order; see [`UslError`] for what is refused.
+pub fn fit_usl(points: &[UslPoint]) -> Result<UslFit, UslError> {
+    for (index, point) in points.iter().enumerate() {
+        for (what, value) in [
+            ("N", point.n),
+            ("the value", point.value),
+            ("the weight", point.weight),
+        ] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(UslError::NotPositive { index, what, value });
+            }
+        }
+        if point.n < 1.0 {
+            return Err(UslError::BelowOne {
+                index,
+                value: point.n,
+            });
+        }
+    }
+    let mut levels: Vec<f64> = points.iter().map(|p| p.n).collect();
+    levels.sort_by(f64::total_cmp);
+    levels.dedup();
+    if levels.len() < FEWEST_LEVELS {
+        return Err(UslError::TooFewLevels { found: levels.len() });
+    }
+    // Weights of mean 1, so that the spread is one of a usual point.
+    let weight = points.iter().map(|p| p.weight).sum::<f64>() / count(points.len());
+    let samples: Vec<Sample> = points
+        .iter()
+        .map(|p| Sample {
+            level: p.n,
+            log_value: p.value.ln(),
+            weight: p.weight / weight,
+        })
+        .collect();
+    let largest_n = levels[levels.len() - 1];
+    let best = from_anywhere(points, &samples, largest_n).ok_or(UslError::DoesNotConverge)?;
+    let spread = spread(&samples, best.sum, 3).ok_or(UslError::DoesNotConverge)?;
+    if value(&best.coefficients, 1.0).is_finite() {
+        Ok(UslFit {
+            samples,
+            best,
+            spread,
+            largest_n,
+        })
+    } else {
+        Err(UslError::DoesNotConverge)
+    }
+}
+
+/// The best minimum of three beginnings: nearly linear, saturated, falling.
+fn from_anywhere(points: &[UslPoint], samples: &[Sample], largest_n: f64) -> Option<Minimum> {
+    let steepest = points.iter().map(|p| p.value / p.n).fold(0.0, f64::max);
+    let highest = points.iter().map(|p| p.value).fold(0.0, f64::max);
+    let (a, s, c) = (1.0 / steepest, 1.0 / highest, 1.0 / (highest * largest_n));
+    [
+        [a, 0.01 * s, 0.01 * c],
+        [0.9 * a, 0.9 * s, 0.1 * c],
+        [0.9 * a, 0.2 * s, 0.8 * c],
+    ]
+    .iter()
+    .filter_map(|start| minimise(samples, &Plane::whole(), start))
+    .min_by(|a, b| a.sum.total_cmp(&b.sum))
+}
+
+impl UslFit {
+    /// Throughput of one.
+    pub fn lambda(&self) -> f64 {
+        let [a, s, _] = self.best.coefficients;
+        1.0 / (a + s)
+    }
+
+    /// Contention.
+    pub fn sigma(&self) -> f64 {
+        let [a, s, _] = self.best.coefficients;
+        s / (a + s)
+    }
+
+    /// Coherency.
+    pub fn kappa(&self) -> f64 {
+        let [a, s, c] = self.best.coefficients;
+        c / (a + s)
+    }
+
+    /// X(n), the curve itself; `n` at least 1.
+    pub fn at(&self, n: f64) -> f64 {
+        value(&self.best.coefficients, n)
+    }
+
+    /// The spread of points around the curve as a ratio: 0.03 means 3 %.
+    pub fn spread_ratio(&self) -> f64 {
+        self.spread.variance.sqrt().exp_m1()
+    }
+
+    /// Degrees of freedom of the spread: of the points, or of the levels where the curve misses their means by more
+    /// than their replicates explain.
+    pub fn degrees_of_freedom(&self) -> f64 {
+        self.spread.degrees_of_freedom
+    }
+
+    /// The parameters with intervals. `None` for a confidence outside of 0 to 1.
+    pub fn parameters(&self, confidence: f64) -> Option<UslParameters> {
+        let t = self.quantile(confidence)?;
+        let [a, s, c] = self.best.coefficients;
+        let sigma = |held: f64| {
+            let plane = Plane::of(&[[1.0 - held, held, 0.0], [0.0, 0.0, 1.0]]);
+            self.distance(minimise(&self.samples, &plane, &[a + s, c]))
+        };
+        let kappa = |held: f64| {
+            let plane = Plane::of(&[[1.0, 0.0, held], [0.0, 1.0, held]]);
+            self.distance(minimise(&self.samples, &plane, &[a, s]))
+        };
+        let least = 0.001 / self.largest_n.powi(2);
+        Some(UslParameters {
+            lambda: self.interval(1.0, t),
+            sigma: Estimate {
+                value: self.sigma(),
+                low: edge(sigma, self.sigma(), 0.0, 0.01, t).unwrap_or(0.0),
+                high: Some(edge(sigma, self.sigma(), 1.0, 0.01, t).unwrap_or(1.0)),
+            },
+            kappa: Estimate {
+                value: self.kappa(),
+                low: edge(kappa, self.kappa(), 0.0, 0.1 * self.kappa() + least, t).unwrap_or(0.0),
+                high: edge(kappa, self.kappa(), f64::INFINITY, 0.1 * self.kappa() + least, t),
+            },
+        })
+    }
+
+    /// X(n) with the interval of the curve there (not of a single further trial). `None` for n below 1 or a
+    /// confidence outside of 0 to 1.
+    pub fn interval_at(&self, n: f64, confidence: f64) -> Option<Estimate> {
+        let t = self.quantile(confidence)?;
+        (n.is_finite() && n >= 1.0).then(|| self.interval(n, t))
+    }
+
+    /// The peak with intervals. `None` for a confidence outside of 0 to 1.
+    pub fn peak(&self, confidence: f64) -> Option<UslPeak> {
+        let t = self.quantile(confidence)?;
+        Some(UslPeak {
+            n: self.peak_place(t),
+            value: self.peak_value(t),
+        })
+    }
+
+    fn peak_place(&self, t: f64) -> OpenEstimate {
+        let [a, s, c] = self.best.coefficients;
+        // N* = 1 / sqrt(z) where c = z a: the best curves with that peak.
+        let profile = |z: f64| {
+            let plane = Plane::of(&[[1.0, 0.0, z], [0.0, 1.0, 0.0]]);
+            self.distance(minimise(&self.samples, &plane, &[a, s]))
+        };
+        let z = c / a;
+        let place = |z: f64| z.sqrt().recip().max(1.0);
+        if c > 0.0 && z.is_finite() {
+            let first = 0.1 * z;
+            OpenEstimate {
+                value: Some(place(z)),
+                low: Some(edge(profile, z, f64::INFINITY, first, t).map_or(1.0, place)),
+                high: edge(profile, z, 0.0, first, t).map(place),
+            }
+        } else if c > 0.0 {
+            OpenEstimate {
+                value: Some(1.0),
+                low: Some(1.0),
+                high: self.last_peak(profile, t).map(place),
+            }
+        } else {
+            let first = 0.001 / self.largest_n.powi(2);
+            OpenEstimate {
+                value: None,
+                low: edge(profile, 0.0, f64::INFINITY, first, t).map(place),
+                high: None,
+            }
+        }
+    }
+
+    /// Where a curve that only falls could still have its peak.
+    fn last_peak(&self, profile: impl Fn(f64) -> f64, t: f64) -> Option<f64> {
+        edge(|y| profile(1.0 / y), 0.0, f64::INFINITY, 0.01, t).map(f64::recip)
+    }
+
+    fn peak_value(&self, t: f64) -> OpenEstimate {
+        let [a, s, c] = self.best.coefficients;
+        let top = if c > 0.0 {
+            Some(self.at((a / c).sqrt().max(1.0)))
+        } else {
+            (s > 0.0).then(|| 1.0 / s)
+        };
+        // Proportional to N without end, or with an end?
+        let linear = minimise(&self.samples, &Plane::of(&[[1.0, 0.0, 0.0]]), &[a + s]);
+        let bounded = self.distance(linear) > t;
+        let (first, last) = (0.0, (FURTHEST * self.largest_n).ln());
+        OpenEstimate {
+            value: top,
+            low: best_on(|u: f64| self.bound(u.exp(), -1.0, t), first, last),
+            high: if bounded {
+                best_on(|u: f64| self.bound(u.exp(), 1.0, t), first, last)
+            } else {
+                None
+            },
+        }
+    }
+
+    /// The least N that gives `target`. Below N = 1 it is proportional to what one gives, which a curve of this kind
+    /// cannot fall short of. `None` for a target that is not positive or a confidence outside of 0 to 1.
+    pub fn need(&self, target: f64, confidence: f64) -> Option<UslNeed> {
+        let t = self.quantile(confidence)?;
+        if !(target.is_finite() && target > 0.0) {
+            return None;
+        }
+        // How far the curve at N is below the target, in standard errors: it falls towards the peak.
+        let missing = |u: f64| {
+            let n = u.exp();
+            let found = self.distance(minimise_through(
+                &self.samples,
+                n,
+                target,
+                &self.best.coefficients,
+            ));
+            if self.at(n) >= target { -found } else { found }
+        };
+        let last = (FURTHEST * self.largest_n).ln();
+        let at = |limit: f64, one: f64| {
+            if one >= target {
+                Some(target / one)
+            } else {
+                first_at_most(missing, limit, 0.0, last).map(f64::exp)
+            }
+        };
+        let one = self.interval(1.0, t);
+        Some(UslNeed {
+            n: self.first_reaching(target),
+            low: at(t, one.high.unwrap_or(f64::INFINITY)),
+            high: at(-t, one.low),
+        })
+    }
+
+    /// The smaller root of c N^2 - (1 / target - s + c) N + a = 0.
+    fn first_reaching(&self, target: f64) -> Option<f64> {
+        let [a, s, c] = self.best.coefficients;
+        if self.at(1.0) >= target {
+            return Some(target / self.at(1.0));
+        }
+        let b = 1.0 / target - s + c;
+        let discriminant = b * b - 4.0 * a * c;
+        (b > 0.0 && discriminant >= 0.0).then(|| 2.0 * a / (b + discriminant.sqrt()))
+    }
+
+    fn interval(&self, n: f64, t: f64) -> Estimate {
+        Estimate {
+            value: self.at(n),
+            low: self.bound(n, -1.0, t).unwrap_or(0.0),
+            high: self.bound(n, 1.0, t),
+        }
+    }
+
+    /// The lower (`side` -1) or upper (1) bound of X(n).
+    fn bound(&self, n: f64, side: f64, t: f64) -> Option<f64> {
+        let near = &self.best.coefficients;
+        let profile = |log: f64| self.distance(minimise_through(&self.samples, n, log.exp(), near));
+        let limit = side * f64::INFINITY;
+        let first = 0.5 * t * self.spread.variance.sqrt() / count(self.samples.len()).sqrt();
+        edge(profile, self.at(n).ln(), limit, first.max(1e-9), t).map(f64::exp)
+    }
+
+    /// How far a minimum is from the best, in standard errors; infinite where there is none.
+    fn distance(&self, minimum: Option<Minimum>) -> f64 {
+        let Some(minimum) = minimum else {
+            return f64::INFINITY;
+        };
+        let more = (minimum.sum - self.best.sum).max(0.0);
+        // Points that lie on the curve to the last digit leave rounding errors, not a spread.
+        (more / self.spread.variance.max(ROUNDING)).sqrt()
+    }
+
+    fn quantile(&self, confidence: f64) -> Option<f64> {
+        (confidence > 0.0 && confidence < 1.0)
+            .then(|| student(confidence, self.spread.degrees_of_freedom))
+            .flatten()
+    }
+}
+
+/// Variance of logs below which there is nothing but rounding.
+const ROUNDING: f64 = 1e-18;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+use super::*;
+use proptest::prelude::*;
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const LADDER: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
+
+fn law(lambda: f64, sigma: f64, kappa: f64, n: f64) -> f64 {
+    lambda * n / (1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0))
+}
+
+fn point(n: f64, value: f64) -> UslPoint {
+    UslPoint {
+        n,
+        value,
+        weight: 1.0,
+    }
+}
+
+/// Sum of twelve uniforms: normal enough.
+fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
+    let uniform = |r: u64| count(usize::try_from(r >> 33).unwrap()) / f64::from(1_u32 << 31);
+    (0..12).map(|_| uniform(random.next_u64())).sum::<f64>() - 6.0
+}
+
+fn noisy(
+    random: &mut Xoshiro256PlusPlus,
+    truth: (f64, f64, f64),
+    levels: &[f64],
+    replicates: usize,
+    noise: f64,
+) -> Vec<UslPoint> {
+    let mut all = Vec::new();
+    for &n in levels {
+        for _ in 0..replicates {
+            let value = law(truth.0, truth.1, truth.2, n) * (noise * normal(random)).exp();
+            all.push(point(n, value));
+        }
+    }
+    all
+}
+
+#[test]
+fn known_parameters_come_back() {
+    let check = |lambda, sigma, kappa| {
+        let points: Vec<UslPoint> = LADDER
+            .iter()
+            .map(|&n| point(n, law(lambda, sigma, kappa, n)))
+            .collect();
+        let fit = fit_usl(&points).unwrap();
+        let near = |found: f64, truth: f64, what: &str| {
+            assert!(
+                (found - truth).abs() <= 1e-5 * truth + 1e-9,
+                "{what}: {found} {truth}"
+            );
+        };
+        near(fit.lambda(), lambda, "lambda");
+        near(fit.sigma(), sigma, "sigma");
+        near(fit.kappa(), kappa, "kappa");
+        let peak = fit.peak(0.95).unwrap();
+        if kappa > 0.0 {
+            let n = ((1.0_f64 - sigma) / kappa).sqrt();
+            assert!((peak.n.value.unwrap() / n - 1.0).abs() < 1e-4);
+            assert!((peak.value.value.unwrap() / law(lambda, sigma, kappa, n) - 1.0).abs() < 1e-5);
+        }
+        let found = fit.parameters(0.95).unwrap();
+        assert!(found.lambda.low <= lambda && lambda <= found.lambda.high.unwrap());
+    };
+    check(1000.0, 0.05, 0.0005);
+    check(1.0, 0.0, 0.001);
+    check(5e6, 0.3, 1e-5);
+    check(1000.0, 0.02, 0.0);
+    check(1000.0, 0.0, 0.0);
+}
+
+/// Throughput falls from the first client on, or never changes: ends of what the law can say.
+#[test]
+fn the_ends_of_the_law() {
+    let flat: Vec<UslPoint> = LADDER.iter().map(|&n| point(n, 500.0)).collect();
+    let fit = fit_usl(&flat).unwrap();
+    assert!((fit.sigma() - 1.0).abs() < 1e-6 && (fit.lambda() - 500.0).abs() < 1e-3);
+    let falls: Vec<UslPoint> = LADDER
+        .iter()
+        .map(|&n| point(n, law(500.0, 0.5, 3.0, n)))
+        .collect();
+    let peak = fit_usl(&falls).unwrap().peak(0.95).unwrap();
+    assert_eq!(peak.n.value, Some(1.0));
+    assert!((peak.value.value.unwrap() - 500.0).abs() < 0.1);
+    let linear: Vec<UslPoint> = LADDER.iter().map(|&n| point(n, 70.0 * n)).collect();
+    let fit = fit_usl(&linear).unwrap();
+    assert!((fit.need(7000.0, 0.95).unwrap().n.unwrap() - 100.0).abs() < 0.01);
+    assert!((fit.need(35.0, 0.95).unwrap().n.unwrap() - 0.5).abs() < 0.001);
+}
+
+#[test]
+fn what_is_refused_says_why() {
+    let check = |points: &[UslPoint], expected: &str| {
+        assert!(
+            fit_usl(points).unwrap_err().to_string().contains(expected),
+            "{expected}"
+        );
+    };
+    let good = [
+        point(1.0, 10.0),
+        point(2.0, 19.0),
+        point(4.0, 35.0),
+        point(8.0, 60.0),
+    ];
+    assert!(fit_usl(&good).is_ok());
+    check(&good[..3], "there are 3");
+    check(&[good[0], good[0], good[1], good[2]], "there are 3");
+    check(&[point(1.0, 0.0), good[1], good[2], good[3]], "point 0");
+    check(&[good[0], point(2.0, f64::NAN), good[2], good[3]], "point 1");
+    check(&[good[0], good[1], good[2], point(0.5, 5.0)], "at least 1");
+    let fit = fit_usl(&good).unwrap();
+    assert!(fit.parameters(1.0).is_none() && fit.peak(0.0).is_none());
+    assert!(fit.interval_at(0.5, 0.95).is_none() && fit.need(-1.0, 0.95).is_none());
+}
+
+#[test]
+fn weights_are_trials() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
+    let apart = noisy(&mut random, (1000.0, 0.05, 0.0005), &LADDER, 1, 0.05);
+    let mut doubled = apart.clone();
+    doubled.extend(&apart[..4]);
+    let weighted: Vec<UslPoint> = apart
+        .iter()
+        .enumerate()
+        .map(|(i, p)| UslPoint {
+            weight: if i < 4 { 2.0 } else { 1.0 },
+            ..*p
+        })
+        .collect();
+    let (a, b) = (fit_usl(&doubled).unwrap(), fit_usl(&weighted).unwrap());
+    assert!((a.lambda() / b.lambda() - 1.0).abs() < 1e-6);
+    assert!((a.sigma() - b.sigma()).abs() < 1e-6);
+}
+
+/// What a nominal interval of 95 % holds: 90 to 99 % of the time the truth (and seldom less often, for bounded
+/// parameters more often). Two ladders, one trial per client count and three.
+#[test]
+fn intervals_cover_the_truth() {
+    let check = |truth: (f64, f64, f64), levels: &[f64], replicates: usize, noise: f64, seed: u64| {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let rounds = 200;
+        let far = 2.0 * levels[levels.len() - 1];
+        let mut held = [0_u32; 5];
+        for _ in 0..rounds {
+            let fit = fit_usl(&noisy(&mut random, truth, levels, replicates, noise)).unwrap();
+            let found = fit.parameters(0.95).unwrap();
+            let at = fit.interval_at(far, 0.95).unwrap();
+            let n = fit.peak_place(fit.quantile(0.95).unwrap());
+            let holds = |low: f64, value: f64, high: Option<f64>| {
+                u32::from(low <= value && high.is_none_or(|high| value <= high))
+            };
+            held[0] += holds(found.lambda.low, truth.0, found.lambda.high);
+            held[1] += holds(found.sigma.low, truth.1, found.sigma.high);
+            held[2] += holds(found.kappa.low, truth.2, found.kappa.high);
+            held[3] += holds(at.low, law(truth.0, truth.1, truth.2, far), at.high);
+            let peak = ((1.0 - truth.1) / truth.2).sqrt();
+            held[4] += holds(n.low.unwrap_or(f64::INFINITY), peak, n.high);
+        }
+        for (what, &held) in held.iter().enumerate() {
+            assert!(
+                (90..=99).contains(&(held * 100 / rounds)),
+                "{what}: {held} of {rounds}"
+            );
+        }
+    };
+    check((1000.0, 0.05, 0.0005), &LADDER, 1, 0.03, 11);
+    check(
+        (1000.0, 0.05, 0.0005),
+        &[1.0, 5.0, 20.0, 50.0, 100.0],
+        3,
+        0.05,
+        12,
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the points, a fit is within its bounds, and the unit of throughput does not matter.
+    #[test]
+    fn units_do_not_matter(values in prop::collection::vec(10.0_f64..1000.0, 6), unit in 1e-6_f64..1e6) {
+        let of = |unit: f64| -> Vec<UslPoint> {
+            LADDER.iter().zip(&values).map(|(&n, v)| point(n, unit * v)).collect()
+        };
+        let (a, b) = (fit_usl(&of(1.0)), fit_usl(&of(unit)));
+        if let (Ok(a), Ok(b)) = (a, b) {
+            prop_assert!(a.lambda() > 0.0 && (0.0..=1.0).contains(&a.sigma()) && a.kappa() >= 0.0);
+            prop_assert!((b.best.sum - a.best.sum).abs() <= 1e-6 * a.best.sum + 1e-12, "{} {}", a.best.sum, b.best.sum);
+        }
+    }
+}
