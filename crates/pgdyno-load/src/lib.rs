@@ -15,6 +15,7 @@ mod endpoint;
 mod engine;
 mod epoll;
 mod export;
+mod foreign;
 mod gate;
 mod machine;
 mod message;
@@ -42,6 +43,11 @@ pub use data::{
 pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};
 pub use export::with_interval_log;
+pub use foreign::{
+    CommandError, Commits, Exit, FORMAT_BYTES_MAX, Figure, FigureFormat, ForeignError, ForeignFigures,
+    ForeignFormat, ForeignLatency, ForeignOutput, ForeignPlan, ForeignResult, ForeignSecond, ForeignStream,
+    FormatError, JobPlan, JobResult, command_words, foreign_formats, run_foreign, run_job,
+};
 pub use hdrhistogram;
 pub use part::Counts;
 pub use plan::{Arrivals, CLIENTS_MAX, Engine, LoadPlan, Warmup, Work};

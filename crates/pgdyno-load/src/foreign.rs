@@ -1,0 +1,22 @@
+//! Other programs' loads, and jobs whose time is the result: they are started, followed, and their output is read.
+//!
+//! What is known of a program is data (`catalog/formats/loads.toml`): the code knows lines, patterns and processes.
+
+mod child;
+mod environment;
+mod format;
+mod job;
+mod lines;
+mod output;
+mod pattern;
+mod run;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use child::{Exit, ForeignError};
+pub use format::{Commits, FORMAT_BYTES_MAX, ForeignFormat, FormatError, foreign_formats};
+pub use job::{Figure, FigureFormat, JobPlan, JobResult, run_job};
+pub use output::{ForeignFigures, ForeignLatency, ForeignOutput, ForeignSecond, ForeignStream};
+pub use run::{ForeignPlan, ForeignResult, run_foreign};
+pub use words::{CommandError, command_words};

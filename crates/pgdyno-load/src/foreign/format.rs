@@ -1,0 +1,214 @@
+//! What is known of a program: its commands, its lines, what it commits. Read from the catalogue or from the user's file.
+
+use super::pattern::{Field, Pattern, compile};
+use super::words::command_words;
+use regex_lite::Regex;
+use serde::Deserialize;
+
+const SHIPPED: &str = include_str!("../../../../catalog/formats/loads.toml");
+/// Longest text of formats, in bytes.
+pub const FORMAT_BYTES_MAX: usize = 256 * 1024;
+/// Patterns of a kind in one format.
+const PATTERNS_MAX: usize = 32;
+
+/// What is wrong with a format.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// It cannot be read as TOML, or has an unknown key.
+    #[error("{file}: {source}")]
+    Syntax {
+        /// Where it stands.
+        file: String,
+        /// Line, column, what was expected.
+        source: Box<toml::de::Error>,
+    },
+    /// Too long.
+    #[error("{file} has {bytes} bytes, and may have {FORMAT_BYTES_MAX}")]
+    TooLong {
+        /// Where it stands.
+        file: String,
+        /// Its length.
+        bytes: usize,
+    },
+    /// Two of one name.
+    #[error("{file}: there are two formats by the name {name}")]
+    Twice {
+        /// Where they stand.
+        file: String,
+        /// Their name.
+        name: String,
+    },
+}
+
+/// A format as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    #[serde(default)]
+    about: String,
+    #[serde(default)]
+    source: String,
+    command: Option<String>,
+    prepare: Option<String>,
+    cleanup: Option<String>,
+    #[serde(default)]
+    second: Vec<String>,
+    #[serde(default, rename = "final")]
+    last: Vec<String>,
+    #[serde(default)]
+    broken: Vec<String>,
+    #[serde(default = "zero_alone")]
+    exit_codes: Vec<i32>,
+    commits_per_transaction: Option<u64>,
+    #[serde(default)]
+    commits_per_session_max: u64,
+    #[serde(default)]
+    commits_per_run_max: u64,
+}
+
+fn zero_alone() -> Vec<i32> {
+    vec![0]
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: Vec<ForeignFormat>,
+}
+
+/// What the server commits for a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commits {
+    /// For each transaction that the program counts; `None`: the server's count says nothing about the program's.
+    pub per_transaction: Option<u64>,
+    /// For each session beside them, at most: its start, its prepared statements.
+    pub per_session_max: u64,
+    /// For each run beside them, at most.
+    pub per_run_max: u64,
+}
+
+/// What is known of a program. Can be read from a table of a file by serde: the keys are those of
+/// `catalog/formats/loads.toml`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct ForeignFormat {
+    /// The program's name.
+    pub name: String,
+    /// What it is, for people.
+    pub about: String,
+    /// Where its output was seen.
+    pub source: String,
+    /// Words of the command that drives the load, with placeholders; empty where the user must say.
+    pub command: Vec<String>,
+    /// Of the one that makes the data, where there is one.
+    pub prepare: Vec<String>,
+    /// Of the one that drops them.
+    pub cleanup: Vec<String>,
+    /// Exit codes of a run that went well.
+    pub exit_codes: Vec<i32>,
+    /// What the server commits for it.
+    pub commits: Commits,
+    pub(super) second: Vec<Pattern>,
+    pub(super) last: Vec<Pattern>,
+    pub(super) broken: Vec<Regex>,
+}
+
+impl TryFrom<Written> for ForeignFormat {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<ForeignFormat, String> {
+        let name = &written.name;
+        let words = |key: &str, text: &Option<String>| match text {
+            None => Ok(Vec::new()),
+            Some(text) => command_words(text).map_err(|error| format!("{key} of the format {name}: {error}")),
+        };
+        let patterns = |key: &str, texts: &[String]| patterns(name, key, texts, Pattern::of_figures);
+        let second = patterns("second", &written.second)?;
+        let last = patterns("final", &written.last)?;
+        let takes_tps = |pattern: &Pattern| pattern.has(Field::Tps) || pattern.has(Field::Tpm);
+        if let Some(at) = second.iter().position(|pattern| !takes_tps(pattern)) {
+            return Err(format!(
+                "pattern {} of second of the format {name} lacks a group tps or tpm",
+                at + 1
+            ));
+        }
+        let takes_any = |pattern: &Pattern| takes_tps(pattern) || pattern.has(Field::Transactions);
+        if second.is_empty() && !last.iter().any(takes_any) {
+            return Err(format!(
+                "the format {name} takes no throughput: it needs a pattern in second, or one in final with a group tps, \
+                 tpm or transactions"
+            ));
+        }
+        Ok(ForeignFormat {
+            command: words("command", &written.command)?,
+            prepare: words("prepare", &written.prepare)?,
+            cleanup: words("cleanup", &written.cleanup)?,
+            broken: self::patterns(name, "broken", &written.broken, compile)?,
+            second,
+            last,
+            exit_codes: written.exit_codes,
+            commits: Commits {
+                per_transaction: written.commits_per_transaction,
+                per_session_max: written.commits_per_session_max,
+                per_run_max: written.commits_per_run_max,
+            },
+            about: written.about,
+            source: written.source,
+            name: written.name,
+        })
+    }
+}
+
+fn patterns<T>(
+    name: &str,
+    key: &str,
+    texts: &[String],
+    read: fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    if texts.len() > PATTERNS_MAX {
+        return Err(format!(
+            "{key} of the format {name} has {} patterns, and may have {PATTERNS_MAX}",
+            texts.len()
+        ));
+    }
+    let numbered = (1..).zip(texts);
+    numbered
+        .map(|(at, text)| {
+            read(text).map_err(|flaw| format!("pattern {at} of {key} of the format {name}: {flaw}"))
+        })
+        .collect()
+}
+
+impl ForeignFormat {
+    /// The formats of a text; `file` is what errors call it.
+    pub fn parse(text: &str, file: &str) -> Result<Vec<ForeignFormat>, FormatError> {
+        if text.len() > FORMAT_BYTES_MAX {
+            return Err(FormatError::TooLong {
+                file: file.to_owned(),
+                bytes: text.len(),
+            });
+        }
+        let read: File = toml::from_str(text).map_err(|source| FormatError::Syntax {
+            file: file.to_owned(),
+            source: Box::new(source),
+        })?;
+        let formats = read.format;
+        let twice = |(at, format): (usize, &ForeignFormat)| {
+            let names = formats[..at].iter().map(|earlier| &earlier.name);
+            names.into_iter().any(|name| *name == format.name)
+        };
+        match formats.iter().enumerate().find(|&pair| twice(pair)) {
+            Some((_, format)) => Err(FormatError::Twice {
+                file: file.to_owned(),
+                name: format.name.clone(),
+            }),
+            None => Ok(formats),
+        }
+    }
+}
+
+/// The formats of the catalogue.
+pub fn foreign_formats() -> Result<Vec<ForeignFormat>, FormatError> {
+    ForeignFormat::parse(SHIPPED, "formats/loads.toml")
+}

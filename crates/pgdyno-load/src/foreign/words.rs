@@ -1,0 +1,157 @@
+//! A command as words, and what is put into them. No shell takes part.
+
+/// Longest command, in bytes: a script of a screen or two as one word.
+pub(super) const COMMAND_BYTES_MAX: usize = 16 * 1024;
+
+/// What is wrong with a command.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum CommandError {
+    /// A quote without its end.
+    #[error("the command has a quote ({quote}) at character {at} without its end")]
+    Quote {
+        /// The quote.
+        quote: char,
+        /// 1-based.
+        at: usize,
+    },
+    /// A backslash with nothing behind it.
+    #[error("the command ends with a backslash; write two for the character itself")]
+    Backslash,
+    /// Longer than it may be.
+    #[error(
+        "the command has {bytes} bytes, and may have {COMMAND_BYTES_MAX}; a long script goes into a file of its own"
+    )]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// Nothing to start.
+    #[error("the command is empty")]
+    Empty,
+    /// A byte that no program can be given.
+    #[error("the command has a zero byte, which no argument can have")]
+    Zero,
+    /// In braces, and nobody knows it.
+    #[error(
+        "{{{name}}} in the command is unknown: known are {known}; for the braces themselves write {{{{{name}}}}}"
+    )]
+    Unknown {
+        /// What stands in the braces.
+        name: String,
+        /// The known ones.
+        known: String,
+    },
+    /// In braces, and not known of this server.
+    #[error("the command asks for {{{name}}}, and the way to the server does not name it")]
+    Missing {
+        /// What stands in the braces.
+        name: &'static str,
+    },
+}
+
+/// Splits a command into words: at blanks, with '…' taken as it is, "…" in which a backslash stands before " and \, and a
+/// backslash before any character elsewhere. Nothing is expanded; who wants a shell writes `sh -c '…'`.
+pub fn command_words(text: &str) -> Result<Vec<String>, CommandError> {
+    if text.len() > COMMAND_BYTES_MAX {
+        return Err(CommandError::TooLong { bytes: text.len() });
+    }
+    if text.contains('\0') {
+        return Err(CommandError::Zero);
+    }
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<(char, usize)> = None;
+    let mut characters = (1..).zip(text.chars()).peekable();
+    while let Some((at, character)) = characters.next() {
+        match (quote.map(|(quote, _)| quote), character) {
+            (Some(open), _) if character == open => quote = None,
+            (Some('"'), '\\') if matches!(characters.peek(), Some((_, '"' | '\\'))) => {
+                let escaped = characters.next().map(|(_, escaped)| escaped);
+                word.get_or_insert_default().extend(escaped);
+            }
+            (Some(_), _) => word.get_or_insert_default().push(character),
+            (None, '\'' | '"') => {
+                word.get_or_insert_default();
+                quote = Some((character, at));
+            }
+            (None, '\\') => {
+                let (_, escaped) = characters.next().ok_or(CommandError::Backslash)?;
+                word.get_or_insert_default().push(escaped);
+            }
+            (None, _) if character.is_whitespace() => words.extend(word.take()),
+            (None, _) => word.get_or_insert_default().push(character),
+        }
+    }
+    if let Some((quote, at)) = quote {
+        return Err(CommandError::Quote { quote, at });
+    }
+    words.extend(word);
+    match words.is_empty() {
+        true => Err(CommandError::Empty),
+        false => Ok(words),
+    }
+}
+
+/// What can stand in braces, and what is put there; `None` where it is not known.
+pub(super) type Values = [(&'static str, Option<String>)];
+
+/// Puts values into the words of a command. `{{name}}` stands for `{name}`; braces around anything but a name are left alone.
+pub(super) fn fill(words: &[String], values: &Values) -> Result<Vec<String>, CommandError> {
+    if words.is_empty() {
+        return Err(CommandError::Empty);
+    }
+    words.iter().map(|word| fill_word(word, values)).collect()
+}
+
+fn fill_word(word: &str, values: &Values) -> Result<String, CommandError> {
+    let mut filled = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some(start) = rest.find('{') {
+        let (before, braced) = rest.split_at(start);
+        filled.push_str(before);
+        let doubled = braced.starts_with("{{");
+        let inner = &braced[if doubled { 2 } else { 1 }..];
+        let length = inner.find(|c: char| !is_of_a_name(c)).unwrap_or(inner.len());
+        let (name, behind) = inner.split_at(length);
+        let closing = if doubled { "}}" } else { "}" };
+        match behind.strip_prefix(closing) {
+            Some(behind) if !name.is_empty() => {
+                match doubled {
+                    true => filled.extend(["{", name, "}"]),
+                    false => filled.push_str(value(name, values)?),
+                }
+                rest = behind;
+            }
+            // One brace is passed; what follows may still be a name in braces.
+            _ => {
+                filled.push('{');
+                rest = &braced[1..];
+            }
+        }
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_lowercase() || c == '_'
+}
+
+fn value<'a>(name: &str, values: &'a Values) -> Result<&'a str, CommandError> {
+    let known = values.iter().find(|(known, _)| *known == name);
+    let (name, value) = known.ok_or_else(|| {
+        let known: Vec<String> = values.iter().map(|(name, _)| format!("{{{name}}}")).collect();
+        CommandError::Unknown {
+            name: name.to_owned(),
+            known: known.join(" "),
+        }
+    })?;
+    value.as_deref().ok_or(CommandError::Missing { name })
+}
+
+/// Whether the program is told its warm-up, and so leaves it out of its figures itself.
+pub(super) fn warms_up_itself(words: &[String]) -> bool {
+    words
+        .iter()
+        .any(|word| word.contains("{warmup_s}") && !word.contains("{{warmup_s}}"))
+}
