@@ -9,6 +9,7 @@ mod control;
 mod counters;
 mod facts;
 mod find;
+mod programs;
 pub mod sandbox;
 pub mod series;
 mod server;

@@ -1,7 +1,8 @@
 //! Making a sandbox.
 
 use super::binaries::Binaries;
-use super::record::{self, FORMAT, Record};
+use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
+use super::record::{self, Record};
 use super::{Sandbox, SandboxError, owner_of, process};
 use pgdyno_host::{Limits, LocalHost};
 use std::fs;
@@ -21,6 +22,12 @@ pub struct Plan {
     pub data: Option<PathBuf>,
     /// WAL directory, if not in the data directory: absent or empty.
     pub wal: Option<PathBuf>,
+    /// A file system of its own for the data; then `data` is `None`.
+    pub data_file_system: Option<FileSystemPlan>,
+    /// A file system of its own for the WAL; then `wal` is `None`.
+    pub wal_file_system: Option<FileSystemPlan>,
+    /// Where their images lie, if not in the sandbox's directory: a directory that is there.
+    pub image_directory: Option<PathBuf>,
     /// Port; a free one if not given.
     pub port: Option<u16>,
     /// Limits to wear.
@@ -58,24 +65,31 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     process::check_port(port)?;
     fs::create_dir_all(&directory).map_err(SandboxError::io(&directory, "made"))?;
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let file_systems = plan.file_systems(&directory)?;
+    let own = |holds| file_systems.iter().find(|own| own.holds == holds);
     let mut record = Record {
-        format: FORMAT,
+        format: Record::format_for(&file_systems),
         name: plan.name.clone(),
         ready: false,
         version: plan.binaries.version.clone(),
         bin: plan.binaries.directory.clone(),
-        data: plan
-            .data
-            .as_ref()
-            .map_or_else(|| directory.join("data"), absolute),
-        wal: plan.wal.as_ref().map(absolute),
+        data: match (own(Holds::Data), &plan.data) {
+            (Some(own), _) => own.place(),
+            (None, Some(place)) => absolute(place),
+            (None, None) => directory.join("data"),
+        },
+        wal: own(Holds::Wal)
+            .map(FileSystem::place)
+            .or(plan.wal.as_ref().map(absolute)),
         port,
         user,
         limits: plan.limits,
         unlimited: Vec::new(),
         created_unix_ms: now_unix_ms(),
+        file_systems,
     };
     record.write(&directory)?;
+    record.file_systems.iter().try_for_each(FileSystem::make)?;
     let socket = directory.join("socket");
     let places = [
         Some(record.data.as_path()),
@@ -95,7 +109,11 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     }
     record.write(&directory)?;
     for place in [Some(&record.data), record.wal.as_ref()].into_iter().flatten() {
-        if !place.starts_with(&directory) {
+        let on_its_own = record
+            .file_systems
+            .iter()
+            .any(|own| place.starts_with(&own.point));
+        if !place.starts_with(&directory) && !on_its_own {
             let mark = mark_of(place);
             fs::write(&mark, &record.name).map_err(SandboxError::io(&mark, "written"))?;
         }
@@ -117,6 +135,21 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     Ok(sandbox)
 }
 
+impl Plan {
+    fn plans(&self) -> impl Iterator<Item = (Holds, FileSystemPlan)> {
+        let data = self.data_file_system.map(|plan| (Holds::Data, plan));
+        let wal = self.wal_file_system.map(|plan| (Holds::Wal, plan));
+        [data, wal].into_iter().flatten()
+    }
+
+    fn file_systems(&self, directory: &Path) -> Result<Vec<FileSystem>, SandboxError> {
+        let images = self.image_directory.as_deref();
+        self.plans()
+            .map(|(holds, plan)| FileSystem::planned(directory, images, holds, plan))
+            .collect()
+    }
+}
+
 fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
     for place in [&plan.data, &plan.wal].into_iter().flatten() {
         let in_use = fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_some());
@@ -128,6 +161,14 @@ fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
             });
         }
     }
+    if let Some(images) = plan.image_directory.as_ref().filter(|images| !images.is_dir()) {
+        return Err(SandboxError::Place {
+            path: images.clone(),
+            reason: "expected a directory, for images of file systems".to_owned(),
+        });
+    }
+    let plans: Vec<FileSystemPlan> = plan.plans().map(|(_, plan)| plan).collect();
+    file_system::check(&plans, plan.image_directory.as_deref().unwrap_or(directory))?;
     let socket = directory.join("socket/.s.PGSQL.65535");
     if socket.as_os_str().len() > SOCKET_PATH_MAX {
         let reason =

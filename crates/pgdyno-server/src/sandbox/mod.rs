@@ -1,9 +1,11 @@
 //! The sandbox: a private server that pgdyno fetches, starts and throws away.
 //!
-//! It lives below one directory: its record, lock, log, password, socket, and, unless placed elsewhere, data and WAL.
+//! It lives below one directory: its record, lock, log, password, socket, and, unless placed elsewhere, data and WAL. These can be
+//! on file systems of its own (`file_system`).
 
 mod binaries;
 mod create;
+mod file_system;
 mod lock;
 mod place;
 mod process;
@@ -11,6 +13,7 @@ mod record;
 
 pub use binaries::{Binaries, MAJORS};
 pub use create::{Plan, create};
+pub use file_system::{FileSystem, FileSystemKind, FileSystemPlan, Holds};
 pub use lock::{Guard, lock};
 pub use record::{Record, list_names};
 
@@ -98,6 +101,33 @@ pub enum SandboxError {
     /// Limits or host files.
     #[error("the limits of the sandbox could not be set: {0}")]
     Limits(HostError),
+    /// A file system of its own.
+    #[error("{what}: {reason}")]
+    FileSystem {
+        /// Path, or kind and size.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A program of the system is missing.
+    #[error("{program} is not installed; the package {package} has it")]
+    NoProgram {
+        /// Which.
+        program: &'static str,
+        /// Debian's name of the package.
+        package: &'static str,
+    },
+    /// Only root mounts.
+    #[error("a file system of its own is mounted, which only root may do")]
+    NeedsRoot,
+    /// What it lay on is gone.
+    #[error("the data of the sandbox \"{name}\" is gone: {what}")]
+    Lost {
+        /// Which.
+        name: String,
+        /// What is gone.
+        what: String,
+    },
     /// Root without anybody to become.
     #[error("PostgreSQL refuses to run as root, and this machine has neither a user postgres nor nobody")]
     NoUser,
@@ -125,6 +155,8 @@ impl SandboxError {
             SandboxError::Limits(e) if e.is_refused() => {
                 "limits need root (or a delegated cgroup); leave them out"
             }
+            SandboxError::Lost { .. } => "`pgdyno sandbox destroy` it and create it anew",
+            SandboxError::NeedsRoot => "run it as root, or place data and WAL with --data and --wal",
             SandboxError::NoUser => "create one: useradd --system postgres",
             _ => return None,
         })
@@ -147,6 +179,8 @@ pub enum State {
     Crashed,
     /// Its creation was interrupted.
     HalfMade,
+    /// It is stopped, and a file system of its own is not mounted; [`Sandbox::start`] mounts it, or says that its data is gone.
+    Unmounted,
 }
 
 /// An opened sandbox.
@@ -184,6 +218,10 @@ impl Sandbox {
     pub fn state(&self) -> State {
         if !self.record.ready {
             return State::HalfMade;
+        }
+        let mut own = self.record.file_systems.iter();
+        if own.any(|own| !own.is_mounted().unwrap_or(false)) {
+            return State::Unmounted;
         }
         let Ok(text) = fs::read_to_string(self.record.data.join("postmaster.pid")) else {
             return State::Stopped;
@@ -227,6 +265,13 @@ impl Sandbox {
         self.start_with(&[])
     }
 
+    /// Mounts what a restart of the machine has unmounted of its own file systems. Where one lay in memory, its data is gone:
+    /// [`SandboxError::Lost`].
+    pub fn mount(&self) -> Result<(), SandboxError> {
+        let mut own = self.record.file_systems.iter();
+        own.try_for_each(|own| own.bring_back(&self.record.name))
+    }
+
     /// Bytes of shared memory that the stopped server would have, found by starting it for a moment, without huge pages:
     /// servers before 15 do not compute it. [`Sandbox::computed_parameter`] is quicker where they do.
     pub fn shared_memory_by_dry_run(&self) -> Result<u64, SandboxError> {
@@ -250,6 +295,7 @@ impl Sandbox {
         if !self.record.ready {
             return Err(SandboxError::HalfMade(self.record.name.clone()));
         }
+        self.mount()?;
         if let State::Running(_) = self.state() {
             // Perhaps still starting: pg_ctl's wait is satisfied at once by a server that is up.
             return process::wait_until_ready(self);
@@ -315,6 +361,7 @@ impl Sandbox {
 
     /// What a parameter would be if the server were started now; for parameters that are computed at start only.
     pub fn computed_parameter(&self, name: &str) -> Result<String, SandboxError> {
+        self.mount()?;
         process::computed_parameter(self, name)
     }
 
@@ -344,10 +391,7 @@ impl Sandbox {
 
     /// Stops it and removes everything it consists of.
     pub fn destroy(self) -> Result<(), SandboxError> {
-        // Whatever its record says: an interrupted creation can have started its server.
-        if self.has_postmaster() {
-            process::stop(&self, "immediate")?;
-        }
+        self.end_all()?;
         if !self.record.limits.is_none() {
             Cgroup::remove(&LocalHost::new(), &self.group_name()).map_err(SandboxError::Limits)?;
         }
@@ -358,19 +402,51 @@ impl Sandbox {
             // Only what bears the sandbox's own mark is removed: a record can be wrong.
             let marked =
                 fs::read_to_string(create::mark_of(place)).is_ok_and(|name| name == self.record.name);
-            if marked || place.starts_with(&self.directory) {
+            // What is on a file system of its own goes with it.
+            let own = self
+                .record
+                .file_systems
+                .iter()
+                .any(|own| place.starts_with(&own.point));
+            if marked || (place.starts_with(&self.directory) && !own) {
                 remove_tree(place)?;
                 let _ = fs::remove_file(create::mark_of(place));
             }
         }
+        for own in &self.record.file_systems {
+            own.remove(&self.directory)?;
+        }
         remove_tree(&self.directory)
+    }
+
+    /// Ends its server, whatever its record says: an interrupted creation can have started it, or be about to. What a killed
+    /// process has left at work is waited for.
+    fn end_all(&self) -> Result<(), SandboxError> {
+        let deadline = Instant::now() + STARTS_WITHIN;
+        let mut places = vec![self.record.data.as_path()];
+        for own in &self.record.file_systems {
+            places.push(&own.point);
+            places.extend(own.image.as_deref());
+        }
+        loop {
+            if self.has_postmaster() {
+                process::stop(self, "immediate")?;
+            }
+            let works = self.is_being_started() || file_system::is_being_made(&places);
+            if !works || Instant::now() >= deadline {
+                return Ok(());
+            }
+            pause(Duration::from_millis(10));
+        }
     }
 }
 
 /// Removes what an interrupted creation left, whose record may be missing or broken.
 pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
     record::check_name(name)?;
-    remove_tree(&root.join(name))
+    let directory = root.join(name);
+    file_system::unmount_below(&directory)?;
+    remove_tree(&directory)
 }
 
 fn remove_tree(path: &Path) -> Result<(), SandboxError> {

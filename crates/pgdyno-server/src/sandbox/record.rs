@@ -1,6 +1,7 @@
-//! What is written down about a sandbox: sandbox.json, format 1.
+//! What is written down about a sandbox: sandbox.json, formats 1 and 2.
 
 use super::SandboxError;
+use super::file_system::FileSystem;
 use crate::User;
 use pgdyno_host::{Limits, Unlimited};
 use serde::{Deserialize, Serialize};
@@ -8,8 +9,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Written by this version; a newer one is refused, not guessed at.
-pub(crate) const FORMAT: u32 = 1;
+/// The newest that this version knows; a newer one is refused, not guessed at.
+const FORMAT: u32 = 2;
+/// Knows no file systems of a sandbox's own. A sandbox without any is still written so, for older versions to read.
+const FORMAT_WITHOUT_FILE_SYSTEMS: u32 = 1;
 const NAME_LENGTH_MAX: usize = 40;
 
 /// The record.
@@ -40,9 +43,21 @@ pub struct Record {
     pub unlimited: Vec<Unlimited>,
     /// When it was made.
     pub created_unix_ms: u64,
+    /// File systems of its own, recorded before they are made (format 2).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_systems: Vec<FileSystem>,
 }
 
 impl Record {
+    /// The format that a record with these file systems needs.
+    pub(crate) fn format_for(file_systems: &[FileSystem]) -> u32 {
+        if file_systems.is_empty() {
+            FORMAT_WITHOUT_FILE_SYSTEMS
+        } else {
+            FORMAT
+        }
+    }
+
     fn file(directory: &Path) -> PathBuf {
         directory.join("sandbox.json")
     }
@@ -67,6 +82,11 @@ impl Record {
         };
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| broken(e.to_string()))?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT_WITHOUT_FILE_SYSTEMS) => {
+                if value.get("file_systems").is_some() {
+                    return Err(broken(format!("file_systems: format {format} has no such field")));
+                }
+            }
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => {
                 return Err(broken(format!(
@@ -142,7 +162,9 @@ mod tests {
                 "{error}"
             );
         };
-        check("{\"format\": 2}", "format 2");
+        check("{\"format\": 3}", "format 3");
+        check("{\"format\": 1, \"file_systems\": []}", "file_systems");
+        check("{\"format\": 2, \"name\": \"x\", \"colour\": 1}", "colour");
         check("{\"format\": 1, \"name\": \"x\", \"colour\": 1}", "colour");
         check("{\"format\": 1, \"nam", "EOF");
         assert!(Record::read(&dir.path().join("none")).unwrap().is_none());
