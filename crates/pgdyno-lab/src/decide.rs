@@ -48,7 +48,7 @@ pub(crate) fn unsettled_s(measurement: &Measurement) -> Option<f64> {
         .filter(|s| s.measured && s.length_s > 0.99)
         .map(SecondFigures::tps)
         .collect();
-    let begins = pgdyno_stats::settled_from(&measured)?;
+    let begins = pgdyno_stats::warm_up_end(&measured)?;
     #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
     let seconds = begins as f64;
     (begins > 0).then_some(seconds)

@@ -5,12 +5,12 @@ mod lines;
 mod parts;
 mod size;
 
-pub use parts::{
-    BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, Found, GuardPart,
-    LoadPart, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, TablePart, Take, TargetPart,
-    WindowPart,
-};
 pub(crate) use check::{SEED_MAX, clock, size_bytes};
+pub use parts::{
+    BudgetPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, Found,
+    GuardPart, LoadPart, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, TablePart,
+    Take, TargetPart, WindowPart,
+};
 pub use size::sized;
 
 use lines::{line_at, with_nearest};
@@ -58,7 +58,13 @@ impl ExperimentFile {
             line: error.span().map_or(1, |span| line_at(text, span.start)),
             message: with_nearest(error.message()),
         })?;
-        check::Check { file: &file, text, path, catalogue }.all()?;
+        check::Check {
+            file: &file,
+            text,
+            path,
+            catalogue,
+        }
+        .all()?;
         Ok(file)
     }
 

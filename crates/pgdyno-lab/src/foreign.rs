@@ -6,8 +6,8 @@ use crate::measure::{MeasureError, Measurement, Probe, endpoint, watch};
 use crate::plan::Treatment;
 use crate::runner::{measure_s, threads_of};
 use pgdyno_load::{
-    Books, CommandError, Counts, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan, JobResult, LoadResult,
-    Second, SecondFigures, command_words, foreign_formats, run_foreign, run_job,
+    Books, CommandError, Counts, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan,
+    JobResult, LoadResult, Second, SecondFigures, command_words, foreign_formats, run_foreign, run_job,
 };
 use pgdyno_server::Conninfo;
 use pgdyno_store::Percentiles;
@@ -91,7 +91,12 @@ impl Around<'_> {
                 succeeded(&result, command)?;
             }
             figures = vec![(JOB_S.to_owned(), result.wall_s)];
-            figures.extend(result.figure.as_ref().map(|figure| (figure.name.clone(), figure.value)));
+            figures.extend(
+                result
+                    .figure
+                    .as_ref()
+                    .map(|figure| (figure.name.clone(), figure.value)),
+            );
             Ok(job_result(&result))
         })?;
         measurement.figures.extend(figures);
@@ -152,7 +157,12 @@ fn tell(measurement: &mut Measurement, result: &ForeignResult) {
         .p50_ms
         .or(latency.mean_ms)
         .zip(latency.p95_ms.or(latency.p99_ms))
-        .zip(latency.p99_ms.or(latency.p95_ms).zip(latency.max_ms.or(latency.p99_ms)))
+        .zip(
+            latency
+                .p99_ms
+                .or(latency.p95_ms)
+                .zip(latency.max_ms.or(latency.p99_ms)),
+        )
         .map(|((p50_ms, p95_ms), (p99_ms, max_ms))| Percentiles {
             p50_ms,
             p95_ms,
@@ -175,15 +185,25 @@ fn tell(measurement: &mut Measurement, result: &ForeignResult) {
 fn format_of(name: &str) -> Result<ForeignFormat, MeasureError> {
     let formats = foreign_formats().map_err(|error| MeasureError::Program(error.to_string()))?;
     let known: Vec<String> = formats.iter().map(|format| format.name.clone()).collect();
-    formats.into_iter().find(|format| format.name == name).ok_or_else(|| {
-        MeasureError::Program(format!("no program \"{name}\" is known; known are {}, job", known.join(", ")))
-    })
+    formats
+        .into_iter()
+        .find(|format| format.name == name)
+        .ok_or_else(|| {
+            MeasureError::Program(format!(
+                "no program \"{name}\" is known; known are {}, job",
+                known.join(", ")
+            ))
+        })
 }
 
 /// Programs that can be a load, by name.
 pub(crate) fn programs() -> Vec<String> {
     let formats = foreign_formats().unwrap_or_default();
-    formats.into_iter().map(|format| format.name).chain([JOB.to_owned()]).collect()
+    formats
+        .into_iter()
+        .map(|format| format.name)
+        .chain([JOB.to_owned()])
+        .collect()
 }
 
 fn succeeded(result: &JobResult, command: &str) -> Result<(), MeasureError> {
@@ -204,7 +224,9 @@ fn succeeded(result: &JobResult, command: &str) -> Result<(), MeasureError> {
 fn second_of(second: &ForeignSecond, number: u32, clients: u32) -> Second {
     let mut books = Books::new(false);
     books.committed = (second.tps * second.length_s).round().max(0.0) as u64;
-    books.failed = (second.failed_per_s.unwrap_or(0.0) * second.length_s).round().max(0.0) as u64;
+    books.failed = (second.failed_per_s.unwrap_or(0.0) * second.length_s)
+        .round()
+        .max(0.0) as u64;
     books.all = books.committed + books.failed;
     Second {
         number,
@@ -224,7 +246,11 @@ fn second_of(second: &ForeignSecond, number: u32, clients: u32) -> Second {
 )]
 fn load_result(result: &ForeignResult, plan: &ForeignPlan) -> LoadResult {
     let figures = &result.figures;
-    let measured_s = if figures.measured_s > 0.0 { figures.measured_s } else { plan.measure.as_secs_f64() };
+    let measured_s = if figures.measured_s > 0.0 {
+        figures.measured_s
+    } else {
+        plan.measure.as_secs_f64()
+    };
     let mut measured = Books::new(false);
     measured.committed = (figures.tps.unwrap_or(0.0) * measured_s).round().max(0.0) as u64;
     measured.failed = figures.failed.unwrap_or(0);

@@ -127,8 +127,7 @@ pub fn measure(
 }
 
 /// What drives a load, whatever it is.
-pub(crate) type Driver<'d> =
-    dyn FnMut(&mut dyn FnMut(&Second)) -> Result<LoadResult, MeasureError> + 'd;
+pub(crate) type Driver<'d> = dyn FnMut(&mut dyn FnMut(&Second)) -> Result<LoadResult, MeasureError> + 'd;
 
 /// Watches whatever `drive` does to the server, from before its first session to after its last.
 pub(crate) fn watch(

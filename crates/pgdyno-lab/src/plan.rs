@@ -67,7 +67,9 @@ pub enum PlanError {
         knob: String,
     },
     /// A factorial that nobody could run.
-    #[error("the factors make {treatments} treatments; at most {TREATMENTS_MAX} can be run. Use fewer levels, or design = \"screening\"")]
+    #[error(
+        "the factors make {treatments} treatments; at most {TREATMENTS_MAX} can be run. Use fewer levels, or design = \"screening\""
+    )]
     TooMany {
         /// Their number.
         treatments: usize,
@@ -157,7 +159,11 @@ impl Plan {
             lay_over(&mut treatment.settings, &treatment.step);
             treatment.against = before;
             let parts = step.map(|step| {
-                (step.load.over(&load), step.data.over(&data), step.server.over(&server))
+                (
+                    step.load.over(&load),
+                    step.data.over(&data),
+                    step.server.over(&server),
+                )
             });
             let (its_load, its_data, its_server) =
                 parts.unwrap_or_else(|| (load.clone(), data, server.clone()));
@@ -242,7 +248,11 @@ impl Treatment {
             version: self.server.version,
             data_on: self.server.data_on.clone().filter(|place| place != "disk"),
             wal_on: self.server.wal_on.clone().filter(|place| place != "disk"),
-            network: self.server.network.clone().filter(|network| network != "loopback"),
+            network: self
+                .server
+                .network
+                .clone()
+                .filter(|network| network != "loopback"),
         }
     }
 }
@@ -272,7 +282,11 @@ impl Stand {
         if let Some(version) = self.version {
             parts.push(format!("v{version}"));
         }
-        let named = [("data", &self.data_on), ("wal", &self.wal_on), ("net", &self.network)];
+        let named = [
+            ("data", &self.data_on),
+            ("wal", &self.wal_on),
+            ("net", &self.network),
+        ];
         for (what, place) in named {
             if let Some(place) = place {
                 let plain: String = place

@@ -180,7 +180,9 @@ pub enum LabError {
         wanted: u32,
     },
     /// Something about the data that only a sandbox allows.
-    #[error("{0} is done in sandboxes only: pgdyno makes and drops no database on a server that it did not create")]
+    #[error(
+        "{0} is done in sandboxes only: pgdyno makes and drops no database on a server that it did not create"
+    )]
     SandboxOnly(&'static str),
     /// Nothing is left to compare.
     #[error("no step can be tested here: {0}")]
@@ -406,7 +408,9 @@ impl<'a> Lab<'a> {
                 kept?;
                 if status == ExperimentStatus::Finished {
                     let what = "removing what the experiment had made".to_owned();
-                    self.stands.end().map_err(|source| LabError::Stand { what, source })?;
+                    self.stands
+                        .end()
+                        .map_err(|source| LabError::Stand { what, source })?;
                 }
                 Ok(Summary { id, status, put_back })
             }
@@ -451,7 +455,10 @@ impl<'a> Running<'_, 'a> {
                 self.looks.add(&record);
                 (self.lab.on_event)(Event::TrialEnds(&record));
             }
-            if plan.file.stop == StopRule::WhenDecided && self.looks.are_decided(block) && block < plan.file.blocks {
+            if plan.file.stop == StopRule::WhenDecided
+                && self.looks.are_decided(block)
+                && block < plan.file.blocks
+            {
                 self.ends_early("every comparison is decided", block);
                 return Ok(true);
             }
@@ -504,7 +511,8 @@ impl<'a> Running<'_, 'a> {
         for line in lines {
             // The last word on a knob counts, but a failure is not forgotten.
             let place = |other: &PutBack| other.knob == line.knob && other.place == line.place;
-            self.put_back.retain(|other| !place(other) || other.outcome == Outcome::Failed);
+            self.put_back
+                .retain(|other| !place(other) || other.outcome == Outcome::Failed);
             self.put_back.push(line);
         }
         self.lab.stands.leave(&stand).map_err(|source| LabError::Stand {

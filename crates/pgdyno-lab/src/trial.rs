@@ -1,7 +1,7 @@
 //! The record of a trial: what is stored of a measurement.
 
-use crate::measure::Measurement;
 use crate::file::{FigurePart, Take};
+use crate::measure::Measurement;
 use crate::plan::Treatment;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};

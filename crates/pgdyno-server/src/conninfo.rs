@@ -156,6 +156,13 @@ impl Conninfo {
         }
     }
 
+    /// The same server and user, in another database.
+    pub fn with_database(&self, name: &str) -> Conninfo {
+        let mut other = self.clone();
+        other.config.dbname(name);
+        other
+    }
+
     /// The database.
     pub fn database(&self) -> &str {
         self.config.get_dbname().unwrap_or_default()

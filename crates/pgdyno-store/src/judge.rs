@@ -3,8 +3,8 @@
 
 use crate::record::{ExperimentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{
-    BlockFit, Comparison, Effect, Excluded, Observation, OutlierRule, Rules, Sequential, StoppingRule, Trials, decide,
-    excluded,
+    BlockFit, Comparison, Effect, Excluded, Observation, OutlierRule, Rules, Sequential, StoppingRule,
+    Trials, decide, excluded,
 };
 use std::collections::BTreeSet;
 
@@ -83,7 +83,9 @@ impl Judge {
             blocks_max: record.blocks as usize,
             outliers: Some(OutlierRule::default()),
         };
-        let sequential = looks.then(|| Sequential::new(rule, &tested, &comparisons)).flatten();
+        let sequential = looks
+            .then(|| Sequential::new(rule, &tested, &comparisons))
+            .flatten();
         Judge {
             metric: metric.to_owned(),
             treatments,
@@ -105,7 +107,9 @@ impl Judge {
         into.seen += 1;
         into.blocks.insert(trial.block as usize);
         let treatment = self.treatments.iter().position(|name| *name == trial.treatment);
-        let value = trial.figure(&self.metric).filter(|_| trial.status == TrialStatus::Finished);
+        let value = trial
+            .figure(&self.metric)
+            .filter(|_| trial.status == TrialStatus::Finished);
         if let (Some(treatment), Some(value)) = (treatment, value) {
             into.observations.push(Observation {
                 block: trial.block as usize,
@@ -121,7 +125,12 @@ impl Judge {
     pub fn judge(&self, observed: &Observations, ended: usize) -> Judged {
         let (effects, left_out, done) = match &self.sequential {
             Some(sequential) => {
-                let blocks: Vec<usize> = observed.blocks.iter().copied().filter(|block| *block <= ended).collect();
+                let blocks: Vec<usize> = observed
+                    .blocks
+                    .iter()
+                    .copied()
+                    .filter(|block| *block <= ended)
+                    .collect();
                 let looked = sequential.look(Trials {
                     observations: &observed.observations,
                     disturbed: &observed.disturbed,
@@ -130,7 +139,11 @@ impl Judge {
                 (looked.effects, looked.excluded, looked.done)
             }
             None => {
-                let left_out = excluded(&observed.observations, &observed.disturbed, OutlierRule::default());
+                let left_out = excluded(
+                    &observed.observations,
+                    &observed.disturbed,
+                    OutlierRule::default(),
+                );
                 let effects = decide(&kept(observed, &left_out), &self.comparisons, self.rules);
                 (effects, left_out, false)
             }
@@ -143,7 +156,9 @@ impl Judge {
             if is_step {
                 steps[comparison.treatment] = effect;
             }
-            if comparison.reference == 0 || is_step && self.against[comparison.treatment] != Some(0) && !self.has_total(comparison) {
+            if comparison.reference == 0
+                || is_step && self.against[comparison.treatment] != Some(0) && !self.has_total(comparison)
+            {
                 totals[comparison.treatment] = effect;
             }
         }
@@ -191,7 +206,10 @@ fn against(record: &ExperimentRecord) -> Vec<Option<usize>> {
     let named = treatments.iter().any(|t| !t.levels.is_empty());
     let against = |i: usize| match &treatments[i].against {
         _ if !tested(i) => None,
-        Some(name) => treatments.iter().position(|t| t.name == *name).filter(|&j| tested(j)),
+        Some(name) => treatments
+            .iter()
+            .position(|t| t.name == *name)
+            .filter(|&j| tested(j)),
         None if named || i == 0 => None,
         None if record.design == "cumulative" => (0..i).rev().find(|&j| tested(j)),
         None => Some(0),

@@ -9,8 +9,8 @@ mod store;
 pub use judge::{Judge, Judged, LOOKS_FROM, Observations};
 pub use record::{
     ClaimRecord, CrossCheck, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus, FactRecord,
-    FactorRecord, FigureRecord, Percentiles, PutBackRecord, SecondRecord, SettingRecord, StoredExperiment, StudyRecord,
-    TableRecord, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
+    FactorRecord, FigureRecord, Percentiles, PutBackRecord, SecondRecord, SettingRecord, StoredExperiment,
+    StudyRecord, TableRecord, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 pub use series::{ColumnRecord, GapRecord, SeriesRecord};
 pub use store::{Store, StoreError};

@@ -52,7 +52,7 @@ pub struct SettingRecord {
 }
 
 /// A treatment of an experiment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TreatmentRecord {
     /// Unique name.
     pub name: String,

@@ -99,11 +99,15 @@ impl Experiment {
                 self.line(&format!("not tested: {} ({reason})", treatment.title));
             }
             Event::Standing(stand) => self.draw(&format!("going to the server for {}", stand.label())),
-            Event::Waiting { minutes } => self.line(&format!("outside of its hours: waiting for {minutes} minutes")),
+            Event::Waiting { minutes } => {
+                self.line(&format!("outside of its hours: waiting for {minutes} minutes"))
+            }
             Event::GuardActs { treatment, reason } => {
                 self.line(&format!("{} is not tried again: {reason}", treatment.title));
             }
-            Event::EndsEarly { reason, blocks } => self.line(&format!("ends after {blocks} blocks: {reason}")),
+            Event::EndsEarly { reason, blocks } => {
+                self.line(&format!("ends after {blocks} blocks: {reason}"))
+            }
             Event::Begun {
                 id,
                 trials,

@@ -119,7 +119,12 @@ pub(crate) fn of_experiment(
 
 /// Makes the sandbox that a file asks for.
 fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()> {
-    let size = |text: &Option<String>| text.as_deref().map(crate::cli::bytes).transpose().map_err(anyhow::Error::msg);
+    let size = |text: &Option<String>| {
+        text.as_deref()
+            .map(crate::cli::bytes)
+            .transpose()
+            .map_err(anyhow::Error::msg)
+    };
     tell!("making the sandbox \"{name}\"");
     commands::sandbox::create(
         context,

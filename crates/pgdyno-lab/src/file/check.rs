@@ -72,7 +72,11 @@ impl Check<'_> {
     }
 
     fn must(&self, holds: bool, keys: &[&str], message: impl FnOnce() -> String) -> Checked {
-        if holds { Ok(()) } else { Err(self.wrong(keys, message())) }
+        if holds {
+            Ok(())
+        } else {
+            Err(self.wrong(keys, message()))
+        }
     }
 
     fn numbers(&self) -> Checked {
@@ -82,7 +86,9 @@ impl Check<'_> {
             format!("blocks = {blocks}: expected 1 to {BLOCKS_MAX}")
         })?;
         let seed = file.seed.unwrap_or(0);
-        self.must(seed <= SEED_MAX, &["seed"], || format!("seed: expected at most {SEED_MAX}"))?;
+        self.must(seed <= SEED_MAX, &["seed"], || {
+            format!("seed: expected at most {SEED_MAX}")
+        })?;
         self.must(confidence > 0.5 && confidence < 1.0, &["confidence"], || {
             format!("confidence = {confidence}: expected 0.5 to 1, as 0.95")
         })?;
@@ -147,13 +153,19 @@ impl Check<'_> {
             format!("clients = {clients}: expected 1 to {CLIENTS_MAX}")
         })?;
         let cycles = load.checkpoint_cycles.unwrap_or(1);
-        self.must((1..=CYCLES_MAX).contains(&cycles), &at("checkpoint_cycles"), || {
-            format!("checkpoint_cycles = {cycles}: expected 1 to {CYCLES_MAX}")
-        })?;
+        self.must(
+            (1..=CYCLES_MAX).contains(&cycles),
+            &at("checkpoint_cycles"),
+            || format!("checkpoint_cycles = {cycles}: expected 1 to {CYCLES_MAX}"),
+        )?;
         if let Some(Err(message)) = load.rate.as_ref().map(|rate| rate.parse::<Rate>()) {
             return Err(self.wrong(&at("rate"), message));
         }
-        let kinds = [load.workload.is_some(), load.script.is_some(), load.program.is_some()];
+        let kinds = [
+            load.workload.is_some(),
+            load.script.is_some(),
+            load.program.is_some(),
+        ];
         self.must(kinds.iter().filter(|named| **named).count() < 2, keys, || {
             "a load is a workload, a script or a program: only one of them".into()
         })
@@ -191,10 +203,20 @@ impl Check<'_> {
             self.must(!taken, &["factor", &number, "name"], || {
                 format!("the name \"{}\" is taken", factor.name)
             })?;
-            let levels = factor.levels().map_err(|message| self.wrong(&["factor", &number], message))?;
-            self.must((1..=LEVELS_MAX).contains(&levels.len()), &["factor", &number], || {
-                format!("the factor \"{}\" has {} levels: expected 1 to {LEVELS_MAX}", factor.name, levels.len())
-            })?;
+            let levels = factor
+                .levels()
+                .map_err(|message| self.wrong(&["factor", &number], message))?;
+            self.must(
+                (1..=LEVELS_MAX).contains(&levels.len()),
+                &["factor", &number],
+                || {
+                    format!(
+                        "the factor \"{}\" has {} levels: expected 1 to {LEVELS_MAX}",
+                        factor.name,
+                        levels.len()
+                    )
+                },
+            )?;
             let mut keys = BTreeSet::new();
             for (j, level) in levels.iter().enumerate() {
                 let inner = j.to_string();
@@ -203,14 +225,19 @@ impl Check<'_> {
                     false => &["factor", &number, "level", &inner],
                 };
                 let taken = levels[..j].iter().any(|other| other.name == level.name);
-                self.must(!taken, place, || format!("the level \"{}\" is there twice", level.name))?;
+                self.must(!taken, place, || {
+                    format!("the level \"{}\" is there twice", level.name)
+                })?;
                 self.settings(&level.settings, &[place, &["settings"]].concat())?;
                 self.load(&level.load, &[place, &["load"]].concat())?;
                 keys.extend(level.keys());
             }
             for key in keys {
                 if let Some(other) = owners.insert(key.clone(), &factor.name) {
-                    let message = format!("\"{other}\" and \"{}\" both set {key}: one factor per knob or key", factor.name);
+                    let message = format!(
+                        "\"{other}\" and \"{}\" both set {key}: one factor per knob or key",
+                        factor.name
+                    );
                     return Err(self.wrong(&["factor", &number], message));
                 }
             }
@@ -229,7 +256,10 @@ impl Check<'_> {
             Design::Cumulative => (steps > 0, "1 to 100 [[step]] parts"),
             Design::OneAtATime => (steps + factors > 0, "[[step]] or [[factor]] parts"),
             Design::AB => (steps == 1, "one [[step]] part"),
-            Design::AA => (steps + factors == 0, "neither steps nor factors: it holds the reference against itself"),
+            Design::AA => (
+                steps + factors == 0,
+                "neither steps nor factors: it holds the reference against itself",
+            ),
             Design::FullFactorial | Design::Ladder => (factors > 0, "[[factor]] parts"),
             Design::Fractional | Design::Screening => (factors > 1, "two or more [[factor]] parts"),
         };
@@ -240,11 +270,17 @@ impl Check<'_> {
             for (i, factor) in file.factor.iter().enumerate() {
                 let levels = factor.levels().map_or(0, |levels| levels.len());
                 self.must(levels == 2 && !factor.along, &["factor", &i.to_string()], || {
-                    format!("design = \"{name}\" wants two levels of each factor; \"{}\" has {levels}", factor.name)
+                    format!(
+                        "design = \"{name}\" wants two levels of each factor; \"{}\" has {levels}",
+                        factor.name
+                    )
                 })?;
             }
         }
-        let judges = !matches!(file.design, Design::Ladder | Design::Fractional | Design::Screening);
+        let judges = !matches!(
+            file.design,
+            Design::Ladder | Design::Fractional | Design::Screening
+        );
         self.must(judges || file.stop == StopRule::AfterBlocks, &["stop"], || {
             format!("design = \"{name}\" decides nothing after a block; leave stop at \"after-blocks\"")
         })
@@ -276,25 +312,42 @@ impl Check<'_> {
             }
         };
         self.must(known.iter().any(|name| name == level), keys, || {
-            format!("\"{factor}\" has no level \"{level}\"; it has {}", known.join(", "))
+            format!(
+                "\"{factor}\" has no level \"{level}\"; it has {}",
+                known.join(", ")
+            )
         })
     }
 
     /// What a treatment's load is in the end: each must be whole.
     fn loads_whole(&self) -> Checked {
         let mut all = vec![(self.file.load.clone(), "load".to_owned())];
-        let levels = self.file.factor.iter().flat_map(|f| f.levels().unwrap_or_default());
+        let levels = self
+            .file
+            .factor
+            .iter()
+            .flat_map(|f| f.levels().unwrap_or_default());
         for step in self.file.step.iter().cloned().chain(levels) {
-            all.push((step.load.over(&self.file.load), format!("the load of \"{}\"", step.name)));
+            all.push((
+                step.load.over(&self.file.load),
+                format!("the load of \"{}\"", step.name),
+            ));
         }
         let has_levels_of = |is: fn(&LoadPart) -> bool| {
-            let levels = self.file.factor.iter().flat_map(|f| f.levels().unwrap_or_default());
+            let levels = self
+                .file
+                .factor
+                .iter()
+                .flat_map(|f| f.levels().unwrap_or_default());
             levels.into_iter().any(|level| is(&level.load))
         };
         for (load, what) in all {
             let kind = load.workload.is_some() || load.script.is_some() || load.program.is_some();
-            let kind = kind || has_levels_of(|l| l.workload.is_some() || l.script.is_some() || l.program.is_some());
-            self.must(kind, &["load"], || format!("{what} names neither workload nor script nor program"))?;
+            let kind =
+                kind || has_levels_of(|l| l.workload.is_some() || l.script.is_some() || l.program.is_some());
+            self.must(kind, &["load"], || {
+                format!("{what} names neither workload nor script nor program")
+            })?;
             let is_job = load.program.as_deref() == Some("job");
             let clients = is_job || load.clients.is_some() || has_levels_of(|l| l.clients.is_some());
             self.must(clients, &["load"], || format!("{what} has no clients"))?;
@@ -306,8 +359,15 @@ impl Check<'_> {
             let scale = self.file.data.scale.is_some() || load.workload.and_then(Workload::dataset).is_none();
             let scale = scale
                 || self.file.step.iter().any(|s| s.data.scale.is_some())
-                || self.file.factor.iter().flat_map(|f| f.levels().unwrap_or_default()).any(|l| l.data.scale.is_some());
-            self.must(scale, &["data"], || format!("{what} reads data: [data] scale = ... says how much"))?;
+                || self
+                    .file
+                    .factor
+                    .iter()
+                    .flat_map(|f| f.levels().unwrap_or_default())
+                    .any(|l| l.data.scale.is_some());
+            self.must(scale, &["data"], || {
+                format!("{what} reads data: [data] scale = ... says how much")
+            })?;
         }
         Ok(())
     }
@@ -322,9 +382,14 @@ impl Check<'_> {
                 return Err(self.wrong(&["guard", key], format!("{key}: {message}")));
             }
         }
-        for (key, value) in [("p99_ms_max", guard.p99_ms_max), ("error_ratio_max", guard.error_ratio_max)] {
+        for (key, value) in [
+            ("p99_ms_max", guard.p99_ms_max),
+            ("error_ratio_max", guard.error_ratio_max),
+        ] {
             let value = value.unwrap_or(1.0);
-            self.must(value > 0.0 && value.is_finite(), &["guard", key], || format!("{key} = {value}: expected more than 0"))?;
+            self.must(value > 0.0 && value.is_finite(), &["guard", key], || {
+                format!("{key} = {value}: expected more than 0")
+            })?;
         }
         let is_foreign = self.file.load.program.is_some();
         self.must(
@@ -341,7 +406,9 @@ impl Check<'_> {
                     format!("{key} = \"{text}\": expected a time of the day, as \"22:00\"")
                 })?;
             }
-            self.must(window.from != window.to, &["window"], || "the window has no length".into())?;
+            self.must(window.from != window.to, &["window"], || {
+                "the window has no length".into()
+            })?;
         }
         Ok(())
     }
@@ -373,18 +440,25 @@ impl Check<'_> {
             known.push(RECOVERY.to_owned());
         }
         self.must(known.iter().any(|name| name == metric), keys, || {
-            format!("\"{metric}\" is no figure of this experiment's trials; known are {}", known.join(", "))
+            format!(
+                "\"{metric}\" is no figure of this experiment's trials; known are {}",
+                known.join(", ")
+            )
         })
     }
 
     fn study(&self) -> Checked {
-        let Some(study) = &self.file.study else { return Ok(()) };
+        let Some(study) = &self.file.study else {
+            return Ok(());
+        };
         for (i, table) in study.table.iter().enumerate() {
             let number = i.to_string();
             for metric in &table.values {
                 self.known_metric(metric, &["study", "table", &number, "values"])?;
             }
-            self.must(!table.values.is_empty(), &["study", "table", &number], || "values = [] shows nothing".into())?;
+            self.must(!table.values.is_empty(), &["study", "table", &number], || {
+                "values = [] shows nothing".into()
+            })?;
             for (key, factor) in [("rows", &table.rows), ("columns", &table.columns)] {
                 if let Some(factor) = factor {
                     let known = factor == "step" || self.file.factor.iter().any(|f| f.name == *factor);
@@ -423,7 +497,10 @@ impl StepPart {
         let mut keys: Vec<String> = settings_of(&self.settings).into_iter().map(|s| s.knob).collect();
         let (load, data, server) = (&self.load, &self.data, &self.server);
         let named = [
-            ("load.workload", load.workload.is_some() || load.script.is_some() || load.program.is_some()),
+            (
+                "load.workload",
+                load.workload.is_some() || load.script.is_some() || load.program.is_some(),
+            ),
             ("load.command", load.command.is_some()),
             ("load.protocol", load.protocol.is_some()),
             ("load.transaction", load.transaction.is_some()),
@@ -432,7 +509,10 @@ impl StepPart {
             ("load.cpus", load.cpus.is_some()),
             ("load.rate", load.rate.is_some() || load.think_ms.is_some()),
             ("load.connect", load.connect.is_some()),
-            ("load.measure_s", load.measure_s.is_some() || load.checkpoint_cycles.is_some()),
+            (
+                "load.measure_s",
+                load.measure_s.is_some() || load.checkpoint_cycles.is_some(),
+            ),
             ("load.warmup_s", load.warmup_s.is_some() || load.settle.is_some()),
             ("load.crash", load.crash.is_some()),
             ("data.scale", data.scale.is_some()),
@@ -443,12 +523,20 @@ impl StepPart {
             ("server.data_on", server.data_on.is_some()),
             ("server.wal_on", server.wal_on.is_some()),
             ("server.pooler", server.pooler.is_some()),
-            ("server.pool_size", server.pool_size.is_some() || server.pool_mode.is_some()),
+            (
+                "server.pool_size",
+                server.pool_size.is_some() || server.pool_mode.is_some(),
+            ),
             ("server.neighbour", server.neighbour.is_some()),
             ("server.neighbour_memory", server.neighbour_memory.is_some()),
             ("server.network", server.network.is_some()),
         ];
-        keys.extend(named.iter().filter(|(_, set)| *set).map(|(key, _)| (*key).to_owned()));
+        keys.extend(
+            named
+                .iter()
+                .filter(|(_, set)| *set)
+                .map(|(key, _)| (*key).to_owned()),
+        );
         keys
     }
 }

@@ -517,7 +517,16 @@ macro_rules! over {
 impl DataPart {
     /// Its keys over those of `below`.
     pub(crate) fn over(&self, below: &DataPart) -> DataPart {
-        over!(self, below, DataPart { scale, reset, prewarm, fillfactor })
+        over!(
+            self,
+            below,
+            DataPart {
+                scale,
+                reset,
+                prewarm,
+                fillfactor
+            }
+        )
     }
 }
 
@@ -591,8 +600,12 @@ impl FactorPart {
             (None, true, false) => Ok(self.level.clone()),
             (Some(of), false, true) => self.values.iter().map(|value| level_of(of, value)).collect(),
             (Some(_), true, _) => Err(format!("the factor \"{name}\" has `of` without `values`")),
-            (None, false, _) => Err(format!("the factor \"{name}\" has `values` without `of`, which says of what")),
-            (Some(_), false, false) => Err(format!("the factor \"{name}\" has `values` and `level`: only one of them")),
+            (None, false, _) => Err(format!(
+                "the factor \"{name}\" has `values` without `of`, which says of what"
+            )),
+            (Some(_), false, false) => Err(format!(
+                "the factor \"{name}\" has `values` and `level`: only one of them"
+            )),
             (None, true, true) => Err(format!("the factor \"{name}\" has no levels")),
         }
     }
@@ -608,10 +621,16 @@ fn level_of(of: &str, value: &toml::Value) -> Result<StepPart, String> {
     let level = |part: &str, key: &str| -> Result<StepPart, toml::de::Error> {
         let inner = Table::from_iter([(key.to_owned(), value.clone())]);
         let name = toml::Value::String(name.clone());
-        Table::from_iter([("name".to_owned(), name), (part.to_owned(), toml::Value::Table(inner))]).try_into()
+        Table::from_iter([
+            ("name".to_owned(), name),
+            (part.to_owned(), toml::Value::Table(inner)),
+        ])
+        .try_into()
     };
     // A knob's name may begin as a part's does.
-    let as_key = of.split_once('.').filter(|(part, _)| matches!(*part, "load" | "data" | "server"));
+    let as_key = of
+        .split_once('.')
+        .filter(|(part, _)| matches!(*part, "load" | "data" | "server"));
     let found = match as_key.map(|(part, key)| level(part, key)) {
         Some(Err(error)) if error.message().contains("unknown field") => level("settings", of),
         Some(found) => found,

@@ -31,7 +31,10 @@ pub fn sized(text: &str, path: &Path, size: Option<&str>, keys: &[String]) -> Re
                 true => "it has none".to_owned(),
                 false => format!("it has {}", known.join(", ")),
             };
-            return Err(wrong(line_of(text, &["size"]), format!("there is no size \"{name}\": {known}")));
+            return Err(wrong(
+                line_of(text, &["size"]),
+                format!("there is no size \"{name}\": {known}"),
+            ));
         };
         lay_over(&mut table, chosen);
     }
@@ -40,7 +43,11 @@ pub fn sized(text: &str, path: &Path, size: Option<&str>, keys: &[String]) -> Re
             .split_once('=')
             .ok_or_else(|| wrong(1, format!("\"{key}\": expected KEY=VALUE, as load.measure_s=60")))?;
         let mut over = Table::new();
-        put(&mut over, &name.trim().split('.').collect::<Vec<_>>(), value_of(value.trim()));
+        put(
+            &mut over,
+            &name.trim().split('.').collect::<Vec<_>>(),
+            value_of(value.trim()),
+        );
         lay_over(&mut table, &over);
     }
     toml::to_string(&table).map_err(|error| wrong(1, error.to_string()))
@@ -61,7 +68,9 @@ fn put(table: &mut Table, keys: &[&str], value: Value) {
             table.insert((*last).to_owned(), value);
         }
         [first, rest @ ..] => {
-            let inner = table.entry((*first).to_owned()).or_insert_with(|| Value::Table(Table::new()));
+            let inner = table
+                .entry((*first).to_owned())
+                .or_insert_with(|| Value::Table(Table::new()));
             if let Value::Table(inner) = inner {
                 put(inner, rest, value);
             }
@@ -86,7 +95,11 @@ fn lay_over(below: &mut Table, over: &Table) {
 fn lay_over_named(items: &mut [Value], by_name: &Table) {
     for item in items {
         let Value::Table(item) = item else { continue };
-        let name = item.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let name = item
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         if let Some(Value::Table(over)) = by_name.get(&name) {
             lay_over(item, over);
         }

@@ -22,7 +22,10 @@ pub(super) fn treatments(file: &ExperimentFile, base: &[Setting]) -> Result<Vec<
         .iter()
         .map(|factor| factor.along || file.design == Design::Ladder)
         .collect();
-    let kept: Vec<Vec<usize>> = rows.into_iter().filter(|row| !is_excluded(file, &levels, row)).collect();
+    let kept: Vec<Vec<usize>> = rows
+        .into_iter()
+        .filter(|row| !is_excluded(file, &levels, row))
+        .collect();
     if kept.is_empty() {
         return Err(PlanError::NothingLeft);
     }
@@ -34,7 +37,10 @@ pub(super) fn treatments(file: &ExperimentFile, base: &[Setting]) -> Result<Vec<
                 .zip(&along)
                 .map(|(level, along)| if *along { *level } else { 0 })
                 .collect();
-            treatments[i].against = kept.iter().position(|other| *other == reference).filter(|&j| j != i);
+            treatments[i].against = kept
+                .iter()
+                .position(|other| *other == reference)
+                .filter(|&j| j != i);
         }
     }
     Ok(treatments)
@@ -69,28 +75,56 @@ fn of_steps(file: &ExperimentFile, base: &[Setting]) -> Vec<Treatment> {
 /// Numbers of levels, a row for each treatment.
 fn rows(design: Design, levels: &[Vec<StepPart>]) -> Result<Vec<Vec<usize>>, PlanError> {
     let counts: Vec<usize> = levels.iter().map(Vec::len).collect();
-    let wrong = |error: pgdyno_stats::DesignError| PlanError::Design(error.to_string());
-    let rows = match design {
-        Design::OneAtATime => pgdyno_stats::one_at_a_time(&counts).map_err(wrong)?,
-        Design::Screening => pgdyno_stats::plackett_burman(counts.len()).map_err(wrong)?,
-        Design::Fractional => pgdyno_stats::fractional_factorial(counts.len()).map_err(wrong)?,
-        _ => {
-            let treatments = counts.iter().fold(1_usize, |n, count| n.saturating_mul(*count));
-            if treatments > TREATMENTS_MAX {
-                return Err(PlanError::TooMany { treatments });
-            }
-            pgdyno_stats::full_factorial(&counts).map_err(wrong)?
+    match design {
+        Design::OneAtATime => Ok(one_at_a_time(&counts)),
+        Design::Screening | Design::Fractional => Err(PlanError::Design("todo".into())),
+        _ => full_factorial(&counts),
+    }
+}
+
+/// The first level of all, then each other level of each factor by itself.
+fn one_at_a_time(counts: &[usize]) -> Vec<Vec<usize>> {
+    let first = vec![0; counts.len()];
+    let mut rows = vec![first.clone()];
+    for (factor, count) in counts.iter().enumerate() {
+        for level in 1..*count {
+            let mut row = first.clone();
+            row[factor] = level;
+            rows.push(row);
         }
-    };
+    }
+    rows
+}
+
+/// Every level with every other, the last factor changing fastest.
+fn full_factorial(counts: &[usize]) -> Result<Vec<Vec<usize>>, PlanError> {
+    let treatments = counts.iter().fold(1_usize, |n, count| n.saturating_mul(*count));
+    if treatments > TREATMENTS_MAX {
+        return Err(PlanError::TooMany { treatments });
+    }
+    let mut rows = vec![Vec::new()];
+    for count in counts {
+        rows = rows
+            .iter()
+            .flat_map(|row| (0..*count).map(move |level| [row.as_slice(), &[level]].concat()))
+            .collect();
+    }
     Ok(rows)
 }
 
 fn is_excluded(file: &ExperimentFile, levels: &[Vec<StepPart>], row: &[usize]) -> bool {
     file.exclude.iter().any(|excluded| {
         !excluded.is_empty()
-            && file.factor.iter().zip(levels).zip(row).all(|((factor, levels), &level)| {
-                excluded.get(&factor.name).is_none_or(|name| levels[level].name == *name)
-            })
+            && file
+                .factor
+                .iter()
+                .zip(levels)
+                .zip(row)
+                .all(|((factor, levels), &level)| {
+                    excluded
+                        .get(&factor.name)
+                        .is_none_or(|name| levels[level].name == *name)
+                })
     })
 }
 

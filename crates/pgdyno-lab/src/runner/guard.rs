@@ -27,7 +27,11 @@ pub(super) struct Guard<'a> {
 
 impl<'a> Guard<'a> {
     /// `data` is a directory whose file system must keep room.
-    pub(super) fn new(part: &'a GuardPart, host: Option<&'a dyn HostAccess>, data: Option<&'a Path>) -> Guard<'a> {
+    pub(super) fn new(
+        part: &'a GuardPart,
+        host: Option<&'a dyn HostAccess>,
+        data: Option<&'a Path>,
+    ) -> Guard<'a> {
         Guard {
             part,
             host,
@@ -52,7 +56,9 @@ impl<'a> Guard<'a> {
         let is_slow = second.p99_ms.map_or(second.committed == 0, |p99| p99 > most);
         self.slow = if is_slow { self.slow + 1 } else { 0 };
         (self.slow >= IN_A_ROW).then(|| {
-            let seen = second.p99_ms.map_or("no response".to_owned(), |p99| format!("{p99:.1} ms"));
+            let seen = second
+                .p99_ms
+                .map_or("no response".to_owned(), |p99| format!("{p99:.1} ms"));
             format!("p99 was beyond {most} ms for {IN_A_ROW} seconds ({seen})")
         })
     }
@@ -63,8 +69,13 @@ impl<'a> Guard<'a> {
         let (failed, all) = (second.failed as f64, (second.failed + second.committed) as f64);
         let ratio = if all > 0.0 { failed / all } else { 0.0 };
         self.failing = if ratio > most { self.failing + 1 } else { 0 };
-        (self.failing >= IN_A_ROW)
-            .then(|| format!("more than {:.1} % failed for {IN_A_ROW} seconds ({:.1} %)", most * 100.0, ratio * 100.0))
+        (self.failing >= IN_A_ROW).then(|| {
+            format!(
+                "more than {:.1} % failed for {IN_A_ROW} seconds ({:.1} %)",
+                most * 100.0,
+                ratio * 100.0
+            )
+        })
     }
 
     fn memory(&self) -> Option<String> {
@@ -72,14 +83,26 @@ impl<'a> Guard<'a> {
         let text = self.host?.read("/proc/meminfo").ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
         let available = line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? << 10;
-        (available < least).then(|| format!("{} MB of memory are available, the bound is {} MB", available >> 20, least >> 20))
+        (available < least).then(|| {
+            format!(
+                "{} MB of memory are available, the bound is {} MB",
+                available >> 20,
+                least >> 20
+            )
+        })
     }
 
     fn disk(&self) -> Option<String> {
         let least = size_bytes(self.part.disk_free_min.as_deref()?).ok()?;
         let space = self.host?.space_of(&self.data?.to_string_lossy())?.ok()?;
         let free = space.free_bytes;
-        (free < least).then(|| format!("{} MB are free on the data's file system, the bound is {} MB", free >> 20, least >> 20))
+        (free < least).then(|| {
+            format!(
+                "{} MB are free on the data's file system, the bound is {} MB",
+                free >> 20,
+                least >> 20
+            )
+        })
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn workload_record(load: &LoadPart, data: &DataPart) -> WorkloadRecor
 pub(super) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, ScriptError> {
     let work: Work = match (load.workload, &load.script) {
         (Some(workload), _) => workload.into(),
-        (None, Some(text)) => scripts_of(text).into(),
+        (None, Some(text)) => Work::Scripts(scripts_of(text)),
         (None, None) => return Ok(None),
     };
     let usual = LoadPlan::closed(
@@ -56,7 +56,11 @@ pub(super) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, Sc
         threads_of(load),
     );
     let warmup = Duration::from_secs_f64(load.warmup_s.unwrap_or(0.0));
-    let longer = if load.checkpoint_cycles.is_some() { CYCLES_LONGER } else { 1.0 };
+    let longer = if load.checkpoint_cycles.is_some() {
+        CYCLES_LONGER
+    } else {
+        1.0
+    };
     let arrivals = match load.rate.as_deref().and_then(|rate| rate.parse::<Rate>().ok()) {
         Some(rate) => Arrivals::Open {
             rate,
@@ -101,4 +105,3 @@ fn scripts_of(text: &str) -> Scripts {
         ..Scripts::default()
     }
 }
-

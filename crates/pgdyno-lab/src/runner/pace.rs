@@ -73,7 +73,8 @@ mod tests {
     #[test]
     fn a_window_over_midnight_is_one_window() {
         let at = |text: &str| super::clock(text).unwrap();
-        let check = |from, to, now, expected| assert_eq!(minutes_until(at(from), at(to), at(now)), expected, "{now}");
+        let check =
+            |from, to, now, expected| assert_eq!(minutes_until(at(from), at(to), at(now)), expected, "{now}");
         check("22:00", "06:00", "23:59", 0);
         check("22:00", "06:00", "00:00", 0);
         check("22:00", "06:00", "05:59", 0);

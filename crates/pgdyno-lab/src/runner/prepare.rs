@@ -10,7 +10,8 @@ use crate::runner::load::{threads_of, workload_record};
 use pgdyno_knobs::{Changer, Knob, Reader, Setting, Target};
 use pgdyno_server::{Control, Server};
 use pgdyno_store::{
-    ClaimRecord, ExperimentRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord, TableRecord, TreatmentRecord,
+    ClaimRecord, ExperimentRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord, TableRecord,
+    TreatmentRecord,
 };
 use std::collections::BTreeSet;
 
@@ -130,15 +131,23 @@ impl<'a> Lab<'a> {
         let data = treatment.data;
         let load = &treatment.load;
         let wants = [
-            (!treatment.stand().is_target(), "another version, place or network"),
+            (
+                !treatment.stand().is_target(),
+                "another version, place or network",
+            ),
             (data.reset == Some(Reset::Template), "a database made anew"),
             (data.reset == Some(Reset::Copy), "a copy of the files"),
             (data.prewarm == Some(Prewarm::Cold), "a cold start"),
             (load.crash == Some(true), "a crash"),
-            (treatment.server.pooler.as_deref().is_some_and(|p| p != "none"), "a pooler"),
+            (
+                treatment.server.pooler.as_deref().is_some_and(|p| p != "none"),
+                "a pooler",
+            ),
         ];
         let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox(target));
-        let mut reasons: Vec<String> = unmet.map(|(_, what)| format!("{what} is for sandboxes only")).collect();
+        let mut reasons: Vec<String> = unmet
+            .map(|(_, what)| format!("{what} is for sandboxes only"))
+            .collect();
         if let Some(cpus) = &load.cpus {
             let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             let beyond = cpus.iter().filter(|cpu| **cpu as usize >= most);
@@ -202,7 +211,10 @@ impl<'a> Lab<'a> {
             return Ok(());
         };
         let tested = plan.tested();
-        let on_target = tested.iter().map(|&i| &plan.treatments[i]).filter(|t| t.stand().is_target());
+        let on_target = tested
+            .iter()
+            .map(|&i| &plan.treatments[i])
+            .filter(|t| t.stand().is_target());
         let keys: BTreeSet<DataKey> = on_target.clone().filter_map(data_of).collect();
         let twice = on_target
             .filter(|t| matches!(t.data.reset, Some(Reset::Template | Reset::Copy)))
@@ -250,11 +262,18 @@ const SESSIONS: &str = "max_connections";
 
 fn too_many_clients(treatment: &Treatment, sessions: &Sessions) -> Option<String> {
     let clients = treatment.load.clients?;
-    if treatment.server.pooler.as_deref().is_some_and(|pooler| pooler != "none") {
+    if treatment
+        .server
+        .pooler
+        .as_deref()
+        .is_some_and(|pooler| pooler != "none")
+    {
         return None;
     }
     let set = treatment.settings.iter().find(|setting| setting.knob == SESSIONS);
-    let most = set.and_then(|setting| setting.value.parse().ok()).unwrap_or(sessions.most);
+    let most = set
+        .and_then(|setting| setting.value.parse().ok())
+        .unwrap_or(sessions.most);
     let room = most.saturating_sub(sessions.kept + OWN_SESSIONS);
     (clients > room).then(|| {
         format!("{clients} clients are more than the {room} for whom {SESSIONS} = {most} has room beside what is kept back")
@@ -276,11 +295,17 @@ fn around(treatment: &Treatment) -> Vec<(String, String)> {
         ("server.neighbour_memory", text(&server.neighbour_memory)),
         ("server.network", text(&server.network)),
         ("data.reset", data.reset.map(|reset| reset.name().to_owned())),
-        ("data.prewarm", data.prewarm.map(|prewarm| prewarm.name().to_owned())),
+        (
+            "data.prewarm",
+            data.prewarm.map(|prewarm| prewarm.name().to_owned()),
+        ),
         ("data.fillfactor", number(data.fillfactor)),
         ("load.threads", Some(threads_of(&treatment.load).to_string())),
     ];
-    named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    named
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect()
 }
 
 fn factor_records(file: &ExperimentFile) -> Vec<FactorRecord> {
@@ -301,7 +326,9 @@ fn factor_records(file: &ExperimentFile) -> Vec<FactorRecord> {
 
 fn study_record(file: &ExperimentFile) -> StudyRecord {
     let study = file.study.clone();
-    let (tables, claims) = study.as_ref().map_or((&[][..], &[][..]), |s| (&s.table, &s.claim));
+    let (tables, claims) = study
+        .as_ref()
+        .map_or((&[][..], &[][..]), |s| (&s.table, &s.claim));
     StudyRecord {
         source: study.as_ref().map(|s| s.source.clone()).unwrap_or_default(),
         title: study.as_ref().map(|s| s.title.clone()).unwrap_or_default(),

@@ -5,15 +5,14 @@ use super::guard::Guard;
 use super::load::{measure_s, plan_of};
 use super::{Event, LabError, Running};
 use crate::decide::unsettled_s;
-use crate::foreign::{Around, measure_program};
 use crate::file::{LoadPart, Prewarm, RestartPolicy};
+use crate::foreign::{Around, measure_program};
 use crate::measure::{Depth, MeasureError, Measurement, Probe, measure};
 use crate::neighbour::Neighbour;
 use crate::plan::Treatment;
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
 use pgdyno_knobs::{Applied, Restart};
 use pgdyno_load::Second;
-use pgdyno_server::pooler::Pooler;
 use pgdyno_server::{Conninfo, Control, Server, ServerError, counters};
 use pgdyno_store::{SeriesRecord, TrialRecord};
 use std::sync::Arc;
@@ -28,7 +27,12 @@ const ASIDE: &str = "template1";
 
 impl Running<'_, '_> {
     /// One trial with what was recorded beside it; `None` when it was stopped, for half a trial is none.
-    pub(super) fn trial(&mut self, number: usize, block: u32, position: u32) -> Result<Option<Done>, LabError> {
+    pub(super) fn trial(
+        &mut self,
+        number: usize,
+        block: u32,
+        position: u32,
+    ) -> Result<Option<Done>, LabError> {
         let treatment = &self.plan.treatments[number];
         let mut record = empty_record(block, position, treatment);
         let done = match self.steps(treatment, &mut record) {
@@ -60,16 +64,12 @@ impl Running<'_, '_> {
             depth: Depth::Whole,
         };
         self.prewarm(treatment, &direct).map_err(text)?;
-        let pooler = self.pooler(treatment, &direct)?;
-        let conninfo = pooler.as_ref().map_or(&direct, Pooler::conninfo).clone();
+        let conninfo = direct.clone();
         checkpoint(&direct).map_err(text)?;
         let neighbour = Neighbour::start(&treatment.server).map_err(text)?;
         let seed = seed_of_trial(self.plan.seed, record.block, record.position);
         let driven = self.drive(treatment, &conninfo, &direct, &probe, seed);
         drop(neighbour);
-        if let Some(pooler) = pooler {
-            pooler.stop().map_err(text)?;
-        }
         driven
     }
 
@@ -146,7 +146,9 @@ impl Running<'_, '_> {
         guard: Option<String>,
     ) -> Done {
         let mut record = filled(record, &measurement);
-        record.figures.extend(figures(&self.plan.file.figure, &measurement));
+        record
+            .figures
+            .extend(figures(&self.plan.file.figure, &measurement));
         record.unsettled_s = unsettled_s(&measurement);
         if let Some(reason) = guard {
             let number = self.plan.treatments.iter().position(|t| t.name == treatment.name);
@@ -168,25 +170,15 @@ impl Running<'_, '_> {
         (record, measurement.series)
     }
 
-    /// Kills the server as a power cut would, and takes the time until it answers again.
+    /// Stops the server as a crash would, and takes the time until it answers again.
     fn crash(&mut self) -> Result<f64, String> {
         let Control::Sandbox(sandbox) = &self.target().map_err(text)?.control else {
             return Err("only a sandbox is killed".to_owned());
         };
-        sandbox.kill().map_err(text)?;
+        sandbox.crash().map_err(text)?;
         let begun = Instant::now();
         sandbox.start().map_err(text)?;
         Ok(begun.elapsed().as_secs_f64())
-    }
-
-    fn pooler(&self, treatment: &Treatment, direct: &Conninfo) -> Result<Option<Pooler>, String> {
-        let Some(plan) = crate::pooled::plan_of(treatment, &self.lab.scratch.join(format!("{}-pooler", self.id)))? else {
-            return Ok(None);
-        };
-        let Control::Sandbox(sandbox) = &self.target().map_err(text)?.control else {
-            return Err("a pooler is started for sandboxes only".to_owned());
-        };
-        Pooler::start(sandbox, direct.database(), &plan).map(Some).map_err(text)
     }
 }
 

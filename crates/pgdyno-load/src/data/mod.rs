@@ -18,7 +18,7 @@ use std::num::NonZero;
 use std::thread::available_parallelism;
 
 /// A set of tables that workloads run on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dataset {
     /// The schema of `pgbench -i`.
@@ -69,6 +69,8 @@ pub struct DataPlan {
     pub threads: u32,
     /// Seed of all random values.
     pub seed: u64,
+    /// How full the pages of its tables are made, in percent; as the server does it where it is not given.
+    pub fillfactor: Option<u32>,
 }
 
 impl DataPlan {
@@ -81,6 +83,7 @@ impl DataPlan {
             tables: 1,
             threads: u32::try_from(cpus).unwrap_or(1).clamp(1, THREADS_MAX),
             seed: 1,
+            fillfactor: None,
         }
     }
 
@@ -104,13 +107,21 @@ impl DataPlan {
             tables_max,
             self.tables,
         )?;
-        within("number of threads", THREADS_MAX, self.threads)
+        within("number of threads", THREADS_MAX, self.threads)?;
+        match self.fillfactor {
+            Some(full) if !(FILLFACTOR_MIN..=100).contains(&full) => {
+                Err(DataError::Fillfactor { given: full })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 /// More connections than this gain nothing and are likely to be refused.
 const THREADS_MAX: u32 = 64;
 const TABLES_MAX: u32 = 1_000;
+/// The server's own limit.
+const FILLFACTOR_MIN: u32 = 10;
 
 /// What a database holds of a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,6 +148,12 @@ pub struct Condition {
 /// Why data could not be created, read or dropped.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
+    /// A share of a page that the server does not take.
+    #[error("fillfactor {given}: expected 10 to 100 percent")]
+    Fillfactor {
+        /// As given.
+        given: u32,
+    },
     /// No connection.
     #[error("no connection to {place}: {source}")]
     Connect {
@@ -436,6 +453,15 @@ pub fn create_data(
     client
         .batch_execute(&begin)
         .map_err(|source| words_of("creating the tables", source))?;
+    if let Some(full) = plan.fillfactor {
+        let tables = Tables::find(&mut client, plan.dataset)?.ours;
+        let each = tables
+            .iter()
+            .map(|table| format!("ALTER TABLE {table} SET (fillfactor = {full});"));
+        client
+            .batch_execute(&each.collect::<String>())
+            .map_err(|source| words_of("setting how full pages are made", source))?;
+    }
     let threads = plan.threads.min(u32::try_from(recipe.jobs.len()).unwrap_or(1));
     let sorts = recipe.sorts.clamp(1, threads);
     let sorting = Sorting {

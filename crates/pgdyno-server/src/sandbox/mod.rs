@@ -345,6 +345,14 @@ impl Sandbox {
         }
     }
 
+    /// Stops it at once, as a crash would: no checkpoint, and the next start recovers from the WAL. Not running is fine.
+    pub fn crash(&self) -> Result<(), SandboxError> {
+        match self.state() {
+            State::Running(_) => process::stop(self, "immediate"),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a process lives that starts, or is about to be, a server of this directory: it names it in its arguments.
     fn is_being_started(&self) -> bool {
         let data = self.record.data.to_string_lossy();

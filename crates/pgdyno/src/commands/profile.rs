@@ -9,8 +9,8 @@ use crate::target;
 use anyhow::Context as _;
 use pgdyno_host::{Fact, HostAccess};
 use pgdyno_knobs::{
-    Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Setting, Target,
-    export,
+    Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Setting,
+    Target, export,
 };
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_server::{Control, Guc, Server};

@@ -55,18 +55,39 @@ pub(super) fn dry_run(
     }
     put!("{}\n", plan.file.question);
     for treatment in &plan.treatments {
-        let settings: Vec<String> = treatment.step.iter().map(|s| format!("{} = {}", s.knob, s.value)).collect();
-        put!("  {}: {}", treatment.title, if settings.is_empty() { "nothing set".to_owned() } else { settings.join(", ") });
+        let settings: Vec<String> = treatment
+            .step
+            .iter()
+            .map(|s| format!("{} = {}", s.knob, s.value))
+            .collect();
+        put!(
+            "  {}: {}",
+            treatment.title,
+            if settings.is_empty() {
+                "nothing set".to_owned()
+            } else {
+                settings.join(", ")
+            }
+        );
     }
     put!("");
     for (i, (block, treatment, costs, seconds)) in trials.iter().enumerate() {
-        put!("{:>4}  block {block:<3} {:<40} {seconds:>6.0} s  {}", i + 1, treatment.name, costs.join(", "));
+        put!(
+            "{:>4}  block {block:<3} {:<40} {seconds:>6.0} s  {}",
+            i + 1,
+            treatment.name,
+            costs.join(", ")
+        );
     }
     let or_fewer = match plan.file.stop {
         pgdyno_lab::StopRule::WhenDecided => ", or fewer: it ends when every comparison is decided",
         pgdyno_lab::StopRule::AfterBlocks => "",
     };
-    put!("\n{} trials, about {}{or_fewer}", trials.len(), crate::show::time(all_s));
+    put!(
+        "\n{} trials, about {}{or_fewer}",
+        trials.len(),
+        crate::show::time(all_s)
+    );
     if drawn {
         put!("the order is drawn anew when it runs: the file names no seed");
     }
@@ -84,9 +105,13 @@ fn price(catalogue: &Catalogue, treatment: &Treatment, before: Option<&Treatment
         price.words.push("another server");
         price.seconds += STAND_S;
     }
-    let settings = treatment.settings.iter().chain(before.iter().flat_map(|t| &t.settings));
+    let settings = treatment
+        .settings
+        .iter()
+        .chain(before.iter().flat_map(|t| &t.settings));
     let wants_restart = settings.clone().any(|setting| {
-        let is_new = before.is_none_or(|before| before.settings.contains(setting) != treatment.settings.contains(setting));
+        let is_new = before
+            .is_none_or(|before| before.settings.contains(setting) != treatment.settings.contains(setting));
         let knob = catalogue.get(&setting.knob);
         is_new && knob.is_ok_and(|knob| matches!(knob.cost, Cost::Restart | Cost::Reboot))
     });
