@@ -3,10 +3,14 @@
 //! One knob is not always one value: writing vm.dirty_bytes zeroes vm.dirty_ratio, another I/O scheduler sets
 //! nr_requests anew, and a bad parameter that keeps the server from starting can only be undone in the file.
 
-use crate::catalogue::{Catalogue, CatalogueError, Kind, Knob};
+mod file;
+
+pub(crate) use file::{Form, KernelFile, form_of, read_value};
+
+use crate::catalogue::{Catalogue, CatalogueError, Knob};
 use crate::place::{Ground, Spot};
 use crate::{affinity, swap, wal};
-use pgdyno_host::{HostAccess, HostError, block};
+use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{Conninfo, Server, ServerError, StorageOption, autoconf, set_storage, storage_of};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -31,16 +35,6 @@ pub enum ServerRef {
     },
 }
 
-/// How the content of a kernel file is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// The value itself.
-    Plain,
-    /// All choices, the present one in brackets.
-    Bracket,
-}
-
 /// Where a cell is to be read and written.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
@@ -56,50 +50,9 @@ impl Site<'_> {
     }
 }
 
-/// A kernel file of a cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KernelFile {
-    /// Absolute path on the target.
-    pub path: String,
-    /// How to read it.
-    pub form: Form,
-    /// What tells the block device whose file it is from all others: names change (`None`: no device's, or it does not tell).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
-}
-
-/// Where block devices have their settings.
-const BLOCK: &str = "/sys/block/";
-
-impl KernelFile {
-    pub(crate) fn new(host: &dyn HostAccess, path: String, form: Form) -> KernelFile {
-        let device = disk_in(&path).and_then(|disk| block::identity_of(host, disk));
-        KernelFile { path, form, device }
-    }
-
-    /// Its path today: under the name that its device has now. `None` where the device is gone.
-    pub(crate) fn path_now(&self, host: &dyn HostAccess) -> Option<String> {
-        let Some(disk) = disk_in(&self.path) else {
-            return Some(self.path.clone());
-        };
-        let now = match &self.device {
-            // The paths of a multipath device have one identity: as long as it fits, the name counts.
-            Some(device) if block::identity_of(host, disk).as_ref() != Some(device) => {
-                block::disk_with_identity(host, device)?
-            }
-            _ => disk.to_owned(),
-        };
-        let rest = &self.path[BLOCK.len() + disk.len()..];
-        host.list(&format!("{BLOCK}{now}"))
-            .is_ok()
-            .then(|| format!("{BLOCK}{now}{rest}"))
-    }
-}
-
-fn disk_in(path: &str) -> Option<&str> {
-    path.strip_prefix(BLOCK)?.split('/').next()
-}
+/// The file in which ALTER SYSTEM keeps parameters. It is also the name under which the journal has it where it is written
+/// back as a whole, for a server that does not start.
+pub(crate) const AUTO_CONF: &str = "postgresql.auto.conf";
 
 /// What is saved and written back together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -440,15 +393,6 @@ impl Cell {
     }
 }
 
-/// How the file of a knob is read.
-pub(crate) fn form_of(knob: &Knob) -> Form {
-    if knob.kind == Kind::Bracket {
-        Form::Bracket
-    } else {
-        Form::Plain
-    }
-}
-
 /// A state in a few words, for people.
 pub(crate) fn shown(captured: &Captured) -> String {
     match captured {
@@ -483,159 +427,12 @@ pub(crate) fn shown(captured: &Captured) -> String {
 /// A parameter's value in postgresql.auto.conf, asked of the server.
 pub(crate) fn in_auto_conf(server: &mut Server, name: &str) -> Result<Option<String>, ServerError> {
     let sql = format!(
-        "SELECT setting FROM pg_file_settings WHERE name = '{}' AND sourcefile LIKE '%postgresql.auto.conf' \
+        "SELECT setting FROM pg_file_settings WHERE name = '{}' AND sourcefile LIKE '%{AUTO_CONF}' \
          ORDER BY seqno DESC LIMIT 1",
         name.replace('\'', "''")
     );
-    server.value("reading postgresql.auto.conf", &sql)
-}
-
-/// The value in a kernel file, white space folded.
-pub(crate) fn read_value(host: &dyn HostAccess, file: &KernelFile) -> Result<String, HostError> {
-    let text = host.read(&file.path)?;
-    if file.form == Form::Plain {
-        return Ok(text.split_whitespace().collect::<Vec<_>>().join(" "));
-    }
-    selected(&text)
-        .map(str::to_owned)
-        .ok_or_else(|| HostError::Malformed {
-            path: file.path.clone(),
-            line: 1,
-            expected: "a list of words with one in brackets",
-            found: text.trim().chars().take(80).collect(),
-        })
-}
-
-/// The word in brackets; a list of a single word needs none.
-fn selected(text: &str) -> Option<&str> {
-    let mut words = text.split_whitespace();
-    let bracketed = text
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')));
-    bracketed.or_else(|| match (words.next(), words.next()) {
-        (Some(only), None) => Some(only),
-        _ => None,
-    })
+    server.value(&format!("reading {AUTO_CONF}"), &sql)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pgdyno_host::LocalHost;
-    use std::fs;
-
-    fn captured(values: &[&str]) -> Captured {
-        Captured::Files(values.iter().map(|v| Some((*v).to_owned())).collect())
-    }
-
-    fn pair() -> Cell {
-        cell_of(&machine(), "vm.dirty_bytes")
-    }
-
-    /// A machine with the files that these tests are about.
-    fn machine() -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        let queue = dir.path().join("sys/block/vda/queue");
-        let vm = dir.path().join("proc/sys/vm");
-        fs::create_dir_all(&queue).unwrap();
-        fs::create_dir_all(&vm).unwrap();
-        fs::write(queue.join("scheduler"), "none [mq-deadline] kyber bfq\n").unwrap();
-        for file in ["nr_requests", "read_ahead_kb"] {
-            fs::write(queue.join(file), "128\n").unwrap();
-        }
-        for file in ["dirty_bytes", "dirty_ratio"] {
-            fs::write(vm.join(file), "0\n").unwrap();
-        }
-        dir
-    }
-
-    fn cell_of(machine: &tempfile::TempDir, setting: &str) -> Cell {
-        let host = LocalHost::at(machine.path());
-        let catalogue = Catalogue::shipped().unwrap();
-        let ground = Ground {
-            host: &host,
-            data: None,
-            postmaster: None,
-        };
-        let knob = catalogue.get(setting).unwrap();
-        let spots = ground.spots(knob, setting).unwrap();
-        Cell::of_kernel_knob(&ground, &catalogue, knob, &spots[0]).unwrap()
-    }
-
-    /// Traps 1 and 2: counterparts are undone through the one that was not zero.
-    #[test]
-    fn of_counterparts_the_one_that_was_not_zero_is_written_back() {
-        let cell = pair();
-        let ratio = ("/proc/sys/vm/dirty_ratio".to_owned(), "20".to_owned());
-        assert_eq!(cell.writes_back(&captured(&["0", "20"])), [ratio]);
-        let bytes = ("/proc/sys/vm/dirty_bytes".to_owned(), "4096".to_owned());
-        assert_eq!(cell.writes_back(&captured(&["4096", "0"])), [bytes]);
-        let both = cell.writes_back(&captured(&["0", "0"]));
-        assert_eq!(both, [("/proc/sys/vm/dirty_ratio".to_owned(), "0".to_owned())]);
-    }
-
-    #[test]
-    fn what_a_scheduler_resets_has_the_schedulers_cell() {
-        let machine = machine();
-        let cell = |id: &str| cell_of(&machine, id);
-        assert_eq!(cell("block.nr_requests@vda"), cell("block.scheduler@vda"));
-        assert_ne!(cell("block.read_ahead_kb@vda"), cell("block.scheduler@vda"));
-    }
-
-    #[test]
-    fn either_counterpart_has_the_same_cell() {
-        assert_eq!(cell_of(&machine(), "vm.dirty_ratio"), pair());
-    }
-
-    /// Trap 17: the scheduler is written back first, then what it has set anew.
-    #[test]
-    fn a_scheduler_brings_back_what_it_resets() {
-        let cell = cell_of(&machine(), "block.scheduler@vda");
-        let writes = cell.writes_back(&captured(&["mq-deadline", "256"]));
-        let paths: Vec<&str> = writes.iter().map(|(path, _)| path.as_str()).collect();
-        assert_eq!(
-            paths,
-            [
-                "/sys/block/vda/queue/scheduler",
-                "/sys/block/vda/queue/nr_requests"
-            ]
-        );
-    }
-
-    /// Trap 29: a device is found by what it is, whatever it is called today.
-    #[test]
-    fn a_disk_that_was_renamed_is_found_and_one_that_is_gone_is_missed() {
-        let machine = machine();
-        let (block, host) = (machine.path().join("sys/block"), LocalHost::at(machine.path()));
-        fs::write(block.join("vda/wwid"), "naa.5000c500\n").unwrap();
-        let cell = cell_of(&machine, "block.read_ahead_kb@vda");
-        assert_eq!(cell.today(&host).unwrap(), cell);
-        fs::rename(block.join("vda"), block.join("vdb")).unwrap();
-        // Another disk has the name now.
-        fs::create_dir_all(block.join("vda/queue")).unwrap();
-        fs::write(block.join("vda/wwid"), "naa.other\n").unwrap();
-        assert_eq!(
-            cell.today(&host).unwrap().place(),
-            "/sys/block/vdb/queue/read_ahead_kb"
-        );
-        fs::remove_dir_all(block.join("vdb")).unwrap();
-        assert!(cell.today(&host).is_none());
-    }
-
-    /// Trap 8, and trap 7 for the missing companions.
-    #[test]
-    fn bracket_lists_are_read_and_missing_companions_are_none() {
-        let machine = machine();
-        let cell = cell_of(&machine, "block.scheduler@vda");
-        fs::remove_file(machine.path().join("sys/block/vda/queue/nr_requests")).unwrap();
-        let host = LocalHost::at(machine.path());
-        let site = Site {
-            host: &host,
-            conninfo: None,
-        };
-        let expected = Captured::Files(vec![Some("mq-deadline".into()), None]);
-        assert_eq!(cell.capture(site).unwrap(), expected);
-        assert_eq!(selected("none\n"), Some("none"));
-        assert_eq!(selected("a b"), None);
-    }
-}
+mod tests;

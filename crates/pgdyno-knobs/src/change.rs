@@ -1,18 +1,19 @@
 //! Applying settings: read, journal, write, read back, verify.
 
 mod kernel;
+mod parameter;
+mod whole;
 
 use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Kind, Knob, Setting};
-use crate::cell::{Captured, Cell, CellError, in_auto_conf, shown};
+use crate::cell::{AUTO_CONF, Captured, Cell, CellError};
 use crate::journal::{Entry, Journal, JournalError, Keep, Patience, Purpose};
 use crate::persist::Persisted;
-use crate::reader::{Means, Reader, is_same_state};
+use crate::reader::Reader;
 use crate::restore::{PutBack, Restorer, groups_of, merged};
 use crate::target::Target;
+use parameter::Parameter;
 use pgdyno_host::{HostAccess, HostError};
-use pgdyno_server::{
-    ControlError, Server, ServerError, alter_system_reset, alter_system_set, autoconf, pause, reload,
-};
+use pgdyno_server::{ControlError, Server, ServerError, autoconf, pause, reload};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -172,18 +173,6 @@ struct Touched {
     last: Option<Captured>,
 }
 
-#[derive(Debug, Clone)]
-struct Parameter {
-    first: Option<String>,
-    now: Option<String>,
-}
-
-/// A change of something that is neither a parameter nor a kernel file.
-struct WholeChange {
-    setting: Setting,
-    cell: Cell,
-}
-
 /// When a change is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -320,175 +309,9 @@ impl<'a> Changer<'a> {
         restorer.restore(self.journal)
     }
 
-    /// What is to be saved and written as a whole: what is named, and what was touched and is not.
-    fn whole_changes(&self, settings: &[Setting]) -> Result<Vec<WholeChange>, ApplyError> {
-        let mut changes = Vec::new();
-        for setting in settings {
-            if let Means::Whole(cell) = self.reader().means(&setting.knob)? {
-                changes.push(WholeChange {
-                    setting: setting.clone(),
-                    cell,
-                });
-            }
-        }
-        Ok(changes)
-    }
-
-    fn moves_wal(&self, changes: &[WholeChange]) -> Result<bool, ApplyError> {
-        let wal: Vec<&Cell> = changes
-            .iter()
-            .map(|change| &change.cell)
-            .chain(self.cells.iter().map(|touched| &touched.cell))
-            .filter(|cell| matches!(cell, Cell::WalDirectory { .. }))
-            .collect();
-        for cell in wal {
-            let now = cell.capture(self.reader().site())?;
-            if self.whole_wanted(cell, changes, &now)? != now {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// The state that a cell is to have: as named, else as it was before it was touched.
-    fn whole_wanted(
-        &self,
-        cell: &Cell,
-        changes: &[WholeChange],
-        now: &Captured,
-    ) -> Result<Captured, ApplyError> {
-        if let Some(change) = changes.iter().find(|change| change.cell == *cell) {
-            return self.reader().wanted(cell, &change.setting, now);
-        }
-        let touched = self.cells.iter().find(|touched| touched.cell == *cell);
-        Ok(match (touched.map(|touched| &touched.first), now) {
-            // Another first process has nothing of what was set.
-            (Some(Captured::Affinity { pid, .. }), Captured::Affinity { pid: other, .. }) if pid != other => {
-                now.clone()
-            }
-            (Some(first), _) => first.clone(),
-            (None, _) => now.clone(),
-        })
-    }
-
-    fn change_wholes(&mut self, changes: &[WholeChange], phase: Phase) -> Result<(), ApplyError> {
-        if phase == Phase::After {
-            let named = |path: &str| {
-                changes
-                    .iter()
-                    .any(|change| matches!(&change.cell, Cell::Held { path: of } if of == path))
-            };
-            self.held
-                .retain(|(held, _)| held.split_once('=').is_some_and(|(path, _)| named(path)));
-        }
-        let mut cells: Vec<(String, Option<String>, Cell)> = Vec::new();
-        for touched in self
-            .cells
-            .iter()
-            .filter(|touched| !matches!(touched.cell, Cell::Files { .. }))
-        {
-            if !changes.iter().any(|change| change.cell == touched.cell) {
-                cells.push((touched.cell.place(), None, touched.cell.clone()));
-            }
-        }
-        for WholeChange { setting, cell } in changes {
-            cells.push((setting.knob.clone(), Some(setting.value.clone()), cell.clone()));
-        }
-        for (name, value, cell) in cells.into_iter().filter(|(_, _, cell)| cell.phase() == phase) {
-            let before = cell.capture(self.reader().site())?;
-            if let (Cell::Held { path }, Some(value)) = (&cell, &value) {
-                self.hold(&name, &cell, path, value)?;
-                continue;
-            }
-            let wanted = self.whole_wanted(&cell, changes, &before)?;
-            if is_same_state(&wanted, &before) {
-                continue;
-            }
-            let value = value.unwrap_or_else(|| shown(&wanted));
-            self.change_whole(&name, &cell, before, &wanted, &value)?;
-        }
-        Ok(())
-    }
-
-    fn change_whole(
-        &mut self,
-        name: &str,
-        cell: &Cell,
-        before: Captured,
-        wanted: &Captured,
-        value: &str,
-    ) -> Result<(), ApplyError> {
-        let at = self.touched(cell, &before);
-        self.cells[at].last = None;
-        let after = self.change(name, (cell, 0), before.clone(), Some(value), |this| {
-            let site = this.reader().site();
-            cell.write(site, &before, wanted)?;
-            Ok(cell.capture(site)?)
-        })?;
-        self.cells[at].last = Some(after);
-        Ok(())
-    }
-
-    /// The place of a cell among those that were touched; `before` is its state if this is the first time.
-    fn touched(&mut self, cell: &Cell, before: &Captured) -> usize {
-        self.cells
-            .iter()
-            .position(|touched| touched.cell == *cell)
-            .unwrap_or_else(|| {
-                self.cells.push(Touched {
-                    cell: cell.clone(),
-                    first: before.clone(),
-                    last: None,
-                });
-                self.cells.len() - 1
-            })
-    }
-
-    /// Opens the file and keeps it open: the kernel forgets the value when this process ends, however it ends.
-    fn hold(&mut self, name: &str, cell: &Cell, path: &str, value: &str) -> Result<(), ApplyError> {
-        if self
-            .held
-            .iter()
-            .any(|(held, _)| held == &format!("{path}={value}"))
-        {
-            return Ok(());
-        }
-        self.held
-            .retain(|(held, _)| !held.starts_with(&format!("{path}=")));
-        let file = self.change_held(name, cell, path, value)?;
-        self.held.push((format!("{path}={value}"), file));
-        Ok(())
-    }
-
-    fn change_held(&mut self, name: &str, cell: &Cell, path: &str, value: &str) -> Result<File, ApplyError> {
-        let mut opened = None;
-        // Four bytes are taken for a binary number there, anything else for a hexadecimal one.
-        let written = value
-            .parse::<u32>()
-            .map_or_else(|_| value.to_owned(), |n| format!("0x{n:08x}"));
-        self.change(name, (cell, 0), Captured::Held, Some(value), |this| {
-            opened = Some(this.host.hold_raw(path, &written)?);
-            Ok(Captured::Held)
-        })?;
-        opened.ok_or_else(|| CellError::Mixed.into())
-    }
-
     /// How settings that are in force now can survive a reboot.
     pub fn persisted(&self, settings: &[Setting]) -> Result<Persisted, ApplyError> {
         self.reader().persisted(settings)
-    }
-
-    /// Writes a file of pgdyno's own, by which settings survive a reboot.
-    pub fn write_own_file(&mut self, path: &str, content: &str) -> Result<(), ApplyError> {
-        let cell = Cell::OwnFile {
-            path: path.to_owned(),
-        };
-        let before = cell.capture(self.reader().site())?;
-        let wanted = Captured::OwnFile(Some(content.to_owned()));
-        if before == wanted {
-            return Ok(());
-        }
-        self.change_whole(path, &cell, before, &wanted, content)
     }
 
     /// A server that went away since the last time is started, or waited for where only its owner can do that.
@@ -516,87 +339,6 @@ impl<'a> Changer<'a> {
             }
         }
         Err(error.into())
-    }
-
-    /// Changes what differs in postgresql.auto.conf. Tells whether a restart is needed for it.
-    fn change_parameters(&mut self, settings: &[Setting]) -> Result<bool, ApplyError> {
-        let mut wanted: BTreeMap<String, Option<String>> = self
-            .parameters
-            .iter()
-            .map(|(name, parameter)| (name.clone(), parameter.first.clone()))
-            .collect();
-        for setting in settings {
-            if self.catalogue.get(&setting.knob)?.kind == Kind::Guc {
-                wanted.insert(setting.knob.clone(), Some(setting.value.clone()));
-            }
-        }
-        if wanted.is_empty() {
-            return Ok(false);
-        }
-        let mut server = self.reader().server()?;
-        let mut restart = false;
-        for (name, value) in wanted {
-            let now = match self.parameters.get(&name) {
-                Some(parameter) => parameter.now.clone(),
-                None => self.in_auto_conf(&mut server, &name)?,
-            };
-            let first = self
-                .parameters
-                .get(&name)
-                .map_or_else(|| now.clone(), |p| p.first.clone());
-            if now != value {
-                restart |= self.reader().parameter(&mut server, &name)?.context == "postmaster";
-                self.change_parameter(&mut server, &name, value.as_deref())?;
-            }
-            self.parameters.insert(name, Parameter { first, now: value });
-        }
-        Ok(restart)
-    }
-
-    fn in_auto_conf(&self, server: &mut Server, name: &str) -> Result<Option<String>, ApplyError> {
-        if let Some(data) = &self.target()?.data {
-            let cell = Cell::AutoConf { data: data.clone() };
-            let Captured::AutoConf(text) = cell.capture(self.reader().site())? else {
-                return Ok(None);
-            };
-            return Ok(autoconf::parse(&text).remove(name));
-        }
-        Ok(in_auto_conf(server, name)?)
-    }
-
-    fn change_parameter(
-        &mut self,
-        server: &mut Server,
-        name: &str,
-        value: Option<&str>,
-    ) -> Result<(), ApplyError> {
-        let (cell, before) = match &self.target()?.data {
-            Some(data) => {
-                let cell = Cell::AutoConf { data: data.clone() };
-                let before = cell.capture(self.reader().site())?;
-                (cell, before)
-            }
-            None => {
-                let before = Captured::Parameter(self.in_auto_conf(server, name)?);
-                (
-                    Cell::Parameter {
-                        name: name.to_owned(),
-                    },
-                    before,
-                )
-            }
-        };
-        self.change(name, (&cell, 0), before, value, |this| {
-            match value {
-                Some(value) => alter_system_set(server, name, value)?,
-                None => alter_system_reset(server, name)?,
-            }
-            Ok(match &cell {
-                Cell::Parameter { .. } => Captured::Parameter(value.map(str::to_owned)),
-                _ => cell.capture(this.reader().site())?,
-            })
-        })
-        .map(drop)
     }
 
     /// The one function through which anything is changed: the old state is on disk before `write` is called. What is
@@ -647,7 +389,7 @@ impl<'a> Changer<'a> {
             return Err(error.into());
         };
         let before = Captured::AutoConf(std::mem::replace(&mut text, first));
-        self.change("postgresql.auto.conf", (&cell, 0), before, None, |_| {
+        self.change(AUTO_CONF, (&cell, 0), before, None, |_| {
             autoconf::replace(&data, text.as_bytes()).map_err(|source| CellError::AutoConf {
                 path: autoconf::path_in(&data),
                 action: "written",

@@ -3,115 +3,23 @@
 //! One JSON value per line: `open` once, then `intent` before and `done` after each write; `kept` when the changes are to
 //! stay beyond their process, `confirmed` when they stay for good, `closed` when all is put back. A torn last line is a change that was never made, for the write comes after the line is on disk.
 
-use crate::cell::{Captured, Cell, ServerRef};
-use serde::{Deserialize, Serialize};
+mod content;
+mod turn;
+
+pub(crate) use content::Entry;
+pub use content::{Content, Keep, Purpose, parse};
+pub use turn::{MachineLock, Patience};
+
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use turn::one_at_a_time;
 
-/// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept.
-const FORMAT: u32 = 2;
-const OLDEST_FORMAT: u32 = 1;
 /// A journal of changes never gets near this; reading stops there.
 const SIZE_MAX_BYTES: u64 = 256 << 20;
 const ENDING: &str = "journal";
-
-/// Why changes are made, and on what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Purpose {
-    /// Format of the journal.
-    pub format: u32,
-    /// Process that made the changes.
-    pub pid: u32,
-    /// When it began.
-    pub started_unix_ms: u64,
-    /// Boot id of the machine then: another one means that the kernel has forgotten what was set.
-    pub boot_id: String,
-    /// What for, for people: "run demo".
-    pub purpose: String,
-    /// The server concerned.
-    pub server: Option<ServerRef>,
-    /// Whether it was running.
-    pub server_was_running: bool,
-    /// Who did it: a user of this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-}
-
-/// How long changes stay that their process does not put back itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub enum Keep {
-    /// Until somebody restores them.
-    UntilRestored,
-    /// Until this instant, unless somebody confirms them before.
-    UnlessConfirmed {
-        /// Milliseconds since 1970.
-        until_unix_ms: u64,
-    },
-}
-
-impl Purpose {
-    /// A purpose of this process, now.
-    pub fn now(
-        boot_id: String,
-        purpose: String,
-        server: Option<ServerRef>,
-        server_was_running: bool,
-    ) -> Purpose {
-        Purpose {
-            format: FORMAT,
-            pid: std::process::id(),
-            started_unix_ms: now_unix_ms(),
-            boot_id,
-            purpose,
-            server,
-            server_was_running,
-            by: None,
-        }
-    }
-}
-
-/// A line of the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub enum Entry {
-    /// The first line.
-    Open(Purpose),
-    /// A change is about to be made.
-    Intent {
-        /// Knob.
-        knob: String,
-        /// What is saved with it.
-        cell: Cell,
-        /// The state before.
-        before: Captured,
-        /// What is about to be written: a path's new content, or a parameter's new value (`None` removes it).
-        writing: Option<String>,
-        /// Which of the cell's files that is.
-        #[serde(default, skip_serializing_if = "is_first")]
-        file: usize,
-    },
-    /// The change was made.
-    Done {
-        /// The state after.
-        after: Captured,
-    },
-    /// The changes stay when their process ends.
-    Kept(Keep),
-    /// They stay until somebody restores them.
-    Confirmed,
-    /// Everything was put back.
-    Closed,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
-fn is_first(file: &usize) -> bool {
-    *file == 0
-}
 
 /// Trouble with a journal.
 #[derive(Debug, thiserror::Error)]
@@ -150,37 +58,6 @@ pub enum JournalError {
         /// Who has made them and what for; `None` where its first line is not written yet.
         purpose: Option<Box<Purpose>>,
     },
-}
-
-/// What a journal holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Content {
-    /// The first line.
-    pub purpose: Purpose,
-    /// The lines after it.
-    pub entries: Vec<Entry>,
-    /// Length of the readable part in bytes.
-    pub whole_bytes: u64,
-}
-
-impl Content {
-    /// How long the changes stay; `None` where their process did not come to say so, and was killed.
-    pub fn kept(&self) -> Option<Keep> {
-        self.entries.iter().rev().find_map(|entry| match entry {
-            Entry::Confirmed => Some(Keep::UntilRestored),
-            Entry::Kept(keep) => Some(*keep),
-            _ => None,
-        })
-    }
-
-    /// Whether the changes are to stay beyond this instant.
-    pub fn stays_at(&self, now_unix_ms: u64) -> bool {
-        match self.kept() {
-            Some(Keep::UntilRestored) => true,
-            Some(Keep::UnlessConfirmed { until_unix_ms }) => now_unix_ms < until_unix_ms,
-            None => false,
-        }
-    }
 }
 
 /// An open journal, locked as long as it lives.
@@ -363,42 +240,6 @@ fn holder(purpose: Option<&Purpose>) -> String {
     )
 }
 
-/// How long another process is waited for.
-pub struct Patience<'a> {
-    /// No longer than this.
-    pub limit: Duration,
-    /// Called once with who it is, before the first wait.
-    pub on_wait: Option<&'a mut dyn FnMut(&str)>,
-}
-
-impl Patience<'_> {
-    /// Nobody is waited for.
-    pub fn none() -> Patience<'static> {
-        Patience {
-            limit: Duration::ZERO,
-            on_wait: None,
-        }
-    }
-}
-
-/// Keeps other processes from turning knobs of this machine while it lives.
-#[derive(Debug)]
-pub struct MachineLock {
-    _file: File,
-}
-
-impl MachineLock {
-    /// Takes the lock of a directory of journals for `purpose`.
-    pub fn take(
-        directory: &Path,
-        purpose: &str,
-        patience: &mut Patience<'_>,
-    ) -> Result<MachineLock, JournalError> {
-        let holder = format!("process {} ({purpose})", std::process::id());
-        one_at_a_time(directory, &holder, patience).map(|file| MachineLock { _file: file })
-    }
-}
-
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 const LOOKED_AT: Duration = Duration::from_secs(1);
 
@@ -410,41 +251,6 @@ fn now_unix_ms() -> u64 {
 /// When a journal was begun, by its name.
 fn began(path: &Path) -> Option<u64> {
     path.file_stem()?.to_str()?.split('-').next()?.parse().ok()
-}
-
-/// Two experiments at once would take each other's values for those from before, and disturb each other anyway.
-fn one_at_a_time(directory: &Path, name: &str, patience: &mut Patience<'_>) -> Result<File, JournalError> {
-    let path = directory.join("lock");
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(io_error(&path, "opened"))?;
-    let deadline = Instant::now() + patience.limit;
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::Error(e)) => return Err(io_error(&path, "locked")(e)),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        let holder = fs::read_to_string(&path).unwrap_or_default();
-        if Instant::now() >= deadline {
-            return Err(JournalError::Busy { holder });
-        }
-        if let Some(on_wait) = patience.on_wait.take() {
-            on_wait(&holder);
-        }
-        pgdyno_server::pause(LOOK_AGAIN);
-    }
-    // Who it is helps the second one; on a full disk it has to do without.
-    let _ = file
-        .set_len(0)
-        .and_then(|()| file.seek(SeekFrom::Start(0)))
-        .and_then(|_| file.write_all(name.as_bytes()));
-    Ok(file)
 }
 
 fn sync_directory(directory: &Path) -> Result<(), JournalError> {
@@ -474,60 +280,10 @@ pub fn stale_journals(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
     Ok(paths)
 }
 
-/// Reads the content of a journal; `path` is for messages. `None` where not even the first line is whole.
-pub fn parse(bytes: &[u8], path: &Path) -> Result<Option<Content>, JournalError> {
-    let mut content: Option<Content> = None;
-    let mut at = 0;
-    for (number, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
-        if line.last() != Some(&b'\n') {
-            break;
-        }
-        let is_last = at + line.len() == bytes.len();
-        let entry: Entry = match serde_json::from_slice(line) {
-            Ok(entry) => entry,
-            // Blocks of zeros after a power loss end in a line that is none.
-            Err(_) if is_last => break,
-            Err(e) => {
-                return Err(JournalError::Line {
-                    path: path.to_owned(),
-                    line: number + 1,
-                    reason: e.to_string(),
-                });
-            }
-        };
-        at += line.len();
-        let wrong = |reason: &str| JournalError::Line {
-            path: path.to_owned(),
-            line: number + 1,
-            reason: reason.to_owned(),
-        };
-        match (&mut content, entry) {
-            (None, Entry::Open(purpose)) if (OLDEST_FORMAT..=FORMAT).contains(&purpose.format) => {
-                content = Some(Content {
-                    purpose,
-                    entries: Vec::new(),
-                    whole_bytes: 0,
-                });
-            }
-            (None, Entry::Open(purpose)) => {
-                return Err(wrong(&format!(
-                    "it has format {}, this pgdyno knows {OLDEST_FORMAT} to {FORMAT}",
-                    purpose.format
-                )));
-            }
-            (None, _) | (Some(_), Entry::Open(_)) => return Err(wrong("an entry out of its order")),
-            (Some(content), entry) => content.entries.push(entry),
-        }
-        if let Some(content) = &mut content {
-            content.whole_bytes = at as u64;
-        }
-    }
-    Ok(content)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::{Captured, Cell};
     use proptest::prelude::*;
 
     fn intent(value: &str) -> Entry {

@@ -1,13 +1,15 @@
 //! What the knobs of a target are now, whether a setting could be applied, and whether it has taken effect. Changes nothing.
 
-use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Form, Kind, Knob, Setting, split};
+mod check;
+
+use crate::catalogue::{Catalogue, CatalogueError, Form, Kind, Knob, Setting, split};
 use crate::cell::{Captured, Cell, CellError, KernelFile, Site, form_of, read_value, shown};
 use crate::change::{Applied, ApplyError};
-use crate::place::{Ground, Spot, default_huge_page_kb, is_kernel_files, meminfo_value};
+use crate::place::{Ground, Spot, is_kernel_files};
 use crate::target::Target;
-use crate::{advised, affinity, gucvalue, wal};
+use crate::{advised, affinity, gucvalue};
 use pgdyno_host::{HostAccess, HostError};
-use pgdyno_server::{Control, ControlError, Guc, Server, StorageOption, qualified, show};
+use pgdyno_server::{Guc, Server, StorageOption, qualified, show};
 use std::path::PathBuf;
 
 /// Looks at the knobs of a target.
@@ -35,9 +37,6 @@ pub(crate) enum Means {
 pub(crate) const DEFAULT: &str = "default";
 /// Control groups of version 1 show "no limit" as the largest number of whole pages.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
-/// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the
-/// most for itself, a guest of 1 GB could start nothing more.
-const POOL_LEAVES_PART: u64 = 12;
 /// Limits of control groups are rounded to whole pages, of 64 kB at most.
 const PAGE_MAX_BYTES: u64 = 1 << 16;
 
@@ -145,147 +144,6 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Whether a setting could be applied here at all, found without changing anything.
-    pub fn check(&self, setting: &Setting) -> Result<(), ApplyError> {
-        let knob = self.catalogue.check_settable(setting)?;
-        let can_restart = self.target.is_none_or(|target| target.control.can_restart());
-        match self.means(&setting.knob)? {
-            Means::Parameter => self.check_parameter(knob),
-            Means::Files(files) => {
-                if knob.cost == Cost::Restart && !can_restart {
-                    return Err(ControlError::NotAllowed.into());
-                }
-                if knob.kind == Kind::HugepagePool && setting.value == AUTO {
-                    self.check_auto_pool()?;
-                }
-                for (spot, _) in &files {
-                    self.host.writable(&spot.path)?;
-                    // Where the kernel is locked down, leave to write is no leave to open.
-                    self.kernel_value(knob, &spot.path)?;
-                    self.check_choice(knob, setting, &spot.path)?;
-                    self.check_share(knob, setting)?;
-                    // A server that is stopped for it gives its memory first.
-                    if knob.kind == Kind::HugepagePool
-                        && self.target.is_none()
-                        && let Ok(pages) = setting.value.parse()
-                    {
-                        self.check_room(&spot.path, pages)?;
-                    }
-                }
-                Ok(())
-            }
-            Means::Whole(cell) => {
-                let before = cell.capture(self.site())?;
-                self.check_whole(&cell, setting, &before)
-            }
-        }
-    }
-
-    fn check_parameter(&self, knob: &Knob) -> Result<(), ApplyError> {
-        let target = self.target()?;
-        let guc = self.parameter(&mut self.server()?, &knob.id)?;
-        if guc.context == "internal" {
-            return Err(ApplyError::ReadOnly { name: guc.name });
-        }
-        if guc.context == "postmaster" {
-            if !target.control.can_restart() {
-                return Err(ControlError::NotAllowed.into());
-            }
-            // A value that keeps the server from starting can then be taken back in the file alone.
-            if target.data.is_none() {
-                return Err(ApplyError::NoWayBack);
-            }
-        }
-        Ok(())
-    }
-
-    fn check_auto_pool(&self) -> Result<(), ApplyError> {
-        if matches!(self.target()?.control, Control::Sandbox(_)) {
-            return Ok(());
-        }
-        let why = "the server has to be stopped for it, which pgdyno does with sandboxes only; give a number of pages";
-        Err(ApplyError::NoPoolSize(why.into()))
-    }
-
-    /// Whether the machine can live with so many pages in a pool: the kernel fills it as far as it can, and kills processes
-    /// afterwards, the one that would put it back among them.
-    pub(crate) fn check_room(&self, path: &str, pages: u64) -> Result<(), ApplyError> {
-        let meminfo = self.host.read("/proc/meminfo")?;
-        let of_path = path
-            .rsplit_once("hugepages-")
-            .and_then(|(_, rest)| rest.split_once("kB")?.0.parse().ok());
-        let (Some(size_kb), Some(total_kb), Some(available_kb)) = (
-            of_path
-                .or_else(|| default_huge_page_kb(self.host))
-                .filter(|&size_kb| size_kb > 0),
-            meminfo_value(&meminfo, "MemTotal"),
-            meminfo_value(&meminfo, "MemAvailable"),
-        ) else {
-            return Ok(());
-        };
-        let now: u64 = self.host.read_trimmed(path)?.parse().unwrap_or(0);
-        let spare_kb = total_kb / POOL_LEAVES_PART;
-        let more_kb = pages.saturating_sub(now).saturating_mul(size_kb);
-        let room_kb = available_kb.saturating_sub(spare_kb);
-        if more_kb <= room_kb {
-            return Ok(());
-        }
-        Err(ApplyError::NoRoom {
-            path: path.to_owned(),
-            pages,
-            more_kb,
-            available_kb,
-            spare_kb,
-            fits: now + room_kb / size_kb,
-        })
-    }
-
-    /// A list of choices names those of this host.
-    fn check_choice(&self, knob: &Knob, setting: &Setting, path: &str) -> Result<(), ApplyError> {
-        if form_of(knob) != crate::cell::Form::Bracket {
-            return Ok(());
-        }
-        let text = self.host.read(path)?;
-        let choices: Vec<&str> = text
-            .split_whitespace()
-            .map(|w| w.trim_matches(['[', ']']))
-            .collect();
-        if choices.contains(&setting.value.as_str()) {
-            return Ok(());
-        }
-        Err(CatalogueError::Value {
-            id: setting.knob.clone(),
-            value: setting.value.clone(),
-            expected: format!("one of {} on this host", choices.join(", ")),
-        }
-        .into())
-    }
-
-    fn check_share(&self, knob: &Knob, setting: &Setting) -> Result<(), ApplyError> {
-        let (Some(percent), Ok(value)) = (knob.memory_percent_max, setting.value.parse::<u64>()) else {
-            return Ok(());
-        };
-        let meminfo = self.host.read("/proc/meminfo")?;
-        let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-        let total_kb = total.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-        let kb = if knob.unit.as_deref() == Some("bytes") {
-            value / 1024
-        } else {
-            value
-        };
-        match total_kb.map(|total| total / 100 * u64::from(percent)) {
-            Some(most) if kb > most => Err(CatalogueError::Value {
-                id: setting.knob.clone(),
-                value: setting.value.clone(),
-                expected: format!(
-                    "at most {most} kB here, {percent} % of the memory: more of it stops machines"
-                ),
-            }
-            .into()),
-            _ => Ok(()),
-        }
-    }
-
     /// What the kernel makes of a value that is not below the one it has to stay below.
     fn not_below(&self, knob: &Knob) -> Option<String> {
         let above = knob.below.as_deref()?;
@@ -299,51 +157,6 @@ impl<'a> Reader<'a> {
         let (low, high) = (number(&knob.id)?, number(above)?);
         (low >= high)
             .then(|| format!("it is not below {above}, {high}: the kernel takes a half of that instead"))
-    }
-
-    fn check_whole(&self, cell: &Cell, setting: &Setting, before: &Captured) -> Result<(), ApplyError> {
-        let wrong = |expected: String| {
-            Err(CatalogueError::Value {
-                id: setting.knob.clone(),
-                value: setting.value.clone(),
-                expected,
-            }
-            .into())
-        };
-        match (cell, before) {
-            (_, Captured::Storage(rows)) if rows.is_empty() => {
-                wrong("a table with something to set: partitions, or columns with long values".into())
-            }
-            (_, Captured::Affinity { pid: None, .. }) => wrong("a running server on this host".into()),
-            (_, Captured::Affinity { .. }) => {
-                let online = self.host.read_trimmed("/sys/devices/system/cpu/online")?;
-                let there = affinity::numbers(&online);
-                let missing = affinity::numbers(&setting.value)
-                    .into_iter()
-                    .find(|cpu| !there.contains(cpu));
-                missing.map_or(Ok(()), |cpu| {
-                    wrong(format!("CPUs of {online}, which {cpu} is not"))
-                })
-            }
-            (Cell::WalDirectory { .. }, _) => {
-                if !matches!(self.target()?.control, Control::Sandbox(_)) {
-                    return Err(ApplyError::NeedsStop);
-                }
-                let wanted = self.wanted(cell, setting, before)?;
-                match &wanted {
-                    Captured::WalDirectory(Some(to)) if wanted != *before => match wal::objection(to) {
-                        Some(objection) => wrong(format!("an empty directory, or a new one: {objection}")),
-                        None => Ok(()),
-                    },
-                    _ => Ok(()),
-                }
-            }
-            (Cell::Swap { path }, Captured::Swap(Some(0))) => wrong(format!(
-                "a path without a file; {path} is there, and is not in use as swap"
-            )),
-            (Cell::Held { path }, _) => Ok(self.host.writable(path)?),
-            _ => Ok(()),
-        }
     }
 
     pub(crate) fn parameter(&self, server: &mut Server, name: &str) -> Result<Guc, ApplyError> {
@@ -583,48 +396,6 @@ fn hidden(server: &mut Server, name: &str) -> Result<Option<String>, ApplyError>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pool_leaves_the_machine_something_to_live_on() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        write(
-            "proc/meminfo",
-            "MemTotal: 1200000 kB\nMemAvailable: 512000 kB\nHugepagesize: 2048 kB\n",
-        );
-        write("proc/sys/vm/nr_hugepages", "10\n");
-        write("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0\n");
-        let (host, catalogue) = (
-            pgdyno_host::LocalHost::at(dir.path()),
-            Catalogue::shipped().unwrap(),
-        );
-        let check = |knob: &str, value: &str| {
-            let reader = Reader {
-                host: &host,
-                catalogue: &catalogue,
-                target: None,
-            };
-            reader.check(&Setting {
-                knob: knob.into(),
-                value: value.into(),
-            })
-        };
-        // A twelfth of all memory stays: 412000 kB are 201 pages more.
-        check("vm.nr_hugepages", "211").unwrap();
-        let error = check("vm.nr_hugepages", "212").unwrap_err();
-        assert!(matches!(error, ApplyError::NoRoom { fits: 211, .. }), "{error}");
-        assert!(matches!(
-            check("hugepages.pool@1048576", "1").unwrap_err(),
-            ApplyError::NoRoom { fits: 0, .. }
-        ));
-        write("proc/sys/vm/nr_hugepages", "500\n");
-        check("vm.nr_hugepages", "400").unwrap();
-        check("vm.nr_hugepages", "18446744073709551615").unwrap_err();
-    }
 
     #[test]
     fn values_are_compared_as_the_kernel_means_them() {

@@ -1,9 +1,9 @@
 //! What is changed now, by a journal: what was set, what it is, and what a reboot would undo. Changes nothing.
 
-use crate::cell::{Captured, Site};
+use crate::cell::{AUTO_CONF, Captured, Site};
 use crate::journal::Content;
 use crate::reader::is_same_state;
-use crate::restore::{Boot, Group, Restorer, WHOLE_FILE, groups_of};
+use crate::restore::{Boot, Group, Restorer, groups_of};
 use pgdyno_server::autoconf;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -102,7 +102,7 @@ fn of_file(group: &Group, first: &str, now: &str) -> Vec<StatusLine> {
     let or_not_set = |value: Option<&String>| value.cloned().unwrap_or_else(|| "(not set)".to_owned());
     names
         .into_iter()
-        .filter(|name| *name != WHOLE_FILE)
+        .filter(|name| *name != AUTO_CONF)
         .map(|name| StatusLine {
             knob: name.clone(),
             place: group.cell.place(),

@@ -4,21 +4,19 @@
 mod common;
 
 use common::{Answer, ENGINES, FakeServer, REPLY, answer_all, plan};
-use pgdyno_load::{Engine, LoadResult, run};
+use pgdyno_load::{LoadPlan, LoadResult, run};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::thread;
+use std::time::Duration;
 
-fn load(engine: Engine, clients: u32, answer: Box<Answer>) -> LoadResult {
+/// Transactions of each client: the one that is spoiled, and those that show that the load goes on.
+const TRANSACTIONS: u64 = 5;
+
+fn load(plan: &LoadPlan, answer: Box<Answer>) -> LoadResult {
     let server = FakeServer::start(answer);
-    run(
-        &server.endpoint(),
-        &plan(engine, clients),
-        &AtomicBool::new(false),
-        &mut |_| (),
-    )
-    .expect("a load")
+    run(&server.endpoint(), plan, &AtomicBool::new(false), &mut |_| ()).expect("a load")
 }
 
 /// Answers the first request of the first connections with `bytes` and closes; later ones as it should be.
@@ -50,13 +48,19 @@ fn whatever_a_server_sends_is_counted_and_the_load_goes_on() {
                 scope.spawn(move || {
                     let sent = bytes.clone();
                     let answer = move |stream: &mut TcpStream, number| spoil(stream, number, clients, &sent);
-                    let result = load(engine, clients, Box::new(answer));
+                    // All cases run at once, so a number of transactions ends each load, not a time.
+                    let counted = LoadPlan {
+                        transactions: Some(TRANSACTIONS),
+                        ..plan(engine, clients)
+                    };
+                    let result = load(&counted, Box::new(answer));
                     let books = &result.measured;
                     let name = format!("{engine:?} {:?} {books:?}", String::from_utf8_lossy(&bytes));
                     assert!(books.add_up() && result.whole.add_up(), "{name}");
                     assert_eq!(books.failed, u64::from(clients), "{name}");
                     assert_eq!(books.errors()[0].sqlstate, code, "{name}");
-                    assert!(books.committed > 0, "it did not go on: {name}");
+                    let rest = u64::from(clients) * (TRANSACTIONS - 1);
+                    assert_eq!(books.committed, rest, "it did not go on: {name}");
                     assert_eq!(result.sessions, 2 * clients, "{name}");
                     assert_eq!(result.lost.map(|lost| lost.1), Some(clients), "{name}");
                 });
@@ -74,7 +78,12 @@ fn a_server_that_falls_silent_is_waited_for_and_left_at_the_end() {
                     let mut buffer = [0; 4096];
                     while let Ok(1..) = stream.read(&mut buffer) {}
                 };
-                let result = load(engine, clients, Box::new(silent));
+                // Time for every client to begin, on a machine that has other things to do too.
+                let timed = LoadPlan {
+                    measure: Duration::from_secs(5),
+                    ..plan(engine, clients)
+                };
+                let result = load(&timed, Box::new(silent));
                 assert_eq!((result.measured.all, result.whole.all), (0, 0));
                 assert_eq!(result.in_flight_at_end, u64::from(clients));
             });

@@ -1,8 +1,12 @@
 //! The command line.
 
+mod apply;
 mod profile;
+mod sandbox;
 
+pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
+pub(crate) use sandbox::{CreateArgs, SandboxCommand};
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -465,110 +469,6 @@ pub(crate) struct ReportArgs {
     pub(crate) store: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct ApplyArgs {
-    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults. With --host-only the first setting.
-    pub(crate) target: String,
-    /// Profiles by name or file, and settings, as work_mem=8MB, vm.swappiness=1, block.read_ahead_kb@wal=128,
-    /// table.fillfactor@accounts=90; a later one of a knob takes the place of an earlier one.
-    #[arg(value_name = "PROFILE|KNOB=VALUE")]
-    pub(crate) settings: Vec<String>,
-    /// This host alone: no server is named.
-    #[arg(long)]
-    pub(crate) host_only: bool,
-    /// Check all settings, tell what would be changed and what that costs, and change nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Stay, and put everything back at the end (Ctrl-C).
-    #[arg(long, conflicts_with = "revert_after")]
-    pub(crate) until_exit: bool,
-    /// Put everything back after this time (10m), unless `pgdyno confirm` comes before.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) revert_after: Option<Duration>,
-    /// Make the host's settings survive a reboot, by files in /etc/sysctl.d and /etc/tmpfiles.d.
-    #[arg(long, conflicts_with_all = ["until_exit", "revert_after"])]
-    pub(crate) persist: bool,
-    /// Agree that a server which pgdyno did not create is restarted.
-    #[arg(long, requires = "restart_command")]
-    pub(crate) allow_restart: bool,
-    /// The command that restarts it.
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) restart_command: Option<String>,
-    /// Agree that KNOB may lose committed data in a crash (may be given several times).
-    #[arg(long, value_name = "KNOB")]
-    pub(crate) accept_durability_risk: Vec<String>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-impl ApplyArgs {
-    /// What is to be applied: of a host alone, nothing is a target.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let first = self.host_only.then(|| self.target.clone());
-        first.into_iter().chain(self.settings.clone()).collect()
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct VerifyArgs {
-    /// sandbox:NAME or a connection string; all that was applied if nothing is given. With --host-only the first setting.
-    pub(crate) target: Option<String>,
-    /// Profiles and settings that are to be in force.
-    #[arg(value_name = "PROFILE|KNOB=VALUE")]
-    pub(crate) settings: Vec<String>,
-    /// This host alone: no server is named.
-    #[arg(long, requires = "target")]
-    pub(crate) host_only: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-impl VerifyArgs {
-    /// What is to be looked at.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let first = self.target.clone().filter(|_| self.host_only);
-        first.into_iter().chain(self.settings.clone()).collect()
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ConfirmArgs {
-    /// Numbers from `pgdyno status`; all that wait if not given.
-    #[arg(value_name = "NUMBER")]
-    pub(crate) numbers: Vec<usize>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RevertArgs {
-    /// The journal.
-    pub(crate) journal: PathBuf,
-    /// When, in milliseconds since 1970.
-    #[arg(long)]
-    pub(crate) at: u64,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RestoreArgs {
-    /// Numbers from `pgdyno status`; everything if not given.
-    #[arg(value_name = "NUMBER")]
-    pub(crate) numbers: Vec<usize>,
-    /// Also overwrite what someone else has changed since.
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// Formats of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KnobsFormat {
@@ -591,75 +491,6 @@ pub(crate) struct KnobsArgs {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum SandboxCommand {
-    /// Make a private server and start it.
-    Create(Box<CreateArgs>),
-    /// Start one that is stopped or crashed.
-    Start {
-        /// Its name.
-        name: String,
-    },
-    /// Stop one.
-    Stop {
-        /// Its name.
-        name: String,
-    },
-    /// Stop and start one.
-    Restart {
-        /// Its name.
-        name: String,
-    },
-    /// All of them: state, version, port, size.
-    List {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Stop one and remove it with its data.
-    Destroy {
-        /// Its name; there is no default.
-        name: String,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CreateArgs {
-    /// Its name.
-    #[arg(default_value = "main")]
-    pub(crate) name: String,
-    /// Major version, 14 to 18.
-    #[arg(long, short = 'V', default_value_t = 18, conflicts_with = "pg_bin")]
-    pub(crate) version: u32,
-    /// Directory of initdb, pg_ctl and postgres, instead of fetching them.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) pg_bin: Option<PathBuf>,
-    /// Data directory: new or empty.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// WAL directory, elsewhere: new or empty.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) wal: Option<PathBuf>,
-    /// Port on 127.0.0.1; a free one if not given.
-    #[arg(long)]
-    pub(crate) port: Option<u16>,
-    /// CPUs' worth of time, as 1.5.
-    #[arg(long, value_parser = cpus)]
-    pub(crate) cpus: Option<f64>,
-    /// Memory with its page cache, as 1G.
-    #[arg(long, value_parser = bytes)]
-    pub(crate) memory: Option<u64>,
-    /// Reads per second, and as many writes.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) iops: Option<u64>,
-    /// Bytes per second read, and as many written, as 125M.
-    #[arg(long, value_parser = bytes)]
-    pub(crate) bandwidth: Option<u64>,
-    /// A line for postgresql.conf, as max_connections=300 (may be given several times).
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
-    pub(crate) settings: Vec<(String, String)>,
-}
-
 fn step(text: &str) -> Result<Step, String> {
     Step::named(text).ok_or_else(|| {
         let names: Vec<&str> = Step::ALL.into_iter().map(Step::name).collect();
@@ -680,28 +511,6 @@ fn check_seconds(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|n| (0.1..=600.0).contains(n))
         .ok_or_else(|| "expected a number of seconds from 0.1 to 600".to_owned())
-}
-
-fn cpus(text: &str) -> Result<f64, String> {
-    // Below a hundredth the kernel's least quota is reached.
-    text.parse::<f64>()
-        .ok()
-        .filter(|n| (0.01..=10_000.0).contains(n))
-        .ok_or_else(|| "expected a number of CPUs from 0.01, as 1.5".to_owned())
-}
-
-/// 125M, 1G, 4096: powers of 1024, as everywhere in PostgreSQL and the kernel.
-fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || "expected a number of bytes above zero, with K, M, G or T, as 125M".to_owned();
-    let (number, factor) = match text.trim().char_indices().last().ok_or_else(wrong)? {
-        (at, 'k' | 'K') => (&text[..at], 1_u64 << 10),
-        (at, 'm' | 'M') => (&text[..at], 1 << 20),
-        (at, 'g' | 'G') => (&text[..at], 1 << 30),
-        (at, 't' | 'T') => (&text[..at], 1 << 40),
-        _ => (text, 1),
-    };
-    let number: u64 = number.trim().parse().map_err(|_| wrong())?;
-    number.checked_mul(factor).filter(|&n| n > 0).ok_or_else(wrong)
 }
 
 /// An automatic warm-up gives up after this.
@@ -749,12 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_read_with_their_units() {
-        assert_eq!(bytes("125M"), Ok(125 << 20));
-        assert_eq!(bytes("4096"), Ok(4096));
-        assert!(bytes("0").is_err() && bytes("1X").is_err() && bytes("").is_err() && bytes("é").is_err());
-        assert!(bytes("99999999999T").is_err());
-        assert!(cpus("0").is_err() && cpus("nan").is_err());
+    fn an_assignment_is_split_at_its_first_sign() {
         assert_eq!(assignment("a = b=c"), Ok(("a".into(), "b=c".into())));
     }
 }

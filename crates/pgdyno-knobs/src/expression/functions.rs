@@ -53,8 +53,7 @@ pub(super) fn add_to(engine: &mut Environment<'static>) {
     engine.add_function("min", |all: Rest<Engine>| extreme(&all, f64::total_cmp));
     engine.add_function("max", |all: Rest<Engine>| extreme(&all, |a, b| b.total_cmp(a)));
     engine.add_function("sum", |list: Engine| {
-        let numbers: Result<Vec<f64>, String> = members(&list)?.iter().map(number).collect();
-        finite(numbers.map_err(wrong)?.iter().sum())
+        finite(known_numbers(&members(&list)?)?.iter().sum())
     });
     engine.add_function("count", |list: Engine| {
         members(&list).map(|list| Engine::from(list.len()))
@@ -122,6 +121,17 @@ fn members(list: &Engine) -> Result<Vec<Engine>, Error> {
     Ok(list.try_iter()?.collect())
 }
 
+/// The numbers of a list. A member that is not known is passed over, as SQL's aggregates do: what is known says the least there
+/// is. Where no member is known, nothing is.
+fn known_numbers(all: &[Engine]) -> Result<Vec<f64>, Error> {
+    let known: Vec<&Engine> = all.iter().filter(|member| !member.is_none()).collect();
+    if known.is_empty() && !all.is_empty() {
+        return Err(wrong("no member of the list is known"));
+    }
+    let numbers: Result<Vec<f64>, String> = known.into_iter().map(number).collect();
+    numbers.map_err(wrong)
+}
+
 /// The first in an order, of numbers or of a single list of numbers.
 fn extreme(all: &[Engine], order: impl Fn(&f64, &f64) -> std::cmp::Ordering) -> Outcome {
     let listed;
@@ -132,9 +142,7 @@ fn extreme(all: &[Engine], order: impl Fn(&f64, &f64) -> std::cmp::Ordering) -> 
         }
         all => all,
     };
-    let numbers: Result<Vec<f64>, String> = all.iter().map(number).collect();
-    numbers
-        .map_err(wrong)?
+    known_numbers(all)?
         .into_iter()
         .min_by(order)
         .ok_or_else(|| wrong("expected a number at least"))

@@ -16,6 +16,11 @@ fn known() -> Known {
             json!([{"name": "a", "bytes": 5}, {"name": "b", "bytes": 7}]),
         ),
         Fact::known("databases.bytes", "x", 12),
+        Fact::known(
+            "tables.largest",
+            "x",
+            json!([{"rows": null, "toast": 5, "odd": null}, {"rows": 7, "toast": null, "odd": null}]),
+        ),
         Fact::unknown(
             "cpu.governor",
             "x",
@@ -66,6 +71,20 @@ fn numbers_texts_and_truth_values() {
         Ok(json!(19)),
     );
     check("kernel.shmmax > TB(8)", Ok(json!(true)));
+}
+
+#[test]
+fn members_that_are_not_known_are_passed_over() {
+    check("sum(pick(tables.largest, 'toast'))", Ok(json!(5)));
+    check("max(pick(tables.largest, 'rows'))", Ok(json!(7)));
+    check("min(pick(tables.largest, 'rows'))", Ok(json!(7)));
+    check("sum([])", Ok(json!(0)));
+    for function in ["sum", "max", "min"] {
+        check(
+            &format!("{function}(pick(tables.largest, 'odd'))"),
+            Err("no member of the list is known"),
+        );
+    }
 }
 
 #[test]

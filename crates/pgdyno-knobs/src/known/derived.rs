@@ -8,7 +8,7 @@ type Outcome = Result<Value, String>;
 type Rule = fn(&Index) -> Outcome;
 
 /// All of them, by name. docs/profiles.md tells what each means.
-pub(super) const ALL: [(&str, Rule); 7] = [
+pub(super) const ALL: [(&str, Rule); 8] = [
     ("available.memory_bytes", memory),
     ("available.cpus", cpus),
     ("storage.data_medium", |index| medium(index, "data")),
@@ -16,6 +16,7 @@ pub(super) const ALL: [(&str, Rule); 7] = [
     ("storage.wal_apart", wal_apart),
     ("storage.wal_bytes", wal_bytes),
     ("server.major", major),
+    ("statistics.age_s", statistics_age),
 ];
 
 /// A limit of the control group, or `None` where there is none: where no process was looked for, none is known to hold.
@@ -76,6 +77,50 @@ fn major(index: &Index) -> Outcome {
         .as_u64()
         .map(|number| Value::from(number / 10_000))
         .ok_or_else(|| "the server's version is no number".to_owned())
+}
+
+/// How long the counters have surely counted: since the server's start or their reset, whichever came later. Where they were
+/// never reset there is no instant of it.
+fn statistics_age(index: &Index) -> Outcome {
+    let uptime_s = index.get("server.uptime_s")?;
+    let uptime_s = uptime_s.as_f64().ok_or("server.uptime_s is no number")?;
+    let Ok(since) = index.get("statistics.since") else {
+        return Ok(number_of(uptime_s));
+    };
+    let instant = |name: &str, value: &Value| {
+        let seconds = value.as_str().and_then(utc_s);
+        seconds.ok_or_else(|| format!("{name}: expected an instant in UTC, found {value}"))
+    };
+    let since_s = instant("statistics.since", since)?;
+    let started_s = instant("server.started", index.get("server.started")?)?;
+    let reset_after_s = (since_s - started_s).max(0.0);
+    Ok(number_of((uptime_s - reset_after_s).max(0.0)))
+}
+
+/// Seconds from the first day of the year 0 to an instant as the server's JSON has it, in UTC: 2026-11-22T08:17:07.123+00:00.
+fn utc_s(text: &str) -> Option<f64> {
+    let (date, time) = text.strip_suffix("+00:00")?.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<u16>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut time = time.splitn(3, ':');
+    let hour: u16 = time.next()?.parse().ok()?;
+    let minute: u16 = time.next()?.parse().ok()?;
+    let second: f64 = time.next()?.parse().ok()?;
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 {
+        return None;
+    }
+    if !(0.0..61.0).contains(&second) {
+        return None;
+    }
+    // The year begins in March, so that the day of a leap year is its last: the days before a month are then
+    // 30.6 times its number, rounded (proleptic Gregorian calendar).
+    let (year, month) = match month {
+        1 | 2 => (u32::from(year.checked_sub(1)?), u32::from(month) + 9),
+        _ => (u32::from(year), u32::from(month) - 3),
+    };
+    let leaps = year / 4 - year / 100 + year / 400;
+    let days = year * 365 + leaps + (month * 306 + 5) / 10 + u32::from(day) - 1;
+    Some(f64::from(days) * 86_400.0 + f64::from(hour) * 3600.0 + f64::from(minute) * 60.0 + second)
 }
 
 fn wal_apart(index: &Index) -> Outcome {

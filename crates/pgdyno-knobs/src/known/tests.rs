@@ -178,6 +178,41 @@ fn wal_is_apart_where_no_disk_is_shared() {
 }
 
 #[test]
+fn counters_have_counted_since_the_later_of_start_and_reset() {
+    let at = |since: Option<&str>| {
+        let since = match since {
+            Some(since) => Fact::known("statistics.since", "x", since),
+            None => Fact::unknown("statistics.since", "x", "they were never reset"),
+        };
+        let facts = [
+            Fact::known("server.started", "x", "2024-02-28T12:00:00+00:00"),
+            Fact::known("server.uptime_s", "x", 500_000),
+            since,
+        ];
+        Known::new(&facts, &[])
+    };
+    let is = |since: Option<&str>, age_s: Value| check(&at(since), "statistics.age_s", Ok(age_s));
+    is(None, json!(500_000));
+    is(Some("2023-12-31T23:59:59.5+00:00"), json!(500_000));
+    is(Some("2024-02-28T12:00:10.5+00:00"), json!(499_989.5));
+    // Over the day of a leap year: two days and an hour.
+    is(Some("2024-03-01T13:00:00+00:00"), json!(500_000 - 176_400));
+    is(Some("2024-12-31T00:00:00+00:00"), json!(0));
+    for wrong in [
+        "2024-03-01T13:00:00+02:00",
+        "2024-13-01T13:00:00+00:00",
+        "infinity",
+    ] {
+        check(
+            &at(Some(wrong)),
+            "statistics.age_s",
+            Err("expected an instant in UTC"),
+        );
+    }
+    check(&of(&[]), "statistics.age_s", Err("no server was asked"));
+}
+
+#[test]
 fn every_fact_of_a_host_begins_with_a_known_word() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
     for entry in fs::read_dir(fixtures).unwrap().flatten() {

@@ -68,7 +68,7 @@ pub(super) const SIZES_OF_RELATIONS: &str = "WITH \
     t AS MATERIALIZED (SELECT oid, reltoastrelid, relpages, reltuples, oid IN (SELECT relation FROM l) AS locked \
         FROM pg_class WHERE oid = ANY (ARRAY(SELECT oid FROM of_tables)) AND relkind IN ('r', 'm')), \
     ts AS MATERIALIZED (SELECT t.*, CASE WHEN NOT locked THEN pg_relation_size(oid) END AS heap, \
-        CASE WHEN NOT locked AND reltoastrelid <> 0 THEN pg_total_relation_size(reltoastrelid) END AS toast, \
+        CASE WHEN reltoastrelid = 0 THEN 0 WHEN NOT locked THEN pg_total_relation_size(reltoastrelid) END AS toast, \
         CASE WHEN NOT locked THEN pg_indexes_size(oid) END AS idx, \
         CASE WHEN NOT locked THEN pg_total_relation_size(oid) END AS bytes FROM t), \
     ids AS MATERIALIZED (SELECT oid FROM big WHERE relkind = 'i' UNION \

@@ -1,0 +1,383 @@
+//! One knob as data: where it sits, how it is read and written, what its values look like, what applying costs and risks.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a knob sits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// The server's own settings.
+    Postgres,
+    /// How a table is stored and vacuumed.
+    Table,
+    /// The kernel at large.
+    Kernel,
+    /// Its memory management.
+    Memory,
+    /// Block devices and the file systems on them.
+    Block,
+    /// Processors: frequency, idle states, which of them the server runs on.
+    Cpu,
+    /// The network.
+    Net,
+}
+
+impl Layer {
+    /// All of them, from the server down.
+    pub const ALL: [Layer; 7] = [
+        Layer::Postgres,
+        Layer::Table,
+        Layer::Kernel,
+        Layer::Memory,
+        Layer::Block,
+        Layer::Cpu,
+        Layer::Net,
+    ];
+
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Layer::Postgres => "postgres",
+            Layer::Table => "table",
+            Layer::Kernel => "kernel",
+            Layer::Memory => "memory",
+            Layer::Block => "block",
+            Layer::Cpu => "cpu",
+            Layer::Net => "net",
+        }
+    }
+}
+
+/// How a knob is read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A parameter of PostgreSQL, by ALTER SYSTEM.
+    Guc,
+    /// A storage parameter of a table and of each of its partitions, by ALTER TABLE ... SET.
+    TableOption,
+    /// How the long values of all columns of a table and of each of its partitions are compressed.
+    ColumnCompression,
+    /// A file below /proc/sys named by the id, or at an address where another kernel has it.
+    Sysctl,
+    /// A file that holds its value.
+    Sysfs,
+    /// A file that lists all choices with the present one in brackets.
+    Bracket,
+    /// A pool of huge pages.
+    HugepagePool,
+    /// How much CPU time a control group may use, as a number of CPUs.
+    CpuQuota,
+    /// The CPUs that the server's processes may run on.
+    Affinity,
+    /// Where the server's WAL is: `default`, or a directory that pg_wal becomes a symbolic link to.
+    WalDirectory,
+    /// A swap file: its size in bytes, or 0 for none.
+    SwapFile,
+    /// A file whose value holds as long as it is open.
+    HeldFile,
+    /// Something that the kernel does when asked to, and that leaves no state to put back: known, never set.
+    Action,
+    /// A word of the boot line: advised with the lines to write, and looked at afterwards; never set.
+    BootParameter,
+    /// An option of a mount: advised and looked at likewise.
+    MountOption,
+    /// A flag of a device-mapper target: advised and looked at likewise.
+    VolumeFlag,
+}
+
+impl Kind {
+    /// Whether pgdyno only advises it: it wants a reboot, a remount, or leaves nothing to put back.
+    pub fn is_advised_only(self) -> bool {
+        matches!(
+            self,
+            Kind::Action | Kind::BootParameter | Kind::MountOption | Kind::VolumeFlag
+        )
+    }
+}
+
+/// The thing that a knob is a knob of, where there may be several: named behind an @, as in `block.read_ahead_kb@dm-0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Per {
+    /// A block device by its name in /sys/block, or `data` or `wal` for the one that holds them, or `data-members` or
+    /// `wal-members` for those that it is made of. Without one: `data`.
+    Disk,
+    /// A network interface.
+    Interface,
+    /// A size of huge pages in kB (`2048`).
+    PageSize,
+    /// A size of huge pages and a NUMA node (`2048/1`).
+    PageSizeOfNode,
+    /// A table, `schema.table` or as search_path finds it.
+    Table,
+    /// An interrupt by its number.
+    Interrupt,
+    /// An absolute path.
+    Path,
+}
+
+/// What a value looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// A whole number.
+    #[default]
+    Integer,
+    /// Whole numbers with spaces between.
+    Integers,
+    /// A number, with decimals or without.
+    Decimal,
+    /// A word.
+    Word,
+    /// Numbers and ranges of them (`0-3,8`).
+    CpuList,
+    /// What the server makes of it.
+    Server,
+}
+
+/// What applying costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cost {
+    /// Counts at once.
+    Live,
+    /// Counts after the server read its files again.
+    Reload,
+    /// Counts after a restart of the server.
+    Restart,
+    /// Counts after the file system is mounted anew, or the volume is opened anew.
+    Remount,
+    /// Counts after the machine was booted anew.
+    Reboot,
+}
+
+impl Cost {
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cost::Live => "live",
+            Cost::Reload => "reload",
+            Cost::Restart => "restart",
+            Cost::Remount => "remount",
+            Cost::Reboot => "reboot",
+        }
+    }
+}
+
+/// What a knob can cost the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Risk {
+    /// Nothing but time.
+    None,
+    /// A bad value can bring the server or the host down.
+    Stability,
+    /// Committed data can be lost in a crash.
+    Durability,
+}
+
+impl Risk {
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Risk::None => "none",
+            Risk::Stability => "stability",
+            Risk::Durability => "durability",
+        }
+    }
+}
+
+/// One knob of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knob {
+    /// Its name everywhere.
+    pub id: String,
+    /// Where it sits.
+    pub layer: Layer,
+    /// How it is read and written.
+    pub kind: Kind,
+    /// Paths of its file, of which the first that this kernel has is meant. Placeholders: `{disk}`, `{interface}`, `{size}`,
+    /// `{node}`, `{interrupt}` by the instance; `{default_size}` is the kernel's own size of huge pages in kB;
+    /// `{cgroup:CONTROLLER}` is the directory of the server's own control group;
+    /// a `*` stands for all that are there, which are set alike.
+    #[serde(default)]
+    pub addresses: Vec<String>,
+    /// The thing that it is a knob of, where there may be several.
+    pub per: Option<Per>,
+    /// The knob that the kernel zeroes when this one is written.
+    pub counterpart: Option<String>,
+    /// Files that the kernel sets anew when this one is written.
+    #[serde(default)]
+    pub resets: Vec<String>,
+    /// What its value looks like.
+    #[serde(default)]
+    pub form: Form,
+    /// Unit of a bare number ("bytes", "kB", "8kB", "pages", "ms", "us", "percent", "cpus" and the like), where it has one.
+    pub unit: Option<String>,
+    /// Least legal number.
+    pub min: Option<i64>,
+    /// Greatest legal number.
+    pub max: Option<i64>,
+    /// The greatest part of the host's memory that it may take, in percent: beyond that lies no tuning, but an outage.
+    pub memory_percent_max: Option<u32>,
+    /// The knob that it has to stay below: the kernel takes another value, and a half of it, without a word.
+    pub below: Option<String>,
+    /// Legal words, where they do not depend on the host or the server.
+    #[serde(default)]
+    pub choices: Vec<String>,
+    /// The first version of PostgreSQL that has it, where that is later than 14.
+    pub since: Option<u32>,
+    /// The last version of PostgreSQL that has it.
+    pub until: Option<u32>,
+    /// The first kernel that has it, where that matters ("5.13").
+    pub since_kernel: Option<String>,
+    /// The last kernel that has it.
+    pub until_kernel: Option<String>,
+    /// What took its place.
+    pub renamed: Option<String>,
+    /// What applying costs.
+    pub cost: Cost,
+    /// What it can cost the user.
+    pub risk: Risk,
+    /// Values that cost nothing, of a knob that otherwise is a risk.
+    #[serde(default)]
+    pub safe: Vec<String>,
+    /// Knobs that make no sense beside it.
+    #[serde(default)]
+    pub excludes: Vec<String>,
+    /// Of what is only advised: the word to look for on the boot line, among the options of the mount or the flags of the
+    /// volume. Without `{value}` in it, it is there (`on`) or not (`off`); with it, `default` means that it is not there.
+    pub word: Option<String>,
+    /// Of what is only advised: the lines to write. `{value}`, `{mount}` (where the file system is mounted) and `{volume}`
+    /// (the name of the device-mapper volume) are to be filled in.
+    #[serde(default)]
+    pub lines: Vec<String>,
+    /// The lines that take it away again: for `off`, or `default`.
+    #[serde(default)]
+    pub undo_lines: Vec<String>,
+    /// What it does, for people.
+    pub summary: String,
+    /// Where that is written.
+    pub source: String,
+}
+
+impl Knob {
+    /// What this very value can cost the user.
+    pub fn risk_of(&self, value: &str) -> Risk {
+        let safe = self
+            .safe
+            .iter()
+            .any(|safe| safe.eq_ignore_ascii_case(value.trim()));
+        if safe { Risk::None } else { self.risk }
+    }
+
+    /// How a person sets what pgdyno only advises.
+    pub fn how(&self, value: &str) -> String {
+        let lines: Vec<String> = self
+            .lines
+            .iter()
+            .map(|line| line.replace("{value}", value))
+            .collect();
+        match (self.kind, lines.is_empty()) {
+            (Kind::Action, _) => {
+                "it is something that the kernel does once, and leaves no state to put back".to_owned()
+            }
+            (_, true) => format!("it wants a {}", self.cost.name()),
+            (_, false) => format!("it wants a {}; write: {}", self.cost.name(), lines.join("; ")),
+        }
+    }
+
+    /// What would be a legal value, in words.
+    pub fn legal(&self) -> String {
+        let range = match (self.min, self.max) {
+            (Some(min), Some(max)) => format!(" from {min} to {max}"),
+            (Some(min), None) => format!(" of at least {min}"),
+            (None, Some(max)) => format!(" of at most {max}"),
+            (None, None) => String::new(),
+        };
+        let unit = self
+            .unit
+            .as_ref()
+            .map(|unit| format!(" ({unit})"))
+            .unwrap_or_default();
+        let form = match self.form {
+            Form::Integer => format!("a whole number{range}{unit}"),
+            Form::Decimal => format!("a number{range}{unit}"),
+            Form::Integers => format!("whole numbers with spaces between{unit}"),
+            Form::CpuList => "a list of CPUs, as 0-3,8".to_owned(),
+            Form::Server => match &self.unit {
+                Some(unit) => format!("what the server takes; a bare number counts {unit}"),
+                None => "what the server takes".to_owned(),
+            },
+            Form::Word if self.choices.is_empty() => "a single word".to_owned(),
+            Form::Word => return format!("one of {}", self.choices.join(", ")),
+        };
+        match self.choices.as_slice() {
+            [] => form,
+            choices => format!("{form}, or {}", choices.join(", ")),
+        }
+    }
+
+    /// Why what stands behind the @ cannot be meant; `None` where it can.
+    pub(super) fn wrong_instance(&self, instance: Option<&str>) -> Option<String> {
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let expected = match (self.per, instance) {
+            (None, None) | (Some(Per::Disk | Per::Path), None) => return None,
+            (None, Some(_)) => return Some("there is one of it, so nothing stands behind an @".into()),
+            (Some(Per::Disk | Per::Interface), Some(name)) => {
+                let fine = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '*', '{']);
+                if fine {
+                    return None;
+                }
+                "the name of a device"
+            }
+            (Some(Per::PageSize), Some(size)) if number(size) => return None,
+            (Some(Per::PageSizeOfNode), Some(both))
+                if both
+                    .split_once('/')
+                    .is_some_and(|(size, node)| number(size) && number(node)) =>
+            {
+                return None;
+            }
+            (Some(Per::Interrupt), Some(name)) if number(name) => return None,
+            (Some(Per::Table), Some(name)) if !name.is_empty() => return None,
+            (Some(Per::Path), Some(path)) if path.starts_with('/') => return None,
+            (Some(Per::Interface), None) => "an interface",
+            (Some(Per::PageSize), _) => "a size of huge pages in kB, as 2048",
+            (Some(Per::PageSizeOfNode), _) => "a size of huge pages in kB and a node, as 2048/0",
+            (Some(Per::Interrupt), _) => "the number of an interrupt",
+            (Some(Per::Table), _) => "a table",
+            (Some(Per::Path), Some(_)) => "an absolute path",
+        };
+        Some(format!("expected {expected} behind an @"))
+    }
+}
+
+/// Below /proc/sys, the dots of a name are slashes (an interface's own dot is written as a slash: sysctl(8)).
+pub(crate) fn sysctl_path(id: &str) -> String {
+    let swapped: String = id
+        .chars()
+        .map(|c| match c {
+            '.' => '/',
+            '/' => '.',
+            other => other,
+        })
+        .collect();
+    format!("/proc/sys/{swapped}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sysctl_names_become_paths() {
+        assert_eq!(sysctl_path("vm.dirty_bytes"), "/proc/sys/vm/dirty_bytes");
+        assert_eq!(
+            sysctl_path("net.ipv4.conf.eth0/100.rp_filter"),
+            "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! A kernel file of a cell: how it is read, and where it is after its device was given another name.
+
+use crate::catalogue::{Kind, Knob};
+use pgdyno_host::{HostAccess, HostError, block};
+use serde::{Deserialize, Serialize};
+
+/// How the content of a kernel file is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// The value itself.
+    Plain,
+    /// All choices, the present one in brackets.
+    Bracket,
+}
+
+/// How the file of a knob is read.
+pub(crate) fn form_of(knob: &Knob) -> Form {
+    if knob.kind == Kind::Bracket {
+        Form::Bracket
+    } else {
+        Form::Plain
+    }
+}
+
+/// A kernel file of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelFile {
+    /// Absolute path on the target.
+    pub path: String,
+    /// How to read it.
+    pub form: Form,
+    /// What tells the block device whose file it is from all others: names change (`None`: no device's, or it does not tell).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+/// Where block devices have their settings.
+const BLOCK: &str = "/sys/block/";
+
+impl KernelFile {
+    pub(crate) fn new(host: &dyn HostAccess, path: String, form: Form) -> KernelFile {
+        let device = disk_in(&path).and_then(|disk| block::identity_of(host, disk));
+        KernelFile { path, form, device }
+    }
+
+    /// Its path today: under the name that its device has now. `None` where the device is gone.
+    pub(crate) fn path_now(&self, host: &dyn HostAccess) -> Option<String> {
+        let Some(disk) = disk_in(&self.path) else {
+            return Some(self.path.clone());
+        };
+        let now = match &self.device {
+            // The paths of a multipath device have one identity: as long as it fits, the name counts.
+            Some(device) if block::identity_of(host, disk).as_ref() != Some(device) => {
+                block::disk_with_identity(host, device)?
+            }
+            _ => disk.to_owned(),
+        };
+        let rest = &self.path[BLOCK.len() + disk.len()..];
+        host.list(&format!("{BLOCK}{now}"))
+            .is_ok()
+            .then(|| format!("{BLOCK}{now}{rest}"))
+    }
+}
+
+fn disk_in(path: &str) -> Option<&str> {
+    path.strip_prefix(BLOCK)?.split('/').next()
+}
+
+/// The value in a kernel file, white space folded.
+pub(crate) fn read_value(host: &dyn HostAccess, file: &KernelFile) -> Result<String, HostError> {
+    let text = host.read(&file.path)?;
+    if file.form == Form::Plain {
+        return Ok(text.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    selected(&text)
+        .map(str::to_owned)
+        .ok_or_else(|| HostError::Malformed {
+            path: file.path.clone(),
+            line: 1,
+            expected: "a list of words with one in brackets",
+            found: text.trim().chars().take(80).collect(),
+        })
+}
+
+/// The word in brackets; a list of a single word needs none.
+fn selected(text: &str) -> Option<&str> {
+    let mut words = text.split_whitespace();
+    let bracketed = text
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')));
+    bracketed.or_else(|| match (words.next(), words.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_in_brackets_is_chosen_and_a_single_one_needs_none() {
+        assert_eq!(selected("none [mq-deadline] kyber\n"), Some("mq-deadline"));
+        assert_eq!(selected("none\n"), Some("none"));
+        assert_eq!(selected("a b"), None);
+    }
+}

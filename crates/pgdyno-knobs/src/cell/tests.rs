@@ -1,0 +1,118 @@
+//! Cells of a machine made of files.
+
+use super::*;
+use pgdyno_host::LocalHost;
+use std::fs;
+
+fn captured(values: &[&str]) -> Captured {
+    Captured::Files(values.iter().map(|v| Some((*v).to_owned())).collect())
+}
+
+fn pair() -> Cell {
+    cell_of(&machine(), "vm.dirty_bytes")
+}
+
+/// A machine with the files that these tests are about.
+fn machine() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = dir.path().join("sys/block/vda/queue");
+    let vm = dir.path().join("proc/sys/vm");
+    fs::create_dir_all(&queue).unwrap();
+    fs::create_dir_all(&vm).unwrap();
+    fs::write(queue.join("scheduler"), "none [mq-deadline] kyber bfq\n").unwrap();
+    for file in ["nr_requests", "read_ahead_kb"] {
+        fs::write(queue.join(file), "128\n").unwrap();
+    }
+    for file in ["dirty_bytes", "dirty_ratio"] {
+        fs::write(vm.join(file), "0\n").unwrap();
+    }
+    dir
+}
+
+fn cell_of(machine: &tempfile::TempDir, setting: &str) -> Cell {
+    let host = LocalHost::at(machine.path());
+    let catalogue = Catalogue::shipped().unwrap();
+    let ground = Ground {
+        host: &host,
+        data: None,
+        postmaster: None,
+    };
+    let knob = catalogue.get(setting).unwrap();
+    let spots = ground.spots(knob, setting).unwrap();
+    Cell::of_kernel_knob(&ground, &catalogue, knob, &spots[0]).unwrap()
+}
+
+/// Traps 1 and 2: counterparts are undone through the one that was not zero.
+#[test]
+fn of_counterparts_the_one_that_was_not_zero_is_written_back() {
+    let cell = pair();
+    let ratio = ("/proc/sys/vm/dirty_ratio".to_owned(), "20".to_owned());
+    assert_eq!(cell.writes_back(&captured(&["0", "20"])), [ratio]);
+    let bytes = ("/proc/sys/vm/dirty_bytes".to_owned(), "4096".to_owned());
+    assert_eq!(cell.writes_back(&captured(&["4096", "0"])), [bytes]);
+    let both = cell.writes_back(&captured(&["0", "0"]));
+    assert_eq!(both, [("/proc/sys/vm/dirty_ratio".to_owned(), "0".to_owned())]);
+}
+
+#[test]
+fn what_a_scheduler_resets_has_the_schedulers_cell() {
+    let machine = machine();
+    let cell = |id: &str| cell_of(&machine, id);
+    assert_eq!(cell("block.nr_requests@vda"), cell("block.scheduler@vda"));
+    assert_ne!(cell("block.read_ahead_kb@vda"), cell("block.scheduler@vda"));
+}
+
+#[test]
+fn either_counterpart_has_the_same_cell() {
+    assert_eq!(cell_of(&machine(), "vm.dirty_ratio"), pair());
+}
+
+/// Trap 17: the scheduler is written back first, then what it has set anew.
+#[test]
+fn a_scheduler_brings_back_what_it_resets() {
+    let cell = cell_of(&machine(), "block.scheduler@vda");
+    let writes = cell.writes_back(&captured(&["mq-deadline", "256"]));
+    let paths: Vec<&str> = writes.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "/sys/block/vda/queue/scheduler",
+            "/sys/block/vda/queue/nr_requests"
+        ]
+    );
+}
+
+/// Trap 29: a device is found by what it is, whatever it is called today.
+#[test]
+fn a_disk_that_was_renamed_is_found_and_one_that_is_gone_is_missed() {
+    let machine = machine();
+    let (block, host) = (machine.path().join("sys/block"), LocalHost::at(machine.path()));
+    fs::write(block.join("vda/wwid"), "naa.5000c500\n").unwrap();
+    let cell = cell_of(&machine, "block.read_ahead_kb@vda");
+    assert_eq!(cell.today(&host).unwrap(), cell);
+    fs::rename(block.join("vda"), block.join("vdb")).unwrap();
+    // Another disk has the name now.
+    fs::create_dir_all(block.join("vda/queue")).unwrap();
+    fs::write(block.join("vda/wwid"), "naa.other\n").unwrap();
+    assert_eq!(
+        cell.today(&host).unwrap().place(),
+        "/sys/block/vdb/queue/read_ahead_kb"
+    );
+    fs::remove_dir_all(block.join("vdb")).unwrap();
+    assert!(cell.today(&host).is_none());
+}
+
+/// Trap 8, and trap 7 for the missing companions.
+#[test]
+fn bracket_lists_are_read_and_missing_companions_are_none() {
+    let machine = machine();
+    let cell = cell_of(&machine, "block.scheduler@vda");
+    fs::remove_file(machine.path().join("sys/block/vda/queue/nr_requests")).unwrap();
+    let host = LocalHost::at(machine.path());
+    let site = Site {
+        host: &host,
+        conninfo: None,
+    };
+    let expected = Captured::Files(vec![Some("mq-deadline".into()), None]);
+    assert_eq!(cell.capture(site).unwrap(), expected);
+}

@@ -1,0 +1,97 @@
+//! The server's part of applying: its parameters, in postgresql.auto.conf.
+
+use super::{ApplyError, Changer};
+use crate::catalogue::{Kind, Setting};
+use crate::cell::{Captured, Cell, in_auto_conf};
+use pgdyno_server::{Server, alter_system_reset, alter_system_set, autoconf};
+use std::collections::BTreeMap;
+
+/// A parameter that was touched, as postgresql.auto.conf has it: the value before the first change, and now.
+#[derive(Debug, Clone)]
+pub(super) struct Parameter {
+    pub(super) first: Option<String>,
+    pub(super) now: Option<String>,
+}
+
+impl Changer<'_> {
+    /// Changes what differs in postgresql.auto.conf. Tells whether a restart is needed for it.
+    pub(super) fn change_parameters(&mut self, settings: &[Setting]) -> Result<bool, ApplyError> {
+        let mut wanted: BTreeMap<String, Option<String>> = self
+            .parameters
+            .iter()
+            .map(|(name, parameter)| (name.clone(), parameter.first.clone()))
+            .collect();
+        for setting in settings {
+            if self.catalogue.get(&setting.knob)?.kind == Kind::Guc {
+                wanted.insert(setting.knob.clone(), Some(setting.value.clone()));
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(false);
+        }
+        let mut server = self.reader().server()?;
+        let mut restart = false;
+        for (name, value) in wanted {
+            let now = match self.parameters.get(&name) {
+                Some(parameter) => parameter.now.clone(),
+                None => self.in_auto_conf(&mut server, &name)?,
+            };
+            let first = self
+                .parameters
+                .get(&name)
+                .map_or_else(|| now.clone(), |p| p.first.clone());
+            if now != value {
+                restart |= self.reader().parameter(&mut server, &name)?.context == "postmaster";
+                self.change_parameter(&mut server, &name, value.as_deref())?;
+            }
+            self.parameters.insert(name, Parameter { first, now: value });
+        }
+        Ok(restart)
+    }
+
+    fn in_auto_conf(&self, server: &mut Server, name: &str) -> Result<Option<String>, ApplyError> {
+        if let Some(data) = &self.target()?.data {
+            let cell = Cell::AutoConf { data: data.clone() };
+            let Captured::AutoConf(text) = cell.capture(self.reader().site())? else {
+                return Ok(None);
+            };
+            return Ok(autoconf::parse(&text).remove(name));
+        }
+        Ok(in_auto_conf(server, name)?)
+    }
+
+    fn change_parameter(
+        &mut self,
+        server: &mut Server,
+        name: &str,
+        value: Option<&str>,
+    ) -> Result<(), ApplyError> {
+        let (cell, before) = match &self.target()?.data {
+            Some(data) => {
+                let cell = Cell::AutoConf { data: data.clone() };
+                let before = cell.capture(self.reader().site())?;
+                (cell, before)
+            }
+            None => {
+                let before = Captured::Parameter(self.in_auto_conf(server, name)?);
+                (
+                    Cell::Parameter {
+                        name: name.to_owned(),
+                    },
+                    before,
+                )
+            }
+        };
+        self.change(name, (&cell, 0), before, value, |this| {
+            match value {
+                Some(value) => alter_system_set(server, name, value)?,
+                None => alter_system_reset(server, name)?,
+            }
+            Ok(match &cell {
+                Cell::Parameter { .. } => Captured::Parameter(value.map(str::to_owned)),
+                _ => cell.capture(this.reader().site())?,
+            })
+        })
+        .map(drop)
+    }
+}

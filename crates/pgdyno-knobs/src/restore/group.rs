@@ -1,0 +1,312 @@
+//! What a journal has changed of one cell: its state before, what was written, and which states are ours.
+
+use super::{Outcome, PutBack};
+use crate::cell::{Captured, Cell, shown};
+use crate::journal::{Content, Entry};
+use crate::reader::{DEFAULT, is_same_state};
+use pgdyno_server::autoconf;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A write as the journal announced it.
+#[derive(Clone)]
+pub(crate) struct Written {
+    pub(crate) knob: String,
+    /// `None` removes a parameter.
+    pub(crate) value: Option<String>,
+    /// Which of the cell's files it went to.
+    pub(crate) file: usize,
+}
+
+/// All changes to one cell.
+#[derive(Clone)]
+pub(crate) struct Group {
+    pub(crate) cell: Cell,
+    pub(crate) first: Captured,
+    /// States that are ours, before or after a write.
+    pub(crate) known: Vec<Captured>,
+    /// What was written, in order.
+    pub(crate) writes: Vec<Written>,
+    /// Whether the last write was announced and not said to be done: it may be done in part.
+    pub(crate) cut_short: bool,
+}
+
+/// The changes of a journal by cell, in the order in which the cells were touched first.
+pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut last: Option<usize> = None;
+    for entry in entries {
+        match entry {
+            Entry::Intent {
+                knob,
+                cell,
+                before,
+                writing,
+                file,
+            } => {
+                let at = groups
+                    .iter()
+                    .position(|group| group.cell == *cell)
+                    .unwrap_or_else(|| {
+                        groups.push(Group {
+                            cell: cell.clone(),
+                            first: before.clone(),
+                            known: Vec::new(),
+                            writes: Vec::new(),
+                            cut_short: false,
+                        });
+                        groups.len() - 1
+                    });
+                groups[at].known.push(before.clone());
+                groups[at].writes.push(Written {
+                    knob: knob.clone(),
+                    value: writing.clone(),
+                    file: *file,
+                });
+                groups[at].cut_short = true;
+                last = Some(at);
+            }
+            Entry::Done { after } => {
+                if let Some(at) = last.take() {
+                    groups[at].known.push(after.clone());
+                    groups[at].cut_short = false;
+                }
+            }
+            Entry::Open(_) | Entry::Kept(_) | Entry::Confirmed | Entry::Closed => {}
+        }
+    }
+    groups
+}
+
+impl Group {
+    pub(crate) fn line(&self, outcome: Outcome, detail: Option<String>) -> PutBack {
+        let knob = self.names().into_iter().next().unwrap_or_default();
+        self.line_of(&knob, outcome, detail)
+    }
+
+    /// A line for each knob of the cell.
+    pub(super) fn lines(&self, outcome: Outcome, detail: Option<&str>) -> Vec<PutBack> {
+        let names = self.names().into_iter().rev();
+        names
+            .map(|knob| self.line_of(&knob, outcome, detail.map(str::to_owned)))
+            .collect()
+    }
+
+    fn line_of(&self, knob: &str, outcome: Outcome, detail: Option<String>) -> PutBack {
+        PutBack {
+            place: self.place_of(knob),
+            was: if self.names().len() <= 1 && self.file_of(knob) == 0 {
+                shown(&self.first)
+            } else {
+                self.shown_of(knob, &self.first)
+            },
+            set_to: self.last_write(knob).unwrap_or_default(),
+            knob: knob.to_owned(),
+            outcome,
+            detail,
+        }
+    }
+
+    /// The knobs that were set, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for write in &self.writes {
+            if !names.contains(&write.knob) {
+                names.push(write.knob.clone());
+            }
+        }
+        names
+    }
+
+    /// Which of the cell's files is a knob's own.
+    fn file_of(&self, knob: &str) -> usize {
+        let write = self.writes.iter().find(|write| write.knob == knob);
+        write.map_or(0, |write| write.file)
+    }
+
+    /// The place of a knob's own file.
+    pub(crate) fn place_of(&self, knob: &str) -> String {
+        match &self.cell {
+            Cell::Files { files, .. } => files.get(self.file_of(knob)).map(|file| file.path.clone()),
+            _ => None,
+        }
+        .unwrap_or_else(|| self.cell.place())
+    }
+
+    /// What a knob is in a state of the cell; both, of counterparts.
+    pub(crate) fn shown_of(&self, knob: &str, state: &Captured) -> String {
+        match (&self.cell, state) {
+            // What the kernel keeps beside it is not what was asked for.
+            (
+                Cell::Files {
+                    counterparts: false, ..
+                },
+                Captured::Files(values),
+            ) => values
+                .get(self.file_of(knob))
+                .cloned()
+                .flatten()
+                .unwrap_or_else(|| "-".to_owned()),
+            _ => shown(state),
+        }
+    }
+
+    /// The state from before, of those of its parts that are still there: partitions come and go.
+    pub(super) fn first_of_what_is_there(&self, now: &Captured) -> Captured {
+        match (&self.first, now) {
+            (Captured::Storage(first), Captured::Storage(now)) => {
+                let rows = now.iter().map(|(what, value)| {
+                    let before = first.iter().find(|(other, _)| other == what);
+                    before.cloned().unwrap_or_else(|| (what.clone(), value.clone()))
+                });
+                Captured::Storage(rows.collect())
+            }
+            (first, _) => first.clone(),
+        }
+    }
+
+    /// The last value that was set: going back to the one from before, in between trials, is none of interest.
+    pub(crate) fn last_write(&self, knob: &str) -> Option<String> {
+        let from_before = |value: &String| match &self.first {
+            Captured::Files(values) => values
+                .get(self.file_of(knob))
+                .is_some_and(|first| first.as_ref() == Some(value)),
+            Captured::AutoConf(text) => autoconf::parse(text).get(knob) == Some(value),
+            Captured::Parameter(first) => first.as_ref() == Some(value),
+            first => shown(first) == *value,
+        };
+        let written = self.writes.iter().rev().filter(|write| write.knob == knob);
+        let last = written
+            .filter_map(|write| write.value.clone())
+            .find(|value| !from_before(value));
+        match &self.cell {
+            Cell::OwnFile { .. } => last.map(|text| shown(&Captured::OwnFile(Some(text)))),
+            _ => last,
+        }
+    }
+
+    /// A state that the journal knows, or one that a write that was cut short can have made.
+    pub(crate) fn is_ours(&self, now: &Captured) -> bool {
+        if self.known.iter().any(|known| is_same_state(known, now)) {
+            return true;
+        }
+        let written = |value: &Option<String>| self.writes.iter().any(|write| write.value == *value);
+        let now = match now {
+            Captured::Files(now) => now,
+            Captured::Parameter(value) => return self.cut_short && written(value),
+            Captured::Storage(rows) => return rows.iter().all(|row| self.is_our_row(row)),
+            // Between two states while it moves; else where it was to go.
+            Captured::WalDirectory(Some(path)) if path.as_os_str().is_empty() => return self.cut_short,
+            // A file that is not in use yet, or was not in use any more when the machine went down.
+            Captured::Swap(Some(0)) => return true,
+            // A file is taken away before it is made anew.
+            Captured::Swap(None) => return self.cut_short,
+            Captured::WalDirectory(_) | Captured::Swap(_) | Captured::Affinity { .. } => {
+                return self.cut_short && written(&Some(shown(now)));
+            }
+            Captured::OwnFile(content) => return self.cut_short && written(content),
+            Captured::AutoConf(_) | Captured::Held => return false,
+        };
+        let counterparts = matches!(
+            &self.cell,
+            Cell::Files {
+                counterparts: true,
+                ..
+            }
+        );
+        let value_in = |known: &Captured, at: usize| match known {
+            Captured::Files(values) => values.get(at).cloned().flatten(),
+            _ => None,
+        };
+        self.cut_short
+            && now.iter().enumerate().all(|(at, value)| {
+                written(value)
+                    || self.known.iter().any(|known| value_in(known, at) == *value)
+                    // The kernel zeroes a counterpart, sets companions anew, and fills a pool page by page.
+                    || (counterparts && value.as_deref() == Some("0"))
+                    || (!counterparts && at > 0)
+                    || self.known.last().is_some_and(|known| self.lies_between(value_in(known, at), value.as_ref()))
+            })
+    }
+
+    /// A part of a table that is as the journal knows it, or as a write that was cut short has made it; or a new one.
+    fn is_our_row(&self, row: &(String, Option<String>)) -> bool {
+        let rows = |state: &Captured| match state {
+            Captured::Storage(rows) => rows.clone(),
+            _ => Vec::new(),
+        };
+        let is_known = self.known.iter().any(|known| rows(known).contains(row));
+        let is_new = !rows(&self.first).iter().any(|(what, _)| *what == row.0);
+        let is_written = self.cut_short
+            && self
+                .writes
+                .iter()
+                .any(|write| write.value.as_deref().filter(|value| *value != DEFAULT) == row.1.as_deref());
+        is_known || is_new || is_written
+    }
+
+    /// A number from before up to what was to be written: a large write can be left half done, and the kernel rounds.
+    fn lies_between(&self, before: Option<String>, now: Option<&String>) -> bool {
+        let number = |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok());
+        let last = self.writes.last().and_then(|write| write.value.as_ref());
+        match (number(before.as_ref()), number(now), number(last)) {
+            (Some(before), Some(now), Some(last)) => (before.min(last)..=before.max(last)).contains(&now),
+            _ => false,
+        }
+    }
+
+    /// Settings in the file that are neither as before nor as any of our writes left them.
+    pub(crate) fn foreign(&self, first: &str, now: &str) -> BTreeMap<String, Option<String>> {
+        let (first, now) = (autoconf::parse(first), autoconf::parse(now));
+        let names: BTreeSet<&String> = first.keys().chain(now.keys()).collect();
+        names
+            .into_iter()
+            .filter(|name| {
+                let value = now.get(*name);
+                let ours = self
+                    .writes
+                    .iter()
+                    .any(|write| write.knob == **name && write.value.as_ref() == value);
+                value != first.get(*name) && !ours
+            })
+            .map(|name| (name.clone(), now.get(name).cloned()))
+            .collect()
+    }
+}
+
+/// The file from before, with the settings that someone else has changed since as that one left them.
+pub(crate) fn merged(first: &str, foreign: &BTreeMap<String, Option<String>>) -> String {
+    if foreign.is_empty() {
+        return first.to_owned();
+    }
+    let mut text: String = first
+        .lines()
+        .filter(|line| {
+            let name = line.split_once('=').map(|(name, _)| name.trim());
+            !name.is_some_and(|name| foreign.contains_key(name))
+        })
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    for (name, value) in foreign {
+        if let Some(value) = value {
+            text += &format!("{name} = '{}'\n", value.replace('\\', "\\\\").replace('\'', "''"));
+        }
+    }
+    text
+}
+
+impl Content {
+    /// What a later journal has set over this one's: put back alone, this one would be taken for overwritten by someone else, and
+    /// its values from before would be lost with it.
+    pub fn covered_by(&self, later: &Content) -> Option<String> {
+        let (ours, theirs) = (groups_of(&self.entries), groups_of(&later.entries));
+        ours.iter().find_map(|group| {
+            let other = theirs.iter().find(|other| other.cell == group.cell)?;
+            let mut names = group.names().into_iter();
+            match group.cell {
+                // A file that is put back parameter by parameter.
+                Cell::AutoConf { .. } => names.find(|name| other.names().contains(name)),
+                _ => names.next(),
+            }
+        })
+    }
+}

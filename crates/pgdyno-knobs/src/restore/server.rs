@@ -1,0 +1,180 @@
+//! The server of a journal: reached, its parameters put back through it, and brought to the life it had.
+
+use super::group::Group;
+use super::{Outcome, PutBack, Restorer, foreign_words};
+use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf};
+use crate::journal::Content;
+use pgdyno_server::sandbox::{Sandbox, State};
+use pgdyno_server::{Conninfo, Control, Server, ServerError, alter_system_reset, alter_system_set, reload};
+
+impl Restorer<'_> {
+    pub(super) fn conninfo_of(
+        &self,
+        control: &Control,
+        reference: Option<&ServerRef>,
+    ) -> Result<Conninfo, String> {
+        match (control, reference) {
+            (Control::Sandbox(sandbox), _) => Ok(sandbox.conninfo()),
+            (_, Some(ServerRef::Address { conninfo, .. })) => {
+                self.resolve(conninfo).map_err(|e| e.to_string())
+            }
+            _ => Err("the journal names no server".to_owned()),
+        }
+    }
+
+    /// How a journal's server is asked now; `None` for one that names none.
+    pub(crate) fn asked(&self, content: &Content) -> Option<Result<Conninfo, String>> {
+        let reference = content.purpose.server.as_ref()?;
+        Some(
+            self.reach(reference)
+                .and_then(|control| self.conninfo_of(&control, Some(reference))),
+        )
+    }
+
+    fn resolve(&self, conninfo: &str) -> Result<Conninfo, ServerError> {
+        match &self.conninfo {
+            Some(known) => Ok(known.clone()),
+            None => Conninfo::resolve(conninfo, self.environment),
+        }
+    }
+
+    pub(super) fn reach(&self, reference: &ServerRef) -> Result<Control, String> {
+        match reference {
+            ServerRef::Sandbox { root, name } => Sandbox::open(root, name)
+                .map(|sandbox| Control::Sandbox(Box::new(sandbox)))
+                .map_err(|e| e.to_string()),
+            ServerRef::Address { conninfo, restart } => {
+                let conninfo = self.resolve(conninfo).map_err(|e| e.to_string())?;
+                Ok(match restart {
+                    Some(restart) => Control::Command {
+                        restart: restart.clone(),
+                        conninfo: Box::new(conninfo),
+                    },
+                    None => Control::None,
+                })
+            }
+        }
+    }
+
+    /// Brings the server to the life it had, with the settings it had; `names` are the parameters put back. One that was
+    /// stopped is started all the same where there is something to ask of it.
+    pub(super) fn restart(
+        &self,
+        control: &Control,
+        content: &Content,
+        names: &[&str],
+        is_wanted: bool,
+    ) -> Vec<PutBack> {
+        let Some(reference) = &content.purpose.server else {
+            return Vec::new();
+        };
+        let done = match (control, reference) {
+            (Control::Sandbox(_), _) if !content.purpose.server_was_running && !is_wanted => Ok(()),
+            (Control::Sandbox(sandbox), _) => start_afresh(sandbox),
+            (_, ServerRef::Address { conninfo, .. }) if !names.is_empty() => self
+                .resolve(conninfo)
+                .map_err(|e| e.to_string())
+                .and_then(|conninfo| match reload_at(&conninfo, names) {
+                    Ok(waits) if waits.is_empty() => Ok(()),
+                    // It waits for a restart, or is down with what was just taken back.
+                    _ if control.can_restart() => control.start().map_err(|e| e.to_string()),
+                    Ok(names) => Err(format!(
+                        "{names} wait for a restart, which nobody allowed pgdyno to do"
+                    )),
+                    Err(error) => Err(error),
+                }),
+            _ => Ok(()),
+        };
+        match done {
+            Ok(()) => Vec::new(),
+            Err(error) => vec![server_line(&describe(reference), "starting", &error)],
+        }
+    }
+
+    pub(super) fn undo_server(&self, group: &Group, server: Option<&ServerRef>) -> Vec<PutBack> {
+        match (&group.cell, &group.first) {
+            (Cell::AutoConf { data }, Captured::AutoConf(first)) => self.undo_auto_conf(group, data, first),
+            (Cell::Parameter { name }, Captured::Parameter(first)) => {
+                let Some(ServerRef::Address { conninfo, .. }) = server else {
+                    return vec![group.line(Outcome::Failed, Some("the journal names no server".into()))];
+                };
+                let done = self
+                    .resolve(conninfo)
+                    .and_then(|conninfo| Server::connect(&conninfo))
+                    .and_then(|mut server| self.undo_parameter(&mut server, group, name, first.as_deref()));
+                vec![done.unwrap_or_else(|error| group.line(Outcome::Failed, Some(error.to_string())))]
+            }
+            _ => vec![group.line(Outcome::Failed, Some(CellError::Mixed.to_string()))],
+        }
+    }
+
+    fn undo_parameter(
+        &self,
+        server: &mut Server,
+        group: &Group,
+        name: &str,
+        first: Option<&str>,
+    ) -> Result<PutBack, ServerError> {
+        let now = in_auto_conf(server, name)?;
+        if now.as_deref() == first {
+            return Ok(group.line(Outcome::Already, None));
+        }
+        if !self.force && !group.is_ours(&Captured::Parameter(now.clone())) {
+            return Ok(group.line(Outcome::Left, Some(foreign_words(now.as_deref()))));
+        }
+        match first {
+            Some(value) => alter_system_set(server, name, value)?,
+            None => alter_system_reset(server, name)?,
+        }
+        Ok(group.line(Outcome::Restored, None))
+    }
+}
+
+/// A start that a killed process left behind may come in between with the settings it had read: then it is stopped and
+/// started once more.
+fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
+    let fresh = || sandbox.stop().and_then(|()| sandbox.start());
+    match fresh() {
+        Err(_) if matches!(sandbox.state(), State::Running(_)) => fresh().map_err(|e| e.to_string()),
+        done => done.map_err(|e| e.to_string()),
+    }
+}
+
+/// Reloads and names the settings that still wait for a restart.
+fn reload_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
+    let mut server = Server::connect(conninfo).map_err(|e| e.to_string())?;
+    reload(&mut server).map_err(|e| e.to_string())?;
+    // The server reads its files a moment after it was asked to.
+    let what = "looking for settings that wait for a restart";
+    let quoted: Vec<String> = names
+        .iter()
+        .map(|name| format!("'{}'", name.replace('\'', "''")))
+        .collect();
+    let sql = format!(
+        "SELECT coalesce(string_agg(name, ', '), '') FROM pg_settings WHERE pending_restart AND name IN ({})",
+        quoted.join(", ")
+    );
+    server
+        .execute(what, "SELECT pg_sleep(0.3)")
+        .and_then(|()| server.value(what, &sql))
+        .map(Option::unwrap_or_default)
+        .map_err(|e| e.to_string())
+}
+
+pub(super) fn describe(server: &ServerRef) -> String {
+    match server {
+        ServerRef::Sandbox { name, .. } => format!("sandbox {name}"),
+        ServerRef::Address { conninfo, .. } => conninfo.clone(),
+    }
+}
+
+pub(super) fn server_line(name: &str, action: &str, error: &str) -> PutBack {
+    PutBack {
+        knob: "server".into(),
+        place: name.to_owned(),
+        was: "running".into(),
+        set_to: String::new(),
+        outcome: Outcome::Failed,
+        detail: Some(format!("{action} it failed: {error}")),
+    }
+}

@@ -1,0 +1,110 @@
+//! `pgdyno apply`, `verify`, `status`, `confirm` and `restore` on the command line.
+
+use clap::Args;
+use pgdyno_load::duration;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults. With --host-only the first setting.
+    pub(crate) target: String,
+    /// Profiles by name or file, and settings, as work_mem=8MB, vm.swappiness=1, block.read_ahead_kb@wal=128,
+    /// table.fillfactor@accounts=90; a later one of a knob takes the place of an earlier one.
+    #[arg(value_name = "PROFILE|KNOB=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// This host alone: no server is named.
+    #[arg(long)]
+    pub(crate) host_only: bool,
+    /// Check all settings, tell what would be changed and what that costs, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Stay, and put everything back at the end (Ctrl-C).
+    #[arg(long, conflicts_with = "revert_after")]
+    pub(crate) until_exit: bool,
+    /// Put everything back after this time (10m), unless `pgdyno confirm` comes before.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) revert_after: Option<Duration>,
+    /// Make the host's settings survive a reboot, by files in /etc/sysctl.d and /etc/tmpfiles.d.
+    #[arg(long, conflicts_with_all = ["until_exit", "revert_after"])]
+    pub(crate) persist: bool,
+    /// Agree that a server which pgdyno did not create is restarted.
+    #[arg(long, requires = "restart_command")]
+    pub(crate) allow_restart: bool,
+    /// The command that restarts it.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) restart_command: Option<String>,
+    /// Agree that KNOB may lose committed data in a crash (may be given several times).
+    #[arg(long, value_name = "KNOB")]
+    pub(crate) accept_durability_risk: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ApplyArgs {
+    /// What is to be applied: of a host alone, nothing is a target.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let first = self.host_only.then(|| self.target.clone());
+        first.into_iter().chain(self.settings.clone()).collect()
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// sandbox:NAME or a connection string; all that was applied if nothing is given. With --host-only the first setting.
+    pub(crate) target: Option<String>,
+    /// Profiles and settings that are to be in force.
+    #[arg(value_name = "PROFILE|KNOB=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// This host alone: no server is named.
+    #[arg(long, requires = "target")]
+    pub(crate) host_only: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl VerifyArgs {
+    /// What is to be looked at.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let first = self.target.clone().filter(|_| self.host_only);
+        first.into_iter().chain(self.settings.clone()).collect()
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfirmArgs {
+    /// Numbers from `pgdyno status`; all that wait if not given.
+    #[arg(value_name = "NUMBER")]
+    pub(crate) numbers: Vec<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevertArgs {
+    /// The journal.
+    pub(crate) journal: PathBuf,
+    /// When, in milliseconds since 1970.
+    #[arg(long)]
+    pub(crate) at: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// Numbers from `pgdyno status`; everything if not given.
+    #[arg(value_name = "NUMBER")]
+    pub(crate) numbers: Vec<usize>,
+    /// Also overwrite what someone else has changed since.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

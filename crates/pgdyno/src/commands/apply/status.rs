@@ -1,0 +1,168 @@
+//! `pgdyno status` and `confirm`: what is changed now, by whom, and for how long.
+
+use crate::cli::{ConfirmArgs, StatusArgs};
+use crate::context::{Context, variable};
+use crate::exit::{self, Usage};
+use crate::show;
+use pgdyno_knobs::{Content, Journal, Keep, Restorer, Standing, StatusLine, stale_journals};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+pub(crate) fn status(context: &Context, args: &StatusArgs) -> anyhow::Result<u8> {
+    let all = journals(context)?;
+    if all.is_empty() && !args.json {
+        tell!("nothing is changed");
+        return Ok(exit::FINE);
+    }
+    show_journals(&all, args.json)?;
+    Ok(exit::FINE)
+}
+
+/// Whether all that was applied and kept is still in force.
+pub(super) fn verify_kept(context: &Context, as_json: bool) -> anyhow::Result<u8> {
+    let all = journals(context)?;
+    if all.iter().all(|journal| journal.lines.is_empty()) {
+        return Err(Usage(
+            "nothing is applied; name a target, and a profile or KNOB=VALUE to look at".into(),
+        )
+        .into());
+    }
+    show_journals(&all, as_json)?;
+    let holds = all
+        .iter()
+        .flat_map(|journal| &journal.lines)
+        .all(|line| line.standing == Standing::InForce);
+    Ok(if holds { exit::FINE } else { exit::NOT_HELD })
+}
+
+pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> anyhow::Result<u8> {
+    let mut confirmed = 0;
+    for journal in journals(context)? {
+        let wanted = args.numbers.is_empty() || args.numbers.contains(&journal.number);
+        let waits = matches!(journal.content.kept(), Some(Keep::UnlessConfirmed { .. }));
+        if !wanted || !waits {
+            continue;
+        }
+        if let Some((open, _)) = Journal::reopen(&journal.path)? {
+            open.confirm()?;
+            confirmed += 1;
+            tell!("{} stays until `pgdyno restore`", journal.content.purpose.purpose);
+        }
+    }
+    if confirmed == 0 {
+        return Err(
+            Usage("nothing waits to be confirmed (`pgdyno status` tells what is changed)".into()).into(),
+        );
+    }
+    Ok(exit::FINE)
+}
+
+/// A journal, and how its changes stand.
+struct Shown {
+    number: usize,
+    path: PathBuf,
+    content: Content,
+    lives: bool,
+    lines: Vec<StatusLine>,
+}
+
+fn journals(context: &Context) -> anyhow::Result<Vec<Shown>> {
+    let restorer = Restorer {
+        host: &context.host,
+        environment: &variable,
+        force: false,
+        conninfo: None,
+    };
+    let mut all = Vec::new();
+    for (at, path) in stale_journals(&context.journals())?.into_iter().enumerate() {
+        if let Some((content, lives)) = Journal::look(&path)? {
+            all.push(Shown {
+                number: at + 1,
+                lines: restorer.status(&content),
+                path,
+                content,
+                lives,
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn show_journals(all: &[Shown], as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        let list: Vec<Value> = all.iter().map(journal_json).collect::<Result<_, _>>()?;
+        put!("{}", serde_json::to_string_pretty(&list)?);
+        return Ok(());
+    }
+    for (at, journal) in all.iter().enumerate() {
+        if at > 0 {
+            put!("");
+        }
+        put!("{}", heading(journal));
+        let rows = journal
+            .lines
+            .iter()
+            .map(|line| {
+                let mut standing = match line.standing {
+                    Standing::InForce => "in force".to_owned(),
+                    Standing::AsBefore => "as before again".to_owned(),
+                    Standing::Rebooted => "undone by a reboot".to_owned(),
+                    Standing::Foreign => "changed by someone else since".to_owned(),
+                    Standing::Unknown => "not known".to_owned(),
+                };
+                if line.standing == Standing::InForce && line.until_reboot {
+                    standing += ", until a reboot";
+                }
+                vec![
+                    line.knob.clone(),
+                    line.was.clone(),
+                    line.set_to.clone(),
+                    line.now.clone(),
+                    standing,
+                ]
+            })
+            .collect();
+        put!(
+            "{}",
+            show::table(&["knob", "before", "set to", "is", ""], &[], rows)
+        );
+    }
+    Ok(())
+}
+
+fn heading(journal: &Shown) -> String {
+    let purpose = &journal.content.purpose;
+    let when = show::instant(purpose.started_unix_ms);
+    let by = purpose
+        .by
+        .as_ref()
+        .map(|by| format!(" by {by}"))
+        .unwrap_or_default();
+    let how = match (journal.content.kept(), journal.lives) {
+        (_, true) => format!("; process {} is at it", purpose.pid),
+        (None, false) => "; its process was killed: `pgdyno restore` puts it back".to_owned(),
+        (Some(Keep::UntilRestored), false) => String::new(),
+        (Some(Keep::UnlessConfirmed { until_unix_ms }), false) => {
+            format!(
+                "; put back at {} unless `pgdyno confirm`",
+                show::instant(until_unix_ms)
+            )
+        }
+    };
+    format!("{}  {}, since {when}{by}{how}", journal.number, purpose.purpose)
+}
+
+fn journal_json(journal: &Shown) -> Result<Value, serde_json::Error> {
+    let purpose = &journal.content.purpose;
+    Ok(json!({
+        "number": journal.number,
+        "journal": journal.path,
+        "purpose": purpose.purpose,
+        "by": purpose.by,
+        "pid": purpose.pid,
+        "since_unix_ms": purpose.started_unix_ms,
+        "alive": journal.lives,
+        "kept": serde_json::to_value(journal.content.kept())?,
+        "changes": serde_json::to_value(&journal.lines)?,
+    }))
+}
