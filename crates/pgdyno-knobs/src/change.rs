@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 pub enum Restart {
     /// Every time, so that every treatment begins with the same caches.
     Always,
+    /// Every time, and the kernel's page cache is dropped meanwhile.
+    Cold,
     /// Only when a setting asks for it.
     WhenNeeded,
 }
@@ -264,7 +266,7 @@ impl<'a> Changer<'a> {
         self.ensure_running()?;
         let wholes = self.whole_changes(settings)?;
         self.change_wholes(&wholes, Phase::Before)?;
-        let mut needs_restart = restart == Restart::Always && self.can_restart();
+        let mut needs_restart = restart != Restart::WhenNeeded && self.can_restart();
         needs_restart |= self.change_parameters(settings)?;
         let kernel = self.kernel_changes(settings, Phase::Down)?;
         needs_restart |=
@@ -277,7 +279,11 @@ impl<'a> Changer<'a> {
         // The WAL moves first: the settings of its disk are meant for the one that it is on then.
         let turned = self
             .change_wholes(&wholes, Phase::Down)
-            .and_then(|()| self.change_kernels(settings, Phase::Down));
+            .and_then(|()| self.change_kernels(settings, Phase::Down))
+            .and_then(|()| match restart {
+                Restart::Cold => kernel::drop_caches(self.host),
+                Restart::Always | Restart::WhenNeeded => Ok(()),
+            });
         if needs_restart {
             // Whatever went wrong, the server is not left down.
             let started = self.start();

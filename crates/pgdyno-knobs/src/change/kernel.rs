@@ -5,6 +5,7 @@ use crate::catalogue::{AUTO, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown};
 use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group, meminfo_value};
 use crate::reader::{Means, is_same};
+use pgdyno_host::HostAccess;
 use pgdyno_server::Control;
 use pgdyno_server::sandbox::SandboxError;
 use std::collections::BTreeMap;
@@ -311,4 +312,12 @@ fn pool_of(captured: &Captured) -> u64 {
             .unwrap_or(0),
         _ => 0,
     }
+}
+
+/// Drops what the kernel has in its page cache and has written; nothing stays changed (Documentation/admin-guide/sysctl/vm.rst).
+pub(super) fn drop_caches(host: &dyn HostAccess) -> Result<(), ApplyError> {
+    const FILE: &str = "/proc/sys/vm/drop_caches";
+    const PAGE_CACHE_DENTRIES_INODES: &str = "3";
+    rustix::fs::sync();
+    Ok(host.write_raw(FILE, PAGE_CACHE_DENTRIES_INODES)?)
 }
