@@ -1,7 +1,13 @@
 //! Pure mathematics: effects in blocks, verdicts, steadiness, scaling, designs. Reads no clock, does no I/O, knows no database.
 
 mod blocks;
+mod capacity;
+mod compare;
+mod design;
+mod fraction;
+mod happy;
 mod matrix;
+mod power;
 mod reciprocal;
 mod search;
 mod spread;
@@ -11,6 +17,14 @@ mod usl;
 mod verdict;
 
 pub use blocks::{BlockFit, Contrast, Observation};
+pub use capacity::{
+    Capacity, CapacityError, CapacityModel, CpuLevel, Need, Price, Resources, cost_per_million,
+};
+pub use compare::{Basis, Compared, WithinTrial, compare_samples, compare_within, within_trial_interval};
+pub use design::{
+    Design, DesignError, Fraction, fractional_factorial, full_factorial, one_at_a_time, plackett_burman,
+};
+pub use happy::{Edge, HappyZone, LoadPoint, NoKnee, best_within, happy_zone};
 pub use spread::{Estimate, OpenEstimate};
 pub use steady::{Steadiness, coefficient_of_variation, has_settled, steadiness};
 pub use summary::{MeanInterval, mean_interval};

@@ -97,7 +97,7 @@ fn critical_value(confidence: f64, comparisons: usize, degrees_of_freedom: usize
     Some(student.inverse_cdf(1.0 - (1.0 - confidence) / n / 2.0))
 }
 
-fn verdict(low: f64, high: f64, rules: Rules) -> Verdict {
+pub(crate) fn verdict(low: f64, high: f64, rules: Rules) -> Verdict {
     let band = 1.0 + rules.smallest_effect;
     if low >= 1.0 / band && high <= band {
         Verdict::Same
