@@ -2,11 +2,17 @@
 
 mod blocks;
 mod boundary;
+mod capacity;
 mod changepoint;
+mod compare;
+mod design;
+mod fraction;
+mod happy;
 mod interaction;
 mod matrix;
 mod outlier;
 mod power;
+mod power_law;
 mod ranks;
 mod reciprocal;
 mod search;
@@ -18,7 +24,15 @@ mod usl;
 mod verdict;
 
 pub use blocks::{BlockFit, Contrast, Observation};
+pub use capacity::{
+    Capacity, CapacityError, CapacityModel, CpuLevel, Need, Price, Resources, cost_per_million,
+};
 pub use changepoint::{Stationarity, effective_sample_size, stationarity, warm_up_end};
+pub use compare::{Basis, Compared, WithinTrial, compare_samples, compare_within, within_trial_interval};
+pub use design::{
+    Design, DesignError, Fraction, fractional_factorial, full_factorial, one_at_a_time, plackett_burman,
+};
+pub use happy::{Edge, HappyZone, LoadPoint, NoKnee, best_within, happy_zone};
 pub use interaction::{FactorialEffect, Level, factorial_effects, screening_effects};
 pub use outlier::{Excluded, OutlierRule, WhyExcluded, excluded};
 pub use power::{FixedDesign, looks_for};

@@ -115,7 +115,7 @@ pub(crate) fn quantile(level: f64, degrees_of_freedom: usize) -> Option<f64> {
     Some(student.inverse_cdf(1.0 - level / 2.0))
 }
 
-fn verdict(low: f64, high: f64, rules: Rules) -> Verdict {
+pub(crate) fn verdict(low: f64, high: f64, rules: Rules) -> Verdict {
     let band = 1.0 + rules.smallest_effect;
     if low >= 1.0 / band && high <= band {
         Verdict::Same
