@@ -254,10 +254,6 @@ impl Finals {
 
 impl ForeignLatency {
     /// With what a line tells beside what earlier ones have told.
-    #[expect(
-        clippy::float_cmp,
-        reason = "percentiles that are told are whole numbers, read from their digits"
-    )]
     fn with(mut self, figures: &[(Field, f64)]) -> ForeignLatency {
         let percent = figure(figures, Field::Percent);
         for &(field, value) in figures {
@@ -270,9 +266,9 @@ impl ForeignLatency {
                 (Stat::P50, _) => &mut self.p50_ms,
                 (Stat::P95, _) => &mut self.p95_ms,
                 (Stat::P99, _) => &mut self.p99_ms,
-                (Stat::Told, Some(percent)) if percent == 50.0 => &mut self.p50_ms,
-                (Stat::Told, Some(percent)) if percent == 95.0 => &mut self.p95_ms,
-                (Stat::Told, Some(percent)) if percent == 99.0 => &mut self.p99_ms,
+                (Stat::Told, Some(50.0)) => &mut self.p50_ms,
+                (Stat::Told, Some(95.0)) => &mut self.p95_ms,
+                (Stat::Told, Some(99.0)) => &mut self.p99_ms,
                 (Stat::Told, _) => continue,
             };
             *place = Some(value * to_ms);

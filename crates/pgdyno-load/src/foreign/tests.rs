@@ -95,7 +95,7 @@ fn real_output_gives_its_figures() {
             name: "pgbench",
             warmup_s: 9.0,
             seconds: 5,
-            tps: Some(1030.124_378),
+            tps: Some(1_030.124),
             transactions: Some(5143),
             failed: Some(0),
             ms: [Some(3.877), None, None, None],
