@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
 use pgdyno_load::{CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Warmup, Workload, duration};
+use pgdyno_server::sandbox::{FileSystemKind, FileSystemPlan};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -615,6 +616,15 @@ pub(crate) struct CreateArgs {
     /// WAL directory, elsewhere: new or empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) wal: Option<PathBuf>,
+    /// A file system of its own for the data: tmpfs:2G, ext4:4G, xfs:4G or btrfs:4G (as root).
+    #[arg(long, value_name = "KIND:SIZE", value_parser = file_system, conflicts_with = "data")]
+    pub(crate) filesystem: Option<FileSystemPlan>,
+    /// A file system of its own for the WAL.
+    #[arg(long, value_name = "KIND:SIZE", value_parser = file_system, conflicts_with = "wal")]
+    pub(crate) wal_filesystem: Option<FileSystemPlan>,
+    /// Where images of file systems lie, if not in the sandbox's directory: on another disk, say.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) image_directory: Option<PathBuf>,
     /// Port on 127.0.0.1; a free one if not given.
     #[arg(long)]
     pub(crate) port: Option<u16>,
@@ -677,6 +687,22 @@ fn bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.trim().parse().map_err(|_| wrong())?;
     number.checked_mul(factor).filter(|&n| n > 0).ok_or_else(wrong)
+}
+
+/// tmpfs:2G, ext4:4G.
+fn file_system(text: &str) -> Result<FileSystemPlan, String> {
+    let wrong = || {
+        let names = FileSystemKind::ALL.map(FileSystemKind::name);
+        format!(
+            "expected a file system and its size, as ext4:4G; there are {}",
+            names.join(", ")
+        )
+    };
+    let (kind, size) = text.split_once(':').ok_or_else(wrong)?;
+    Ok(FileSystemPlan {
+        kind: FileSystemKind::named(kind).ok_or_else(wrong)?,
+        size_bytes: bytes(size)?,
+    })
 }
 
 /// An automatic warm-up gives up after this.

@@ -60,7 +60,7 @@ pub(crate) fn conninfo(context: &Context, text: &str) -> anyhow::Result<(Conninf
             match sandbox.state() {
                 State::Running(_) => Ok((sandbox.conninfo(), Some(sandbox))),
                 State::HalfMade => Err(sandbox::SandboxError::HalfMade(name.to_owned()).into()),
-                State::Stopped | State::Crashed => Err(Usage(format!(
+                State::Stopped | State::Crashed | State::Unmounted => Err(Usage(format!(
                     "the sandbox \"{name}\" is not running; `pgdyno sandbox start {name}` starts it"
                 ))
                 .into()),
@@ -139,7 +139,7 @@ pub(crate) fn looked_at(context: &Context, text: &str) -> anyhow::Result<Target>
 pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Held> {
     let guard = lock_sandbox(context, name, command)?;
     let sandbox = Sandbox::open(&context.sandboxes(), name)?;
-    let was_running = sandbox.state() != State::Stopped;
+    let was_running = !matches!(sandbox.state(), State::Stopped | State::Unmounted);
     if !matches!(sandbox.state(), State::Running(_)) {
         sandbox.start().context("starting the sandbox")?;
     }
