@@ -41,6 +41,7 @@ test)
   have setpriv || want util-linux
   # File systems of their own on loop devices.
   { have mkfs.ext4 || [ -x /usr/sbin/mkfs.ext4 ]; } || want e2fsprogs
+  { have mkfs.xfs || [ -x /usr/sbin/mkfs.xfs ]; } || want xfsprogs
   { have losetup || [ -x /usr/sbin/losetup ]; } || want mount
   # Certificates for the ways to a server.
   have openssl || want openssl

@@ -66,14 +66,6 @@ pub enum PlanError {
         /// Id of the knob.
         knob: String,
     },
-    /// A factorial that nobody could run.
-    #[error(
-        "the factors make {treatments} treatments; at most {TREATMENTS_MAX} can be run. Use fewer levels, or design = \"screening\""
-    )]
-    TooMany {
-        /// Their number.
-        treatments: usize,
-    },
     /// Nothing is left.
     #[error("[[exclude]] leaves no treatment")]
     NothingLeft,

@@ -77,7 +77,7 @@ impl<'c> OwnStands<'c> {
         });
         let file_system = |place: &Option<String>| {
             let named = place.as_ref().filter(|place| !place.starts_with('/'));
-            named.map(|text| text.parse()).transpose().map_err(|reason: String| anyhow::anyhow!(reason))
+            named.map(|text| crate::cli::file_system(text)).transpose().map_err(anyhow::Error::msg)
         };
         Ok(CreateArgs {
             name: name.to_owned(),
@@ -88,6 +88,7 @@ impl<'c> OwnStands<'c> {
             wal: path(&stand.wal_on).map(|path| path.with_extension("wal")),
             filesystem: file_system(&stand.data_on)?,
             wal_filesystem: file_system(&stand.wal_on)?,
+            image_directory: None,
             port: None,
             cpus: record.limits.cpus,
             memory: record.limits.memory_bytes,

@@ -1,11 +1,13 @@
 //! From what the user names to a target: a sandbox, or a server by its connection string.
 
+use crate::cli::CreateArgs;
+use crate::commands;
 use crate::context::{Context, variable};
 use crate::exit::{Refused, Usage};
 use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
-use pgdyno_lab::ExperimentFile;
+use pgdyno_lab::{CreatePart, ExperimentFile};
 use pgdyno_server::sandbox::{self, Guard, Sandbox, State};
 use pgdyno_server::{Conninfo, Control, Found, Server};
 use std::path::{Path, PathBuf};
@@ -62,7 +64,7 @@ pub(crate) fn conninfo(context: &Context, text: &str) -> anyhow::Result<(Conninf
             match sandbox.state() {
                 State::Running(_) => Ok((sandbox.conninfo(), Some(sandbox))),
                 State::HalfMade => Err(sandbox::SandboxError::HalfMade(name.to_owned()).into()),
-                State::Stopped | State::Crashed => Err(Usage(format!(
+                State::Stopped | State::Crashed | State::Unmounted => Err(Usage(format!(
                     "the sandbox \"{name}\" is not running; `pgdyno sandbox start {name}` starts it"
                 ))
                 .into()),
@@ -134,7 +136,15 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()
             memory: size(&create.memory)?,
             iops: create.iops,
             bandwidth: size(&create.bandwidth)?,
-            ..CreateArgs::plain(name)
+            name: name.to_owned(),
+            pg_bin: None,
+            data: None,
+            wal: None,
+            filesystem: None,
+            wal_filesystem: None,
+            image_directory: None,
+            port: None,
+            settings: Vec::new(),
         },
     )?;
     Ok(())
@@ -169,7 +179,7 @@ pub(crate) fn looked_at(context: &Context, text: &str) -> anyhow::Result<Target>
 pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Held> {
     let guard = lock_sandbox(context, name, command)?;
     let sandbox = Sandbox::open(&context.sandboxes(), name)?;
-    let was_running = sandbox.state() != State::Stopped;
+    let was_running = !matches!(sandbox.state(), State::Stopped | State::Unmounted);
     if !matches!(sandbox.state(), State::Running(_)) {
         sandbox.start().context("starting the sandbox")?;
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Home, kernel, said};
+use common::{Home, kernel, pass, said, wait_for};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -289,4 +289,190 @@ fn binaries_that_are_too_old_are_refused_by_name() {
         home.run(&["sandbox", "list", "--json"]).fine().json(),
         serde_json::json!([])
     );
+}
+
+/// What is mounted at or below a directory: (point, file system, source).
+fn mounts_below(directory: &Path) -> Vec<(String, String, String)> {
+    let text = kernel("/proc/self/mountinfo");
+    let directory = format!("{}/", directory.display());
+    let mounts = text.lines().filter_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let point = left.split(' ').nth(4)?.to_owned();
+        let mut right = right.split(' ').map(str::to_owned);
+        Some((point, right.next()?, right.next()?))
+    });
+    mounts
+        .filter(|(point, ..)| format!("{point}/").starts_with(&directory))
+        .collect()
+}
+
+/// Files that loop devices show, below a directory.
+fn loops_below(directory: &Path) -> Vec<String> {
+    let devices = fs::read_dir("/sys/block").expect("devices").flatten();
+    let files = devices.filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
+    files
+        .map(|file| file.trim().to_owned())
+        .filter(|file| Path::new(file).starts_with(directory))
+        .collect()
+}
+
+/// A kernel may free a loop device a moment after its mount is gone.
+fn nothing_is_left(home: &Home) {
+    wait_for("loop devices are left", || {
+        loops_below(home.path.path()).is_empty()
+    });
+    assert_eq!(mounts_below(home.path.path()), []);
+    assert!(!home.file("state/sandboxes/x").exists());
+}
+
+fn lies_on_its_own(kind: &str, size: &str) {
+    let home = Home::new();
+    let images = home.file("images");
+    fs::create_dir(&images).expect("made");
+    let plan = format!("{kind}:{size}");
+    let mut arguments = vec!["sandbox", "create", "x", "--filesystem", &plan];
+    let place = images.to_string_lossy();
+    if kind != "tmpfs" {
+        arguments.extend(["--image-directory", &place]);
+    }
+    home.run(&arguments).fine();
+    let point = home.file("state/sandboxes/x/data.mount");
+    assert_eq!(home.data("x"), point.join("data"));
+    assert_eq!(
+        home.ask("x", "SHOW data_directory"),
+        home.data("x").to_string_lossy()
+    );
+    let mounts = mounts_below(home.path.path());
+    assert_eq!(mounts.len(), 1, "{mounts:?}");
+    assert_eq!(
+        (mounts[0].0.as_str(), mounts[0].1.as_str()),
+        (&*point.to_string_lossy(), kind)
+    );
+    assert_eq!(loops_below(&images).len(), usize::from(kind != "tmpfs"));
+    if let Some(device) = mounts[0].2.strip_prefix("/dev/") {
+        assert_eq!(kernel(&format!("/sys/block/{device}/loop/dio")), "1");
+        assert_eq!(kernel(&format!("/sys/block/{device}/loop/autoclear")), "1");
+    }
+    // All of it, less what the file system needs for itself.
+    let space = pgdyno_host::LocalHost::new();
+    let space = pgdyno_host::HostAccess::space_of(&space, &point.to_string_lossy());
+    let bytes = space.expect("a machine").expect("told").bytes;
+    assert!(((200 << 20)..=(400 << 20)).contains(&bytes), "{bytes}");
+    let facts = home.run(&["facts", "sandbox:x", "--json"]).fine().json();
+    let facts = facts["facts"].as_array().expect("facts").clone();
+    let told = facts
+        .iter()
+        .find(|fact| fact["name"] == "storage.data.filesystem");
+    assert_eq!(told.expect("a fact")["value"], kind);
+    let list = home.run(&["sandbox", "list"]).fine();
+    assert!(list.out.contains(&format!("{kind} ")), "{}", list.out);
+
+    // A restart of the machine unmounts it; so does this.
+    home.run(&["sandbox", "stop", "x"]).fine();
+    let unmounted = Command::new("umount").arg(&point).status().expect("umount runs");
+    assert!(unmounted.success());
+    let state = || home.run(&["sandbox", "list", "--json"]).fine().json()[0]["state"].clone();
+    assert_eq!(state(), "unmounted");
+    if kind == "tmpfs" {
+        home.run(&["sandbox", "start", "x"])
+            .fails(1, &["is gone", "tmpfs", "hint:", "destroy"]);
+    } else {
+        home.run(&["sandbox", "start", "x"]).fine();
+        assert_eq!(home.ask("x", "SELECT 1"), "1");
+        assert_eq!(mounts_below(home.path.path()), mounts);
+    }
+    home.run(&["sandbox", "destroy", "x"]).fine();
+    nothing_is_left(&home);
+    assert_eq!(fs::read_dir(&images).expect("there").count(), 0);
+}
+
+#[test]
+fn data_in_memory() {
+    lies_on_its_own("tmpfs", "256M");
+}
+
+#[test]
+fn data_on_an_ext4_of_its_own() {
+    lies_on_its_own("ext4", "256M");
+}
+
+#[test]
+fn data_on_an_xfs_of_its_own() {
+    lies_on_its_own("xfs", "384M");
+}
+
+#[test]
+fn data_and_wal_on_two_file_systems_under_limits() {
+    let home = Home::new();
+    let arguments = [
+        "sandbox",
+        "create",
+        "x",
+        "--filesystem",
+        "tmpfs:256M",
+        "--wal-filesystem",
+        "ext4:256M",
+        "--iops",
+        "2000",
+    ];
+    home.run(&arguments).fine();
+    let kinds: Vec<String> = mounts_below(home.path.path())
+        .into_iter()
+        .map(|(_, kind, _)| kind)
+        .collect();
+    assert_eq!(kinds, ["tmpfs", "ext4"]);
+    let wal = home.file("state/sandboxes/x/wal.mount/wal");
+    assert_eq!(fs::read_link(home.data("x").join("pg_wal")).expect("a link"), wal);
+    assert!(fs::read_dir(&wal).expect("the WAL").count() > 0);
+    // A second one has its own.
+    home.run(&["sandbox", "create", "y", "--filesystem", "tmpfs:256M"])
+        .fine();
+    home.run(&["sandbox", "destroy", "x"]).fine();
+    assert_eq!(home.ask("y", "SELECT 1"), "1");
+    home.run(&["sandbox", "destroy", "y"]).fine();
+    nothing_is_left(&home);
+}
+
+#[test]
+fn file_systems_that_cannot_be_are_told_with_what_to_do() {
+    let home = Home::new();
+    let create = |more: &[&str]| {
+        let mut arguments = vec!["sandbox", "create", "x"];
+        arguments.extend(more);
+        home.run(&arguments)
+    };
+    create(&["--filesystem", "zfs:1G"]).fails(2, &["tmpfs, ext4, xfs, btrfs"]);
+    create(&["--filesystem", "ext4"]).fails(2, &["as ext4:4G"]);
+    create(&["--filesystem", "ext4:much"]).fails(2, &["number of bytes"]);
+    create(&["--filesystem", "ext4:1G", "--data", "/tmp/d"]).fails(2, &["--data"]);
+    create(&["--image-directory", "/tmp"]).fails(2, &["--filesystem"]);
+    create(&["--filesystem", "ext4:1G", "--image-directory", "/no/such"]).fails(1, &["/no/such"]);
+    create(&["--filesystem", "xfs:64M"]).fails(1, &["at least"]);
+    create(&["--filesystem", "ext4:900T"]).fails(1, &["are free there"]);
+    create(&["--filesystem", "tmpfs:900T"]).fails(1, &["memory available"]);
+    assert!(!home.file("state/sandboxes/x").exists());
+}
+
+/// Killed at instants all over its creation: whatever there is by then, `destroy` removes it.
+#[test]
+fn a_killed_creation_leaves_nothing_that_destroy_does_not_find() {
+    for step in 0..8_u64 {
+        let home = Home::new();
+        let mut child = home.spawn(&[
+            "sandbox",
+            "create",
+            "x",
+            "--filesystem",
+            "ext4:128M",
+            "--wal-filesystem",
+            "tmpfs:128M",
+        ]);
+        let record = home.file("state/sandboxes/x/sandbox.json");
+        wait_for("no record", || record.exists());
+        pass(Duration::from_millis(step * step * 25));
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        home.run(&["sandbox", "destroy", "x"]).fine();
+        nothing_is_left(&home);
+    }
 }

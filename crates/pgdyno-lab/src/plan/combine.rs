@@ -4,6 +4,7 @@ use super::{PlanError, TREATMENTS_MAX, Treatment};
 use crate::file::{Design, ExperimentFile, StepPart};
 use crate::plan::STEP;
 use pgdyno_knobs::Setting;
+use pgdyno_stats::{DesignError, fractional_factorial, full_factorial, one_at_a_time, plackett_burman};
 
 /// All treatments of a file, the reference first. Cumulative ones get their settings later, when it is known what is
 /// left out.
@@ -75,41 +76,27 @@ fn of_steps(file: &ExperimentFile, base: &[Setting]) -> Vec<Treatment> {
 /// Numbers of levels, a row for each treatment.
 fn rows(design: Design, levels: &[Vec<StepPart>]) -> Result<Vec<Vec<usize>>, PlanError> {
     let counts: Vec<usize> = levels.iter().map(Vec::len).collect();
-    match design {
-        Design::OneAtATime => Ok(one_at_a_time(&counts)),
-        Design::Screening | Design::Fractional => Err(PlanError::Design("todo".into())),
-        _ => full_factorial(&counts),
-    }
+    let wrong = |error: DesignError| PlanError::Design(error.to_string());
+    let rows = match design {
+        Design::OneAtATime => one_at_a_time(&counts),
+        // Mirrored, so that main effects are free of interactions of two.
+        Design::Screening => plackett_burman(counts.len(), true),
+        Design::Fractional => return smallest_fraction(counts.len()).map_err(wrong),
+        _ => full_factorial(&counts, TREATMENTS_MAX),
+    };
+    Ok(rows.map_err(wrong)?.treatments)
 }
 
-/// The first level of all, then each other level of each factor by itself.
-fn one_at_a_time(counts: &[usize]) -> Vec<Vec<usize>> {
-    let first = vec![0; counts.len()];
-    let mut rows = vec![first.clone()];
-    for (factor, count) in counts.iter().enumerate() {
-        for level in 1..*count {
-            let mut row = first.clone();
-            row[factor] = level;
-            rows.push(row);
+/// The smallest fraction of resolution IV.
+fn smallest_fraction(factors: usize) -> Result<Vec<Vec<usize>>, DesignError> {
+    let mut treatments = 4;
+    loop {
+        match fractional_factorial(factors, treatments) {
+            Ok(fraction) => return Ok(fraction.design.treatments),
+            Err(DesignError::NoSuchFraction { needed, .. }) if needed > treatments => treatments = needed,
+            Err(error) => return Err(error),
         }
     }
-    rows
-}
-
-/// Every level with every other, the last factor changing fastest.
-fn full_factorial(counts: &[usize]) -> Result<Vec<Vec<usize>>, PlanError> {
-    let treatments = counts.iter().fold(1_usize, |n, count| n.saturating_mul(*count));
-    if treatments > TREATMENTS_MAX {
-        return Err(PlanError::TooMany { treatments });
-    }
-    let mut rows = vec![Vec::new()];
-    for count in counts {
-        rows = rows
-            .iter()
-            .flat_map(|row| (0..*count).map(move |level| [row.as_slice(), &[level]].concat()))
-            .collect();
-    }
-    Ok(rows)
 }
 
 fn is_excluded(file: &ExperimentFile, levels: &[Vec<StepPart>], row: &[usize]) -> bool {

@@ -2,6 +2,7 @@
 
 use super::assignment;
 use clap::{Args, Subcommand};
+use pgdyno_server::sandbox::{FileSystemKind, FileSystemPlan};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -36,7 +37,7 @@ pub(crate) enum SandboxCommand {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct CreateArgs {
     /// Its name.
     #[arg(default_value = "main")]
@@ -53,6 +54,15 @@ pub(crate) struct CreateArgs {
     /// WAL directory, elsewhere: new or empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) wal: Option<PathBuf>,
+    /// A file system of its own for the data: tmpfs:2G, ext4:4G, xfs:4G or btrfs:4G (as root).
+    #[arg(long, value_name = "KIND:SIZE", value_parser = file_system, conflicts_with = "data")]
+    pub(crate) filesystem: Option<FileSystemPlan>,
+    /// A file system of its own for the WAL.
+    #[arg(long, value_name = "KIND:SIZE", value_parser = file_system, conflicts_with = "wal")]
+    pub(crate) wal_filesystem: Option<FileSystemPlan>,
+    /// Where images of file systems lie, if not in the sandbox's directory: on another disk, say.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) image_directory: Option<PathBuf>,
     /// Port on 127.0.0.1; a free one if not given.
     #[arg(long)]
     pub(crate) port: Option<u16>,
@@ -82,7 +92,7 @@ fn cpus(text: &str) -> Result<f64, String> {
 }
 
 /// 125M, 1G, 4096: powers of 1024, as everywhere in PostgreSQL and the kernel.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || "expected a number of bytes above zero, with K, M, G or T, as 125M".to_owned();
     let (number, factor) = match text.trim().char_indices().last().ok_or_else(wrong)? {
         (at, 'k' | 'K') => (&text[..at], 1_u64 << 10),
@@ -107,4 +117,20 @@ mod tests {
         assert!(bytes("99999999999T").is_err());
         assert!(cpus("0").is_err() && cpus("nan").is_err());
     }
+}
+
+/// tmpfs:2G, ext4:4G.
+pub(crate) fn file_system(text: &str) -> Result<FileSystemPlan, String> {
+    let wrong = || {
+        let names = FileSystemKind::ALL.map(FileSystemKind::name);
+        format!(
+            "expected a file system and its size, as ext4:4G; there are {}",
+            names.join(", ")
+        )
+    };
+    let (kind, size) = text.split_once(':').ok_or_else(wrong)?;
+    Ok(FileSystemPlan {
+        kind: FileSystemKind::named(kind).ok_or_else(wrong)?,
+        size_bytes: bytes(size)?,
+    })
 }

@@ -3,6 +3,7 @@
 use crate::cli::{CreateArgs, SandboxCommand};
 use crate::commands::restore;
 use crate::context::Context;
+use crate::exit::Usage;
 use crate::target::lock_sandbox;
 use crate::{exit, progress, show};
 use pgdyno_host::Limits;
@@ -44,12 +45,19 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> anyhow::Result<
 
 /// Fetches binaries if needed, makes the sandbox and starts it.
 pub(crate) fn create(context: &Context, args: &CreateArgs) -> anyhow::Result<Sandbox> {
+    if args.image_directory.is_some() && args.filesystem.is_none() && args.wal_filesystem.is_none() {
+        let words = "--image-directory is for --filesystem and --wal-filesystem";
+        return Err(Usage(words.to_owned()).into());
+    }
     let _guard = lock_sandbox(context, &args.name, "sandbox create")?;
     let plan = Plan {
         name: args.name.clone(),
         binaries: binaries(context, args.version, args.pg_bin.as_deref())?,
         data: args.data.clone(),
         wal: args.wal.clone(),
+        data_file_system: args.filesystem,
+        wal_file_system: args.wal_filesystem,
+        image_directory: args.image_directory.clone(),
         port: args.port,
         limits: Limits {
             cpus: args.cpus,
@@ -114,10 +122,12 @@ fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
                     State::Stopped => "stopped",
                     State::Crashed => "crashed",
                     State::HalfMade => "half-made",
+                    State::Unmounted => "unmounted",
                 };
                 json!({
                     "name": name, "state": state, "version": record.version, "port": record.port,
                     "size_bytes": sandbox.size_bytes(), "data": record.data, "limits": record.limits,
+                    "wal": record.wal, "file_systems": record.file_systems,
                 })
             }
             Err(error) => json!({ "name": name, "state": "half-made", "reason": error.to_string() }),
@@ -148,12 +158,37 @@ fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
                 text(&entry["version"]),
                 text(&entry["port"]),
                 size,
+                file_systems(entry),
             ]
         })
         .collect();
     put!(
         "{}",
-        show::table(&["name", "state", "version", "port", "size"], &[3, 4], rows)
+        show::table(
+            &["name", "state", "version", "port", "size", "file system"],
+            &[3, 4],
+            rows
+        )
     );
     Ok(())
+}
+
+/// "ext4 4 GiB", "tmpfs 2 GiB, wal: xfs 1 GiB": those of a sandbox's own.
+fn file_systems(entry: &serde_json::Value) -> String {
+    let those = entry["file_systems"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if those.is_empty() {
+        return "\u{2013}".to_owned();
+    }
+    let words = those.iter().map(|own| {
+        let size = own["size_bytes"].as_u64().map_or_else(String::new, show::bytes);
+        let kind = own["kind"].as_str().unwrap_or_default();
+        match own["holds"].as_str() {
+            Some("wal") => format!("wal: {kind} {size}"),
+            _ => format!("{kind} {size}"),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
