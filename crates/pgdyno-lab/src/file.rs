@@ -7,9 +7,9 @@ mod size;
 
 pub(crate) use check::{SEED_MAX, clock, size_bytes};
 pub use parts::{
-    BudgetPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, Found, GuardPart,
-    LoadPart, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, TablePart, Take,
-    TargetPart, WindowPart,
+    BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, Found,
+    GuardPart, LoadPart, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, TablePart,
+    Take, TargetPart, WindowPart,
 };
 pub use size::sized;
 

@@ -16,8 +16,9 @@ mod trial;
 
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
 pub use file::{
-    BudgetPart, CreatePart, Design, ExperimentFile, FactorPart, FileError, GuardPart, LoadPart,
-    RestartPolicy, ServerPart, StepPart, StopRule, TargetPart, sized,
+    BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
+    Found, GuardPart, LoadPart, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart,
+    TablePart, Take, TargetPart, WindowPart, sized,
 };
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, STEP, Stand, Treatment};

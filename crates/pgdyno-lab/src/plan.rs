@@ -230,12 +230,12 @@ impl Treatment {
     }
 
     /// Seconds of its load, warm-up included.
-    pub(crate) fn load_s(&self) -> f64 {
+    pub fn load_s(&self) -> f64 {
         self.load.warmup_s.unwrap_or(0.0) + measure_s(&self.load)
     }
 
     /// Where its server and data are: treatments that share this can follow one another without moving.
-    pub(crate) fn stand(&self) -> Stand {
+    pub fn stand(&self) -> Stand {
         Stand {
             version: self.server.version,
             data_on: self.server.data_on.clone().filter(|place| place != "disk"),

@@ -23,7 +23,9 @@ mod context;
 mod exit;
 mod placement;
 mod progress;
+mod shipped;
 mod show;
+mod stands;
 mod target;
 mod watch;
 

@@ -8,13 +8,14 @@ macro_rules! shipped {
 }
 
 /// All of them, by name.
-pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
-    "demo",
-];
+pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped!["demo",];
 
 /// The text of one by its name.
 pub(crate) fn experiment(name: &str) -> Option<&'static str> {
-    EXPERIMENTS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    EXPERIMENTS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
 }
 
 #[cfg(test)]
@@ -27,7 +28,15 @@ mod tests {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalog/experiments");
         let files: BTreeSet<String> = std::fs::read_dir(directory)
             .unwrap()
-            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .map(|entry| {
+                entry
+                    .unwrap()
+                    .path()
+                    .file_stem()
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned()
+            })
             .collect();
         let shipped: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(files, shipped);

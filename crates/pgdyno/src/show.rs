@@ -134,6 +134,16 @@ pub(crate) fn wrapped_at(head: &str, words: &str, indent: usize, columns: usize)
     page
 }
 
+/// A length of time: "40 s", "12 min", "3 h 20 min".
+pub(crate) fn time(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round();
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{minutes:.0} min"),
+        _ => format!("{:.0} h {:.0} min", (minutes / 60.0).floor(), minutes % 60.0),
+    }
+}
+
 /// 1.5 GB and the like.
 pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];

@@ -1,7 +1,7 @@
 //! The servers of an experiment: its target, and sandboxes like it that differ in version, place or network.
 
 use crate::cli::CreateArgs;
-use crate::commands::sandbox as command;
+use crate::commands;
 use crate::context::Context;
 use crate::target::{self, Held};
 use pgdyno_knobs::Target;
@@ -51,7 +51,9 @@ impl<'c> OwnStands<'c> {
 
     fn base(&self) -> anyhow::Result<String> {
         self.sandbox.clone().ok_or_else(|| {
-            anyhow::anyhow!("only beside a sandbox pgdyno makes servers of its own; name one with --target sandbox:NAME")
+            anyhow::anyhow!(
+                "only beside a sandbox pgdyno makes servers of its own; name one with --target sandbox:NAME"
+            )
         })
     }
 
@@ -61,9 +63,10 @@ impl<'c> OwnStands<'c> {
         let name = name_of(&base, stand);
         if !self.own.contains(&name) {
             if Sandbox::open(&self.context.sandboxes(), &name).is_err() {
-                command::create(self.context, &self.like(&base, &name, stand)?)?;
+                commands::sandbox::create(self.context, &self.like(&base, &name, stand)?)?;
             }
-            self.guards.push(target::lock_sandbox(self.context, &name, &self.command)?);
+            self.guards
+                .push(target::lock_sandbox(self.context, &name, &self.command)?);
             self.own.push(name.clone());
         }
         started(self.context, &name, false)
@@ -71,17 +74,30 @@ impl<'c> OwnStands<'c> {
 
     fn like(&self, base: &str, name: &str, stand: &Stand) -> anyhow::Result<CreateArgs> {
         let record = Sandbox::open(&self.context.sandboxes(), base)?.record().clone();
-        let major = record.version.split('.').next().and_then(|major| major.parse().ok());
-        let path = |place: &Option<String>| place.as_ref().filter(|place| place.starts_with('/')).map(|place| {
-            std::path::Path::new(place).join(name)
-        });
+        let major = record
+            .version
+            .split('.')
+            .next()
+            .and_then(|major| major.parse().ok());
+        let path = |place: &Option<String>| {
+            place
+                .as_ref()
+                .filter(|place| place.starts_with('/'))
+                .map(|place| std::path::Path::new(place).join(name))
+        };
         let file_system = |place: &Option<String>| {
             let named = place.as_ref().filter(|place| !place.starts_with('/'));
-            named.map(|text| crate::cli::file_system(text)).transpose().map_err(anyhow::Error::msg)
+            named
+                .map(|text| crate::cli::file_system(text))
+                .transpose()
+                .map_err(anyhow::Error::msg)
         };
         Ok(CreateArgs {
             name: name.to_owned(),
-            version: stand.version.or(major).unwrap_or(*pgdyno_server::sandbox::MAJORS.end()),
+            version: stand
+                .version
+                .or(major)
+                .unwrap_or(*pgdyno_server::sandbox::MAJORS.end()),
             // Another version has another directory.
             pg_bin: stand.version.is_none().then_some(record.bin),
             data: path(&stand.data_on),
@@ -100,7 +116,11 @@ impl<'c> OwnStands<'c> {
 
     /// The target as it was found.
     fn settle(&mut self) -> anyhow::Result<()> {
-        let Some(name) = self.sandbox.as_ref().filter(|_| self.held.is_none() && self.was_running) else {
+        let Some(name) = self
+            .sandbox
+            .as_ref()
+            .filter(|_| self.held.is_none() && self.was_running)
+        else {
             return Ok(());
         };
         let sandbox = Sandbox::open(&self.context.sandboxes(), name)?;
@@ -122,7 +142,11 @@ fn started(context: &Context, name: &str, was_running: bool) -> anyhow::Result<T
 
 fn name_of(base: &str, stand: &Stand) -> String {
     let name = format!("{base}-{}", stand.label().to_lowercase());
-    name.chars().take(NAME_MAX).collect::<String>().trim_end_matches('-').to_owned()
+    name.chars()
+        .take(NAME_MAX)
+        .collect::<String>()
+        .trim_end_matches('-')
+        .to_owned()
 }
 
 impl Stands for OwnStands<'_> {
@@ -150,7 +174,7 @@ impl Stands for OwnStands<'_> {
         let kept = self.guards.len().saturating_sub(own.len());
         self.guards.truncate(kept);
         for name in own {
-            command::destroy(self.context, &name)?;
+            commands::sandbox::destroy(self.context, &name)?;
         }
         Ok(self.settle()?)
     }

@@ -3,6 +3,7 @@
 use super::lines::line_of;
 use super::parts::{ClaimPart, Design, ExperimentFile, LoadPart, StepPart, StopRule};
 use super::{FileError, settings_of};
+use crate::foreign::programs;
 use pgdyno_knobs::Catalogue;
 use pgdyno_load::{CLIENTS_MAX, Rate, Workload, duration};
 use std::collections::{BTreeMap, BTreeSet};
@@ -160,6 +161,15 @@ impl Check<'_> {
         )?;
         if let Some(Err(message)) = load.rate.as_ref().map(|rate| rate.parse::<Rate>()) {
             return Err(self.wrong(&at("rate"), message));
+        }
+        if let Some(program) = &load.program {
+            let known = programs();
+            self.must(known.contains(program), &at("program"), || {
+                format!(
+                    "no program \"{program}\" is known as a load; known are {}",
+                    known.join(", ")
+                )
+            })?;
         }
         let kinds = [
             load.workload.is_some(),

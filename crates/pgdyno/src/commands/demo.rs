@@ -4,7 +4,8 @@ use crate::cli::{CreateArgs, DemoArgs};
 use crate::commands::experiment::{self, Begin};
 use crate::commands::{restore, sandbox};
 use crate::context::Context;
-use crate::{exit, target};
+use crate::{exit, shipped, target};
+use anyhow::Context as _;
 use pgdyno_lab::{Consent, ExperimentFile};
 use pgdyno_server::User;
 use pgdyno_server::sandbox::MAJORS;
@@ -12,7 +13,7 @@ use pgdyno_store::Store;
 use std::path::Path;
 
 /// The experiment as it is shipped.
-const FILE: &str = include_str!("../../../../catalog/experiments/demo.toml");
+const FILE: &str = "demo";
 const NAME: &str = "pgdyno-demo";
 /// The line of the file that says how much data there is: three times the memory of the small machine.
 const SCALE: &str = "scale = 200";
@@ -26,10 +27,11 @@ const BANDWIDTH_BYTES_PER_S: u64 = 125_000_000;
 
 pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
     let root = User::is_root();
+    let shipped = shipped::experiment(FILE).context("the demonstration is not shipped")?;
     let text = if root {
-        FILE.to_owned()
+        shipped.to_owned()
     } else {
-        FILE.replace(SCALE, SCALE_WITHOUT_ROOT)
+        shipped.replace(SCALE, SCALE_WITHOUT_ROOT)
     };
     let file = ExperimentFile::parse(
         &text,
@@ -64,6 +66,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
             text: &text,
             held,
             repeat,
+            command: "demo",
         },
     );
     let ended =

@@ -14,8 +14,11 @@ pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u
         return Ok(exit::FINE);
     }
     if let Some(name) = &args.name {
-        let text = shipped::experiment(name)
-            .ok_or_else(|| Usage(format!("no experiment \"{name}\" is shipped; `pgdyno experiments` lists those there are")))?;
+        let text = shipped::experiment(name).ok_or_else(|| {
+            Usage(format!(
+                "no experiment \"{name}\" is shipped; `pgdyno experiments` lists those there are"
+            ))
+        })?;
         put!("{}", text.trim_end());
         return Ok(exit::FINE);
     }
@@ -42,9 +45,18 @@ pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u
     for (name, plan) in &lines {
         let load_s = plan.trial_s() * f64::from(plan.trials());
         let sizes: Vec<&str> = plan.file.size.keys().map(String::as_str).collect();
-        let sizes = if sizes.is_empty() { String::new() } else { format!(", --size {}", sizes.join("|")) };
+        let sizes = if sizes.is_empty() {
+            String::new()
+        } else {
+            format!(", --size {}", sizes.join("|"))
+        };
         put!("{name:<26} {}", plan.file.question);
-        put!("{:<26} {} trials, {} of load{sizes}", "", plan.trials(), crate::show::time(load_s));
+        put!(
+            "{:<26} {} trials, {} of load{sizes}",
+            "",
+            plan.trials(),
+            crate::show::time(load_s)
+        );
     }
     Ok(exit::FINE)
 }
@@ -52,7 +64,7 @@ pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u
 /// For the list alone: nothing is run.
 fn consent_to_all(context: &Context) -> pgdyno_lab::Consent {
     pgdyno_lab::Consent {
-        durability: context.catalogue.knobs().map(|knob| knob.id.clone()).collect(),
+        durability: context.catalogue.iter().map(|knob| knob.id.clone()).collect(),
         restart: false,
     }
 }

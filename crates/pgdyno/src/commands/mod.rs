@@ -7,13 +7,14 @@ mod check;
 mod data;
 mod demo;
 mod experiment;
+mod experiments;
 mod facts;
 mod knobs;
 mod profile;
 mod report;
 mod restore;
 mod revert;
-mod sandbox;
+pub(crate) mod sandbox;
 mod watch;
 
 use crate::cli::Command;
@@ -31,6 +32,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Data(command) => data::run(context, command),
         Command::Run(args) => experiment::run(context, &args),
         Command::Resume(args) => experiment::resume(context, &args),
+        Command::Experiments(args) => experiments::run(context, &args),
         Command::List(args) => report::list(context, &args),
         Command::Report(args) => report::run(context, &args),
         Command::Profile(command) => profile::run(context, command),
