@@ -3,10 +3,12 @@
 //! With four or more numbers of CPUs the Universal Scalability Law is fitted (`usl.rs`; Gunther, *Guerrilla Capacity
 //! Planning*, applies it to processors just so), with three a power law, with two the power law through both and, for
 //! the interval, proportional growth beside it: two points cannot show how a curve bends. Connections are those with
-//! which each number of CPUs did best, as a power law of the CPUs.
+//! which each number of CPUs did best, as a power law of the CPUs. Where a number of CPUs was measured more than once
+//! and surely gave enough, or too little, that bounds the answer whatever the curve says.
 
 use crate::power_law::{Inverse, PowerFit, levels, samples};
 use crate::spread::Estimate;
+use crate::summary::mean_interval;
 use crate::usl::{UslError, UslFit, UslPoint, fit_usl};
 
 /// The best that a number of CPUs did.
@@ -61,12 +63,16 @@ pub enum CapacityError {
     Usl(#[from] UslError),
 }
 
+/// How many times the largest measured number of CPUs is still an answer. What a nearly flat curve reaches beyond it is
+/// the same as never.
+const FURTHEST: f64 = 1000.0;
+
 /// What a wanted throughput needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Need {
     /// This many.
     Reachable(Resources),
-    /// The fitted curve does not go so high, at any number of CPUs.
+    /// The fitted curve does not go so high, at any number of CPUs up to a thousand times the largest measured one.
     Unreachable {
         /// Transactions per second at the peak of the curve; `None` for a curve that does not grow and has no peak.
         peak_tps: Option<f64>,
@@ -101,6 +107,7 @@ pub enum Price {
 pub struct Capacity {
     curve: Curve,
     connections: PowerFit,
+    measured: Vec<CpuLevel>,
     largest_cpus: f64,
 }
 
@@ -177,6 +184,7 @@ impl Capacity {
         Ok(Capacity {
             curve,
             connections,
+            measured: levels_measured.to_vec(),
             largest_cpus,
         })
     }
@@ -231,40 +239,99 @@ impl Capacity {
         if !(tps.is_finite() && tps > 0.0 && confidence > 0.0 && confidence < 1.0) {
             return None;
         }
-        let (found, peak_tps) = match &self.curve {
-            Curve::Usl { fit, unit } => {
-                let need = fit.need(tps, confidence)?;
-                let found = Inverse {
-                    value: need.n.map(|n| n * unit),
-                    low: need.low.map_or(f64::INFINITY, |n| n * unit),
-                    high: need.high.map(|n| n * unit),
-                };
-                let peak = if found.value.is_none() {
-                    fit.peak(confidence)?.value.value
-                } else {
-                    None
-                };
-                (found, peak)
-            }
-            Curve::Power(power) => (power.inverse(tps, confidence), None),
-            Curve::Two { power, proportional } => (either(power, proportional, tps, confidence), None),
-        };
-        let Some(value) = found.value else {
+        let (mut found, peak_tps) = self.by_the_curve(tps, confidence)?;
+        found.value = found.value.filter(|value| *value <= FURTHEST * self.largest_cpus);
+        let (below, enough) = self.measured_around(tps, confidence);
+        let Some(value) = found.value.or(enough) else {
             return Some(Need::Unreachable {
                 peak_tps,
-                cpus_low: Some(found.low).filter(|low| low.is_finite() && *low > 0.0),
+                cpus_low: Some(found.low.max(below)).filter(|low| low.is_finite() && *low > 0.0),
             });
         };
+        // What was measured goes before the curve.
+        let value = value.max(below).min(enough.unwrap_or(f64::INFINITY));
+        let high = [found.high, enough].into_iter().flatten().reduce(f64::min);
         let cpus = Estimate {
             value,
-            low: found.low.min(value),
-            high: found.high,
+            low: found.low.max(below).min(value),
+            high: high.map(|high| high.max(value)),
         };
         Some(Need::Reachable(Resources {
             cpus,
             connections: self.connections_for(&cpus, confidence),
             extrapolates: value / self.largest_cpus,
         }))
+    }
+
+    /// What the curve needs, and the height of its peak where it does not reach so high.
+    fn by_the_curve(&self, tps: f64, confidence: f64) -> Option<(Inverse, Option<f64>)> {
+        let found = match &self.curve {
+            Curve::Usl { fit, unit } => {
+                let need = fit.need(tps, confidence)?;
+                let peak = if need.n.is_none() {
+                    fit.peak(confidence)?.value.value
+                } else {
+                    None
+                };
+                let found = Inverse {
+                    value: need.n.map(|n| n * unit),
+                    low: need.low.map_or(f64::INFINITY, |n| n * unit),
+                    high: need.high.map(|n| n * unit),
+                };
+                return Some((found, peak));
+            }
+            Curve::Power(power) => power.inverse(tps, confidence),
+            Curve::Two { power, proportional } => either(power, proportional, tps, confidence),
+        };
+        Some((self.proportional_below(found, tps, confidence), None))
+    }
+
+    /// Below the smallest measured number a flat power law would need next to nothing: needs are proportional there.
+    fn proportional_below(&self, found: Inverse, tps: f64, confidence: f64) -> Inverse {
+        let smallest = self
+            .measured
+            .iter()
+            .map(|level| level.cpus)
+            .fold(f64::INFINITY, f64::min);
+        let Some(there) = self
+            .tps_at(smallest, confidence)
+            .filter(|there| there.value > tps)
+        else {
+            return found;
+        };
+        let least = |at: f64| smallest * tps / at;
+        let value = found
+            .value
+            .map_or(least(there.value), |value| value.max(least(there.value)));
+        Inverse {
+            value: Some(value),
+            low: there.high.map_or(0.0, least),
+            high: Some(least(there.low))
+                .filter(|high| high.is_finite())
+                .map(|high| high.max(value)),
+        }
+    }
+
+    /// The most CPUs up to which each measured number surely gave less than `tps` (0 for none), and the fewest that
+    /// surely gave as much: by the interval of their own trials, two or more of them.
+    fn measured_around(&self, tps: f64, confidence: f64) -> (f64, Option<f64>) {
+        let mut sorted: Vec<&CpuLevel> = self.measured.iter().collect();
+        sorted.sort_by(|a, b| a.cpus.total_cmp(&b.cpus));
+        let (mut below, mut all_below) = (0.0, true);
+        for group in sorted.chunk_by(|a, b| a.cpus.total_cmp(&b.cpus).is_eq()) {
+            let trials: Vec<f64> = group.iter().flat_map(|level| level.tps.iter().copied()).collect();
+            let Some(found) = mean_interval(&trials, confidence).filter(|_| trials.len() > 1) else {
+                continue;
+            };
+            if found.low >= tps {
+                return (below, Some(group[0].cpus));
+            }
+            all_below &= found.high < tps;
+            if all_below {
+                below = group[0].cpus;
+            }
+        }
+        (below, None)
     }
 
     fn connections_for(&self, cpus: &Estimate, confidence: f64) -> Estimate {

@@ -74,7 +74,8 @@ pub(crate) fn best_on(f: impl Fn(f64) -> Option<f64>, first: f64, last: f64) -> 
     // The golden section between the neighbours.
     let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
     let (mut low, mut high) = (at(peak.saturating_sub(1)), at((peak + 1).min(STEPS)));
-    for _ in 0..12 {
+    // Near a peak the value hardly depends on the place: a hundredth of it leaves a ten-thousandth of the value.
+    for _ in 0..8 {
         let (left, right) = (high - ratio * (high - low), low + ratio * (high - low));
         let (left_value, right_value) = (f(left)?, f(right)?);
         best = best.max(left_value).max(right_value);

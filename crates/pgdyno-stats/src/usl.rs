@@ -315,31 +315,38 @@ impl UslFit {
         if !(target.is_finite() && target > 0.0) {
             return None;
         }
-        // How far the curve at N is below the target, in standard errors: it falls towards the peak.
-        let missing = |u: f64| {
-            let n = u.exp();
-            let found = self.distance(minimise_through(
+        let off = |u: f64| {
+            self.distance(minimise_through(
                 &self.samples,
-                n,
+                u.exp(),
                 target,
                 &self.best.coefficients,
-            ));
-            if self.at(n) >= target { -found } else { found }
+            ))
         };
-        let last = (FURTHEST * self.largest_n).ln();
-        let at = |limit: f64, one: f64| {
-            if one >= target {
-                Some(target / one)
+        // How far the curve at N is below the target, in standard errors: it falls towards the peak.
+        let missing = |u: f64| {
+            if self.at(u.exp()) >= target {
+                -off(u)
             } else {
-                first_at_most(missing, limit, 0.0, last).map(f64::exp)
+                off(u)
             }
         };
+        let n = self.first_reaching(target);
+        let last = (FURTHEST * self.largest_n).ln();
         let one = self.interval(1.0, t);
-        Some(UslNeed {
-            n: self.first_reaching(target),
-            low: at(t, one.high.unwrap_or(f64::INFINITY)),
-            high: at(-t, one.low),
-        })
+        let low = match n {
+            _ if one.high.is_none_or(|one| one >= target) => {
+                one.high.map_or(Some(0.0), |one| Some(target / one))
+            }
+            Some(n) => Some(edge(off, n.ln(), 0.0, 0.02, t).map_or(1.0, f64::exp)),
+            None => first_at_most(missing, t, 0.0, last).map(f64::exp),
+        };
+        let high = match n {
+            _ if one.low >= target => Some(target / one.low),
+            Some(n) => first_at_most(missing, -t, n.max(1.0).ln(), last).map(f64::exp),
+            None => None,
+        };
+        Some(UslNeed { n, low, high })
     }
 
     /// The smaller root of c N^2 - (1 / target - s + c) N + a = 0.
@@ -350,7 +357,10 @@ impl UslFit {
         }
         let b = 1.0 / target - s + c;
         let discriminant = b * b - 4.0 * a * c;
-        (b > 0.0 && discriminant >= 0.0).then(|| 2.0 * a / (b + discriminant.sqrt()))
+        // A curve that falls from the first on reaches more only where the law is not defined.
+        (b > 0.0 && discriminant >= 0.0)
+            .then(|| 2.0 * a / (b + discriminant.sqrt()))
+            .filter(|&n| n >= 1.0)
     }
 
     fn interval(&self, n: f64, t: f64) -> Estimate {

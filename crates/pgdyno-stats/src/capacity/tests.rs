@@ -77,6 +77,52 @@ fn replicates_bound_the_answer() {
     );
 }
 
+/// Levels that no curve of the law meets leave wide intervals; that 8 CPUs are too few and 16 enough was seen all the same.
+#[test]
+fn what_was_measured_goes_before_the_curve() {
+    let of = |all: &[(f64, f64)]| -> Capacity {
+        let levels: Vec<CpuLevel> = all
+            .iter()
+            .map(|&(cpus, tps)| CpuLevel {
+                cpus,
+                clients: 3.0 * cpus,
+                tps: vec![0.99 * tps, tps, 1.01 * tps],
+            })
+            .collect();
+        Capacity::fit(&levels).unwrap()
+    };
+    let check = |all: &[(f64, f64)], tps: f64, low: f64, high: f64| {
+        let Need::Reachable(found) = of(all).need(tps, 0.95).unwrap() else {
+            panic!("within what was measured");
+        };
+        assert!(
+            found.cpus.low >= low && found.cpus.high.unwrap() <= high,
+            "{found:?}"
+        );
+        assert!(holds(&found.cpus, found.cpus.value), "{found:?}");
+    };
+    check(
+        &[(2.0, 10e3), (4.0, 18e3), (8.0, 37e3), (16.0, 70e3)],
+        60e3,
+        8.0,
+        16.0,
+    );
+    // A jump between 4 and 8 that the law smooths away.
+    check(
+        &[(1.0, 5e3), (2.0, 6e3), (4.0, 12e3), (8.0, 37e3), (16.0, 39e3)],
+        36e3,
+        4.0,
+        8.0,
+    );
+    // Above the peak of the curve, and yet measured.
+    check(
+        &[(1.0, 10e3), (2.0, 10e3), (4.0, 18e3), (8.0, 9e3), (16.0, 8e3)],
+        17e3,
+        2.0,
+        4.0,
+    );
+}
+
 #[test]
 fn the_model_is_what_the_levels_can_carry() {
     let all = [
@@ -125,6 +171,22 @@ fn fewer_than_one_cpu_is_in_the_range_of_the_law() {
         (0.1..0.14).contains(&found.cpus.value) && found.cpus.low < found.cpus.value,
         "{found:?}"
     );
+}
+
+#[test]
+fn a_flat_curve_has_no_wild_answers() {
+    let flat = [(0.5, 4.0, 9700.0), (1.0, 4.0, 9704.0), (3.0, 4.0, 9708.0)];
+    for levels in [2, 3] {
+        let capacity = Capacity::fit(&levels_of(&flat[..levels])).unwrap();
+        let Need::Reachable(found) = capacity.need(97.0, 0.95).unwrap() else {
+            panic!("less than half a CPU gave");
+        };
+        assert!((found.cpus.value / 0.005 - 1.0).abs() < 0.01, "{found:?}");
+        assert!(matches!(
+            capacity.need(20_000.0, 0.95).unwrap(),
+            Need::Unreachable { .. }
+        ));
+    }
 }
 
 #[test]

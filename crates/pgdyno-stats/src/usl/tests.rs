@@ -73,6 +73,53 @@ fn known_parameters_come_back() {
     check(1000.0, 0.0, 0.0);
 }
 
+/// The worked example of docs/scaling.md.
+#[test]
+fn the_worked_example() {
+    let points: Vec<UslPoint> = LADDER
+        .into_iter()
+        .zip([950.0, 1840.0, 3390.0, 5900.0, 9010.0, 11_500.0, 11_100.0])
+        .map(|(n, value)| point(n, value))
+        .collect();
+    let fit = fit_usl(&points).unwrap();
+    let check = |what: &str, found: (f64, f64, f64), expected: (f64, f64, f64)| {
+        for (found, expected) in [
+            (found.0, expected.0),
+            (found.1, expected.1),
+            (found.2, expected.2),
+        ] {
+            assert!(
+                (found / expected - 1.0).abs() < 0.005,
+                "{what}: {found} {expected}"
+            );
+        }
+    };
+    let three = |e: Estimate| (e.value, e.low, e.high.unwrap());
+    let open = |e: OpenEstimate| (e.value.unwrap(), e.low.unwrap(), e.high.unwrap());
+    let parameters = fit.parameters(0.95).unwrap();
+    check("lambda", three(parameters.lambda), (950.0, 939.0, 961.0));
+    check("sigma", three(parameters.sigma), (0.0366, 0.0341, 0.0391));
+    check(
+        "kappa",
+        three(parameters.kappa),
+        (0.000_534, 0.000_490, 0.000_578),
+    );
+    let peak = fit.peak(0.95).unwrap();
+    check("peak", open(peak.n), (42.5, 40.9, 44.3));
+    check("its height", open(peak.value), (11_660.0, 11_535.0, 11_790.0));
+    check(
+        "128",
+        three(fit.interval_at(128.0, 0.95).unwrap()),
+        (8480.0, 8180.0, 8800.0),
+    );
+    let need = fit.need(8000.0, 0.95).unwrap();
+    check(
+        "8000",
+        (need.n.unwrap(), need.low.unwrap(), need.high.unwrap()),
+        (12.7, 12.5, 12.9),
+    );
+}
+
 /// Throughput falls from the first client on, or never changes: ends of what the law can say.
 #[test]
 fn the_ends_of_the_law() {
@@ -86,6 +133,13 @@ fn the_ends_of_the_law() {
     let peak = fit_usl(&falls).unwrap().peak(0.95).unwrap();
     assert_eq!(peak.n.value, Some(1.0));
     assert!((peak.value.value.unwrap() - 500.0).abs() < 0.1);
+    let drops: Vec<UslPoint> = [96_124.8, 10.0, 10.0, 10.0]
+        .iter()
+        .zip(LADDER)
+        .map(|(&v, n)| point(n, v))
+        .collect();
+    let need = fit_usl(&drops).unwrap().need(532_687.0, 0.95).unwrap();
+    assert_eq!((need.n, need.high), (None, None));
     let linear: Vec<UslPoint> = LADDER.iter().map(|&n| point(n, 70.0 * n)).collect();
     let fit = fit_usl(&linear).unwrap();
     assert!((fit.need(7000.0, 0.95).unwrap().n.unwrap() - 100.0).abs() < 0.01);
@@ -177,8 +231,42 @@ fn intervals_cover_the_truth() {
     );
 }
 
+/// The same for what is worked out from whole curves: the height of the peak (whose lower bound is on the safe side)
+/// and the N that gives 80 % of it. Parameters at their bounds are among the truths.
+#[test]
+fn peaks_and_needs_are_covered_too() {
+    let check = |truth: (f64, f64, f64), most: u32| {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(13);
+        let rounds = 60;
+        let peak = law(truth.0, truth.1, truth.2, ((1.0 - truth.1) / truth.2).sqrt());
+        let needed = (1..100_000_u32)
+            .map(|i| f64::from(i) / 100.0)
+            .find(|&n| law(truth.0, truth.1, truth.2, n) >= 0.8 * peak)
+            .unwrap();
+        let mut held = [0_u32; 2];
+        for _ in 0..rounds {
+            let fit = fit_usl(&noisy(&mut random, truth, &LADDER[..7], 2, 0.03)).unwrap();
+            let holds = |low: Option<f64>, value: f64, high: Option<f64>| {
+                u32::from(low.is_some_and(|low| low <= value) && high.is_none_or(|high| value <= high))
+            };
+            let found = fit.peak(0.95).unwrap().value;
+            held[0] += holds(found.low, peak, found.high);
+            let found = fit.need(0.8 * peak, 0.95).unwrap();
+            held[1] += holds(found.low, needed, found.high);
+        }
+        for held in held {
+            assert!(
+                (90..=most).contains(&(held * 100 / rounds)),
+                "{truth:?}: {held} of {rounds}"
+            );
+        }
+    };
+    check((1000.0, 0.05, 0.0005), 100);
+    check((1000.0, 0.0, 0.0005), 100);
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     /// Whatever the points, a fit is within its bounds, and the unit of throughput does not matter.
     #[test]
