@@ -3,12 +3,13 @@
 
 mod common;
 
-use common::{Home, Said, disk_of, kernel, pass, wait_for, whole_machine};
+use common::{Home, Said, disk_of, kernel, wait_for, whole_machine};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
@@ -27,6 +28,28 @@ fn standing(status: &Said, knob: &str) -> String {
         .as_str()
         .expect("a word")
         .to_owned()
+}
+
+/// The process that waits to put back the changes of the first journal, if there is one.
+fn timer_of(status: &Said) -> Option<String> {
+    let journal = status.json()[0]["journal"].as_str().expect("a path").to_owned();
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    processes
+        .filter(|process| {
+            let line = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+            line.contains("revert-later") && line.contains(&journal)
+        })
+        .map(|process| process.file_name().to_string_lossy().into_owned())
+        .next()
+}
+
+/// When the changes of the first journal are put back, unless they are confirmed.
+#[track_caller]
+fn deadline(status: &Said) -> SystemTime {
+    let kept = &status.json()[0]["kept"];
+    let until = kept["unless-confirmed"]["until_unix_ms"].as_u64();
+    let until = until.unwrap_or_else(|| panic!("an instant in {kept}"));
+    SystemTime::UNIX_EPOCH + Duration::from_millis(until)
 }
 
 #[track_caller]
@@ -204,32 +227,23 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
         home.run(&["status"]).fine().err.contains("nothing is changed")
     });
 
-    home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "5s"])
+    home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "5m"])
         .fine();
+    let status = || home.run(&["status", "--json"]).fine();
+    assert!(timer_of(&status()).is_some(), "somebody waits");
     home.run(&["confirm"]).fine();
     home.run(&["confirm"]).fails(2, &["nothing waits"]);
-    pass(Duration::from_secs(7));
+    wait_for("nobody is left to put it back", || timer_of(&status()).is_none());
     assert_eq!(kernel(SWAPPINESS), "17", "confirmed is confirmed");
     home.run(&["restore"]).fine();
     assert_eq!(kernel(SWAPPINESS), before);
 
     // Its process is gone, as after a reboot: the next command that turns knobs does it.
-    home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "5s"])
+    home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "8s"])
         .fine();
-    let journals = fs::read_dir(home.file("state/journal"))
-        .expect("journals")
-        .flatten();
-    let journal = journals
-        .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|e| e == "journal"));
-    let journal = journal.expect("a journal").to_string_lossy().into_owned();
-    for process in fs::read_dir("/proc").expect("processes").flatten() {
-        let line = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
-        if line.contains("revert-later") && line.contains(&journal) {
-            tool("kill", &["-KILL", &process.file_name().to_string_lossy()]);
-        }
-    }
-    pass(Duration::from_secs(6));
+    let waiting = status();
+    tool("kill", &["-KILL", &timer_of(&waiting).expect("somebody waits")]);
+    wait_for("its time is over", || SystemTime::now() > deadline(&waiting));
     assert_eq!(kernel(SWAPPINESS), "17");
     let next = home.run(&["apply", "--host-only", "vm.page-cluster=2"]).fine();
     assert!(next.err.contains("its time is over"), "{}", next.err);
@@ -249,8 +263,13 @@ fn until_exit_is_until_exit_and_a_held_file_too() {
     let child = home.spawn(&settings);
     wait_for("it is applied", || kernel(SWAPPINESS) == "17");
     // A second one waits for the first.
-    let second = home.spawn(&["apply", "--host-only", "vm.swappiness=18"]);
-    pass(Duration::from_millis(700));
+    let mut second = home.spawn(&["apply", "--host-only", "vm.swappiness=18"]);
+    let mut said = BufReader::new(second.stderr.take().expect("its standard error"));
+    let mut words = String::new();
+    while !words.contains("waiting for process") {
+        let read = said.read_line(&mut words).expect("a line");
+        assert!(read > 0, "it ended without waiting: {words}");
+    }
     assert_eq!(kernel(SWAPPINESS), "17");
     tool("kill", &["-INT", &child.id().to_string()]);
     let output = child.wait_with_output().expect("it ends");
@@ -259,8 +278,9 @@ fn until_exit_is_until_exit_and_a_held_file_too() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let second = common::said(second.wait_with_output().expect("it ends")).fine();
-    assert!(second.err.contains("waiting for process"), "{}", second.err);
+    said.read_to_string(&mut words).expect("the rest");
+    let second = common::said(second.wait_with_output().expect("it ends"));
+    assert_eq!(second.code, 0, "{words}");
     assert_eq!(kernel(SWAPPINESS), "18");
     home.run(&["restore"]).fine();
     assert_eq!(kernel(SWAPPINESS), before);
