@@ -8,7 +8,7 @@ mod create;
 mod file_system;
 mod lock;
 mod place;
-mod process;
+pub(crate) mod process;
 mod record;
 
 pub use binaries::{Binaries, MAJORS};
