@@ -4,6 +4,7 @@
 //! on file systems of its own (`file_system`).
 
 mod binaries;
+mod copy;
 mod create;
 mod file_system;
 mod lock;
@@ -12,6 +13,7 @@ pub(crate) mod process;
 mod record;
 
 pub use binaries::{Binaries, MAJORS};
+pub use copy::{Copied, CopyProgress, OnProgress, remove_copy};
 pub use create::{Plan, create};
 pub use file_system::{FileSystem, FileSystemKind, FileSystemPlan, Holds};
 pub use lock::{Guard, lock};
@@ -101,6 +103,14 @@ pub enum SandboxError {
     /// Limits or host files.
     #[error("the limits of the sandbox could not be set: {0}")]
     Limits(HostError),
+    /// Its files cannot be copied, or were in part.
+    #[error("the sandbox \"{name}\" cannot be used so: {reason}")]
+    Unfit {
+        /// Which.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// A file system of its own.
     #[error("{what}: {reason}")]
     FileSystem {
@@ -295,6 +305,7 @@ impl Sandbox {
         if !self.record.ready {
             return Err(SandboxError::HalfMade(self.record.name.clone()));
         }
+        self.check_whole()?;
         self.mount()?;
         if let State::Running(_) = self.state() {
             // Perhaps still starting: pg_ctl's wait is satisfied at once by a server that is up.
