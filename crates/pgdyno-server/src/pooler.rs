@@ -207,7 +207,12 @@ impl Pooler {
                 {
                     attempts += 1;
                 }
-                other => return other,
+                Ok(pooler) => return Ok(pooler),
+                Err(error) => {
+                    // Its files hold a password.
+                    let _ = left::forget(&directory);
+                    return Err(error);
+                }
             }
         }
     }

@@ -65,12 +65,17 @@ pub(super) fn is_poolers(directory: &Path) -> bool {
 pub(super) fn forget(directory: &Path) -> Result<(), PoolerError> {
     let mark = directory.join("pooler.ended");
     fs::write(&mark, "").map_err(PoolerError::io(&mark, "written"))?;
+    // Sockets of one that could not remove them itself.
+    let entries = fs::read_dir(directory).map_err(PoolerError::io(directory, "read"))?;
+    let sockets = entries.flatten().map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with(".s.")
+    });
     let all = config::FILES
         .iter()
         .copied()
         .chain(["pid", "pgpool_status", "pooler.json.new", "pooler.json"]);
-    for name in all {
-        let path = directory.join(name);
+    for path in sockets.chain(all.map(|name| directory.join(name))) {
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 return Err(PoolerError::io(&path, "removed")(e));
