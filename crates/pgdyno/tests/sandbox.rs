@@ -362,7 +362,7 @@ fn lies_on_its_own(kind: &str, size: &str) {
     let facts = facts["facts"].as_array().expect("facts").clone();
     let told = facts
         .iter()
-        .find(|fact| fact["name"] == "storage.data.filesystem");
+        .find(|fact| fact["name"] == "storage.data.file_system");
     assert_eq!(told.expect("a fact")["value"], kind);
     let list = home.run(&["sandbox", "list"]).fine();
     assert!(list.out.contains(&format!("{kind} ")), "{}", list.out);

@@ -1,0 +1,70 @@
+//! A sandbox of the system's own binaries in a directory of its own, gone afterwards.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use pgdyno_host::Limits;
+use pgdyno_server::Server;
+use pgdyno_server::sandbox::{Binaries, FileSystemPlan, Plan, Sandbox, create};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+pub(crate) struct Home {
+    root: tempfile::TempDir,
+    sandbox: Option<Sandbox>,
+}
+
+impl Home {
+    pub(crate) fn new(data: Option<FileSystemPlan>) -> Home {
+        // Not below the target folder, which may be in a home that the server's user cannot enter.
+        let root = tempfile::Builder::new()
+            .prefix("pgdyno-test-")
+            .tempdir_in("/tmp")
+            .expect("a directory");
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
+        let bin = fs::read_dir("/usr/lib/postgresql")
+            .expect("Debian's postgresql (make test installs it)")
+            .flatten()
+            .map(|entry| entry.path().join("bin"))
+            .find(|bin| bin.join("initdb").exists())
+            .expect("initdb");
+        let plan = Plan {
+            name: "x".into(),
+            binaries: Binaries::in_directory(&bin).expect("binaries"),
+            data: None,
+            wal: None,
+            data_file_system: data,
+            wal_file_system: None,
+            image_directory: None,
+            port: None,
+            limits: Limits::default(),
+            settings: Vec::new(),
+        };
+        let sandbox = create(root.path(), &plan).expect("a sandbox");
+        let sandbox = Some(sandbox);
+        Home { root, sandbox }
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        self.sandbox.as_ref().expect("a sandbox")
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    pub(crate) fn ask(&self, sql: &str) -> String {
+        let mut server = Server::connect(&self.sandbox().conninfo()).expect("it answers");
+        server
+            .value("asking", sql)
+            .expect("an answer")
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Some(sandbox) = self.sandbox.take() {
+            let _ = sandbox.destroy();
+        }
+    }
+}
