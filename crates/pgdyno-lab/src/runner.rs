@@ -407,12 +407,25 @@ impl<'a> Lab<'a> {
             Ok(Ok(_)) => {
                 kept?;
                 if status == ExperimentStatus::Finished {
+                    self.clear_scratch(id);
                     let what = "removing what the experiment had made".to_owned();
                     self.stands
                         .end()
                         .map_err(|source| LabError::Stand { what, source })?;
                 }
                 Ok(Summary { id, status, put_back })
+            }
+        }
+    }
+}
+
+impl Lab<'_> {
+    /// Removes what the experiment kept while it ran. What cannot be removed is in nobody's way.
+    fn clear_scratch(&self, id: i64) {
+        let own = |name: &str| name == id.to_string() || name.starts_with(&format!("{id}-"));
+        for entry in std::fs::read_dir(self.scratch).into_iter().flatten().flatten() {
+            if entry.file_name().to_str().is_some_and(own) {
+                let _ = std::fs::remove_dir_all(entry.path());
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::measure::endpoint;
 use crate::plan::{Plan, Treatment};
 use pgdyno_knobs::Target;
 use pgdyno_load::{DataError, DataPlan, Dataset, create_data, shape_of};
+use pgdyno_server::sandbox::is_whole_copy;
 use pgdyno_server::{Conninfo, Control, Server, ServerError};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -182,7 +183,11 @@ impl Running<'_, '_> {
             source: source.into(),
         };
         sandbox.stop().map_err(trouble)?;
-        let copied = Ok(drop(place));
+        // Whole copies are of the data as it was made: nothing has run on it before the first one.
+        let copied = match is_whole_copy(&place) {
+            true => sandbox.restore_copy(&place, &mut |_| {}),
+            false => sandbox.save_copy(&place, &mut |_| {}),
+        };
         // Whatever went wrong, the server is not left down.
         let started = sandbox.start();
         copied.map_err(trouble)?;

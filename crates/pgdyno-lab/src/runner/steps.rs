@@ -13,8 +13,10 @@ use crate::plan::Treatment;
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
 use pgdyno_knobs::{Applied, Restart};
 use pgdyno_load::Second;
+use pgdyno_server::pooler::{PoolMode, Pooler, PoolerKind, PoolerPlan};
 use pgdyno_server::{Conninfo, Control, Server, ServerError, counters};
 use pgdyno_store::{SeriesRecord, TrialRecord};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -24,6 +26,8 @@ type Done = (TrialRecord, SeriesRecord);
 
 /// Checkpoints of a database are counted from another one: what asks is not counted with the load.
 const ASIDE: &str = "template1";
+/// Sessions through a pooler beside those of the load.
+const POOLER_BESIDE: u32 = 4;
 
 impl Running<'_, '_> {
     /// One trial with what was recorded beside it; `None` when it was stopped, for half a trial is none.
@@ -64,12 +68,16 @@ impl Running<'_, '_> {
             depth: Depth::Whole,
         };
         self.prewarm(treatment, &direct).map_err(text)?;
-        let conninfo = direct.clone();
+        let pooler = self.pooler(treatment, &direct)?;
+        let conninfo = pooler.as_ref().map_or(&direct, Pooler::conninfo).clone();
         checkpoint(&direct).map_err(text)?;
         let neighbour = Neighbour::start(&treatment.server).map_err(text)?;
         let seed = seed_of_trial(self.plan.seed, record.block, record.position);
         let driven = self.drive(treatment, &conninfo, &direct, &probe, seed);
         drop(neighbour);
+        if let Some(pooler) = pooler {
+            pooler.stop().map_err(text)?;
+        }
         driven
     }
 
@@ -171,7 +179,7 @@ impl Running<'_, '_> {
     }
 
     /// Stops the server as a crash would, and takes the time until it answers again.
-    fn crash(&mut self) -> Result<f64, String> {
+    fn crash(&self) -> Result<f64, String> {
         let Control::Sandbox(sandbox) = &self.target().map_err(text)?.control else {
             return Err("only a sandbox is killed".to_owned());
         };
@@ -180,6 +188,59 @@ impl Running<'_, '_> {
         sandbox.start().map_err(text)?;
         Ok(begun.elapsed().as_secs_f64())
     }
+
+    fn pooler(&self, treatment: &Treatment, direct: &Conninfo) -> Result<Option<Pooler>, String> {
+        let directory = self.lab.scratch.join(format!("{}-pooler", self.id));
+        let Some(plan) = plan_of_pooler(treatment, directory)? else {
+            return Ok(None);
+        };
+        let Control::Sandbox(sandbox) = &self.target().map_err(text)?.control else {
+            return Err("a pooler is started for sandboxes only".to_owned());
+        };
+        Pooler::end_left_behind(&plan.directory).map_err(text)?;
+        let user = sandbox.record().user.as_ref();
+        Pooler::start_before(direct, user, &plan).map(Some).map_err(text)
+    }
+}
+
+/// The pooler that a treatment wants; where its file does not say how many sessions it has, as many as clients.
+fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Result<Option<PoolerPlan>, String> {
+    let server = &treatment.server;
+    let kind = match server.pooler.as_deref() {
+        None | Some("none") => return Ok(None),
+        Some("pgbouncer") => PoolerKind::PgBouncer,
+        Some("pgpool") => PoolerKind::Pgpool,
+        Some(other) => {
+            return Err(format!(
+                "no pooler \"{other}\" is known; known are none, pgbouncer, pgpool"
+            ));
+        }
+    };
+    let mode = match server.pool_mode.as_deref() {
+        None | Some("session") => PoolMode::Session,
+        Some("transaction") => PoolMode::Transaction,
+        Some("statement") => PoolMode::Statement,
+        Some(other) => {
+            return Err(format!(
+                "no pool_mode \"{other}\" is known; known are session, transaction, statement"
+            ));
+        }
+    };
+    let clients = treatment.load.clients.unwrap_or(1);
+    // Beside the load, one asks and one records.
+    let clients_max = clients + POOLER_BESIDE;
+    let pool_size = match kind {
+        PoolerKind::Pgpool => server.pool_size.unwrap_or(clients_max).max(clients_max),
+        PoolerKind::PgBouncer => server.pool_size.unwrap_or(clients),
+    };
+    Ok(Some(PoolerPlan {
+        kind,
+        mode,
+        pool_size,
+        clients_max,
+        directory,
+        extra: Vec::new(),
+    }))
 }
 
 fn text(error: impl std::fmt::Display) -> String {

@@ -141,9 +141,12 @@ impl Sandbox {
         self.directory.join("restoring")
     }
 
-    /// A server does not start on a part of a copy.
-    pub(super) fn check_whole(&self) -> Result<(), SandboxError> {
+    /// A server does not start on a part of a copy: one that was cut short is put back anew, where it is still there.
+    pub(super) fn make_whole(&self) -> Result<(), SandboxError> {
         match fs::read_to_string(self.restoring()) {
+            Ok(from) if is_whole_copy(Path::new(&from)) => {
+                self.restore_copy(Path::new(&from), &mut |_| {}).map(drop)
+            }
             Ok(from) => Err(self.unfit(&format!(
                 "its files were put back only in part, from the copy at {from}"
             ))),
@@ -193,6 +196,11 @@ impl Sandbox {
         below(&self.directory)
             || fs::read_to_string(create::mark_of(path)).is_ok_and(|name| name == self.record.name)
     }
+}
+
+/// Whether a whole copy lies there.
+pub fn is_whole_copy(path: &Path) -> bool {
+    read_mark(path).is_ok()
 }
 
 /// Removes a copy, whole or cut short; what is not one is left alone. Nothing there is fine.

@@ -14,7 +14,7 @@ pub(crate) mod process;
 mod record;
 
 pub use binaries::{Binaries, MAJORS};
-pub use copy::{Copied, CopyProgress, OnProgress, remove_copy};
+pub use copy::{Copied, CopyProgress, OnProgress, is_whole_copy, remove_copy};
 pub use create::{Plan, create};
 pub use error::SandboxError;
 pub use file_system::{FileSystem, FileSystemKind, FileSystemPlan, Holds};
@@ -163,7 +163,7 @@ impl Sandbox {
         if !self.record.ready {
             return Err(SandboxError::HalfMade(self.record.name.clone()));
         }
-        self.check_whole()?;
+        self.make_whole()?;
         self.mount()?;
         if let State::Running(_) = self.state() {
             // Perhaps still starting: pg_ctl's wait is satisfied at once by a server that is up.
