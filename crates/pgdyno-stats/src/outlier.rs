@@ -6,12 +6,14 @@
 
 use crate::blocks::{BlockFit, Observation};
 use crate::matrix::count;
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 use std::collections::BTreeMap;
 
 /// When a disturbed trial is left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OutlierRule {
-    /// How many robust standard deviations from the model, either way.
+    /// How many robust standard deviations from the model, either way, where many trials tell the spread. With few of
+    /// them it is as many more as make a trial of normal noise just as rarely far: Student's t for the normal.
     pub deviations: f64,
 }
 
@@ -45,6 +47,9 @@ pub struct Excluded {
 
 /// A standard deviation is so many median absolute deviations, for normal noise: 1 / Φ⁻¹(3/4).
 const MAD_TO_SD: f64 = 1.482_602_218_505_602;
+/// The median absolute deviation knows the spread of normal noise as well as a standard deviation of so many times
+/// fewer values does.
+const MAD_EFFICIENCY: f64 = 0.37;
 /// Rounds of median polish: what a fourth would change is far below any spread.
 const ROUNDS: usize = 3;
 /// Logs of values that agree to the last digit differ by rounding alone.
@@ -58,7 +63,7 @@ const SMALLEST_SD: f64 = 1e-12;
 /// degrees of freedom) for what the model has taken off them. Nothing is far where there are no degrees of freedom,
 /// or where most residuals are zero.
 pub fn excluded(observations: &[Observation], disturbed: &[bool], rule: OutlierRule) -> Vec<Excluded> {
-    let far = deviations(observations).unwrap_or_default();
+    let (far, limit) = deviations(observations, rule).unwrap_or_default();
     (0..observations.len())
         .filter_map(|index| {
             let why = if !observations[index].usable() {
@@ -66,7 +71,7 @@ pub fn excluded(observations: &[Observation], disturbed: &[bool], rule: OutlierR
             } else {
                 let deviations = far.get(index).copied().unwrap_or(0.0);
                 let is_disturbed = disturbed.get(index).copied().unwrap_or(false);
-                (is_disturbed && deviations.abs() > rule.deviations)
+                (is_disturbed && deviations.abs() > limit)
                     .then_some(WhyExcluded::DisturbedAndFar { deviations })?
             };
             Some(Excluded { index, why })
@@ -74,8 +79,9 @@ pub fn excluded(observations: &[Observation], disturbed: &[bool], rule: OutlierR
         .collect()
 }
 
-/// Each observation's distance from the model in robust standard deviations; zero for those without a logarithm.
-fn deviations(observations: &[Observation]) -> Option<Vec<f64>> {
+/// Each observation's distance from the model in robust standard deviations, zero for those without a logarithm; and
+/// which is far.
+fn deviations(observations: &[Observation], rule: OutlierRule) -> Option<(Vec<f64>, f64)> {
     let fit = BlockFit::new(observations)?;
     let usable: Vec<usize> = (0..observations.len())
         .filter(|&i| observations[i].usable())
@@ -95,7 +101,13 @@ fn deviations(observations: &[Observation]) -> Option<Vec<f64>> {
     let mut sizes: Vec<f64> = usable.iter().map(|&i| left[i].abs()).collect();
     let freedom = count(fit.degrees_of_freedom());
     let sd = MAD_TO_SD * median(&mut sizes) * (count(usable.len()) / freedom).sqrt();
-    (sd.is_finite() && sd > SMALLEST_SD).then(|| left.iter().map(|left| left / sd).collect())
+    if !sd.is_finite() || sd <= SMALLEST_SD {
+        return None;
+    }
+    let rare = 2.0 * Normal::new(0.0, 1.0).ok()?.sf(rule.deviations);
+    let student = StudentsT::new(0.0, 1.0, (MAD_EFFICIENCY * freedom).max(1.0)).ok()?;
+    let far = left.iter().map(|left| left / sd).collect();
+    Some((far, student.inverse_cdf(1.0 - rare / 2.0)))
 }
 
 /// Indices that have something in common.
