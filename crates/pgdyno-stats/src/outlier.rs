@@ -6,12 +6,14 @@
 
 use crate::blocks::{BlockFit, Observation};
 use crate::matrix::count;
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 use std::collections::BTreeMap;
 
 /// When a disturbed trial is left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OutlierRule {
-    /// How many robust standard deviations from the model, either way.
+    /// How many robust standard deviations from the model, either way, where many trials tell the spread. With few of
+    /// them it is as many more as make a trial of normal noise just as rarely far: Student's t for the normal.
     pub deviations: f64,
 }
 
@@ -45,6 +47,9 @@ pub struct Excluded {
 
 /// A standard deviation is so many median absolute deviations, for normal noise: 1 / Φ⁻¹(3/4).
 const MAD_TO_SD: f64 = 1.482_602_218_505_602;
+/// The median absolute deviation knows the spread of normal noise as well as a standard deviation of so many times
+/// fewer values does.
+const MAD_EFFICIENCY: f64 = 0.37;
 /// Rounds of median polish: what a fourth would change is far below any spread.
 const ROUNDS: usize = 3;
 /// Logs of values that agree to the last digit differ by rounding alone.
@@ -58,24 +63,36 @@ const SMALLEST_SD: f64 = 1e-12;
 /// degrees of freedom) for what the model has taken off them. Nothing is far where there are no degrees of freedom,
 /// or where most residuals are zero.
 pub fn excluded(observations: &[Observation], disturbed: &[bool], rule: OutlierRule) -> Vec<Excluded> {
-    let far = deviations(observations).unwrap_or_default();
+    // Most experiments have no disturbance, and then nothing is to be judged.
+    let model = match disturbed.contains(&true) {
+        true => deviations(observations),
+        false => None,
+    };
+    let far = |index: usize| {
+        let (left, student) = model.as_ref()?;
+        let deviations = left[index];
+        // Student's tails are the wider ones, so that this spares looking at most.
+        let near = deviations.abs() <= rule.deviations;
+        if near || !disturbed.get(index).copied().unwrap_or(false) {
+            return None;
+        }
+        let rare = Normal::new(0.0, 1.0).ok()?.sf(rule.deviations);
+        (student.sf(deviations.abs()) < rare).then_some(WhyExcluded::DisturbedAndFar { deviations })
+    };
     (0..observations.len())
         .filter_map(|index| {
-            let why = if !observations[index].usable() {
-                WhyExcluded::NoRatio
-            } else {
-                let deviations = far.get(index).copied().unwrap_or(0.0);
-                let is_disturbed = disturbed.get(index).copied().unwrap_or(false);
-                (is_disturbed && deviations.abs() > rule.deviations)
-                    .then_some(WhyExcluded::DisturbedAndFar { deviations })?
+            let why = match observations[index].usable() {
+                false => WhyExcluded::NoRatio,
+                true => far(index)?,
             };
             Some(Excluded { index, why })
         })
         .collect()
 }
 
-/// Each observation's distance from the model in robust standard deviations; zero for those without a logarithm.
-fn deviations(observations: &[Observation]) -> Option<Vec<f64>> {
+/// Each observation's distance from the model in robust standard deviations, zero for those without a logarithm; and
+/// how such a distance is distributed.
+fn deviations(observations: &[Observation]) -> Option<(Vec<f64>, StudentsT)> {
     let fit = BlockFit::new(observations)?;
     let usable: Vec<usize> = (0..observations.len())
         .filter(|&i| observations[i].usable())
@@ -86,16 +103,20 @@ fn deviations(observations: &[Observation]) -> Option<Vec<f64>> {
     }
     let blocks = groups(&usable, |i| observations[i].block);
     let treatments = groups(&usable, |i| observations[i].treatment);
+    let mut scratch = Vec::with_capacity(usable.len());
     for _ in 0..ROUNDS {
-        blocks
-            .iter()
-            .chain(&treatments)
-            .for_each(|group| take_median(&mut left, group));
+        for group in blocks.iter().chain(&treatments) {
+            take_median(&mut left, group, &mut scratch);
+        }
     }
     let mut sizes: Vec<f64> = usable.iter().map(|&i| left[i].abs()).collect();
     let freedom = count(fit.degrees_of_freedom());
     let sd = MAD_TO_SD * median(&mut sizes) * (count(usable.len()) / freedom).sqrt();
-    (sd.is_finite() && sd > SMALLEST_SD).then(|| left.iter().map(|left| left / sd).collect())
+    if !sd.is_finite() || sd <= SMALLEST_SD {
+        return None;
+    }
+    let student = StudentsT::new(0.0, 1.0, (MAD_EFFICIENCY * freedom).max(1.0)).ok()?;
+    Some((left.iter().map(|left| left / sd).collect(), student))
 }
 
 /// Indices that have something in common.
@@ -108,8 +129,10 @@ fn groups(indices: &[usize], of: impl Fn(usize) -> usize) -> Vec<Vec<usize>> {
 }
 
 /// Takes the median of a group off it.
-fn take_median(left: &mut [f64], group: &[usize]) {
-    let middle = median(&mut group.iter().map(|&i| left[i]).collect::<Vec<f64>>());
+fn take_median(left: &mut [f64], group: &[usize], scratch: &mut Vec<f64>) {
+    scratch.clear();
+    scratch.extend(group.iter().map(|&i| left[i]));
+    let middle = median(scratch);
     group.iter().for_each(|&i| left[i] -= middle);
 }
 

@@ -124,16 +124,18 @@ impl Sequential {
         let blocks = self.by_block(&trials);
         let mut sums = BlockSums::new(self.treatments.clone());
         for ended in 1..=blocks.len() {
-            match self.rule.outliers {
-                Some(rule) if ended >= self.rule.blocks_min => {
-                    (sums, looked.excluded) = self.without_outliers(&blocks[..ended], &trials, rule);
-                }
-                Some(_) => {}
-                None => sums.add(blocks[ended - 1].iter().map(|&i| &trials.observations[i])),
+            if self.rule.outliers.is_none() {
+                sums.add(blocks[ended - 1].iter().map(|&i| &trials.observations[i]));
             }
-            if ended >= self.rule.blocks_min {
-                self.look_once(&sums, ended, &mut looked);
+            // Once all is decided, only the latest look tells more.
+            let open = looked.decided_after.contains(&None);
+            if ended < self.rule.blocks_min || !(open || ended == blocks.len()) {
+                continue;
             }
+            if let Some(rule) = self.rule.outliers {
+                (sums, looked.excluded) = self.without_outliers(&blocks[..ended], &trials, rule);
+            }
+            self.look_once(&sums, ended, &mut looked);
         }
         looked
     }

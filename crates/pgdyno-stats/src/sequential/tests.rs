@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use std::sync::LazyLock;
 
 const RULE: StoppingRule = StoppingRule {
     rules: Rules {
@@ -177,6 +178,8 @@ fn one_look_is_decided_as_ever() {
     }
 }
 
+static OF_THREE: LazyLock<Sequential> = LazyLock::new(|| plan(RULE, 3));
+
 proptest! {
     /// Whatever the order of trials, the numbers of blocks and the looks before, the answer is one.
     #[test]
@@ -194,11 +197,11 @@ proptest! {
                 value: if i % 3 == 1 { value * effect } else { value },
             })
             .collect();
-        let plan = plan(RULE, 3);
-        let whole = look(&plan, &all, 8);
+        let plan = &*OF_THREE;
+        let whole = look(plan, &all, 8);
         let mut stopped = None;
         for blocks in 1..=8 {
-            let now = look(&plan, &all, blocks);
+            let now = look(plan, &all, blocks);
             for (i, after) in now.decided_after.iter().enumerate().filter(|(_, after)| after.is_some()) {
                 prop_assert_eq!(whole.decided_after[i], *after);
                 prop_assert_eq!(whole.effects[i], now.effects[i]);

@@ -1,4 +1,5 @@
 //! Simulated experiments: what a host does to trials, and how often a rule is then wrong or right.
+#![allow(dead_code, reason = "tests and the example each use a part")]
 
 use pgdyno_stats::{Comparison, Looked, Observation, Sequential, Trials, Verdict};
 use rand_core::{RngCore, SeedableRng};
@@ -7,7 +8,7 @@ use std::f64::consts::TAU;
 
 /// How the level moves from one trial to the next, in log units.
 #[derive(Debug, Clone, Copy)]
-pub enum Drift {
+pub(crate) enum Drift {
     /// Not at all.
     None,
     /// By as much each time.
@@ -18,32 +19,64 @@ pub enum Drift {
 
 /// Where a simulated experiment takes place.
 #[derive(Debug, Clone, Copy)]
-pub struct Scene {
+pub(crate) struct Scene {
     /// Log units of one trial.
-    pub noise: f64,
+    pub(crate) noise: f64,
     /// Correlation of the noise of consecutive trials.
-    pub rho: f64,
-    pub drift: Drift,
+    pub(crate) rho: f64,
+    pub(crate) drift: Drift,
     /// Share of trials that lose 10 to 30 %.
-    pub outliers: f64,
+    pub(crate) outliers: f64,
+}
+
+/// Independent noise of 2 %, nothing else.
+pub(crate) const QUIET: Scene = Scene {
+    noise: 0.02,
+    rho: 0.0,
+    drift: Drift::None,
+    outliers: 0.0,
+};
+
+/// Hosts that are not quiet: noise of 2 % that remembers the last trial, a level that moves by 0.3 % with each trial
+/// or wanders by 0.5 %, and one trial of twenty that loses 10 to 30 %.
+pub(crate) fn rough_scenes() -> Vec<(String, Scene)> {
+    let mut scenes = Vec::new();
+    for rho in [0.3, 0.6] {
+        for (name, drift) in [
+            ("linear drift", Drift::Linear(-0.003)),
+            ("random walk", Drift::Walk(0.005)),
+        ] {
+            for outliers in [0.0, 0.05] {
+                let name = format!("rho {rho}, {name}, {} % outliers", 100.0 * outliers);
+                let scene = Scene {
+                    rho,
+                    drift,
+                    outliers,
+                    ..QUIET
+                };
+                scenes.push((name, scene));
+            }
+        }
+    }
+    scenes
 }
 
 /// A normal variable with a fixed seed behind it.
-pub struct Random(Xoshiro256PlusPlus);
+pub(crate) struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    pub fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Between 0 and 1, neither included.
     #[expect(clippy::cast_precision_loss, reason = "53 bits")]
-    pub fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
     /// Box and Muller.
-    pub fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (TAU * self.uniform()).cos()
     }
 
@@ -58,7 +91,12 @@ impl Random {
 
 /// The trials of an experiment whose treatments have these log effects, in random order within each block, and
 /// whether each was disturbed: seven of ten outliers are, and one of ten others.
-pub fn experiment(random: &mut Random, scene: Scene, effects: &[f64], blocks: usize) -> (Vec<Observation>, Vec<bool>) {
+pub(crate) fn experiment(
+    random: &mut Random,
+    scene: Scene,
+    effects: &[f64],
+    blocks: usize,
+) -> (Vec<Observation>, Vec<bool>) {
     let mut order: Vec<usize> = (0..effects.len()).collect();
     let (mut level, mut noise) = (0.0, random.normal());
     let innovation = (1.0 - scene.rho * scene.rho).sqrt();
@@ -89,7 +127,7 @@ pub fn experiment(random: &mut Random, scene: Scene, effects: &[f64], blocks: us
 }
 
 /// Every treatment against the first.
-pub fn to_first(treatments: usize) -> Vec<Comparison> {
+pub(crate) fn to_first(treatments: usize) -> Vec<Comparison> {
     (1..treatments)
         .map(|treatment| Comparison {
             treatment,
@@ -100,27 +138,32 @@ pub fn to_first(treatments: usize) -> Vec<Comparison> {
 
 /// What came of many experiments.
 #[derive(Debug, Default, Clone)]
-pub struct Tally {
-    pub experiments: usize,
+pub(crate) struct Tally {
+    pub(crate) experiments: usize,
     /// With any comparison better or worse.
-    pub better_or_worse: usize,
+    pub(crate) better_or_worse: usize,
     /// With the first comparison better.
-    pub better: usize,
+    pub(crate) better: usize,
     /// With any comparison the same.
-    pub same: usize,
+    pub(crate) same: usize,
     /// Blocks until each was done.
-    pub blocks: Vec<usize>,
+    pub(crate) blocks: Vec<usize>,
 }
 
 impl Tally {
     #[expect(clippy::cast_precision_loss, reason = "counts of experiments")]
-    pub fn percent(&self, n: usize) -> f64 {
+    pub(crate) fn percent(&self, n: usize) -> f64 {
         100.0 * n as f64 / self.experiments as f64
     }
 
-    pub fn median_blocks(&mut self) -> usize {
+    pub(crate) fn median_blocks(&mut self) -> usize {
         self.blocks.sort_unstable();
         self.blocks[self.blocks.len() / 2]
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of blocks")]
+    pub(crate) fn mean_blocks(&self) -> f64 {
+        self.blocks.iter().sum::<usize>() as f64 / self.blocks.len() as f64
     }
 
     fn add(&mut self, looked: &Looked, blocks_max: usize) {
@@ -129,13 +172,23 @@ impl Tally {
         self.better_or_worse += usize::from(has(Verdict::Better) || has(Verdict::Worse));
         self.better += usize::from(looked.effects[0].is_some_and(|e| e.verdict == Verdict::Better));
         self.same += usize::from(has(Verdict::Same));
-        let last = looked.decided_after.iter().map(|after| after.unwrap_or(blocks_max)).max();
+        let last = looked
+            .decided_after
+            .iter()
+            .map(|after| after.unwrap_or(blocks_max))
+            .max();
         self.blocks.push(last.unwrap_or(blocks_max));
     }
 }
 
 /// Runs `experiments` under `plan`, on two threads, each with its own seed.
-pub fn tally(plan: &Sequential, scene: Scene, effects: &[f64], blocks_max: usize, experiments: usize) -> Tally {
+pub(crate) fn tally(
+    plan: &Sequential,
+    scene: Scene,
+    effects: &[f64],
+    blocks_max: usize,
+    experiments: usize,
+) -> Tally {
     let half = |seed: u64| {
         let mut random = Random::new(seed);
         let mut tally = Tally::default();
