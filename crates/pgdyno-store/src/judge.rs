@@ -8,8 +8,11 @@ use pgdyno_stats::{
 };
 use std::collections::BTreeSet;
 
-/// Least blocks before a look: before that nothing is known of the spread.
-pub const LOOKS_FROM: usize = 2;
+/// After how many blocks an experiment that may stop is first looked at: seven eighteenths of all, where a search for an effect
+/// stops soonest at the same power (docs/statistics.md), and two at least, for one says nothing of the spread.
+pub fn first_look(blocks: usize) -> usize {
+    (blocks * 7).div_ceil(18).max(2)
+}
 
 /// How the comparisons of an experiment are judged by one figure.
 pub struct Judge {
@@ -79,7 +82,7 @@ impl Judge {
         let looks = record.stop == "when-decided" && metric == record.metric;
         let rule = StoppingRule {
             rules,
-            blocks_min: LOOKS_FROM,
+            blocks_min: first_look(record.blocks as usize),
             blocks_max: record.blocks as usize,
             outliers: Some(OutlierRule::default()),
         };

@@ -6,7 +6,7 @@ mod schema;
 mod series;
 mod store;
 
-pub use judge::{Judge, Judged, LOOKS_FROM, Observations};
+pub use judge::{Judge, Judged, Observations, first_look};
 pub use record::{
     ClaimRecord, CrossCheck, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus, FactRecord,
     FactorRecord, FigureRecord, Percentiles, PutBackRecord, SecondRecord, SettingRecord, StoredExperiment,

@@ -17,11 +17,10 @@ pub(crate) const SEED_MAX: u64 = (1 << 53) - 1;
 const STEPS_MAX: usize = 100;
 const FACTORS_MAX: usize = 40;
 const LEVELS_MAX: usize = 100;
+/// Looks beyond these are not worked out.
+const LOOKS_MAX: u32 = 500;
 const SECONDS_MAX: f64 = 86_400.0;
 const CYCLES_MAX: u32 = 100;
-/// Least blocks of a rule that looks after each: before that nothing is known of the spread.
-pub(crate) const LOOKS_FROM: u32 = 2;
-
 /// Figures that every trial has.
 pub(crate) const METRICS: [&str; 9] = [
     "tps",
@@ -96,10 +95,11 @@ impl Check<'_> {
         self.must(smallest > 0.0 && smallest < 1.0, &["smallest_effect"], || {
             format!("smallest_effect = {smallest}: expected 0 to 1, as 0.02")
         })?;
+        let first = u32::try_from(pgdyno_store::first_look(blocks as usize)).unwrap_or(u32::MAX);
         self.must(
-            file.stop == StopRule::AfterBlocks || blocks > LOOKS_FROM,
+            file.stop == StopRule::AfterBlocks || blocks > first && blocks <= LOOKS_MAX,
             &["stop"],
-            || format!("stop = \"when-decided\" looks after each block from {LOOKS_FROM} on: blocks = {blocks} leaves nothing to save"),
+            || format!("stop = \"when-decided\" looks after each block from {first} on: blocks = {blocks}, expected 3 to {LOOKS_MAX}"),
         )
     }
 

@@ -13,8 +13,9 @@ use crate::plan::Treatment;
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
 use pgdyno_knobs::{Applied, Restart};
 use pgdyno_load::Second;
-use pgdyno_server::pooler::{PoolMode, Pooler, PoolerKind, PoolerPlan};
-use pgdyno_server::{Conninfo, Control, Server, ServerError, counters};
+use pgdyno_server::{
+    Conninfo, Control, PoolMode, Pooler, PoolerKind, PoolerPlan, Server, ServerError, counters,
+};
 use pgdyno_store::{SeriesRecord, TrialRecord};
 use std::path::PathBuf;
 use std::sync::Arc;
