@@ -21,6 +21,6 @@ pub use file::{
     TablePart, Take, TargetPart, WindowPart, sized,
 };
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
-pub use plan::{Consent, Plan, PlanError, STEP, Stand, Treatment};
+pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment};
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
 pub use runner::{Begin, Event, Lab, LabError, StandError, Stands, Summary};

@@ -6,6 +6,7 @@ mod order;
 use crate::file::{DataPart, Design, ExperimentFile, LoadPart, ServerPart, StepPart, settings_of};
 use crate::runner::measure_s;
 use pgdyno_knobs::{Catalogue, CatalogueError, Risk, Setting};
+use std::collections::BTreeMap;
 
 /// The name of what all is held against.
 pub(crate) const REFERENCE: &str = "reference";
@@ -88,18 +89,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Works out a file; `below` are the settings of its profile. A knob that trades durability is refused without consent to
-    /// just that knob.
+    /// Works out a file; `profiles` are the settings of those that it names. A knob that trades durability is refused without
+    /// consent to just that knob.
     pub fn new(
         file: ExperimentFile,
-        below: &[Setting],
+        profiles: &ProfileSettings,
         seed: u64,
         catalogue: &Catalogue,
         consent: &Consent,
     ) -> Result<Plan, PlanError> {
-        let mut base = below.to_vec();
+        let mut base = settings_of_profile(file.profile.as_deref(), profiles);
         lay_over(&mut base, &settings_of(&file.base));
-        let treatments = combine::treatments(&file, &base)?;
+        let treatments = combine::treatments(&file, &base, profiles)?;
         for treatment in &treatments {
             for setting in treatment.settings.iter().chain(&treatment.step) {
                 let risky = catalogue.get(&setting.knob)?.risk_of(&setting.value) == Risk::Durability;
@@ -190,6 +191,15 @@ impl Plan {
     }
 }
 
+/// Settings of profiles, worked out for the target, by their names.
+pub type ProfileSettings = BTreeMap<String, Vec<Setting>>;
+
+fn settings_of_profile(name: Option<&str>, profiles: &ProfileSettings) -> Vec<Setting> {
+    name.and_then(|name| profiles.get(name))
+        .cloned()
+        .unwrap_or_default()
+}
+
 /// Later settings win.
 pub(crate) fn lay_over(settings: &mut Vec<Setting>, over: &[Setting]) {
     for setting in over {
@@ -221,7 +231,11 @@ impl Treatment {
     }
 
     /// Adds what a step or a level sets.
-    fn with(mut self, part: &StepPart) -> Treatment {
+    fn with(mut self, part: &StepPart, profiles: &ProfileSettings) -> Treatment {
+        lay_over(
+            &mut self.step,
+            &settings_of_profile(part.profile.as_deref(), profiles),
+        );
         lay_over(&mut self.step, &settings_of(&part.settings));
         self.load = part.load.over(&self.load);
         self.data = part.data.over(&self.data);

@@ -11,11 +11,11 @@ pub(crate) use load::{measure_s, threads_of};
 
 use crate::decide::Looks;
 use crate::file::{ExperimentFile, FileError, SEED_MAX, StopRule};
-use crate::plan::{Consent, Plan, PlanError, Stand, Treatment};
+use crate::plan::{Consent, Plan, PlanError, ProfileSettings, Stand, Treatment};
 use crate::trial::now_unix_ms;
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
-    ApplyError, Catalogue, Changer, JournalError, Outcome, Patience, PutBack, Restorer, Setting, Target,
+    ApplyError, Catalogue, Changer, JournalError, Outcome, Patience, PutBack, Restorer, Target,
 };
 use pgdyno_load::{DataError, DataProgress, Second};
 use pgdyno_server::{Control, Lookup, Server, ServerError};
@@ -210,8 +210,8 @@ const VERSION_MIN: u32 = 14;
 pub struct Begin<'t> {
     /// The file.
     pub file: ExperimentFile,
-    /// Settings of its profile.
-    pub below: Vec<Setting>,
+    /// Settings of its profiles.
+    pub profiles: ProfileSettings,
     /// Its text, which is stored.
     pub text: &'t str,
     /// Name of the target, without secrets.
@@ -273,7 +273,7 @@ impl<'a> Lab<'a> {
     pub fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
         let drawn = || (now_unix_ms() ^ u64::from(std::process::id()).rotate_left(32)) & SEED_MAX;
         let seed = begin.file.seed.unwrap_or_else(drawn);
-        let mut plan = Plan::new(begin.file, &begin.below, seed, self.catalogue, self.consent)?;
+        let mut plan = Plan::new(begin.file, &begin.profiles, seed, self.catalogue, self.consent)?;
         let stand = prepare::first_stand(&plan);
         let target = self.stand(&stand)?;
         let mut server = Server::connect(&target.conninfo)?;
@@ -298,9 +298,14 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Goes on with an experiment that was interrupted or killed: what is stored is not run again. `below` are the settings of
-    /// its profile.
-    pub fn resume(&mut self, id: i64, below: &[Setting], name_of_target: &str) -> Result<Summary, LabError> {
+    /// Goes on with an experiment that was interrupted or killed: what is stored is not run again. `profiles` are the settings
+    /// of its profiles.
+    pub fn resume(
+        &mut self,
+        id: i64,
+        profiles: &ProfileSettings,
+        name_of_target: &str,
+    ) -> Result<Summary, LabError> {
         let stored = self.store.experiment(id)?;
         if stored.record.target != name_of_target {
             let (was, is) = (stored.record.target, name_of_target.to_owned());
@@ -311,7 +316,7 @@ impl<'a> Lab<'a> {
         }
         let path = Path::new("the stored experiment");
         let file = ExperimentFile::parse(&stored.record.file, path, self.catalogue)?;
-        let mut plan = Plan::new(file, below, stored.record.seed, self.catalogue, self.consent)?;
+        let mut plan = Plan::new(file, profiles, stored.record.seed, self.catalogue, self.consent)?;
         let left_out: Vec<(usize, String)> = stored
             .record
             .treatments

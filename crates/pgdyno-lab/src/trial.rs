@@ -140,29 +140,33 @@ fn counters_per_tx(series: &SeriesRecord, warmup_s: f64, tps: f64) -> BTreeMap<S
 /// Figures that the file wants taken from series, of the measured time; those whose series is not there are left out.
 pub(crate) fn figures(wanted: &[FigurePart], measurement: &Measurement) -> BTreeMap<String, f64> {
     let from_ms = measurement.load.warmup_s * 1e3;
-    let taken = wanted.iter().filter_map(|figure| {
-        // Labels are added up instant by instant: what is read in one tick carries one time.
-        let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
-        let columns = measurement.series.columns.iter().filter(|column| {
-            column.metric == figure.metric && figure.label.as_ref().is_none_or(|label| column.label == *label)
-        });
-        for column in columns {
-            for (at_ms, value) in column.at_ms.iter().zip(&column.values) {
-                if f64::from(*at_ms) >= from_ms {
-                    *sums.entry(*at_ms).or_default() += value;
+    let taken = wanted
+        .iter()
+        .filter(|figure| figure.metric.is_some())
+        .filter_map(|figure| {
+            // Labels are added up instant by instant: what is read in one tick carries one time.
+            let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
+            let columns = measurement.series.columns.iter().filter(|column| {
+                figure.metric.as_ref() == Some(&column.metric)
+                    && figure.label.as_ref().is_none_or(|label| column.label == *label)
+            });
+            for column in columns {
+                for (at_ms, value) in column.at_ms.iter().zip(&column.values) {
+                    if f64::from(*at_ms) >= from_ms {
+                        *sums.entry(*at_ms).or_default() += value;
+                    }
                 }
             }
-        }
-        let values: Vec<f64> = sums.into_values().collect();
-        #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
-        let n = values.len() as f64;
-        let value = match figure.take {
-            Take::Mean => values.iter().sum::<f64>() / n,
-            Take::Max => values.iter().copied().fold(f64::NAN, f64::max),
-            Take::Min => values.iter().copied().fold(f64::NAN, f64::min),
-        };
-        value.is_finite().then(|| (figure.name.clone(), value))
-    });
+            let values: Vec<f64> = sums.into_values().collect();
+            #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
+            let n = values.len() as f64;
+            let value = match figure.take {
+                Take::Mean => values.iter().sum::<f64>() / n,
+                Take::Max => values.iter().copied().fold(f64::NAN, f64::max),
+                Take::Min => values.iter().copied().fold(f64::NAN, f64::min),
+            };
+            value.is_finite().then(|| (figure.name.clone(), value))
+        });
     taken.collect()
 }
 

@@ -137,7 +137,7 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()
             iops: create.iops,
             bandwidth: size(&create.bandwidth)?,
             name: name.to_owned(),
-            pg_bin: None,
+            pg_bin: create.installed.then(installed).transpose()?,
             data: None,
             wal: None,
             filesystem: None,
@@ -148,6 +148,25 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()
         },
     )?;
     Ok(())
+}
+
+/// Where the newest installed server is that pgdyno knows, in the places of the distributions' packages.
+fn installed() -> anyhow::Result<PathBuf> {
+    let place = |major: u32| {
+        [
+            format!("/usr/lib/postgresql/{major}/bin"),
+            format!("/usr/pgsql-{major}/bin"),
+        ]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|bin| bin.join("postgres").exists())
+    };
+    sandbox::MAJORS.rev().find_map(place).ok_or_else(|| {
+        anyhow::anyhow!(
+            "no PostgreSQL of version 14 to 18 is installed here, and the file's [target] wants one (create.installed); install \
+             the package postgresql"
+        )
+    })
 }
 
 /// The target that a command line names; `restart` is a command that its owner allows to be run.

@@ -431,6 +431,13 @@ impl Check<'_> {
             self.must(!taken, &["figure", &i.to_string(), "name"], || {
                 format!("the name \"{}\" is taken", figure.name)
             })?;
+            let is_one = figure.metric.is_some() != figure.sql.is_some();
+            self.must(is_one, &["figure", &i.to_string()], || {
+                format!(
+                    "the figure \"{}\" comes from a metric or from sql: one of them",
+                    figure.name
+                )
+            })?;
         }
         self.known_metric(&file.metric, &["metric"])
     }
@@ -507,6 +514,7 @@ impl StepPart {
         let mut keys: Vec<String> = settings_of(&self.settings).into_iter().map(|s| s.knob).collect();
         let (load, data, server) = (&self.load, &self.data, &self.server);
         let named = [
+            ("profile", self.profile.is_some()),
             (
                 "load.workload",
                 load.workload.is_some() || load.script.is_some() || load.program.is_some(),

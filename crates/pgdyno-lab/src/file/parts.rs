@@ -4,7 +4,7 @@
 use pgdyno_load::{Control, Protocol, Spacing, Workload};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::Table;
 
 /// How treatments are made of the steps or factors.
@@ -220,6 +220,9 @@ pub struct TargetPart {
 pub struct CreatePart {
     /// Major version of PostgreSQL.
     pub version: Option<u32>,
+    /// Whether it runs the newest binaries that are installed on this machine, with all their programs beside them.
+    #[serde(default)]
+    pub installed: bool,
     /// CPUs that it may use, as 1.5.
     pub cpus: Option<f64>,
     /// Memory, as "1GB".
@@ -332,6 +335,8 @@ pub struct StepPart {
     pub title: Option<String>,
     /// Why it is tried.
     pub reason: Option<String>,
+    /// A profile whose settings stand below its own.
+    pub profile: Option<String>,
     /// What it sets.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
@@ -403,14 +408,16 @@ pub struct WindowPart {
     pub to: String,
 }
 
-/// A figure of a trial that is taken from a series.
+/// A figure of a trial that is taken from a series, or asked from the server after the load.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FigurePart {
     /// Its name, the unit last.
     pub name: String,
     /// The series' metric, as in docs/metrics.md and docs/metrics-server.md.
-    pub metric: String,
+    pub metric: Option<String>,
+    /// A query that gives one number, asked in the load's database when the load has ended.
+    pub sql: Option<String>,
     /// The series' label; all labels are added up where none is given.
     pub label: Option<String>,
     /// What is taken of its measured time.
@@ -589,6 +596,23 @@ impl LoadPart {
             both.command.clone_from(&self.command);
         }
         both
+    }
+}
+
+impl ExperimentFile {
+    /// Names of all profiles that it goes by.
+    pub fn profiles(&self) -> BTreeSet<String> {
+        let levels = self
+            .factor
+            .iter()
+            .flat_map(|factor| factor.levels().unwrap_or_default());
+        let steps = self
+            .step
+            .iter()
+            .cloned()
+            .chain(levels)
+            .filter_map(|step| step.profile);
+        self.profile.iter().cloned().chain(steps).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! From steps or factors to treatments, and what each is held against.
 
-use super::{PlanError, TREATMENTS_MAX, Treatment};
+use super::{PlanError, ProfileSettings, TREATMENTS_MAX, Treatment};
 use crate::file::{Design, ExperimentFile, StepPart};
 use crate::plan::STEP;
 use pgdyno_knobs::Setting;
@@ -8,9 +8,13 @@ use pgdyno_stats::{DesignError, fractional_factorial, full_factorial, one_at_a_t
 
 /// All treatments of a file, the reference first. Cumulative ones get their settings later, when it is known what is
 /// left out.
-pub(super) fn treatments(file: &ExperimentFile, base: &[Setting]) -> Result<Vec<Treatment>, PlanError> {
+pub(super) fn treatments(
+    file: &ExperimentFile,
+    base: &[Setting],
+    profiles: &ProfileSettings,
+) -> Result<Vec<Treatment>, PlanError> {
     if file.factor.is_empty() {
-        return Ok(of_steps(file, base));
+        return Ok(of_steps(file, base, profiles));
     }
     let levels: Vec<Vec<StepPart>> = file
         .factor
@@ -30,7 +34,10 @@ pub(super) fn treatments(file: &ExperimentFile, base: &[Setting]) -> Result<Vec<
     if kept.is_empty() {
         return Err(PlanError::NothingLeft);
     }
-    let mut treatments: Vec<Treatment> = kept.iter().map(|row| of_row(file, base, &levels, row)).collect();
+    let mut treatments: Vec<Treatment> = kept
+        .iter()
+        .map(|row| of_row(file, base, profiles, &levels, row))
+        .collect();
     if matches!(file.design, Design::OneAtATime | Design::FullFactorial) {
         for (i, row) in kept.iter().enumerate() {
             let reference: Vec<usize> = row
@@ -47,7 +54,7 @@ pub(super) fn treatments(file: &ExperimentFile, base: &[Setting]) -> Result<Vec<
     Ok(treatments)
 }
 
-fn of_steps(file: &ExperimentFile, base: &[Setting]) -> Vec<Treatment> {
+fn of_steps(file: &ExperimentFile, base: &[Setting], profiles: &ProfileSettings) -> Vec<Treatment> {
     let reference = Treatment::reference(file, base);
     let mut treatments = vec![reference.clone()];
     if file.design == Design::AA {
@@ -60,7 +67,7 @@ fn of_steps(file: &ExperimentFile, base: &[Setting]) -> Vec<Treatment> {
         });
     }
     for step in &file.step {
-        let treatment = reference.clone().with(step);
+        let treatment = reference.clone().with(step, profiles);
         treatments.push(Treatment {
             name: step.name.clone(),
             title: step.title.clone().unwrap_or_else(|| step.name.clone()),
@@ -115,13 +122,19 @@ fn is_excluded(file: &ExperimentFile, levels: &[Vec<StepPart>], row: &[usize]) -
     })
 }
 
-fn of_row(file: &ExperimentFile, base: &[Setting], levels: &[Vec<StepPart>], row: &[usize]) -> Treatment {
+fn of_row(
+    file: &ExperimentFile,
+    base: &[Setting],
+    profiles: &ProfileSettings,
+    levels: &[Vec<StepPart>],
+    row: &[usize],
+) -> Treatment {
     let mut treatment = Treatment::reference(file, base);
     treatment.levels.clear();
     let (mut names, mut titles, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
     for ((factor, levels), &level) in file.factor.iter().zip(levels).zip(row) {
         let part = &levels[level];
-        treatment = treatment.with(part);
+        treatment = treatment.with(part, profiles);
         treatment.levels.push((factor.name.clone(), part.name.clone()));
         names.push(format!("{}={}", factor.name, part.name));
         let title = part.title.clone().unwrap_or_else(|| part.name.clone());

@@ -11,7 +11,7 @@ fn plan(design: &str, consent: &Consent) -> Result<Plan, PlanError> {
          [[step]]\nname='c'\n[step.settings]\njit='on'\nsynchronous_commit='off'\n"
     );
     let file = ExperimentFile::parse(&text, Path::new("x"), &catalogue).unwrap();
-    Plan::new(file, &[], 7, &catalogue, consent)
+    Plan::new(file, &ProfileSettings::new(), 7, &catalogue, consent)
 }
 
 fn agreed() -> Consent {

@@ -158,6 +158,7 @@ impl Running<'_, '_> {
         record
             .figures
             .extend(figures(&self.plan.file.figure, &measurement));
+        record.figures.extend(self.asked(treatment));
         record.unsettled_s = unsettled_s(&measurement);
         if let Some(reason) = guard {
             let number = self.plan.treatments.iter().position(|t| t.name == treatment.name);
@@ -177,6 +178,31 @@ impl Running<'_, '_> {
             }
         }
         (record, measurement.series)
+    }
+
+    /// Figures that are asked from the server; one that it does not tell is missing.
+    fn asked(&self, treatment: &Treatment) -> Vec<(String, f64)> {
+        let wanted = self.plan.file.figure.iter();
+        let wanted: Vec<(&String, &String)> =
+            wanted.filter_map(|f| Some((&f.name, f.sql.as_ref()?))).collect();
+        let Ok(target) = self.target() else {
+            return Vec::new();
+        };
+        let server = match wanted.is_empty() {
+            true => None,
+            false => Server::connect(&conninfo_of(self.plan, treatment, target)).ok(),
+        };
+        let Some(mut server) = server else {
+            return Vec::new();
+        };
+        let ask = |(name, sql): (&String, &String)| {
+            let value = server.value("asking for a figure", sql).ok().flatten()?;
+            Some((
+                name.clone(),
+                value.parse::<f64>().ok().filter(|value| value.is_finite())?,
+            ))
+        };
+        wanted.into_iter().filter_map(ask).collect()
     }
 
     /// Stops the server as a crash would, and takes the time until it answers again.

@@ -8,8 +8,7 @@ use crate::stands::OwnStands;
 use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
 use pgdyno_host::HostAccess;
-use pgdyno_knobs::Setting;
-use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, Summary, sized};
+use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, ProfileSettings, Summary, sized};
 use pgdyno_report::Report;
 use pgdyno_store::{ExperimentStatus, Store};
 use std::path::{Path, PathBuf};
@@ -101,10 +100,10 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
     restore::before(context, held.sandbox())?;
     let name = held.name.clone();
-    let below = profile_of(context, &file, &held)?;
+    let profiles = profiles_of(context, &file, &held)?;
     let mut stands = OwnStands::new(context, held, &command);
     let summary = with_lab(context, &mut store, &consent, &mut stands, |lab| {
-        lab.resume(id, &below, &name)
+        lab.resume(id, &profiles, &name)
     })?;
     finish(context, &store, &summary, args.report.as_deref(), args.store.json)
 }
@@ -128,12 +127,12 @@ pub(crate) fn start(
     // While this waited for the target, another command may have been killed on it.
     restore::before(context, begin.held.sandbox())?;
     let name = begin.held.name.clone();
-    let below = profile_of(context, &begin.file, &begin.held)?;
+    let profiles = profiles_of(context, &begin.file, &begin.held)?;
     let mut stands = OwnStands::new(context, begin.held, begin.command);
     with_lab(context, store, consent, &mut stands, |lab| {
         lab.run(pgdyno_lab::Begin {
             file: begin.file,
-            below,
+            profiles,
             text: begin.text,
             name_of_target: &name,
             repeat: begin.repeat,
@@ -141,12 +140,15 @@ pub(crate) fn start(
     })
 }
 
-/// Settings of the profile that a file names, worked out for the target.
-fn profile_of(context: &Context, file: &ExperimentFile, held: &Held) -> anyhow::Result<Vec<Setting>> {
-    match &file.profile {
-        Some(name) => commands::profile::settings_for(context, name, &held.text),
-        None => Ok(Vec::new()),
-    }
+/// Settings of the profiles that a file names, worked out for the target.
+fn profiles_of(context: &Context, file: &ExperimentFile, held: &Held) -> anyhow::Result<ProfileSettings> {
+    let names = file.profiles().into_iter();
+    names
+        .map(|name| {
+            let settings = commands::profile::settings_for(context, &name, &held.text)?;
+            Ok((name, settings))
+        })
+        .collect()
 }
 
 fn with_lab(

@@ -4,7 +4,7 @@ use crate::cli::ExperimentsArgs;
 use crate::context::Context;
 use crate::exit::{self, Usage};
 use crate::shipped;
-use pgdyno_lab::{ExperimentFile, Plan};
+use pgdyno_lab::{ExperimentFile, Plan, ProfileSettings};
 use serde_json::json;
 use std::path::Path;
 
@@ -25,7 +25,13 @@ pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u
     let mut lines = Vec::new();
     for (name, text) in shipped::EXPERIMENTS {
         let file = ExperimentFile::parse(text, Path::new(name), &context.catalogue)?;
-        let plan = Plan::new(file, &[], 1, &context.catalogue, &consent_to_all(context))?;
+        let plan = Plan::new(
+            file,
+            &ProfileSettings::new(),
+            1,
+            &context.catalogue,
+            &consent_to_all(context),
+        )?;
         lines.push((*name, plan));
     }
     if args.json {

@@ -3,7 +3,7 @@
 use super::{Consent, Context, Plan};
 use crate::exit;
 use pgdyno_knobs::{Catalogue, Cost};
-use pgdyno_lab::{ExperimentFile, Treatment};
+use pgdyno_lab::{ExperimentFile, ProfileSettings, Treatment};
 use serde_json::json;
 
 /// Stopping and starting the server, the checkpoint before the load and the cross-check after it.
@@ -29,7 +29,7 @@ pub(super) fn dry_run(
 ) -> anyhow::Result<u8> {
     let seed = file.seed.unwrap_or(1);
     let drawn = file.seed.is_none();
-    let plan = Plan::new(file, &[], seed, &context.catalogue, consent)?;
+    let plan = Plan::new(file, &ProfileSettings::new(), seed, &context.catalogue, consent)?;
     let mut trials = Vec::new();
     let (mut all_s, mut before): (f64, Option<&Treatment>) = (0.0, None);
     for block in 1..=plan.file.blocks {
