@@ -8,7 +8,33 @@ macro_rules! shipped {
 }
 
 /// All of them, by name.
-pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped!["demo",];
+pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
+    "aa",
+    "demo",
+    "edb-commit-delay",
+    "edb-cores",
+    "edb-poolers",
+    "edb-prepared",
+    "edb-query-types",
+    "edb-storage",
+    "ibm-z-restore-time",
+    "ibm-z-waterfall",
+    "percona-hugepages",
+    "rhel-cgroup",
+    "rhel-checkpoint-recovery",
+    "rhel-filesystem",
+    "rhel-mtu",
+    "rhel-neighbour",
+    "rhel-numa",
+    "rhel-profiles",
+    "rhel-readahead-load",
+    "rhel-scheduler",
+    "rhel-wal-device",
+    "senzing-commit",
+    "senzing-connections",
+    "senzing-fillfactor-hot",
+    "senzing-jit",
+];
 
 /// The text of one by its name.
 pub(crate) fn experiment(name: &str) -> Option<&'static str> {

@@ -363,7 +363,8 @@ impl Check<'_> {
             self.must(clients, &["load"], || format!("{what} has no clients"))?;
             let measure = is_job || load.measure_s.is_some() || has_levels_of(|l| l.measure_s.is_some());
             self.must(measure, &["load"], || format!("{what} has no measure_s"))?;
-            self.must(!is_job || load.command.is_some(), &["load"], || {
+            let command = load.command.is_some() || has_levels_of(|l| l.command.is_some());
+            self.must(!is_job || command, &["load"], || {
                 format!("{what} is a job: command = \"...\" says what is run")
             })?;
             let scale = self.file.data.scale.is_some() || load.workload.and_then(Workload::dataset).is_none();
