@@ -102,6 +102,212 @@ fn a_step_that_sets_nothing_is_refused() {
     assert!(parse(text).unwrap_err().to_string().contains("sets nothing"));
 }
 
+const FACTORS: &str = r#"
+name = "x"
+question = "?"
+design = "full-factorial"
+blocks = 3
+[data]
+scale = 1
+[load]
+workload = "tpcb"
+measure_s = 5
+[[factor]]
+name = "buffers"
+of = "shared_buffers"
+values = ["1GB", "2GB"]
+[[factor]]
+name = "clients"
+along = true
+of = "load.clients"
+values = [1, 8]
+"#;
+
+#[test]
+fn contradictions_are_found_before_anything_is_touched() {
+    assert_eq!(parse(FACTORS).unwrap().factor.len(), 2);
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(FACTORS.contains(from), "{from}");
+        let error = parse(&FACTORS.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.starts_with("x.toml, line "), "{error}");
+        assert!(error.contains(expected), "{to}: {error}");
+    };
+    check(
+        "\"load.clients\"",
+        "\"shared_buffers\"",
+        "both set shared_buffers: one factor per knob",
+    );
+    check("\"load.clients\"", "\"load.clinets\"", "load.clinets");
+    check("values = [1, 8]", "values = [8, 8]", "\"8\" is there twice");
+    check("values = [1, 8]", "values = []", "without `values`");
+    check("values = [1, 8]", "values = [0]", "clients = 0: expected 1 to");
+    check("of = \"load.clients\"\n", "", "which says of what");
+    check("\"shared_buffers\"", "\"shared_bufers\"", "shared_buffers");
+    check("\"full-factorial\"", "\"a-b\"", "one [[step]] part");
+    check(
+        "\"full-factorial\"",
+        "\"screening\"",
+        "two levels of each factor; \"clients\"",
+    );
+    check(
+        "blocks = 3",
+        "blocks = 2\nstop = \"when-decided\"",
+        "expected 3 to 500",
+    );
+    check(
+        "\"full-factorial\"\nblocks = 3",
+        "\"ladder\"\nblocks = 9\nstop = \"when-decided\"",
+        "decides nothing",
+    );
+    check(
+        "blocks = 3",
+        "blocks = 3\nmetric = \"tpm\"",
+        "\"tpm\" is no figure",
+    );
+    check(
+        "blocks = 3",
+        "blocks = 3\nmetric = \"recovery_s\"",
+        "\"recovery_s\" is no figure",
+    );
+    check(
+        "measure_s = 5",
+        "measure_s = 5\nprogram = \"pgbench\"",
+        "only one of them",
+    );
+    check(
+        "workload = \"tpcb\"",
+        "program = \"oracle\"",
+        "known are pgbench, sysbench, hammerdb, job",
+    );
+    check("workload = \"tpcb\"", "program = \"job\"", "is a job: command");
+    check(
+        "workload = \"tpcb\"\n",
+        "",
+        "neither workload nor script nor program",
+    );
+    check("scale = 1\n", "", "scale = ... says how much");
+    check(
+        "measure_s = 5",
+        "rate = \"fast\"\nmeasure_s = 5",
+        "arrivals per second",
+    );
+    check("[data]", "[exclude]\n[data]", "expected a sequence");
+    check(
+        "[data]",
+        "[[exclude]]\nbuffers = \"3GB\"\n[data]",
+        "has no level \"3GB\"; it has 1GB, 2GB",
+    );
+    check(
+        "[data]",
+        "[[exclude]]\nclinets = \"1\"\n[data]",
+        "no factor \"clinets\"",
+    );
+    check(
+        "[data]",
+        "[guard]\nmemory_available_min = \"much\"\n[data]",
+        "expected a size",
+    );
+    check(
+        "[data]",
+        "[guard]\np99_ms_max = -1.0\n[data]",
+        "expected more than 0",
+    );
+    check("[data]", "[budget]\ntime = \"8 hours\"\n[data]", "time");
+    check(
+        "[data]",
+        "[window]\nfrom = \"25:00\"\nto = \"06:00\"\n[data]",
+        "expected a time of the day",
+    );
+    check(
+        "[data]",
+        "[window]\nfrom = \"06:00\"\nto = \"06:00\"\n[data]",
+        "no length",
+    );
+    check(
+        "[data]",
+        "[[figure]]\nname = \"tps\"\nmetric = \"db.commits_per_s\"\n[data]",
+        "taken",
+    );
+    check(
+        "[data]",
+        "[[figure]]\nname = \"a\"\n[data]",
+        "a metric or from sql",
+    );
+    check("[data]", "[target]\ncreate = {}\n[data]", "name it with sandbox");
+}
+
+#[test]
+fn a_guard_that_could_never_act_is_refused() {
+    let text =
+        FACTORS.replace("workload = \"tpcb\"", "program = \"pgbench\"") + "[guard]\nerror_ratio_max = 0.1\n";
+    assert!(parse(&text).unwrap_err().to_string().contains("would never act"));
+}
+
+#[test]
+fn claims_and_tables_name_what_there_is() {
+    let study = "[study]\nsource = \"s\"\ntitle = \"t\"\n";
+    let check = |part: &str, expected: &str| {
+        let error = parse(&format!("{FACTORS}{study}{part}")).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(
+        "[[study.table]]\ntitle = \"x\"\nrows = \"pages\"\nvalues = [\"tps\"]\n",
+        "no factor \"pages\"",
+    );
+    check(
+        "[[study.table]]\ntitle = \"x\"\nrows = \"clients\"\nvalues = [\"nopm\"]\n",
+        "\"nopm\" is no figure",
+    );
+    check(
+        "[[study.claim]]\ntext = \"x\"\nof = { clients = \"9\" }\nfound = \"better\"\n",
+        "it has 1, 8",
+    );
+}
+
+/// Every experiment that is shipped is whole, in each of its sizes, and can be planned.
+#[test]
+fn what_is_shipped_holds() {
+    let catalogue = Catalogue::shipped().unwrap();
+    let consent = crate::Consent {
+        durability: vec!["fsync".into(), "synchronous_commit".into()],
+        restart: false,
+    };
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/experiments");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let file = ExperimentFile::parse(&text, &path, &catalogue).unwrap();
+        assert_eq!(path.file_stem().unwrap().to_str(), Some(file.name.as_str()));
+        for size in file.size.keys().map(String::as_str).map(Some).chain([None]) {
+            let text = sized(&text, &path, size, &[]).unwrap();
+            let file = ExperimentFile::parse(&text, &path, &catalogue)
+                .unwrap_or_else(|error| panic!("{} {size:?}: {error}", path.display()));
+            let plan = crate::Plan::new(file, &crate::ProfileSettings::new(), 1, &catalogue, &consent);
+            assert!(plan.unwrap().trials() > 0);
+        }
+    }
+}
+
+/// The schema that editors get is the one of the types.
+#[test]
+fn the_schema_knows_every_part() {
+    let schema = ExperimentFile::schema();
+    let text = schema.to_string();
+    for key in [
+        "blocks",
+        "factor",
+        "guard",
+        "window",
+        "checkpoint_cycles",
+        "data_on",
+        "claim",
+        "when-decided",
+    ] {
+        assert!(text.contains(&format!("\"{key}\"")), "{key}");
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}
+
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in ".{0,200}", at in 0_usize..400) {

@@ -90,3 +90,146 @@ fn blocks_hold_every_treatment_once_in_orders_that_repeat() {
     }
     assert!(orders.iter().any(|order| order != &orders[0]));
 }
+
+fn factors(design: &str, rest: &str) -> Result<Plan, PlanError> {
+    let catalogue = Catalogue::shipped().unwrap();
+    let text = format!(
+        "name='x'\nquestion='?'\ndesign='{design}'\nblocks=3\n[data]\nscale=1\n\
+         [load]\nworkload='tpcb'\nclients=1\nmeasure_s=1\n{rest}"
+    );
+    let file = ExperimentFile::parse(&text, Path::new("x"), &catalogue).unwrap();
+    Plan::new(file, &ProfileSettings::new(), 7, &catalogue, &Consent::default())
+}
+
+const TWO: &str = "[[factor]]\nname='buffers'\nof='shared_buffers'\nvalues=['1GB','2GB','3GB']\n\
+    [[factor]]\nname='clients'\nalong=true\nof='load.clients'\nvalues=[1,8]\n";
+
+fn against(plan: &Plan) -> Vec<(String, Option<String>)> {
+    let name = |i: usize| plan.treatments[i].name.clone();
+    (0..plan.treatments.len())
+        .map(|i| (name(i), plan.treatments[i].against.map(name)))
+        .collect()
+}
+
+#[test]
+fn a_factorial_compares_within_its_conditions() {
+    let plan = factors("full-factorial", TWO).unwrap();
+    let found = against(&plan);
+    assert_eq!(found.len(), 6);
+    assert_eq!(found[0], ("buffers=1GB, clients=1".into(), None));
+    assert_eq!(found[1], ("buffers=1GB, clients=8".into(), None));
+    assert_eq!(
+        found[3],
+        (
+            "buffers=2GB, clients=8".into(),
+            Some("buffers=1GB, clients=8".into())
+        )
+    );
+    assert_eq!(plan.treatments[3].load.clients, Some(8));
+    assert_eq!(knobs(&plan, 3), ["shared_buffers=2GB"]);
+}
+
+#[test]
+fn what_is_excluded_is_not_tried_and_a_ladder_compares_nothing() {
+    let plan = factors(
+        "full-factorial",
+        &format!("{TWO}[[exclude]]\nbuffers='3GB'\nclients='1'\n"),
+    )
+    .unwrap();
+    assert_eq!(plan.treatments.len(), 5);
+    let nothing = "[[exclude]]\nclients='1'\n[[exclude]]\nclients='8'\n";
+    assert!(matches!(
+        factors("full-factorial", &format!("{TWO}{nothing}")),
+        Err(PlanError::NothingLeft)
+    ));
+    let ladder = factors("ladder", TWO).unwrap();
+    assert!(against(&ladder).iter().all(|(_, against)| against.is_none()));
+    let single = factors("one-at-a-time", TWO).unwrap();
+    let names: Vec<String> = against(&single).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        names,
+        [
+            "buffers=1GB, clients=1",
+            "buffers=2GB, clients=1",
+            "buffers=3GB, clients=1",
+            "buffers=1GB, clients=8"
+        ]
+    );
+}
+
+#[test]
+fn screening_is_balanced_and_a_fraction_is_smaller_than_all() {
+    let part = |name: &str, of: &str| format!("[[factor]]\nname='{name}'\nof='{of}'\nvalues=[1,2]\n");
+    let of = [
+        "commit_delay",
+        "commit_siblings",
+        "vacuum_cost_limit",
+        "bgwriter_lru_maxpages",
+        "bgwriter_flush_after",
+    ];
+    let rest: String = of.iter().map(|knob| part(knob, knob)).collect();
+    for (design, treatments) in [("screening", 16), ("fractional", 16), ("full-factorial", 32)] {
+        let plan = factors(design, &rest).unwrap();
+        assert_eq!(plan.treatments.len(), treatments, "{design}");
+        for knob in 0..of.len() {
+            let high = plan.treatments.iter().filter(|t| t.levels[knob].1 == "2").count();
+            assert_eq!(high * 2, treatments, "{design}: {}", of[knob]);
+        }
+    }
+}
+
+#[test]
+fn the_same_again_is_held_against_itself() {
+    let plan = factors("a-a", "").unwrap();
+    assert_eq!(
+        against(&plan),
+        [
+            ("reference".into(), None),
+            ("again".into(), Some("reference".into()))
+        ]
+    );
+    assert_eq!(plan.treatments[0].settings, plan.treatments[1].settings);
+}
+
+#[test]
+fn servers_are_changed_as_rarely_as_can_be() {
+    let rest = "[[factor]]\nname='version'\nof='server.version'\nvalues=[14,18]\n\
+        [[factor]]\nname='clients'\nof='load.clients'\nvalues=[1,2,4,8]\n";
+    let plan = factors("full-factorial", rest).unwrap();
+    let mut firsts = std::collections::BTreeSet::new();
+    for block in 1..=20 {
+        let order = plan.order_of_block(block);
+        assert_eq!(order.len(), 8);
+        let stands: Vec<Stand> = order.iter().map(|&i| plan.treatments[i].stand()).collect();
+        assert_eq!(stands.windows(2).filter(|two| two[0] != two[1]).count(), 1);
+        firsts.insert(order[0]);
+    }
+    assert!(firsts.len() > 3, "the order is still random: {firsts:?}");
+    assert_eq!(plan.treatments[7].stand().label(), "v18");
+}
+
+#[test]
+fn a_profile_lies_below_what_is_said_itself() {
+    let catalogue = Catalogue::shipped().unwrap();
+    let text = "name='x'\nquestion='?'\ndesign='a-b'\nblocks=3\nprofile='p'\n[data]\nscale=1\n\
+        [load]\nworkload='tpcb'\nclients=1\nmeasure_s=1\n[base]\njit='off'\n[[step]]\nname='a'\nprofile='q'\nsettings.work_mem='8MB'\n";
+    let file = ExperimentFile::parse(text, Path::new("x"), &catalogue).unwrap();
+    assert_eq!(file.profiles().into_iter().collect::<Vec<_>>(), ["p", "q"]);
+    let setting = |knob: &str, value: &str| Setting {
+        knob: knob.into(),
+        value: value.into(),
+    };
+    let profiles = ProfileSettings::from([
+        (
+            "p".to_owned(),
+            vec![setting("jit", "on"), setting("max_wal_size", "2GB")],
+        ),
+        (
+            "q".to_owned(),
+            vec![setting("work_mem", "4MB"), setting("max_wal_size", "3GB")],
+        ),
+    ]);
+    let plan = Plan::new(file, &profiles, 7, &catalogue, &Consent::default()).unwrap();
+    assert_eq!(knobs(&plan, 0), ["max_wal_size=2GB", "jit=off"]);
+    assert_eq!(knobs(&plan, 1), ["jit=off", "max_wal_size=3GB", "work_mem=8MB"]);
+}

@@ -1,0 +1,304 @@
+//! Experiments beyond settings: factors, other servers and places, data brought back, poolers, other programs as loads, guards,
+//! budgets, crashes, and ending when all is decided. On real servers and a real kernel. Needs root.
+
+mod common;
+
+use common::{Home, Said, ended, whole_machine};
+use serde_json::Value;
+use std::fs;
+
+/// An experiment file on the sandbox x: what stands before the parts, and the parts.
+fn file(home: &Home, head: &str, parts: &str) -> String {
+    let text = format!(
+        "name = \"test\"\nquestion = \"Does it work?\"\nseed = 5\n{head}\n[target]\nsandbox = \"x\"\ncreate = {{}}\n\
+         restart = \"when-needed\"\n{parts}"
+    );
+    home.write("experiment.toml", &text)
+        .to_string_lossy()
+        .into_owned()
+}
+
+const TPCB: &str =
+    "[data]\nscale = 1\n[load]\nworkload = \"tpcb\"\nclients = 2\nwarmup_s = 0.2\nmeasure_s = 1.0\n";
+
+fn run(home: &Home, path: &str) -> (Said, Value) {
+    let run = home.run(&["run", path]).fine();
+    let json = home.run(&["report", "--format", "json"]).fine().json();
+    for trial in json["trials"].as_array().expect("trials") {
+        assert_eq!(trial["status"], "finished", "{trial}\n{}", run.err);
+    }
+    (run, json)
+}
+
+fn sandboxes(home: &Home) -> Vec<String> {
+    let list = home.run(&["sandbox", "list", "--json"]).fine().json();
+    let names = list.as_array().expect("a list").iter();
+    names
+        .map(|one| one["name"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+fn figure(home: &Home, treatment: &str, name: &str) -> Vec<f64> {
+    let json = home.run(&["report", "--format", "json"]).fine().json();
+    let trials = json["trials"].as_array().expect("trials").clone();
+    let of = trials.iter().filter(|trial| trial["treatment"] == treatment);
+    of.filter_map(|trial| trial["figures"][name].as_f64()).collect()
+}
+
+#[test]
+fn factors_go_over_versions_and_places_and_leave_nothing_behind() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let head = "design = \"full-factorial\"\nblocks = 2";
+    let factors = "[[factor]]\nname = \"version\"\nof = \"server.version\"\nvalues = [16, 18]\n\
+        [[factor]]\nname = \"data\"\nof = \"server.data_on\"\nvalues = [\"disk\", \"tmpfs:1G\"]\n";
+    let path = file(&home, head, &format!("{TPCB}{factors}"));
+    let plan = home.run(&["run", &path, "--dry-run"]).fine().out;
+    assert!(
+        plan.contains("8 trials, about") && plan.contains("another server"),
+        "{plan}"
+    );
+    assert!(sandboxes(&home).is_empty(), "a dry run makes nothing");
+    let (_, json) = run(&home, &path);
+    assert_eq!(ended(&json, "finished"), 8);
+    assert_eq!(
+        sandboxes(&home),
+        ["x"],
+        "what was made for the experiment is gone"
+    );
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+    assert!(!mounts.contains(&*home.path.path().to_string_lossy()), "{mounts}");
+    let names: Vec<&str> = json["treatments"]
+        .as_array()
+        .expect("treatments")
+        .iter()
+        .filter_map(|t| t["name"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "version=16, data=disk",
+            "version=16, data=tmpfs:1G",
+            "version=18, data=disk",
+            "version=18, data=tmpfs:1G"
+        ]
+    );
+}
+
+#[test]
+fn data_comes_back_before_each_trial() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let rows = "[[figure]]\nname = \"rows\"\nsql = \"SELECT count(*) FROM pgbench_history\"\n\
+        [[figure]]\nname = \"tps_total\"\nsql = \"SELECT sum(n_tup_ins) FROM pg_stat_user_tables WHERE relname = 'pgbench_history'\"\n";
+    let factors = "[[factor]]\nname = \"reset\"\nof = \"data.reset\"\nvalues = [\"none\", \"recreate\", \"template\", \"copy\", \"vacuum\"]\n";
+    let head = "design = \"one-at-a-time\"\nblocks = 2";
+    let path = file(&home, head, &format!("{TPCB}{rows}{factors}"));
+    run(&home, &path);
+    for reset in ["recreate", "template", "copy"] {
+        let rows = figure(&home, &format!("reset={reset}"), "rows");
+        let own = figure(&home, &format!("reset={reset}"), "tps_total");
+        assert_eq!(rows.len(), 2, "{reset}");
+        for (rows, own) in rows.iter().zip(&own) {
+            // What a trial itself has inserted is all there is; the statistics of a copy are those of before.
+            assert!(
+                reset == "copy" || rows == own,
+                "{reset}: {rows} rows, {own} inserted"
+            );
+            assert!(*rows > 0.0 && *rows < 20_000.0, "{reset}: {rows}");
+        }
+    }
+    let kept = figure(&home, "reset=none", "rows");
+    let vacuumed = figure(&home, "reset=vacuum", "rows");
+    let most = kept.iter().chain(&vacuumed).copied().fold(0.0, f64::max);
+    assert!(
+        kept.iter().chain(&vacuumed).any(|rows| *rows < most),
+        "what is not brought back grows"
+    );
+    let scratch = fs::read_dir(home.file("state/scratch")).map_or(0, |entries| entries.count());
+    assert_eq!(scratch, 0, "copies are gone at the end");
+}
+
+#[test]
+fn other_programs_and_jobs_are_loads_with_the_same_checks() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let factors = "[[factor]]\nname = \"load\"\n\
+        [[factor.level]]\nname = \"own\"\nload = { workload = \"tpcb\" }\n\
+        [[factor.level]]\nname = \"pgbench\"\nload = { program = \"pgbench\" }\n\
+        [[factor.level]]\nname = \"job\"\nload = { program = \"job\", command = \"sh -c 'psql -qAtc \\\"SELECT pg_sleep(0.5)\\\"'\" }\n";
+    let load = "[data]\nscale = 1\n[load]\nclients = 2\nwarmup_s = 1\nmeasure_s = 2\n";
+    let head = "design = \"one-at-a-time\"\nblocks = 1";
+    let path = file(&home, head, &format!("{load}{factors}"));
+    let (_, json) = run(&home, &path);
+    for trial in json["trials"].as_array().expect("trials") {
+        match trial["treatment"].as_str() {
+            Some("load=job") => {
+                let seconds = trial["figures"]["job_s"].as_f64().expect("a time");
+                assert!(seconds >= 0.5, "{trial}");
+                assert!(trial["tps"].is_null(), "{trial}");
+            }
+            _ => {
+                assert_eq!(trial["cross_check"]["agrees"], true, "{trial}");
+                assert!(trial["tps"].as_f64() > Some(1.0), "{trial}");
+            }
+        }
+    }
+    let path = file(
+        &home,
+        head,
+        &format!(
+            "{load}[[factor]]\nname = \"load\"\n[[factor.level]]\nname = \"bad\"\nload = {{ program = \"job\", command = \"false\" }}\n"
+        ),
+    );
+    home.run(&["run", &path]).fails(1, &["not one trial finished"]);
+    let json = home.run(&["report", "--format", "json"]).fine().json();
+    let reason = json["trials"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("exit code 1"), "{reason}");
+}
+
+#[test]
+fn poolers_stand_between_for_their_treatments_alone() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let factors = "[[factor]]\nname = \"pooler\"\nof = \"server.pooler\"\nvalues = [\"none\", \"pgbouncer\", \"pgpool\"]\n";
+    let load = "[data]\nscale = 1\n[load]\nworkload = \"read\"\nprotocol = \"extended\"\nclients = 4\nwarmup_s = 0.2\nmeasure_s = 1.0\n";
+    let path = file(
+        &home,
+        "design = \"one-at-a-time\"\nblocks = 1",
+        &format!("{load}{factors}"),
+    );
+    let (_, json) = run(&home, &path);
+    assert_eq!(ended(&json, "finished"), 3);
+    let scratch = fs::read_dir(home.file("state/scratch")).map_or(0, |entries| entries.count());
+    assert_eq!(scratch, 0);
+}
+
+#[test]
+fn a_crash_at_the_end_tells_the_time_of_recovery() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let head = "design = \"a-b\"\nblocks = 1\nmetric = \"recovery_s\"";
+    let load = "[data]\nscale = 1\nprewarm = \"cold\"\n[load]\nworkload = \"tpcb\"\nclients = 2\nmeasure_s = 1.0\ncrash = true\n";
+    let path = file(
+        &home,
+        head,
+        &format!("{load}[[step]]\nname = \"more\"\nsettings.max_wal_size = \"2GB\"\n"),
+    );
+    run(&home, &path);
+    for treatment in ["reference", "more"] {
+        let seconds = figure(&home, treatment, "recovery_s");
+        assert!(seconds.len() == 1 && seconds[0] > 0.0, "{treatment}: {seconds:?}");
+    }
+    assert_eq!(home.ask("x", "SHOW max_wal_size"), "1GB");
+}
+
+#[test]
+fn a_guard_ends_a_treatment_and_the_rest_goes_on() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let head = "design = \"a-b\"\nblocks = 2";
+    let load = "[data]\nscale = 1\n[load]\nscript = \"SELECT 1;\"\nclients = 2\nmeasure_s = 8.0\n[guard]\nerror_ratio_max = 0.5\n";
+    let step = "[[step]]\nname = \"wrong\"\n[step.load]\nscript = \"SELECT 1/0;\"\n";
+    let path = file(&home, head, &format!("{load}{step}"));
+    let run = home.run(&["run", &path]).fine();
+    assert!(
+        run.err
+            .contains("is not tried again: guard: more than 50.0 % failed"),
+        "{}",
+        run.err
+    );
+    let json = home.run(&["report", "--format", "json"]).fine().json();
+    let trials: Vec<(&str, &str)> = json["trials"]
+        .as_array()
+        .expect("trials")
+        .iter()
+        .map(|t| {
+            (
+                t["treatment"].as_str().unwrap_or_default(),
+                t["status"].as_str().unwrap_or_default(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        trials.iter().filter(|one| **one == ("wrong", "failed")).count(),
+        1,
+        "{trials:?}"
+    );
+    assert_eq!(
+        trials
+            .iter()
+            .filter(|one| **one == ("reference", "finished"))
+            .count(),
+        2,
+        "{trials:?}"
+    );
+}
+
+#[test]
+fn it_ends_when_all_is_decided_or_the_budget_is_spent() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let load = "[data]\nscale = 1\n[load]\nworkload = \"select-only\"\nclients = 1\nwarmup_s = 0.2\nmeasure_s = 1.0\n";
+    // A pause that nobody could miss.
+    let step = "[[step]]\nname = \"slow\"\n[step.load]\nthink_ms = 20\n";
+    let path = file(
+        &home,
+        "design = \"a-b\"\nblocks = 18\nstop = \"when-decided\"",
+        &format!("{load}{step}"),
+    );
+    let (said, json) = run(&home, &path);
+    assert!(said.err.contains("every comparison is decided"), "{}", said.err);
+    let trials = json["trials"].as_array().expect("trials").len();
+    assert!((14..36).contains(&trials), "{trials} trials");
+    assert_eq!(json["treatments"][1]["step"]["verdict"], "worse");
+    home.run(&["resume"])
+        .fails(2, &["every experiment in the store is finished"]);
+
+    let path = file(
+        &home,
+        "design = \"a-b\"\nblocks = 9\n[budget]\ntrials = 3",
+        &format!("{load}{step}"),
+    );
+    let (said, json) = run(&home, &path);
+    assert!(said.err.contains("the budget of trials is spent"), "{}", said.err);
+    assert_eq!(json["trials"].as_array().expect("trials").len(), 3);
+}
+
+#[test]
+fn what_cannot_be_here_is_told_before_anything_is_done() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let load = "[load]\nworkload = \"tpcb\"\nclients = 2\nmeasure_s = 1.0\n";
+    let ladder =
+        "[data]\nscale = 1\n[[factor]]\nname = \"clients\"\nof = \"load.clients\"\nvalues = [2, 500]\n";
+    let head = "design = \"ladder\"\nblocks = 1";
+    let path = file(&home, head, &format!("{load}{ladder}"));
+    let (said, _) = run(&home, &path);
+    assert!(
+        said.err.contains("not tested: clients 500") && said.err.contains("max_connections"),
+        "{}",
+        said.err
+    );
+
+    let path = file(
+        &home,
+        "design = \"a-a\"\nblocks = 1",
+        &format!("{load}[data]\nscale = 21000\n"),
+    );
+    home.run(&["run", &path])
+        .fails(1, &["needs about", "MB are free", "smaller scale"]);
+    let path = file(
+        &home,
+        "design = \"a-a\"\nblocks = 1\n[window]\nfrom = \"24:00\"\nto = \"1:00\"",
+        &format!("[data]\nscale = 1\n{load}"),
+    );
+    home.run(&["run", &path])
+        .fails(2, &["line 6", "a time of the day"]);
+    home.run(&["run", "edb-core"])
+        .fails(2, &["did you mean the shipped \"edb-cores\"?"]);
+    home.run(&["run", "edb-cores", "--size", "week"])
+        .fails(2, &["no size \"week\": it has hour, night"]);
+    home.run(&["run", "edb-storage", "--dry-run"])
+        .fails(4, &["fsync", "--accept-durability-risk"]);
+}
