@@ -19,7 +19,7 @@ use pgdyno_knobs::{
 };
 use pgdyno_load::{DataError, DataProgress, Second};
 use pgdyno_server::{Control, Lookup, Server, ServerError};
-use pgdyno_store::{ExperimentStatus, PutBackRecord, Store, StoreError, TrialRecord};
+use pgdyno_store::{ExperimentStatus, PutBackRecord, SeriesRecord, Store, StoreError, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -201,6 +201,10 @@ pub struct Summary {
     pub status: ExperimentStatus,
     /// What was put back.
     pub put_back: Vec<PutBack>,
+    /// Seconds that storing and deciding took.
+    pub own_s: f64,
+    /// Seconds from its first trial to its end, of this run.
+    pub all_s: f64,
 }
 
 /// Oldest version to experiment with.
@@ -266,6 +270,8 @@ struct Running<'r, 'a> {
     whole: BTreeSet<(Stand, String)>,
     /// Time that counts for the budget: waiting for the window does not.
     spent: Duration,
+    /// Time of storing and deciding.
+    own: Duration,
 }
 
 impl<'a> Lab<'a> {
@@ -376,12 +382,15 @@ impl<'a> Lab<'a> {
             ended: BTreeMap::new(),
             whole: BTreeSet::new(),
             spent: Duration::ZERO,
+            own: Duration::ZERO,
         };
+        let begun = Instant::now();
         // Whatever happens in a trial, what it has changed is put back.
         let outcome = catch_unwind(AssertUnwindSafe(|| running.trials()));
         (running.lab.on_event)(Event::PuttingBack);
         let left = running.leave();
         let put_back = std::mem::take(&mut running.put_back);
+        let own_s = running.own.as_secs_f64();
         left?;
         let status = match outcome {
             Ok(Ok(true)) => ExperimentStatus::Finished,
@@ -418,7 +427,13 @@ impl<'a> Lab<'a> {
                         .end()
                         .map_err(|source| LabError::Stand { what, source })?;
                 }
-                Ok(Summary { id, status, put_back })
+                Ok(Summary {
+                    id,
+                    status,
+                    put_back,
+                    own_s,
+                    all_s: begun.elapsed().as_secs_f64(),
+                })
             }
         }
     }
@@ -469,19 +484,33 @@ impl<'a> Running<'_, 'a> {
                     return Ok(false);
                 };
                 self.spent += begun.elapsed();
-                self.lab.store.add_trial(self.id, &record, &series)?;
-                self.looks.add(&record);
+                self.store(&record, &series)?;
                 (self.lab.on_event)(Event::TrialEnds(&record));
             }
-            if plan.file.stop == StopRule::WhenDecided
-                && self.looks.are_decided(block)
-                && block < plan.file.blocks
-            {
+            if self.is_decided(block) {
                 self.ends_early("every comparison is decided", block);
                 return Ok(true);
             }
         }
         Ok(true)
+    }
+
+    fn store(&mut self, record: &TrialRecord, series: &SeriesRecord) -> Result<(), LabError> {
+        let begun = Instant::now();
+        self.lab.store.add_trial(self.id, record, series)?;
+        self.looks.add(record);
+        self.own += begun.elapsed();
+        Ok(())
+    }
+
+    /// Whether the experiment may end after this block.
+    fn is_decided(&mut self, block: u32) -> bool {
+        let file = &self.plan.file;
+        let begun = Instant::now();
+        let decided =
+            file.stop == StopRule::WhenDecided && block < file.blocks && self.looks.are_decided(block);
+        self.own += begun.elapsed();
+        decided
     }
 
     fn ends_early(&mut self, reason: &str, blocks: u32) {

@@ -67,4 +67,15 @@ mod tests {
         let shipped: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(files, shipped);
     }
+
+    #[test]
+    fn the_book_tells_of_each() {
+        let book = include_str!("../../../docs/studies.md");
+        for (name, _) in EXPERIMENTS {
+            assert!(
+                book.contains(&format!("`{name}`")),
+                "{name} is not in docs/studies.md"
+            );
+        }
+    }
 }

@@ -208,6 +208,14 @@ pub(crate) fn finish(
         commands::report::write_html(&report, path)?;
         tell!("report: {}", absolute(path).display());
     }
+    if summary.all_s > 0.0 {
+        let share = summary.own_s / summary.all_s * 100.0;
+        tell!(
+            "storing and deciding took {:.1} s of {} ({share:.2} %)",
+            summary.own_s,
+            show::time(summary.all_s)
+        );
+    }
     if !summary.put_back.is_empty() {
         tell!("\nput back:\n{}", show::put_back(&summary.put_back));
     }
