@@ -5,7 +5,8 @@ mod lines;
 mod parts;
 mod size;
 
-pub(crate) use check::{SEED_MAX, clock, size_bytes};
+pub use check::size_bytes;
+pub(crate) use check::{SEED_MAX, clock};
 pub use parts::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, Found,
     GuardPart, LoadPart, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, TablePart,

@@ -18,7 +18,7 @@ pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here,
 pub use file::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
     Found, GuardPart, LoadPart, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart,
-    TablePart, Take, TargetPart, WindowPart, sized,
+    TablePart, Take, TargetPart, WindowPart, size_bytes, sized,
 };
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment};

@@ -6,7 +6,7 @@ mod sandbox;
 
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
-pub(crate) use sandbox::{CreateArgs, SandboxCommand, bytes, file_system};
+pub(crate) use sandbox::{CreateArgs, SandboxCommand, file_system};
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};

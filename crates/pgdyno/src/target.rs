@@ -123,7 +123,7 @@ pub(crate) fn of_experiment(
 fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()> {
     let size = |text: &Option<String>| {
         text.as_deref()
-            .map(crate::cli::bytes)
+            .map(pgdyno_lab::size_bytes)
             .transpose()
             .map_err(anyhow::Error::msg)
     };

@@ -535,6 +535,7 @@ impl StepPart {
             ("load.warmup_s", load.warmup_s.is_some() || load.settle.is_some()),
             ("load.crash", load.crash.is_some()),
             ("data.scale", data.scale.is_some()),
+            ("data.dataset", data.dataset.is_some()),
             ("data.reset", data.reset.is_some()),
             ("data.prewarm", data.prewarm.is_some()),
             ("data.fillfactor", data.fillfactor.is_some()),
@@ -569,7 +570,7 @@ fn holds_password(connection: &str) -> bool {
 }
 
 /// Bytes of "500MB", "2GB", "512kB"; units of 1024, as PostgreSQL's.
-pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
+pub fn size_bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let shift = match text[digits..].trim().to_ascii_lowercase().as_str() {

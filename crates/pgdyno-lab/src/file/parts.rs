@@ -1,7 +1,7 @@
 //! The parts of an experiment file, as serde reads them. Every key is documented in docs/experiment-file.md, and the
 //! JSON schema that editors check against is made from these types.
 
-use pgdyno_load::{Control, Protocol, Spacing, Workload};
+use pgdyno_load::{Control, Dataset, Protocol, Spacing, Workload};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -237,7 +237,10 @@ pub struct CreatePart {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataPart {
-    /// Units of the workload's data set.
+    /// Which data set, where the load does not tell: "pgbench" (usual), "oltp" (sysbench's), "tpcc".
+    #[schemars(with = "Option<String>")]
+    pub dataset: Option<Dataset>,
+    /// Units of the data set.
     pub scale: Option<u32>,
     /// How it is brought to the same state before a trial.
     pub reset: Option<Reset>,
@@ -528,6 +531,7 @@ impl DataPart {
             self,
             below,
             DataPart {
+                dataset,
                 scale,
                 reset,
                 prewarm,

@@ -44,11 +44,14 @@ impl DataKey {
 
 /// The data that a treatment's load reads; `None` where it reads none, or brings its own.
 pub(super) fn data_of(treatment: &Treatment) -> Option<DataKey> {
-    let dataset = match (&treatment.load.workload, treatment.load.program.as_deref()) {
+    let dataset = match (treatment.load.workload, treatment.data.dataset) {
         (Some(workload), _) => workload.dataset()?,
-        // Scripts and pgbench itself are written for pgbench's tables.
-        (None, Some("pgbench") | None) => Dataset::Pgbench,
-        (None, Some(_)) => return None,
+        (None, Some(dataset)) => dataset,
+        // Scripts, pgbench itself and jobs are written for pgbench's tables, if for any; other programs bring their own.
+        (None, None) => match treatment.load.program.as_deref() {
+            None | Some("pgbench" | "job") => Dataset::Pgbench,
+            Some(_) => return None,
+        },
     };
     Some(DataKey {
         dataset,

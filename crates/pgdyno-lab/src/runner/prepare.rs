@@ -294,6 +294,10 @@ fn around(treatment: &Treatment) -> Vec<(String, String)> {
         ("server.neighbour", text(&server.neighbour)),
         ("server.neighbour_memory", text(&server.neighbour_memory)),
         ("server.network", text(&server.network)),
+        (
+            "data.dataset",
+            data.dataset.map(|dataset| dataset.name().to_owned()),
+        ),
         ("data.reset", data.reset.map(|reset| reset.name().to_owned())),
         (
             "data.prewarm",

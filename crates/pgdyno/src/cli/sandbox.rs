@@ -92,7 +92,7 @@ fn cpus(text: &str) -> Result<f64, String> {
 }
 
 /// 125M, 1G, 4096: powers of 1024, as everywhere in PostgreSQL and the kernel.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || "expected a number of bytes above zero, with K, M, G or T, as 125M".to_owned();
     let (number, factor) = match text.trim().char_indices().last().ok_or_else(wrong)? {
         (at, 'k' | 'K') => (&text[..at], 1_u64 << 10),
