@@ -24,7 +24,7 @@ const NAME_LENGTH: usize = 15;
 const NAME_PREFIX: &str = "pgdyno-";
 /// The link's name inside of the namespace.
 const INSIDE: &str = "eth0";
-/// Where `ip netns` keeps namespaces by name.
+/// Where `ip netns` keeps namespaces by name; a link to /run is in between.
 const NAMESPACES: &str = "/var/run/netns";
 /// Links have their addresses from here: a part of 10.0.0.0/8 (RFC 1918) that is seldom used.
 const ADDRESSES: Block = Block {
