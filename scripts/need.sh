@@ -36,7 +36,7 @@ bench)
   ;;
 test)
   [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || want chromium
-  # A network namespace without a network, and an unprivileged user, are made with these.
+  # Network namespaces, sandboxes' own too, and an unprivileged user, are made with these.
   have ip || want iproute2
   have setpriv || want util-linux
   # File systems of their own on loop devices.

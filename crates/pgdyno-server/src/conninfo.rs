@@ -30,6 +30,7 @@ pub struct Conninfo {
     tls_words: String,
     ways: Ways,
     is_proxied: bool,
+    is_on_this_machine: bool,
 }
 
 /// In which order TLS and plain text are tried.
@@ -66,6 +67,15 @@ impl Conninfo {
             tls_words: String::new(),
             ways: Ways::One,
             is_proxied: false,
+            is_on_this_machine: false,
+        }
+    }
+
+    /// The same, of a server that runs on this machine behind a link to a namespace of its own.
+    pub(crate) fn on_this_machine(self) -> Conninfo {
+        Conninfo {
+            is_on_this_machine: true,
+            ..self
         }
     }
 
@@ -115,6 +125,11 @@ impl Conninfo {
     /// may be anywhere.
     pub fn is_by_socket(&self) -> bool {
         self.is_local() && !self.is_proxied
+    }
+
+    /// Whether the server is known to run on this machine: it is reached over its own socket, or over a sandbox's own network.
+    pub fn is_here(&self) -> bool {
+        self.is_on_this_machine || self.is_by_socket()
     }
 
     /// Whether something stands between, a pooler perhaps: the server was asked, and saw the connection come in by

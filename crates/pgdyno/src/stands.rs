@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::target::{self, Held};
 use pgdyno_knobs::Target;
 use pgdyno_lab::{Stand, StandError, Stands};
-use pgdyno_server::sandbox::{Guard, Sandbox, State};
+use pgdyno_server::sandbox::{Guard, Network, NetworkPlan, Sandbox, State};
 
 /// Longest name of a sandbox that is made here; a sandbox's own limit is 40.
 const NAME_MAX: usize = 40;
@@ -105,6 +105,10 @@ impl<'c> OwnStands<'c> {
             filesystem: file_system(&stand.data_on)?,
             wal_filesystem: file_system(&stand.wal_on)?,
             image_directory: None,
+            network: match &stand.network {
+                Some(network) => Some(NetworkPlan::named(network).map_err(anyhow::Error::msg)?),
+                None => record.network.as_ref().map(Network::plan),
+            },
             port: None,
             cpus: record.limits.cpus,
             memory: record.limits.memory_bytes,

@@ -143,6 +143,7 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()
             filesystem: None,
             wal_filesystem: None,
             image_directory: None,
+            network: None,
             port: None,
             settings: Vec::new(),
         },

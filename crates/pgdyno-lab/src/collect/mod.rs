@@ -57,10 +57,10 @@ pub fn collect_facts(
     })
 }
 
-/// Whether the server runs on this machine, as far as this process can see it: reached over its own socket, or from its
-/// own address with its first process found here.
+/// Whether the server runs on this machine, as far as this process can see it: reached over its own socket or a sandbox's own
+/// network, or from its own address with its first process found here.
 pub fn runs_here(host: &dyn HostAccess, server: &mut Server) -> bool {
-    server.conninfo().is_by_socket() || postmaster_here(host, server).is_some()
+    server.conninfo().is_here() || postmaster_here(host, server).is_some()
 }
 
 /// The server's first process, where the server is reached over a socket or from its own address, and that process is
@@ -69,7 +69,7 @@ pub fn postmaster_here(host: &dyn HostAccess, server: &mut Server) -> Option<u32
     let sql = "SHOW data_directory";
     let data = server.value("asking for the data directory", sql).ok().flatten();
     let sought = Sought::ask(server, data.as_deref().map(Path::new));
-    let near = server.conninfo().is_local() || sought.from_own_address;
+    let near = server.conninfo().is_local() || server.conninfo().is_here() || sought.from_own_address;
     postmaster::find(host, &sought).ok().filter(|_| near)
 }
 
@@ -85,7 +85,8 @@ pub(crate) enum NotHere {
 /// server may well have the same.
 pub(crate) fn has_data_here(host: &dyn HostAccess, server: &mut Server, data: &Path) -> Result<(), NotHere> {
     let sought = Sought::ask(server, Some(data));
-    if !server.conninfo().is_local() && !sought.from_own_address {
+    let way = server.conninfo();
+    if !way.is_local() && !way.is_here() && !sought.from_own_address {
         return Err(NotHere::Elsewhere);
     }
     postmaster::find(host, &sought)

@@ -204,6 +204,7 @@ impl Own<'_> {
             tls: secrecy.tls.clone(),
             tls_words: secrecy.words.clone(),
             is_proxied: false,
+            is_on_this_machine: false,
             ways: match secrecy.mode {
                 // In plain text there is nothing to be bound to.
                 _ if config_binds => Ways::One,

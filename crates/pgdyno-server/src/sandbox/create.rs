@@ -2,11 +2,13 @@
 
 use super::binaries::Binaries;
 use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
+use super::network::{self, Network, NetworkPlan};
 use super::record::{self, Record};
 use super::{Sandbox, SandboxError, owner_of, process};
 use pgdyno_host::{Limits, LocalHost};
 use std::fs;
 use std::io::{Read, Write};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -28,6 +30,8 @@ pub struct Plan {
     pub wal_file_system: Option<FileSystemPlan>,
     /// Where their images lie, if not in the sandbox's directory: a directory that is there.
     pub image_directory: Option<PathBuf>,
+    /// A network of its own for the server.
+    pub network: Option<NetworkPlan>,
     /// Port; a free one if not given.
     pub port: Option<u16>,
     /// Limits to wear.
@@ -63,12 +67,13 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
         None => process::free_port().map_err(SandboxError::io(&directory, "given a port"))?,
     };
     process::check_port(port)?;
+    let network = plan.network.map(Network::planned).transpose()?;
     fs::create_dir_all(&directory).map_err(SandboxError::io(&directory, "made"))?;
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let file_systems = plan.file_systems(&directory)?;
     let own = |holds| file_systems.iter().find(|own| own.holds == holds);
     let mut record = Record {
-        format: Record::format_for(&file_systems),
+        format: Record::format_for(&file_systems, network.as_ref()),
         name: plan.name.clone(),
         ready: false,
         version: plan.binaries.version.clone(),
@@ -87,9 +92,13 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
         unlimited: Vec::new(),
         created_unix_ms: now_unix_ms(),
         file_systems,
+        network,
     };
     record.write(&directory)?;
     record.file_systems.iter().try_for_each(FileSystem::make)?;
+    if let Some(network) = &record.network {
+        network.make(&directory)?;
+    }
     let socket = directory.join("socket");
     let places = [
         Some(record.data.as_path()),
@@ -169,6 +178,7 @@ fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
     }
     let plans: Vec<FileSystemPlan> = plan.plans().map(|(_, plan)| plan).collect();
     file_system::check(&plans, plan.image_directory.as_deref().unwrap_or(directory))?;
+    network::check(plan.network)?;
     let socket = directory.join("socket/.s.PGSQL.65535");
     if socket.as_os_str().len() > SOCKET_PATH_MAX {
         let reason =
@@ -255,10 +265,17 @@ fn write_password(directory: &Path, record: &Record) -> Result<PathBuf, SandboxE
 /// The few lines that make a stock server private: everything else stays as initdb left it.
 fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -> Result<(), SandboxError> {
     let path = record.data.join("postgresql.conf");
+    let address = match &record.network {
+        Some(network) => {
+            admit_host_alone(record, network)?;
+            network.server_address
+        }
+        None => Ipv4Addr::LOCALHOST,
+    };
     let quote = |value: &str| format!("'{}'", value.replace('\'', "''"));
     let mut lines = vec![
         "\n# A sandbox of pgdyno: private, on this machine only.".to_owned(),
-        "listen_addresses = '127.0.0.1'".to_owned(),
+        format!("listen_addresses = '{address}'"),
         format!("port = {}", record.port),
         format!(
             "unix_socket_directories = {}",
@@ -275,6 +292,21 @@ fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -
         .open(&path)
         .map_err(SandboxError::io(&path, "opened"))?;
     writeln!(file, "{}", lines.join("\n")).map_err(SandboxError::io(&path, "written"))
+}
+
+/// Over the link its other end is let in with the password, and nobody else.
+fn admit_host_alone(record: &Record, network: &Network) -> Result<(), SandboxError> {
+    let path = record.data.join("pg_hba.conf");
+    let host = network.host_address;
+    let text = format!(
+        "# A sandbox of pgdyno with a network of its own: the socket, and the other end of the link.\n\
+         local all         all trust\n\
+         local replication all trust\n\
+         host  all         all {host}/32 scram-sha-256\n\
+         host  replication all {host}/32 scram-sha-256\n"
+    );
+    // Written over, so that it stays the server's user's.
+    fs::write(&path, text).map_err(SandboxError::io(&path, "written"))
 }
 
 fn now_unix_ms() -> u64 {

@@ -105,6 +105,17 @@ pub enum SandboxError {
     /// Only root mounts.
     #[error("a file system of its own is mounted, which only root may do")]
     NeedsRoot,
+    /// A network of its own.
+    #[error("{what}: {reason}")]
+    Network {
+        /// A command, a name or addresses.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Only root makes namespaces and links.
+    #[error("a network of its own is made, which only root may do")]
+    NetworkNeedsRoot,
     /// What it lay on is gone.
     #[error("the data of the sandbox \"{name}\" is gone: {what}")]
     Lost {
@@ -142,6 +153,13 @@ impl SandboxError {
             }
             SandboxError::Lost { .. } => "`pgdyno sandbox destroy` it and create it anew",
             SandboxError::NeedsRoot => "run it as root, or place data and WAL with --data and --wal",
+            SandboxError::NetworkNeedsRoot => "run it as root, or leave --network out",
+            SandboxError::Network { reason, .. } if reason.contains("not permitted") => {
+                "namespaces and links need root with CAP_SYS_ADMIN and CAP_NET_ADMIN, which a container takes away"
+            }
+            SandboxError::Network { reason, .. } if reason.contains("not supported") => {
+                "the kernel needs network namespaces and veth (CONFIG_NET_NS, CONFIG_VETH)"
+            }
             SandboxError::NoUser => "create one: useradd --system postgres",
             _ => return None,
         })

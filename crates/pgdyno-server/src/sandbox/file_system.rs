@@ -335,8 +335,8 @@ fn memory_available_bytes(host: &dyn HostAccess) -> Option<u64> {
     Some(kib.saturating_mul(1024))
 }
 
-/// What makes an image's name one that nobody else has given.
-fn token() -> Result<String, SandboxError> {
+/// What makes a name one that nobody else has given: 24 hexadecimal digits.
+pub(super) fn token() -> Result<String, SandboxError> {
     let source = Path::new("/dev/urandom");
     let mut bytes = [0_u8; 12];
     fs::File::open(source)

@@ -1,7 +1,7 @@
 //! The sandbox: a private server that pgdyno fetches, starts and throws away.
 //!
 //! It lives below one directory: its record, lock, log, password, socket, and, unless placed elsewhere, data and WAL. These can be
-//! on file systems of its own (`file_system`).
+//! on file systems of its own (`file_system`), and its server behind a link of its own (`network`).
 
 mod binaries;
 mod copy;
@@ -9,6 +9,7 @@ mod create;
 mod error;
 mod file_system;
 mod lock;
+mod network;
 mod place;
 pub(crate) mod process;
 mod record;
@@ -19,6 +20,7 @@ pub use create::{Plan, create};
 pub use error::SandboxError;
 pub use file_system::{FileSystem, FileSystemKind, FileSystemPlan, Holds};
 pub use lock::{Guard, lock};
+pub use network::{Network, NetworkPlan};
 pub use record::{Record, list_names};
 
 use crate::Conninfo;
@@ -26,6 +28,7 @@ use crate::counters::pause;
 use crate::server::Server;
 use pgdyno_host::{Cgroup, HostAccess, LocalHost, block};
 use postgres::Config;
+use process::Entrance;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -111,16 +114,49 @@ impl Sandbox {
                 .is_ok_and(|data| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == data))
     }
 
-    /// How to connect: over its socket, as its superuser, to the database postgres.
+    /// How to connect, as its superuser, to the database postgres: over its socket, or over the link of a network of its own with
+    /// the password, which holds as long as the file can be read.
     pub fn conninfo(&self) -> Conninfo {
+        let Some(network) = &self.record.network else {
+            return self.by_socket();
+        };
+        let mut config = self.config();
+        config.host(&network.server_address.to_string());
+        if let Ok(password) = fs::read_to_string(self.directory.join("password")) {
+            config.password(password.trim_end());
+        }
+        Conninfo::from_config(config).on_this_machine()
+    }
+
+    /// Over its socket, whatever network it has.
+    pub(crate) fn by_socket(&self) -> Conninfo {
+        let mut config = self.config();
+        config.host_path(self.socket_directory());
+        Conninfo::from_config(config)
+    }
+
+    fn config(&self) -> Config {
         let mut config = Config::new();
         config
-            .host_path(self.socket_directory())
             .port(self.record.port)
             .user("postgres")
             .dbname("postgres")
             .ssl_mode(postgres::config::SslMode::Disable);
-        Conninfo::from_config(config)
+        config
+    }
+
+    /// The running server is reached over its own network, where it has one.
+    fn check_network(&self) -> Result<(), SandboxError> {
+        let Some(network) = &self.record.network else {
+            return Ok(());
+        };
+        match Server::connect(&self.conninfo()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(SandboxError::Network {
+                what: network.name.clone(),
+                reason: format!("the server runs, but is not reached over this link: {error}"),
+            }),
+        }
     }
 
     /// Where its socket is.
@@ -144,7 +180,7 @@ impl Sandbox {
     /// servers before 15 do not compute it. [`Sandbox::computed_parameter`] is quicker where they do.
     pub fn shared_memory_by_dry_run(&self) -> Result<u64, SandboxError> {
         self.start_with(&["-c", "huge_pages=off"])?;
-        let asked = Server::connect(&self.conninfo()).and_then(|mut server| {
+        let asked = Server::connect(&self.by_socket()).and_then(|mut server| {
             let sql = "SELECT sum(allocated_size) FROM pg_shmem_allocations";
             server.value("asking for the size of the shared memory", sql)
         });
@@ -170,11 +206,19 @@ impl Sandbox {
             return process::wait_until_ready(self);
         }
         self.wait_for_the_dead();
-        process::check_port(self.record.port)?;
-        let entrances = match self.make_cgroup()? {
+        let groups = match self.make_cgroup()? {
             Some(group) => group.open_entrances().map_err(SandboxError::Limits)?,
             None => Vec::new(),
         };
+        let mut entrances: Vec<Entrance> = groups.into_iter().map(Entrance::Group).collect();
+        match &self.record.network {
+            Some(network) => {
+                network.bring_back(&self.directory)?;
+                entrances.push(Entrance::Network(network.open()?));
+            }
+            // In a namespace of its own the port is, too.
+            None => process::check_port(self.record.port)?,
+        }
         process::start(self, &entrances, options)
     }
 
@@ -293,6 +337,9 @@ impl Sandbox {
         for own in &self.record.file_systems {
             own.remove(&self.directory)?;
         }
+        if let Some(network) = &self.record.network {
+            network.remove()?;
+        }
         remove_tree(&self.directory)
     }
 
@@ -305,6 +352,7 @@ impl Sandbox {
             places.push(&own.point);
             places.extend(own.image.as_deref());
         }
+        places.extend(self.record.network.iter().map(|network| Path::new(&network.name)));
         loop {
             if self.has_postmaster() {
                 process::stop(self, "immediate")?;
@@ -323,6 +371,7 @@ pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
     record::check_name(name)?;
     let directory = root.join(name);
     file_system::unmount_below(&directory)?;
+    network::remove_of(&directory)?;
     remove_tree(&directory)
 }
 

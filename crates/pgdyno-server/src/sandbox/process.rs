@@ -4,9 +4,11 @@ use super::{Sandbox, SandboxError, State};
 use crate::counters::pause;
 use crate::{Server, User};
 use rustix::process::{Gid, Uid};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -15,8 +17,37 @@ use std::time::{Duration, Instant};
 /// Recovery after a crash and the checkpoint of a stop can take minutes on a limited disk.
 const WAIT_S: u32 = 600;
 
-/// A program of PostgreSQL, run as `user` (or as this process's) after entering the groups behind `entrances`.
-pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[File]) -> io::Result<Command> {
+/// What a program enters before it starts.
+#[derive(Debug)]
+pub(crate) enum Entrance {
+    /// A control group, by the file that takes its processes.
+    Group(File),
+    /// A network namespace. Only that: `ip netns exec` would give it mounts of its own, too.
+    Network(File),
+}
+
+impl Entrance {
+    fn try_clone(&self) -> io::Result<Entrance> {
+        Ok(match self {
+            Entrance::Group(file) => Entrance::Group(file.try_clone()?),
+            Entrance::Network(file) => Entrance::Network(file.try_clone()?),
+        })
+    }
+
+    /// Between fork and exec: a raw system call.
+    fn enter(&self) -> io::Result<()> {
+        match self {
+            Entrance::Group(file) => rustix::io::write(file, b"0").map(|_| ())?,
+            Entrance::Network(file) => {
+                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A program of PostgreSQL, run as `user` (or as this process's) after having gone through `entrances`.
+pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[Entrance]) -> io::Result<Command> {
     let mut command = Command::new(program);
     // Not this process's directory, which the server's user may not enter, nor its group: a Ctrl-C at the terminal is
     // for pgdyno, which then stops the server in order.
@@ -33,14 +64,17 @@ pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[File]) -
         command.env_remove(name);
     }
     command.env("LC_ALL", "C");
-    let entrances: Vec<File> = entrances.iter().map(File::try_clone).collect::<io::Result<_>>()?;
+    let entrances: Vec<Entrance> = entrances
+        .iter()
+        .map(Entrance::try_clone)
+        .collect::<io::Result<_>>()?;
     let ids = user.map(|user| (Uid::from_raw(user.uid), Gid::from_raw(user.gid)));
     if entrances.is_empty() && ids.is_none() {
         return Ok(command);
     }
     let enter = move || {
         for entrance in &entrances {
-            rustix::io::write(entrance, b"0")?;
+            entrance.enter()?;
         }
         if let Some((uid, gid)) = ids {
             rustix::thread::set_thread_groups(&[gid])?;
@@ -50,8 +84,8 @@ pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[File]) -
         Ok(())
     };
     // SAFETY: between fork and exec only async-signal-safe calls are allowed; the closure makes write(2),
-    // setgroups(2), setresgid(2) and setresuid(2) as raw system calls and allocates nothing. Command::uid cannot be
-    // used, for it would give up root before the groups are entered.
+    // setns(2), setgroups(2), setresgid(2) and setresuid(2) as raw system calls and allocates nothing. Command::uid cannot
+    // be used, for it would give up root before the groups and the namespace are entered.
     unsafe { command.pre_exec(enter) };
     Ok(command)
 }
@@ -82,7 +116,7 @@ fn last_lines(text: &str) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("; ")
 }
 
-fn pg_ctl(sandbox: &Sandbox, entrances: &[File], arguments: &[&str]) -> Result<Output, SandboxError> {
+fn pg_ctl(sandbox: &Sandbox, entrances: &[Entrance], arguments: &[&str]) -> Result<Output, SandboxError> {
     let record = sandbox.record();
     let mut command = command(&record.bin.join("pg_ctl"), record.user.as_ref(), entrances)
         .map_err(SandboxError::io(&record.bin, "run"))?;
@@ -95,7 +129,7 @@ fn pg_ctl(sandbox: &Sandbox, entrances: &[File], arguments: &[&str]) -> Result<O
 }
 
 /// Starts it; `options` are for the server, beside its files.
-pub(crate) fn start(sandbox: &Sandbox, entrances: &[File], options: &[&str]) -> Result<(), SandboxError> {
+pub(crate) fn start(sandbox: &Sandbox, entrances: &[Entrance], options: &[&str]) -> Result<(), SandboxError> {
     let log = sandbox.log_file();
     let before = fs::metadata(&log).map_or(0, |meta| meta.len());
     let log_text = log.to_string_lossy().into_owned();
@@ -151,12 +185,12 @@ fn last_fatal(log: &Path, from: u64) -> Option<String> {
     Some(words.collect::<Vec<_>>().join("; "))
 }
 
-/// Waits until the server answers a connection.
+/// Waits until the server answers a connection over its socket, and sees whether its network leads to it.
 pub(crate) fn wait_until_ready(sandbox: &Sandbox) -> Result<(), SandboxError> {
     let deadline = Instant::now() + Duration::from_secs(u64::from(WAIT_S));
     loop {
-        let error = match Server::connect(&sandbox.conninfo()) {
-            Ok(_) => return Ok(()),
+        let error = match Server::connect(&sandbox.by_socket()) {
+            Ok(_) => return sandbox.check_network(),
             Err(error) => error,
         };
         let running = matches!(sandbox.state(), State::Running(_));

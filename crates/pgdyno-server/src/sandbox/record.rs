@@ -1,7 +1,8 @@
-//! What is written down about a sandbox: sandbox.json, formats 1 and 2.
+//! What is written down about a sandbox: sandbox.json, formats 1 to 3.
 
 use super::SandboxError;
 use super::file_system::FileSystem;
+use super::network::Network;
 use crate::User;
 use pgdyno_host::{Limits, Unlimited};
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The newest that this version knows; a newer one is refused, not guessed at.
-const FORMAT: u32 = 2;
-/// Knows no file systems of a sandbox's own. A sandbox without any is still written so, for older versions to read.
+const FORMAT: u32 = 3;
+/// Knows no network of a sandbox's own.
+const FORMAT_WITHOUT_NETWORK: u32 = 2;
+/// Knows no file systems of a sandbox's own either. A sandbox is written in the oldest format that has what it has, for older
+/// versions to read.
 const FORMAT_WITHOUT_FILE_SYSTEMS: u32 = 1;
 const NAME_LENGTH_MAX: usize = 40;
 
@@ -33,7 +37,7 @@ pub struct Record {
     pub data: PathBuf,
     /// WAL directory, where it is not inside the data directory.
     pub wal: Option<PathBuf>,
-    /// Port on 127.0.0.1, and of the socket.
+    /// Port on 127.0.0.1, or of its own network, and of the socket.
     pub port: u16,
     /// Whom it runs as; `None` is whoever started it.
     pub user: Option<User>,
@@ -46,15 +50,18 @@ pub struct Record {
     /// File systems of its own, recorded before they are made (format 2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub file_systems: Vec<FileSystem>,
+    /// A network of its own, recorded before it is made (format 3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
 }
 
 impl Record {
-    /// The format that a record with these file systems needs.
-    pub(crate) fn format_for(file_systems: &[FileSystem]) -> u32 {
-        if file_systems.is_empty() {
-            FORMAT_WITHOUT_FILE_SYSTEMS
-        } else {
-            FORMAT
+    /// The format that a record with these needs.
+    pub(crate) fn format_for(file_systems: &[FileSystem], network: Option<&Network>) -> u32 {
+        match (network, file_systems) {
+            (Some(_), _) => FORMAT,
+            (None, []) => FORMAT_WITHOUT_FILE_SYSTEMS,
+            (None, _) => FORMAT_WITHOUT_NETWORK,
         }
     }
 
@@ -82,12 +89,15 @@ impl Record {
         };
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| broken(e.to_string()))?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
-            Some(format) if format == u64::from(FORMAT_WITHOUT_FILE_SYSTEMS) => {
-                if value.get("file_systems").is_some() {
-                    return Err(broken(format!("file_systems: format {format} has no such field")));
+            Some(format) if (1..=u64::from(FORMAT)).contains(&format) => {
+                let since = [("file_systems", FORMAT_WITHOUT_NETWORK), ("network", FORMAT)];
+                let newer = since
+                    .iter()
+                    .find(|(name, since)| format < u64::from(*since) && value.get(name).is_some());
+                if let Some((name, _)) = newer {
+                    return Err(broken(format!("{name}: format {format} has no such field")));
                 }
             }
-            Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => {
                 return Err(broken(format!(
                     "it has format {format}, this pgdyno knows {FORMAT}"
@@ -162,7 +172,9 @@ mod tests {
                 "{error}"
             );
         };
-        check("{\"format\": 3}", "format 3");
+        check("{\"format\": 4}", "format 4");
+        check("{\"format\": 0}", "format 0");
+        check("{\"format\": 2, \"network\": {}}", "network: format 2");
         check("{\"format\": 1, \"file_systems\": []}", "file_systems");
         check("{\"format\": 2, \"name\": \"x\", \"colour\": 1}", "colour");
         check("{\"format\": 1, \"name\": \"x\", \"colour\": 1}", "colour");

@@ -35,6 +35,7 @@ impl Home {
             data_file_system: data,
             wal_file_system: None,
             image_directory: None,
+            network: None,
             port: None,
             limits: Limits::default(),
             settings: Vec::new(),

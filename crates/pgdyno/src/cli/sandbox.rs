@@ -2,7 +2,7 @@
 
 use super::assignment;
 use clap::{Args, Subcommand};
-use pgdyno_server::sandbox::{FileSystemKind, FileSystemPlan};
+use pgdyno_server::sandbox::{FileSystemKind, FileSystemPlan, NetworkPlan};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -63,7 +63,10 @@ pub(crate) struct CreateArgs {
     /// Where images of file systems lie, if not in the sandbox's directory: on another disk, say.
     #[arg(long, value_name = "DIR")]
     pub(crate) image_directory: Option<PathBuf>,
-    /// Port on 127.0.0.1; a free one if not given.
+    /// A network of its own for the server, joined to this machine by a link with this MTU: mtu:1500, mtu:9000 (as root).
+    #[arg(long, value_name = "mtu:BYTES", value_parser = NetworkPlan::named)]
+    pub(crate) network: Option<NetworkPlan>,
+    /// Port on 127.0.0.1, or of its own network; a free one if not given.
     #[arg(long)]
     pub(crate) port: Option<u16>,
     /// CPUs' worth of time, as 1.5.

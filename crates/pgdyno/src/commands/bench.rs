@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     let data = sandbox.as_ref().map(|sandbox| sandbox.record().data.clone());
     let probe = Probe {
         host: conninfo
-            .is_by_socket()
+            .is_here()
             .then(|| Arc::new(context.host.clone()) as Arc<dyn HostAccess>),
         disk: data.and_then(|data| block::disk_of(&context.host, &data.to_string_lossy()).ok()),
         postmaster: sandbox.as_ref().and_then(|sandbox| match sandbox.state() {

@@ -92,6 +92,7 @@ fn create_args(args: &DemoArgs, root: bool) -> CreateArgs {
         filesystem: None,
         wal_filesystem: None,
         image_directory: None,
+        network: None,
         port: None,
         cpus: None,
         memory: root.then_some(MEMORY_BYTES),

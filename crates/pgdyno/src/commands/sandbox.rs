@@ -58,6 +58,7 @@ pub(crate) fn create(context: &Context, args: &CreateArgs) -> anyhow::Result<San
         data_file_system: args.filesystem,
         wal_file_system: args.wal_filesystem,
         image_directory: args.image_directory.clone(),
+        network: args.network,
         port: args.port,
         limits: Limits {
             cpus: args.cpus,
@@ -98,8 +99,15 @@ pub(crate) fn destroy(context: &Context, name: &str) -> anyhow::Result<()> {
 
 fn how_to_connect(sandbox: &Sandbox) -> String {
     let record = sandbox.record();
+    let address = match &record.network {
+        Some(network) => format!(
+            "{}, over {} with an MTU of {} bytes",
+            network.server_address, network.name, network.mtu_bytes
+        ),
+        None => "127.0.0.1".to_owned(),
+    };
     format!(
-        "sandbox {}: PostgreSQL {} runs on port {} of 127.0.0.1\n  for pgdyno:   sandbox:{}\n  for psql:     psql -h {} \
+        "sandbox {}: PostgreSQL {} runs on port {} of {address}\n  for pgdyno:   sandbox:{}\n  for psql:     psql -h {} \
          -p {} -U postgres\n  over TCP:     user postgres, password in {}",
         record.name,
         record.version,
@@ -127,7 +135,7 @@ fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
                 json!({
                     "name": name, "state": state, "version": record.version, "port": record.port,
                     "size_bytes": sandbox.size_bytes(), "data": record.data, "limits": record.limits,
-                    "wal": record.wal, "file_systems": record.file_systems,
+                    "wal": record.wal, "file_systems": record.file_systems, "network": record.network,
                 })
             }
             Err(error) => json!({ "name": name, "state": "half-made", "reason": error.to_string() }),
@@ -159,13 +167,24 @@ fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
                 text(&entry["port"]),
                 size,
                 file_systems(entry),
+                entry["network"]["mtu_bytes"]
+                    .as_u64()
+                    .map_or_else(|| "\u{2013}".to_owned(), |mtu| format!("mtu {mtu}")),
             ]
         })
         .collect();
     put!(
         "{}",
         show::table(
-            &["name", "state", "version", "port", "size", "file system"],
+            &[
+                "name",
+                "state",
+                "version",
+                "port",
+                "size",
+                "file system",
+                "network"
+            ],
             &[3, 4],
             rows
         )

@@ -53,7 +53,7 @@ impl Source {
             sender,
             panel: Panel::Overview,
             known: 0,
-            here: plan.conninfo.is_by_socket(),
+            here: plan.conninfo.is_here(),
             wal: Arc::new(Mutex::new(None)),
             plan,
         };

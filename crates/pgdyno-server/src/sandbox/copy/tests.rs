@@ -49,6 +49,7 @@ impl Place {
             unlimited: Vec::new(),
             created_unix_ms: 7,
             file_systems: Vec::new(),
+            network: None,
         };
         Place {
             root,

@@ -3,7 +3,7 @@
 use super::{FileSystem, FileSystemKind, is_mount_point};
 use crate::counters::pause;
 use crate::programs;
-use crate::sandbox::{SandboxError, process};
+use crate::sandbox::{SandboxError, network, process};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -154,9 +154,9 @@ fn loop_device_of(image: &Path) -> Option<PathBuf> {
 }
 
 /// Whether a program still works, perhaps for a process that was killed, that was started to make a part of a sandbox: one of
-/// `places` is in its arguments.
+/// `places`, or a network's name, is one of its arguments.
 pub(in crate::sandbox) fn is_being_made(places: &[&Path]) -> bool {
-    const PROGRAMS: [&str; 5] = ["initdb", "mount", "umount", "losetup", "mke2fs"];
+    const PROGRAMS: [&str; 6] = ["initdb", "mount", "umount", "losetup", "mke2fs", network::PROGRAM];
     processes().any(|process| {
         let line = fs::read(process.join("cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line);

@@ -1,0 +1,103 @@
+//! `ip` of iproute2: what of it a sandbox's network needs, and what it tells.
+
+use super::Block;
+use crate::programs;
+use crate::sandbox::{SandboxError, process};
+use serde::Deserialize;
+
+/// The program's name.
+pub(in crate::sandbox) const PROGRAM: &str = "ip";
+const PACKAGE: &str = "iproute2";
+
+/// A link, as `ip -json link` tells it; other things that it tells are left out.
+#[derive(Debug, Deserialize)]
+pub(super) struct Link {
+    #[serde(rename = "ifname")]
+    pub(super) name: String,
+    #[serde(rename = "ifalias")]
+    pub(super) alias: Option<String>,
+    #[serde(default)]
+    flags: Vec<String>,
+}
+
+impl Link {
+    /// It was set up, whatever the other end is.
+    pub(super) fn is_up(&self) -> bool {
+        self.flags.iter().any(|flag| flag == "UP")
+    }
+}
+
+/// A route, as `ip -json route` tells it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Route {
+    #[serde(rename = "dst")]
+    to: String,
+    #[serde(rename = "dev")]
+    pub(super) device: Option<String>,
+}
+
+impl Route {
+    /// Where it leads; `None` for the default route, which leads everywhere else.
+    pub(super) fn block(&self) -> Option<Block> {
+        Block::parse(&self.to).filter(|block| block.length > 0)
+    }
+}
+
+/// The links of this process's namespace.
+pub(super) fn links() -> Result<Vec<Link>, SandboxError> {
+    listed(&["-json", "link", "show"])
+}
+
+/// The routes of IPv4 in all tables.
+pub(super) fn routes() -> Result<Vec<Route>, SandboxError> {
+    listed(&["-json", "-4", "route", "show", "table", "all"])
+}
+
+fn listed<T: for<'de> Deserialize<'de>>(arguments: &[&str]) -> Result<Vec<T>, SandboxError> {
+    let text = ip(arguments)?;
+    parsed(&text).map_err(|reason| SandboxError::Network {
+        what: words(arguments),
+        reason,
+    })
+}
+
+/// No list is none: so tells it where there are no routes.
+pub(super) fn parsed<T: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<T>, String> {
+    match text.trim() {
+        "" => Ok(Vec::new()),
+        text => serde_json::from_str(text).map_err(|e| format!("expected a list in JSON: {e}")),
+    }
+}
+
+/// The program is there.
+pub(super) fn check_program() -> Result<(), SandboxError> {
+    if programs::is_there(PROGRAM, "-V") {
+        return Ok(());
+    }
+    Err(SandboxError::NoProgram {
+        program: PROGRAM,
+        package: PACKAGE,
+    })
+}
+
+/// Runs it; what it prints.
+pub(super) fn ip(arguments: &[&str]) -> Result<String, SandboxError> {
+    let path = programs::find(PROGRAM);
+    if path.is_relative() {
+        check_program()?;
+    }
+    let mut command = process::command(&path, None, &[]).map_err(SandboxError::io(&path, "run"))?;
+    command.args(arguments);
+    match process::run(PROGRAM, command) {
+        Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Err(SandboxError::Program { reason, .. }) => Err(SandboxError::Network {
+            what: words(arguments),
+            reason,
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+fn words(arguments: &[&str]) -> String {
+    format!("{PROGRAM} {}", arguments.join(" "))
+}
