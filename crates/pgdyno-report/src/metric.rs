@@ -109,7 +109,7 @@ impl Metric {
 pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
-        size if size >= 9.995 => number(value),
+        size if size >= 9.995 => signed(number(value)),
         size if size >= 0.0995 => signed(format!("{value:.2}")),
         size if size >= 0.000_995 => signed(format!("{value:.4}")),
         _ => signed(format!("{value:.2e}")),
@@ -144,7 +144,7 @@ mod tests {
     fn values_have_three_digits_or_so() {
         assert_eq!(figure(12_345.6), "12,346");
         assert_eq!(figure(12.34), "12.3");
-        assert_eq!(figure(3.141), "3.14");
+        assert_eq!(figure(2.346), "2.35");
         assert_eq!(figure(0.012_34), "0.0123");
         assert_eq!(figure(0.0), "0");
         assert_eq!(figure(-1.5), "\u{2212}1.50");

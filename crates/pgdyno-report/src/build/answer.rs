@@ -261,7 +261,7 @@ fn of_effects(record: &ExperimentRecord, effects: &[FactorEffect]) -> Option<Str
 fn of_curves(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
     let curves = &drafts.curves;
     if curves.is_empty() {
-        return Some(extremes(record, &drafts.treatments)?);
+        return extremes(record, &drafts.treatments);
     }
     let mut told: Vec<String> = curves
         .iter()

@@ -4,7 +4,7 @@ use super::analysis::{Analysis, STEP};
 use super::levels::level_of;
 use crate::model::{FactorEffect, Study, StudyClaim};
 use crate::words::percent;
-use pgdyno_stats::{Comparison, Effect, Observation, Verdict, decide};
+use pgdyno_stats::{Comparison, Effect, Observation, Rules, Verdict, decide, factorial_effects};
 use pgdyno_store::{ClaimRecord, StudyRecord, TreatmentRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -193,51 +193,72 @@ fn own(analysis: &Analysis<'_>, claim: &ClaimRecord, (treatment, reference): Pai
     has_total.then(|| judged.totals[treatment]).flatten()
 }
 
-/// The ratio of one side to the other. One pair is judged by the spread of all treatments; several together with each
-/// pair as a block of its own in every block, so that what the pairs have in common is the effect, and what they have not
-/// makes its interval wider. Where pairs share a treatment, blocks stay whole.
+/// The ratio of one side to the other, of several pairs the geometric mean over them; its interval is one of
+/// `together`.
 fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair], together: usize) -> Option<Effect> {
     let judged = analysis.by(&claim.metric);
     let observations = analysis.observations(&claim.metric, &judged);
     let mut rules = analysis.rules(&claim.metric);
-    #[expect(clippy::cast_precision_loss, reason = "a number of findings")]
-    let together = together.max(1) as f64;
-    rules.confidence = 1.0 - (1.0 - rules.confidence) / together;
+    rules.confidence = 1.0 - (1.0 - rules.confidence) / count(together.max(1));
     if let [(treatment, reference)] = *pairs {
         let comparison = Comparison { treatment, reference };
         return decide(&observations, &[comparison], rules).into_iter().next()?;
     }
-    let blocks: BTreeSet<usize> = observations.iter().map(|o| o.block).collect();
-    if blocks.len() < 2 {
-        return None;
-    }
     let sides: BTreeSet<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
-    let apart = sides.len() == 2 * pairs.len();
-    let paired = observations.iter().filter_map(|o| {
-        let of = pairs.iter().position(|(of, _)| *of == o.treatment);
-        let against = pairs.iter().position(|(_, against)| *against == o.treatment);
-        let pair = of.or(against)?;
-        Some(Observation {
-            block: if apart {
-                o.block * pairs.len() + pair
-            } else {
-                o.block
-            },
-            treatment: usize::from(of.is_some()),
-            value: o.value,
+    match sides.len() == 2 * pairs.len() {
+        true => mean_of_pairs(&observations, pairs, rules),
+        false => of_groups(&observations, pairs, rules),
+    }
+}
+
+/// Pairs that have no treatment in common are a factorial of side and pair: the effect of the side is wanted.
+fn mean_of_pairs(observations: &[Observation], pairs: &[Pair], rules: Rules) -> Option<Effect> {
+    let sides = pairs.iter().flat_map(|(of, against)| [*against, *of]);
+    let places: Vec<usize> = sides.collect();
+    let levels: Vec<Vec<usize>> = (0..places.len())
+        .map(|place| vec![place % 2, place / 2])
+        .collect();
+    let involved = observations.iter().filter_map(|o| {
+        let treatment = places.iter().position(|place| *place == o.treatment)?;
+        Some(Observation { treatment, ..*o })
+    });
+    let involved: Vec<Observation> = involved.collect();
+    // Its interval would be widened for all effects of that factorial, of which only one is told.
+    let others = count(2 * pairs.len() - 1);
+    let rules = Rules {
+        confidence: 1.0 - (1.0 - rules.confidence) * others,
+        ..rules
+    };
+    let effects = factorial_effects(&levels, &involved, rules)?;
+    let side = effects
+        .iter()
+        .find(|one| one.first.factor == 0 && one.second.is_none())?;
+    side.effect
+}
+
+/// Else each side is one group; that its treatments differ among themselves makes the interval wider.
+fn of_groups(observations: &[Observation], pairs: &[Pair], rules: Rules) -> Option<Effect> {
+    let grouped = observations.iter().filter_map(|o| {
+        let of = pairs.iter().any(|(of, _)| *of == o.treatment);
+        let against = pairs.iter().any(|(_, against)| *against == o.treatment);
+        (of != against).then(|| Observation {
+            treatment: usize::from(of),
+            ..*o
         })
     });
-    let paired: Vec<Observation> = paired.collect();
+    let grouped: Vec<Observation> = grouped.collect();
+    let blocks: BTreeSet<usize> = grouped.iter().map(|o| o.block).collect();
     let comparison = Comparison {
         treatment: 1,
         reference: 0,
     };
-    let effect = decide(&paired, &[comparison], rules).into_iter().next()??;
-    // Blocks as everywhere else: those of the experiment.
-    Some(Effect {
-        blocks: effect.blocks.min(blocks.len()),
-        ..effect
-    })
+    let effect = decide(&grouped, &[comparison], rules).into_iter().next()?;
+    effect.filter(|_| blocks.len() > 1)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of findings or pairs")]
+fn count(n: usize) -> f64 {
+    n as f64
 }
 
 fn told(
@@ -261,8 +282,12 @@ fn told(
         Err(why) => format!("not tested here: {why}"),
         Ok(None) => "here nothing can be told apart from chance yet: not decided".to_owned(),
         Ok(Some(effect)) => format!(
-            "here {} % (between {} and {}): {}",
+            "here {} %{} (between {} and {}): {}",
             percent(effect.ratio),
+            match pairs.len() {
+                n if n > 1 => format!(" over {n} pairs of treatments"),
+                _ => String::new(),
+            },
             percent(effect.ratio_low),
             percent(effect.ratio_high),
             match outcome {

@@ -3,7 +3,7 @@
 use super::analysis::Analysis;
 use super::levels::numbers;
 use crate::model::{FactorEffect, LevelOf};
-use pgdyno_stats::{Effect, Level, Observation, factorial_effects, screening_effects};
+use pgdyno_stats::{Effect, FactorialEffect, Level, Observation, factorial_effects, screening_effects};
 use pgdyno_store::FactorRecord;
 use std::collections::BTreeMap;
 
@@ -22,8 +22,7 @@ pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
     }
 }
 
-/// The trials by combination of these factors' levels. Conditions part blocks: trials under another condition are no
-/// more alike than those of another block.
+/// The trials by combination of these factors' levels, each block parted by the conditions.
 fn by_combination(
     analysis: &Analysis<'_>,
     factors: &[&FactorRecord],
@@ -53,14 +52,32 @@ fn by_combination(
     Some((combinations, observations))
 }
 
+/// Conditions are factors of the model, so that what a factor does under one condition and not under another is no
+/// noise; only effects of the others are told. Where a treatment is missing for that, conditions part blocks.
 fn factorial(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Option<Vec<FactorEffect>> {
+    let record = analysis.record();
+    let rules = analysis.rules(&record.metric);
+    let all: Vec<&FactorRecord> = record.factors.iter().collect();
+    let levels: Option<Vec<Vec<usize>>> = record.treatments.iter().map(|t| numbers(t, &all)).collect();
+    let observations = analysis.observations(&record.metric, &analysis.judged);
+    let whole = factorial_effects(&levels?, &observations, rules)
+        .map(|found| told(&all, found))
+        .filter(|effects| effects.iter().any(|one| one.effect.is_some()));
+    if whole.is_some() {
+        return whole;
+    }
     let (combinations, observations) = by_combination(analysis, factors)?;
-    let rules = analysis.rules(&analysis.record().metric);
     let found = factorial_effects(&combinations, &observations, rules)?;
-    let effects = found
+    Some(told(factors, found))
+}
+
+fn told(factors: &[&FactorRecord], found: Vec<FactorialEffect>) -> Vec<FactorEffect> {
+    let is_told = |level: Level| !factors[level.factor].along;
+    found
         .into_iter()
-        .map(|one| named(factors, one.first, one.second, one.effect));
-    Some(effects.collect())
+        .filter(|one| is_told(one.first) && one.second.is_none_or(is_told))
+        .map(|one| named(factors, one.first, one.second, one.effect))
+        .collect()
 }
 
 /// Main effects of factors with two levels.

@@ -12,6 +12,9 @@ macro_rules! line {
     ($text:expr $(, $($part:tt)+)?) => { let _ = writeln!($text $(, $($part)+)?); };
 }
 
+/// More pairs than this are counted, not named.
+const PAIRS_NAMED: usize = 2;
+
 /// How the findings of a study stand here.
 pub(super) fn claims(text: &mut String, report: &Report) {
     let Some(study) = &report.study else { return };
@@ -52,7 +55,11 @@ pub(super) fn claims(text: &mut String, report: &Report) {
             "| {} | {told} | {} | {outcome} | {} |",
             cell(&claim.text),
             or_dash(claim.effect.as_ref().map(effect)),
-            or_dash((!titles.is_empty()).then(|| titles.join("; ")))
+            or_dash(match titles.len() {
+                0 => None,
+                n if n > PAIRS_NAMED => Some(format!("{n} pairs of treatments")),
+                _ => Some(titles.join("; ")),
+            })
         );
     }
     line!(text);
@@ -175,11 +182,12 @@ fn zone(curve: &Curve) -> String {
     match (&curve.zone, &curve.why_no_zone) {
         (Some(zone), _) => {
             let end = match zone.upper_edge {
-                "knee" => "it ends at the knee of response time",
-                "unmeasured" => "more clients were not measured, so it may go on",
-                _ => "beyond it throughput falls below 95 % of the peak",
+                _ if zone.past_knee => "",
+                "knee" => "; it ends at the knee of response time",
+                "unmeasured" => "; more clients were not measured, so it may go on",
+                _ => "; beyond it throughput falls below 95 % of the peak",
             };
-            format!("Happy zone: {}; {end}.", zone_in_words(zone))
+            format!("Happy zone: {}{end}.", zone_in_words(zone))
         }
         (None, Some(why)) => format!("No happy zone: {}.", cell(why)),
         (None, None) => "No happy zone.".to_owned(),
