@@ -50,7 +50,11 @@ pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &Trea
         trials_failed: trials.len() - finished,
         trials_left_out: finished - counted.len(),
         levels: levels_of(record),
-        against: analysis.against[number].map(|i| analysis.record().treatments[i].name.clone()),
+        against: match analysis.against[number] {
+            Some(i) => Some(analysis.record().treatments[i].name.clone()),
+            // What is not tested is judged against nothing, but it was to be.
+            None => record.against.clone(),
+        },
         workload: record.workload.as_ref().map(workload_of),
         around: record.around.clone(),
         tps: interval("tps"),
