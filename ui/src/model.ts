@@ -3,6 +3,10 @@
  * Units stand last in a name. `null` means "not known" or "not applicable", never zero.
  */
 
+import type { Curve, FactorEffect, LevelOf, Study, StudyClaim, StudyTable } from "./model-found.ts";
+
+export type * from "./model-found.ts";
+
 export const FORMAT = "pgdyno-report/1";
 
 export type Verdict = "better" | "worse" | "same" | "undecided";
@@ -43,6 +47,16 @@ export interface Percentiles {
   max_ms: number;
 }
 
+export interface Workload {
+  name: string;
+  scale: number;
+  clients: number;
+  threads: number;
+  warmup_s: number;
+  measure_s: number;
+}
+
+/** Optional fields of this file are missing in reports from before there were factors. */
 export interface Treatment {
   /** Unique in the report, for example "reference" or "memory". */
   name: string;
@@ -54,6 +68,19 @@ export interface Treatment {
   settings: Setting[];
   trials_finished: number;
   trials_failed: number;
+  /** Finished trials that are in no mean and no effect all the same. */
+  trials_left_out?: number;
+  levels?: LevelOf[];
+  /** Name of the treatment that it is held against. */
+  against?: string | null;
+  /** Its load, where it is not the experiment's. */
+  workload?: Workload | null;
+  /** What else it has of its own, as ["server.pooler", "pgbouncer"]. */
+  around?: [string, string][];
+  /** Means over its trials by the name of the figure. */
+  figures?: Record<string, number | null>;
+  /** The figure that decides: see Decision.metric. */
+  metric?: Interval | null;
   tps: Interval | null;
   percentiles: Percentiles | null;
   /** Merged response-time distribution: ascending percentile (0..100) against milliseconds. */
@@ -63,9 +90,9 @@ export interface Treatment {
   client_cpu_us_per_tx: number | null;
   server_cpu_us_per_tx: number | null;
   wal_bytes_per_tx: number | null;
-  /** Throughput against the treatment before it (cumulative) or the reference (one-at-a-time). null for the reference. */
+  /** The figure that decides against the treatment before it (cumulative) or the one in `against`. null for the reference. */
   step: Effect | null;
-  /** Throughput against the reference. null for the reference. */
+  /** The figure that decides against the reference. null for the reference. */
   total: Effect | null;
   /** p95 response time against the same comparison as `step`: below 1 is quicker. */
   step_p95: Effect | null;
@@ -99,6 +126,13 @@ export interface Trial {
   measured_s: number;
   cross_check: { client: number; server: number; allowed_difference: number; agrees: boolean } | null;
   disturbances: string[];
+  disturbed?: boolean;
+  /** In no mean and no effect, though it finished. */
+  left_out?: boolean;
+  /** The server that it ran on, where that is not the target itself. */
+  stand?: string | null;
+  unsettled_s?: number | null;
+  figures?: Record<string, number | null>;
   series: Series;
 }
 
@@ -133,7 +167,41 @@ export interface Decision {
   noise_floor: number | null;
   degrees_of_freedom: number;
   method: string;
+  /** Name of the figure that decides; "tps" where none is said. */
+  metric?: string;
+  /** What it is, as it stands in a sentence. */
+  metric_title?: string;
+  /** Empty for a number without a unit. */
+  metric_unit?: string;
+  larger_is_better?: boolean;
+  stop?: "after-blocks" | "when-decided";
+  stop_rule?: string;
+  excluded?: LeftOut[];
+  /** The smallest effect (0.03 = 3 %) that so many blocks find with probability `power`. */
+  minimum_detectable_effect?: number | null;
+  power?: number;
 }
+
+/** A finished trial that is left out: disturbed, and far from what its block and treatment lead to expect. */
+export interface LeftOut {
+  trial: number;
+  block: number;
+  treatment: string;
+  /** Robust standard deviations; null where its figure has no ratio to others. */
+  deviations: number | null;
+  disturbances: string[];
+}
+
+export interface Factor {
+  name: string;
+  title: string;
+  /** A condition: its levels are not held against one another. */
+  along: boolean;
+  levels: string[];
+}
+
+export type Design =
+  | "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "ladder";
 
 export interface Report {
   format: string;
@@ -145,7 +213,7 @@ export interface Report {
     question: string;
     /** The answer in one sentence, written by pgdyno-report. */
     answer: string;
-    design: "cumulative" | "one-at-a-time";
+    design: Design;
     status: "running" | "finished" | "interrupted";
     started_unix_ms: number;
     finished_unix_ms: number | null;
@@ -153,7 +221,10 @@ export interface Report {
     blocks_finished: number;
     seed: number;
     reference: string;
-    workload: { name: string; scale: number; clients: number; threads: number; warmup_s: number; measure_s: number };
+    /** Name of the treatment that the answer is about. */
+    headline?: string | null;
+    factors?: Factor[];
+    workload: Workload;
     /** The experiment file, whole. */
     file: string;
     /** Shell commands that repeat it. */
@@ -164,6 +235,11 @@ export interface Report {
   treatments: Treatment[];
   /** In the order of execution. */
   trials: Trial[];
+  tables?: StudyTable[];
+  study?: Study | null;
+  claims?: StudyClaim[];
+  effects?: FactorEffect[];
+  curves?: Curve[];
   facts: Fact[];
   put_back: PutBack[];
 }

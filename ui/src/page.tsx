@@ -3,6 +3,9 @@ import { headlineTreatment } from "./analysis/headline.ts";
 import type { Report } from "./model.ts";
 import { Contents } from "./parts/contents.tsx";
 import { Refusal } from "./parts/refusal.tsx";
+import { Claims } from "./sections/claims.tsx";
+import { Curves } from "./sections/curves.tsx";
+import { FactorEffects } from "./sections/factor-effects.tsx";
 import { Facts } from "./sections/facts.tsx";
 import { Footer } from "./sections/footer.tsx";
 import { Header } from "./sections/header.tsx";
@@ -13,6 +16,7 @@ import { Repeat } from "./sections/repeat.tsx";
 import { ResponseTimes } from "./sections/response-times.tsx";
 import { Settings } from "./sections/settings.tsx";
 import { Steps } from "./sections/steps.tsx";
+import { StudyTables } from "./sections/study-tables.tsx";
 import { Trials } from "./sections/trials.tsx";
 
 /** The whole report, or a sentence where something in it breaks the showing. A boundary catches only what its children throw. */
@@ -34,12 +38,16 @@ function Content({ report }: { report: Report }) {
   const headline = headlineTreatment(report);
   return (
     <div class="page">
-      <Contents />
+      <Contents report={report} />
       <div class="content">
         <Header report={report} />
         <main id="top">
           <KeyFigures report={report} headline={headline} />
+          <Claims report={report} />
           <Steps report={report} />
+          <FactorEffects report={report} />
+          <Curves curves={report.curves ?? []} />
+          <StudyTables tables={report.tables ?? []} />
           <OverTime report={report} headline={headline} />
           <ResponseTimes report={report} headline={headline} />
           <Settings report={report} />

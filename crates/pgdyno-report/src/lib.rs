@@ -1,13 +1,19 @@
-//! Records in; HTML, Markdown, JSON and the terminal's table out. Gets records, never a connection.
+//! Records in; HTML, Markdown, JSON, CSV and the terminal's table out. Gets records, never a connection.
 
 mod build;
+mod csv;
 mod html;
 mod markdown;
+mod metric;
 mod model;
 mod words;
 
 pub use build::build;
+pub use csv::csv;
 pub use html::{HtmlError, html};
 pub use markdown::markdown;
-pub use model::{Report, Setting, Treatment};
-pub use words::{effect, verdict_word};
+pub use model::{
+    Bounded, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Study, StudyClaim, StudyTable,
+    TableBlock, TableCell, TableColumn, TableRow, Treatment, Trial, UslCurve, Zone,
+};
+pub use words::{effect, figure_heading, figure_value, verdict_word};

@@ -1,6 +1,9 @@
 //! The report as Markdown, to be read in a pull request.
 
-use crate::model::{Report, Treatment};
+mod found;
+
+use crate::metric::{Metric, figure};
+use crate::model::{Interval, Report, Treatment};
 use crate::words::{effect, number, verdict_word};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -11,6 +14,10 @@ pub fn markdown(report: &Report) -> String {
     let mut text = String::new();
     head(&mut text, report);
     verdicts(&mut text, report);
+    found::claims(&mut text, report);
+    found::tables(&mut text, report);
+    found::effects(&mut text, report);
+    found::curves(&mut text, report);
     settings(&mut text, report);
     excluded(&mut text, report);
     facts(&mut text, report);
@@ -62,49 +69,159 @@ fn head(text: &mut String, report: &Report) {
 }
 
 fn verdicts(text: &mut String, report: &Report) {
-    line!(
-        text,
-        "| step | TPS | effect of the step | verdict | in all | p95 ms | p99 ms | trials |"
-    );
-    line!(text, "|---|--:|--:|---|--:|--:|--:|--:|");
+    let columns = columns(report);
+    let head = columns.iter().map(|column| column.heading.clone());
+    let rule = columns
+        .iter()
+        .map(|column| if column.right { "--:" } else { "---" });
+    line!(text, "| {} |", head.collect::<Vec<_>>().join(" | "));
+    line!(text, "|{}|", rule.collect::<Vec<_>>().join("|"));
     for t in &report.treatments {
-        line!(text, "{}", row(t, report.decision.smallest_effect));
+        let cells = columns.iter().map(|column| match &t.why_not {
+            Some(why) => (column.untested)(t, why),
+            None => (column.cell)(t),
+        });
+        line!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "));
     }
     line!(text);
-    if let Some(floor) = report.decision.noise_floor {
+    decision(text, report);
+}
+
+fn decision(text: &mut String, report: &Report) {
+    let d = &report.decision;
+    if let Some(floor) = d.noise_floor {
         line!(
             text,
             "Noise floor: trials of the same treatment differ by {:.1} % (standard deviation, {} degrees of freedom). {}\n",
             floor * 100.0,
-            report.decision.degrees_of_freedom,
-            report.decision.method
+            d.degrees_of_freedom,
+            d.method
         );
+    }
+    if let Some(least) = d.minimum_detectable_effect {
+        line!(
+            text,
+            "So many blocks find an effect of {:.1} % with a probability of {:.0} %.\n",
+            least * 100.0,
+            d.power * 100.0
+        );
+    }
+    if d.stop == "when-decided" {
+        line!(text, "Stopping rule: {}.\n", d.stop_rule);
     }
 }
 
-fn row(t: &Treatment, smallest_effect: f64) -> String {
-    if let Some(why) = &t.why_not {
-        return format!("| {} | | | not tested: {} | | | | 0 |", cell(&t.title), cell(why));
+/// A column of the table of treatments.
+struct Column<'a> {
+    heading: String,
+    right: bool,
+    cell: Box<dyn Fn(&Treatment) -> String + 'a>,
+    /// What stands there for a treatment that was not tested.
+    untested: fn(&Treatment, &str) -> String,
+}
+
+impl<'a> Column<'a> {
+    fn new(heading: impl Into<String>, right: bool, cell: impl Fn(&Treatment) -> String + 'a) -> Column<'a> {
+        Column {
+            heading: heading.into(),
+            right,
+            cell: Box::new(cell),
+            untested: |_, _| String::new(),
+        }
     }
-    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "\u{2013}".to_owned());
+}
+
+fn columns(report: &Report) -> Vec<Column<'_>> {
+    let d = &report.decision;
+    let with_steps = report.experiment.factors.is_empty();
+    let compared = report.treatments.iter().any(|t| t.against.is_some());
+    let value =
+        |i: &Option<Interval>, in_words: fn(f64) -> String| or_dash(i.as_ref().map(|i| in_words(i.mean)));
+    let mut columns = vec![Column::new(
+        if with_steps { "step" } else { "treatment" },
+        false,
+        title,
+    )];
+    let in_words = if d.metric == "tps" { number } else { figure };
+    columns.push(Column::new(Metric::of(&d.metric).short, true, move |t| {
+        value(&t.metric, in_words)
+    }));
+    if d.metric != "tps" && report.treatments.iter().any(|t| t.tps.is_some()) {
+        columns.push(Column::new("TPS", true, move |t| value(&t.tps, number)));
+    }
+    if compared {
+        let heading = if with_steps {
+            "effect of the step"
+        } else {
+            "effect"
+        };
+        columns.push(Column::new(heading, true, |t| {
+            or_dash(t.step.as_ref().map(effect))
+        }));
+        columns.push(Column {
+            untested: |_, why| format!("not tested: {}", cell(why)),
+            ..Column::new("verdict", false, |t| {
+                or_dash(t.step.map(|s| verdict_word(s.verdict, d.smallest_effect)))
+            })
+        });
+        if with_steps {
+            columns.push(Column::new("in all", true, |t| {
+                or_dash(t.total.as_ref().map(effect))
+            }));
+        } else {
+            columns.push(Column::new("against", false, |t| {
+                or_dash(t.against.as_deref().map(|name| cell(title_of(report, name))))
+            }));
+        }
+    }
+    if report.treatments.iter().any(|t| t.percentiles.is_some()) {
+        columns.push(Column::new("p95 ms", true, |t| {
+            or_dash(t.percentiles.map(|p| number(p.p95_ms)))
+        }));
+        columns.push(Column::new("p99 ms", true, |t| {
+            or_dash(t.percentiles.map(|p| number(p.p99_ms)))
+        }));
+    }
+    columns.push(Column {
+        untested: match compared {
+            true => |_, _| "0".to_owned(),
+            false => |_, why| format!("not tested: {}", cell(why)),
+        },
+        ..Column::new("trials", true, trials)
+    });
+    if let Some(first) = columns.first_mut() {
+        first.untested = |t, _| title(t);
+    }
+    columns
+}
+
+fn or_dash(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "\u{2013}".to_owned())
+}
+
+fn title(t: &Treatment) -> String {
     let risky = t.settings.iter().any(|s| s.risk == "durability");
     format!(
-        "| {}{} | {} | {} | {} | {} | {} | {} | {}{} |",
+        "{}{}",
         cell(&t.title),
-        if risky { " (trades durability)" } else { "" },
-        or_dash(t.tps.as_ref().map(|i| number(i.mean))),
-        or_dash(t.step.as_ref().map(effect)),
-        or_dash(t.step.map(|s| verdict_word(s.verdict, smallest_effect))),
-        or_dash(t.total.as_ref().map(effect)),
-        or_dash(t.percentiles.map(|p| number(p.p95_ms))),
-        or_dash(t.percentiles.map(|p| number(p.p99_ms))),
-        t.trials_finished,
-        if t.trials_failed > 0 {
-            format!(" (+{} failed)", t.trials_failed)
-        } else {
-            String::new()
-        }
+        if risky { " (trades durability)" } else { "" }
     )
+}
+
+fn title_of<'a>(report: &'a Report, name: &'a str) -> &'a str {
+    let found = report.treatments.iter().find(|t| t.name == name);
+    found.map_or(name, |t| &t.title)
+}
+
+fn trials(t: &Treatment) -> String {
+    let mut text = t.trials_finished.to_string();
+    if t.trials_failed > 0 {
+        text += &format!(" (+{} failed)", t.trials_failed);
+    }
+    if t.trials_left_out > 0 {
+        text += &format!(" ({} left out)", t.trials_left_out);
+    }
+    text
 }
 
 fn settings(text: &mut String, report: &Report) {
@@ -138,7 +255,9 @@ fn excluded(text: &mut String, report: &Report) {
     let told: Vec<_> = report
         .trials
         .iter()
-        .filter(|t| t.reason.is_some() || !t.disturbances.is_empty() || t.settled == Some(false))
+        .filter(|t| {
+            t.reason.is_some() || !t.disturbances.is_empty() || t.settled == Some(false) || t.left_out
+        })
         .collect();
     if told.is_empty() {
         return;
@@ -148,11 +267,19 @@ fn excluded(text: &mut String, report: &Report) {
     line!(text, "|--:|---|---|---|");
     for t in told {
         let mut what: Vec<String> = t.reason.iter().cloned().collect();
+        let left_out = report.decision.excluded.iter().find(|left| left.trial == t.id);
+        what.extend(left_out.map(|left| match left.deviations {
+            Some(deviations) => format!("left out: {deviations:+.1} robust standard deviations off"),
+            None => "left out: its figure has no ratio to others".to_owned(),
+        }));
         what.extend(t.disturbances.iter().cloned());
         if t.settled == Some(false) {
             what.push("throughput never settled".to_owned());
         }
-        let status = format!("{:?}", t.status).to_lowercase();
+        let mut status = format!("{:?}", t.status).to_lowercase();
+        if t.left_out {
+            status += ", left out";
+        }
         line!(
             text,
             "| {} | {} | {status} | {} |",

@@ -1,11 +1,19 @@
 //! What a report holds: the JSON that ui/src/model.ts describes. Format "pgdyno-report/1".
 
+mod found;
+
+pub use found::{
+    Bounded, Curve, CurvePoint, FactorEffect, LevelOf, Study, StudyClaim, StudyTable, TableBlock, TableCell,
+    TableColumn, TableRow, UslCurve, Zone,
+};
+
 use pgdyno_stats::Effect;
 use pgdyno_store::{
     CrossCheck, DistributionPoint, ErrorCount, ExperimentStatus, FactRecord, Percentiles, PutBackRecord,
     TrialStatus,
 };
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The format's name.
 pub(crate) const FORMAT: &str = "pgdyno-report/1";
@@ -57,6 +65,20 @@ pub struct Treatment {
     pub trials_finished: usize,
     /// Trials that failed or do not hold.
     pub trials_failed: usize,
+    /// Finished trials that were left out all the same: in no mean and no effect.
+    pub trials_left_out: usize,
+    /// Factor and level; "step" and its name for steps.
+    pub levels: Vec<LevelOf>,
+    /// Name of the treatment that it is held against.
+    pub against: Option<String>,
+    /// Its load, where it is not the experiment's.
+    pub workload: Option<Workload>,
+    /// What else it has of its own, as ("server.pooler", "pgbouncer").
+    pub around: Vec<(String, String)>,
+    /// Means over its trials, by the name of the figure.
+    pub figures: BTreeMap<String, f64>,
+    /// The figure that decides.
+    pub metric: Option<Interval>,
     /// Throughput.
     pub tps: Option<Interval>,
     /// Response times, mean over trials.
@@ -71,9 +93,9 @@ pub struct Treatment {
     pub server_cpu_us_per_tx: Option<f64>,
     /// WAL.
     pub wal_bytes_per_tx: Option<f64>,
-    /// Throughput against the treatment before it, or the reference.
+    /// The figure that decides, against the treatment before it, or the reference.
     pub step: Option<Effect>,
-    /// Throughput against the reference.
+    /// The figure that decides, against the reference.
     pub total: Option<Effect>,
     /// p95 against the same as `step`.
     pub step_p95: Option<Effect>,
@@ -127,8 +149,33 @@ pub struct Trial {
     pub cross_check: Option<CrossCheck>,
     /// What disturbed it.
     pub disturbances: Vec<String>,
+    /// Whether others took CPU time from it.
+    pub disturbed: bool,
+    /// Whether it is in no mean and no effect, though it finished.
+    pub left_out: bool,
+    /// The server that it ran on, where that is not the target itself.
+    pub stand: Option<String>,
+    /// Seconds of the measured time that were still part of the warm-up.
+    pub unsettled_s: Option<f64>,
+    /// All its figures by name.
+    pub figures: BTreeMap<String, f64>,
     /// Second by second.
     pub series: Series,
+}
+
+/// A trial that finished and is left out of every mean and effect.
+#[derive(Debug, Clone, Serialize)]
+pub struct LeftOut {
+    /// Number in the store.
+    pub trial: i64,
+    /// 1-based.
+    pub block: u32,
+    /// Name of the treatment.
+    pub treatment: String,
+    /// How many robust standard deviations it lies off; `None` where its figure has no ratio to others.
+    pub deviations: Option<f64>,
+    /// What disturbed it.
+    pub disturbances: Vec<String>,
 }
 
 /// How it was decided.
@@ -144,6 +191,25 @@ pub struct Decision {
     pub degrees_of_freedom: usize,
     /// In plain words.
     pub method: String,
+    /// Name of the figure that decides.
+    pub metric: String,
+    /// What it is, in words: "throughput".
+    pub metric_title: String,
+    /// Its unit; empty for a number without one.
+    pub metric_unit: String,
+    /// Whether a larger value of it is the better one.
+    pub larger_is_better: bool,
+    /// "after-blocks" or "when-decided".
+    pub stop: String,
+    /// The same in words.
+    pub stop_rule: String,
+    /// Finished trials that were left out.
+    pub excluded: Vec<LeftOut>,
+    /// The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `None` where it was looked at
+    /// after each block, and where nothing is known of the spread.
+    pub minimum_detectable_effect: Option<f64>,
+    /// That probability.
+    pub power: f64,
 }
 
 /// The load.
@@ -161,6 +227,19 @@ pub struct Workload {
     pub warmup_s: f64,
     /// Measured time.
     pub measure_s: f64,
+}
+
+/// A factor.
+#[derive(Debug, Clone, Serialize)]
+pub struct Factor {
+    /// Unique name.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// A condition: its levels are not held against one another.
+    pub along: bool,
+    /// Names of its levels, the reference first.
+    pub levels: Vec<String>,
 }
 
 /// The experiment.
@@ -190,6 +269,10 @@ pub struct Experiment {
     pub seed: u64,
     /// Name of the reference.
     pub reference: String,
+    /// Name of the treatment that the answer is about.
+    pub headline: Option<String>,
+    /// Factors by name with their titles, in the order of the file.
+    pub factors: Vec<Factor>,
     /// The load.
     pub workload: Workload,
     /// The experiment file.
@@ -215,6 +298,16 @@ pub struct Report {
     pub treatments: Vec<Treatment>,
     /// Trials in the order they ran.
     pub trials: Vec<Trial>,
+    /// Tables of results.
+    pub tables: Vec<StudyTable>,
+    /// The study that is repeated, and how its findings stand here.
+    pub study: Option<Study>,
+    /// What each finding came to.
+    pub claims: Vec<StudyClaim>,
+    /// What each level of a factor is worth over all levels of the others.
+    pub effects: Vec<FactorEffect>,
+    /// Throughput over clients or CPUs.
+    pub curves: Vec<Curve>,
     /// Facts.
     pub facts: Vec<FactRecord>,
     /// What was put back.

@@ -1,6 +1,17 @@
 //! Numbers and verdicts in words, for Markdown, the terminal and the answer.
 
+use crate::metric::{Metric, figure};
 use pgdyno_stats::{Effect, Verdict};
+
+/// The head of a column of a figure, by its name: "TPS", "p95 ms", "job, s".
+pub fn figure_heading(name: &str) -> String {
+    Metric::of(name).short
+}
+
+/// A figure's value without its unit, with about three digits that count.
+pub fn figure_value(value: f64) -> String {
+    figure(value)
+}
 
 /// "+17.2 % (+14.1 … +20.4)".
 pub fn effect(effect: &Effect) -> String {

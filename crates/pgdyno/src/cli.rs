@@ -452,6 +452,8 @@ pub(crate) enum Format {
     Html,
     Md,
     Json,
+    /// A line for each trial with all its figures.
+    Csv,
 }
 
 #[derive(Debug, Args)]

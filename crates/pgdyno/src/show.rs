@@ -2,7 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
-use pgdyno_report::{Report, effect, verdict_word};
+use pgdyno_report::{Report, Treatment, effect, figure_heading, figure_value, verdict_word};
 
 /// A table with headings; columns named in `right` hold numbers.
 pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) -> String {
@@ -34,39 +34,55 @@ pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) 
         .join("\n")
 }
 
-/// The verdicts of an experiment.
+/// The verdicts of an experiment by the figure that decides; of one that compares nothing, its figures.
 pub(crate) fn verdicts(report: &Report) -> String {
     let dash = || "\u{2013}".to_owned();
-    let rows = report
-        .treatments
-        .iter()
-        .map(|t| {
-            if t.why_not.is_some() {
-                return vec![
-                    t.title.clone(),
-                    dash(),
-                    dash(),
-                    "not tested".into(),
-                    dash(),
-                    dash(),
-                ];
+    let decision = &report.decision;
+    let compares = report.treatments.iter().any(|t| t.against.is_some());
+    let with_steps = report.experiment.factors.is_empty();
+    let in_words = |value: f64| match decision.metric.as_str() {
+        "tps" => format!("{value:.0}"),
+        _ => figure_value(value),
+    };
+    let of = |t: &Treatment| {
+        let tested = t.why_not.is_none();
+        let verdict = t
+            .step
+            .map_or_else(dash, |s| verdict_word(s.verdict, decision.smallest_effect));
+        let mut row = vec![
+            t.title.clone(),
+            t.metric.as_ref().map_or_else(dash, |i| in_words(i.mean)),
+        ];
+        if compares {
+            row.push(t.step.as_ref().map_or_else(dash, effect));
+            row.push(if tested { verdict } else { "not tested".to_owned() });
+            if with_steps {
+                row.push(t.total.as_ref().map_or_else(dash, effect));
             }
+        }
+        row.push(t.percentiles.map_or_else(dash, |p| format!("{:.1}", p.p95_ms)));
+        row
+    };
+    let heading = figure_heading(&decision.metric);
+    let (headings, right): (Vec<&str>, &[usize]) = match (compares, with_steps) {
+        (true, true) => (
             vec![
-                t.title.clone(),
-                t.tps.as_ref().map_or_else(dash, |i| format!("{:.0}", i.mean)),
-                t.step.as_ref().map_or_else(dash, effect),
-                t.step
-                    .map_or_else(dash, |s| verdict_word(s.verdict, report.decision.smallest_effect)),
-                t.total.as_ref().map_or_else(dash, effect),
-                t.percentiles.map_or_else(dash, |p| format!("{:.1}", p.p95_ms)),
-            ]
-        })
-        .collect();
-    table(
-        &["step", "TPS", "effect of the step", "verdict", "in all", "p95 ms"],
-        &[1, 2, 4, 5],
-        rows,
-    )
+                "step",
+                &heading,
+                "effect of the step",
+                "verdict",
+                "in all",
+                "p95 ms",
+            ],
+            &[1, 2, 4, 5],
+        ),
+        (true, false) => (
+            vec!["treatment", &heading, "effect", "verdict", "p95 ms"],
+            &[1, 2, 4],
+        ),
+        (false, _) => (vec!["treatment", &heading, "p95 ms"], &[1, 2]),
+    };
+    table(&headings, right, report.treatments.iter().map(of).collect())
 }
 
 /// What was put back, each knob once.

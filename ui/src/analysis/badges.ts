@@ -1,4 +1,4 @@
-import { plural } from "../format/number.ts";
+import { fixed, isKnown, plural } from "../format/number.ts";
 import type { Report, Trial } from "../model.ts";
 
 export interface Notice {
@@ -29,6 +29,10 @@ export function notices(report: Report): Notice[] {
       result.push({ kind: "note", word: `${plural(amount, "trial")} ${status}`, detail: "left out of every figure, listed under Trials" });
     }
   }
+  const leftOut = leftOutTrials(report).length;
+  if (leftOut > 0) {
+    result.push({ kind: "note", word: `${plural(leftOut, "trial")} left out`, detail: "disturbed and far from the others, listed under Trials" });
+  }
   return result;
 }
 
@@ -46,11 +50,26 @@ export function excludedTrials(report: Report): Trial[] {
   return report.trials.filter((trial) => trial.status !== "finished");
 }
 
+/** Finished trials that are in no figure all the same: disturbed, and far off. */
+export function leftOutTrials(report: Report): Trial[] {
+  return report.trials.filter((trial) => trial.left_out === true);
+}
+
+/** Why such a trial is left out. */
+export function whyLeftOut(report: Report, trial: Trial): string | null {
+  const found = report.decision.excluded?.find((left) => left.trial === trial.id);
+  if (found === undefined) return null;
+  const { deviations } = found;
+  if (!isKnown(deviations)) return "left out: its figure has no ratio to others";
+  return `left out: disturbed, and ${fixed(Math.abs(deviations), 1)} robust standard deviations ${deviations < 0 ? "below" : "above"} what its block and treatment lead to expect`;
+}
+
 /** Finished trials that a careful reader would look at twice. */
 export function doubtfulTrials(report: Report): Trial[] {
   return report.trials.filter(
     (trial) =>
       trial.status === "finished" &&
+      trial.left_out !== true &&
       (trial.settled === false || trial.disturbances.length > 0 || trial.cross_check?.agrees === false),
   );
 }

@@ -1,17 +1,31 @@
 import { isKnown } from "../format/number.ts";
-import type { Effect, Report, Treatment } from "../model.ts";
+import type { Effect, Report } from "../model.ts";
 
-/** One row of the one-at-a-time chart: the change against the reference, in percent. */
+/** One row of a chart of effects: the change against something else, in percent. */
 export interface EffectRow {
   index: number;
-  treatment: Treatment;
+  title: string;
   effect: Effect | null;
+  /** What stands there without an effect. */
+  missing: string;
 }
 
 export function effectRows(report: Report): EffectRow[] {
   return report.treatments
-    .filter((treatment) => treatment.name !== report.experiment.reference)
-    .map((treatment, index) => ({ index, treatment, effect: treatment.step ?? treatment.total }));
+    .filter(({ name, against, status }) =>
+      against === undefined ? name !== report.experiment.reference : against !== null || status === "not-tested",
+    )
+    .map((treatment, index) => ({
+      index,
+      title: treatment.title,
+      effect: treatment.step ?? treatment.total,
+      missing: treatment.status === "not-tested" ? "not tested" : "no effect known",
+    }));
+}
+
+/** Main effects first, then what two levels are worth together. */
+export function factorRows(report: Report): EffectRow[] {
+  return (report.effects ?? []).map(({ title, effect }, index) => ({ index, title, effect, missing: "not known" }));
 }
 
 export function percentOf(ratio: number): number {

@@ -9,13 +9,10 @@ import { rowLabelMarks, rowLayout, type RowLabel } from "./row-labels.ts";
 
 const AXIS_HEIGHT = 44;
 
-function labelOf({ index, treatment, effect }: EffectRow): RowLabel {
-  if (effect === null) {
-    const figure = treatment.status === "not-tested" ? "not tested" : "no effect known";
-    return { index, title: treatment.title, figure, interval: "", verdict: null };
-  }
+function labelOf({ index, title, effect, missing }: EffectRow): RowLabel {
+  if (effect === null) return { index, title, figure: missing, interval: "", verdict: null };
   const interval = `(${changeBounds(effect.ratio_low, effect.ratio_high)})`;
-  return { index, title: treatment.title, figure: change(effect.ratio), interval, verdict: effect.verdict };
+  return { index, title, figure: change(effect.ratio), interval, verdict: effect.verdict };
 }
 
 function barOf({ index, effect }: EffectRow): Bar[] {
@@ -24,15 +21,22 @@ function barOf({ index, effect }: EffectRow): Bar[] {
   return [{ index, from: 0, to: percentOf(ratio), low: percentOf(ratio_low), high: percentOf(ratio_high), verdict }];
 }
 
-export function effectsSummary(rows: readonly EffectRow[]): string {
-  const parts = rows.map(({ treatment, effect }) =>
-    effect === null ? `${treatment.title}: not known` : `${treatment.title}: ${effectWithInterval(effect)}, ${effect.verdict}`,
-  );
-  return `Effect of each treatment on throughput against the reference. ${parts.join("; ")}.`;
+export function effectsSummary(rows: readonly EffectRow[], what: string): string {
+  const parts = rows.map(({ title, effect }) => (effect === null ? `${title}: not known` : `${title}: ${effectWithInterval(effect)}, ${effect.verdict}`));
+  return `${what}. ${parts.join("; ")}.`;
 }
 
-/** Each treatment alone against the reference, in percent; the shaded band is where differences do not matter. */
-export function EffectsChart({ rows, smallestEffect }: { rows: readonly EffectRow[]; smallestEffect: number }) {
+interface Props {
+  rows: readonly EffectRow[];
+  smallestEffect: number;
+  /** What the chart shows, for readers who do not see it. */
+  what: string;
+  /** Label of the axis. */
+  axis: string;
+}
+
+/** Effects in percent with their intervals; the shaded band is where differences do not matter. */
+export function EffectsChart({ rows, smallestEffect, what, axis }: Props) {
   const draw = useCallback(
     (width: number) => {
       const layout = rowLayout(width, rows.length, AXIS_HEIGHT);
@@ -50,14 +54,14 @@ export function EffectsChart({ rows, smallestEffect }: { rows: readonly EffectRo
         marks: [
           Plot.rectX([smallestEffect * 100], { x1: (band: number) => -band, x2: (band: number) => band, fill: "var(--shade)" }),
           Plot.gridX({ stroke: "var(--line)", strokeOpacity: 1, ticks }),
-          Plot.axisX({ ticks, tickSize: 0, tickFormat: (value: number) => withUnit(`${value > 0 ? "+" : ""}${tick(value)}`, "%"), label: "change of throughput against the reference", labelAnchor: "center", labelArrow: "none", labelOffset: 34 }),
+          Plot.axisX({ ticks, tickSize: 0, tickFormat: (value: number) => withUnit(`${value > 0 ? "+" : ""}${tick(value)}`, "%"), label: axis, labelAnchor: "center", labelArrow: "none", labelOffset: 34 }),
           Plot.ruleX([0], { stroke: "var(--ink-3)" }),
           ...barMarks(rows.flatMap(barOf), layout.bar),
           ...rowLabelMarks(rows.map(labelOf), layout),
         ],
       });
     },
-    [rows, smallestEffect],
+    [rows, smallestEffect, axis],
   );
-  return <PlotFigure draw={draw} summary={effectsSummary(rows)} />;
+  return <PlotFigure draw={draw} summary={effectsSummary(rows, what)} />;
 }

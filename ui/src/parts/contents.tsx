@@ -1,15 +1,14 @@
-import { useEffect, useState } from "preact/hooks";
-import { SECTIONS, type SectionId } from "./section.tsx";
-
-const IDS = Object.keys(SECTIONS) as SectionId[];
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Report } from "../model.ts";
+import { SECTIONS, sectionsOf, type SectionId } from "./section.tsx";
 
 /** The section whose heading was passed last. */
-function useCurrentSection(): SectionId | null {
+function useCurrentSection(ids: readonly SectionId[]): SectionId | null {
   const [current, setCurrent] = useState<SectionId | null>(null);
   useEffect(() => {
     const look = () => {
       const line = window.innerHeight * 0.3;
-      const passed = IDS.findLast((id) => {
+      const passed = ids.findLast((id) => {
         const section = document.getElementById(id);
         return section !== null && section.getBoundingClientRect().top <= line;
       });
@@ -20,16 +19,17 @@ function useCurrentSection(): SectionId | null {
     return () => {
       window.removeEventListener("scroll", look);
     };
-  }, []);
+  }, [ids]);
   return current;
 }
 
-export function Contents() {
-  const current = useCurrentSection();
+export function Contents({ report }: { report: Report }) {
+  const ids = useMemo(() => sectionsOf(report), [report]);
+  const current = useCurrentSection(ids);
   return (
     <nav class="contents" aria-label="Contents">
       <ol>
-        {IDS.map((id) => (
+        {ids.map((id) => (
           <li key={id}>
             <a href={`#${id}`} aria-current={id === current ? "true" : undefined}>
               {SECTIONS[id]}

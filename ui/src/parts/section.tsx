@@ -1,9 +1,14 @@
 import type { ComponentChildren } from "preact";
+import type { Report } from "../model.ts";
 
 /** The sections of the page in their order; the table of contents is made from the same list. */
 export const SECTIONS = {
   figures: "Key figures",
+  claims: "What the study found",
   steps: "What each treatment is worth",
+  effects: "What each factor is worth",
+  curves: "Throughput over the load",
+  tables: "Tables of results",
   time: "Throughput over time",
   response: "Response times",
   settings: "Settings",
@@ -15,6 +20,16 @@ export const SECTIONS = {
 } as const;
 
 export type SectionId = keyof typeof SECTIONS;
+
+/** Those that a report has something for. */
+export function sectionsOf({ study, effects = [], curves = [], tables = [] }: Report): SectionId[] {
+  const missing = new Set<SectionId>();
+  if (study === undefined || study === null) missing.add("claims");
+  if (effects.length === 0) missing.add("effects");
+  if (curves.length === 0) missing.add("curves");
+  if (tables.length === 0) missing.add("tables");
+  return (Object.keys(SECTIONS) as SectionId[]).filter((id) => !missing.has(id));
+}
 
 interface Props {
   id: SectionId;

@@ -1,3 +1,4 @@
+import { metricOf, type Metric } from "../analysis/metric.ts";
 import { VERDICT_ORDER } from "../analysis/verdicts.ts";
 import { count, isKnown, plural, roundShare, share } from "../format/number.ts";
 import { dateTime, isoTime } from "../format/time.ts";
@@ -5,13 +6,15 @@ import type { Decision, Report, Verdict } from "../model.ts";
 import { Section } from "../parts/section.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
 
-function meaning(verdict: Verdict, decision: Decision): string {
+function meaning(verdict: Verdict, { decision, metric }: { decision: Decision; metric: Metric }): string {
+  const more = metric.isTps ? ["more throughput", "less throughput"] : decision.larger_is_better === true ? ["larger", "smaller"] : ["smaller", "larger"];
+  const figure = metric.isTps ? "" : `: ${metric.title}`;
   const band = `±${roundShare(decision.smallest_effect)}`;
   switch (verdict) {
     case "better":
-      return "more throughput; the interval leaves no doubt about the direction.";
+      return `${more[0] ?? ""}${figure}; the interval leaves no doubt about the direction.`;
     case "worse":
-      return "less throughput; the interval leaves no doubt about the direction.";
+      return `${more[1] ?? ""}${figure}; the interval leaves no doubt about the direction.`;
     case "same":
       return `no difference that matters: the interval lies within ${band}.`;
     case "undecided":
@@ -21,24 +24,29 @@ function meaning(verdict: Verdict, decision: Decision): string {
 
 export function Footer({ report }: { report: Report }) {
   const { decision, experiment } = report;
+  const metric = metricOf(report);
+  const least = decision.minimum_detectable_effect;
   return (
     <footer>
       <Section id="method">
         <p>{decision.method}</p>
         <p>
-          Trials ran in {plural(experiment.blocks_planned, "block")}, the order inside each drawn with seed {experiment.seed}. All intervals hold together with a confidence of{" "}
+          Trials ran in {experiment.blocks_finished < experiment.blocks_planned ? "up to " : ""}
+          {plural(experiment.blocks_planned, "block")}, the order inside each drawn with seed {experiment.seed}. All intervals hold together with a confidence of{" "}
           {roundShare(decision.confidence)}. Differences below {roundShare(decision.smallest_effect)} are taken not to matter.{" "}
           {isKnown(decision.noise_floor)
             ? `Trials of one and the same treatment spread by ${share(decision.noise_floor)}, estimated with ${plural(decision.degrees_of_freedom, "degree")} of freedom.`
-            : "How much trials of one and the same treatment spread is not known."}
+            : "How much trials of one and the same treatment spread is not known."}{" "}
+          {isKnown(least) ? `So many blocks find an effect of ${share(least)} with a probability of ${roundShare(decision.power)}.` : null}
         </p>
+        {decision.stop === "when-decided" ? <p>Stopping rule: {decision.stop_rule}.</p> : null}
         <dl class="meanings">
           {VERDICT_ORDER.map((verdict) => (
             <div key={verdict}>
               <dt>
                 <VerdictMark verdict={verdict} />
               </dt>
-              <dd>{meaning(verdict, decision)}</dd>
+              <dd>{meaning(verdict, { decision, metric })}</dd>
             </div>
           ))}
         </dl>

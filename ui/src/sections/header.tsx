@@ -1,4 +1,5 @@
 import { notices } from "../analysis/badges.ts";
+import { clientsInWords } from "../analysis/metric.ts";
 import { count, plural } from "../format/number.ts";
 import { dateTime, duration, isoTime } from "../format/time.ts";
 import type { Report } from "../model.ts";
@@ -7,9 +8,16 @@ import { ThemeButton } from "../parts/theme-button.tsx";
 const DESIGN = {
   cumulative: "cumulative steps",
   "one-at-a-time": "one treatment at a time",
+  "a-b": "one treatment against the reference",
+  "a-a": "the reference against itself",
+  "full-factorial": "all combinations of the factors",
+  fractional: "a fraction of all combinations",
+  screening: "screening of many factors",
+  ladder: "levels along a curve",
 } as const;
 
-function Circumstances({ experiment }: { experiment: Report["experiment"] }) {
+function Circumstances({ report }: { report: Report }) {
+  const { experiment } = report;
   const { workload, blocks_planned, blocks_finished } = experiment;
   const took = experiment.finished_unix_ms === null ? null : duration(experiment.finished_unix_ms - experiment.started_unix_ms);
   const blocks =
@@ -27,7 +35,7 @@ function Circumstances({ experiment }: { experiment: Report["experiment"] }) {
         {workload.name}, scale {count(workload.scale)}
       </li>
       <li>
-        {plural(workload.clients, "client")} on {plural(workload.threads, "thread")}
+        {clientsInWords(report)} on {plural(workload.threads, "thread")}
       </li>
       <li>
         {workload.warmup_s} s warm-up, {workload.measure_s} s measured
@@ -49,7 +57,7 @@ export function Header({ report }: { report: Report }) {
       <h1>{experiment.name}</h1>
       <p class="question">{experiment.question}</p>
       <p class="answer">{experiment.answer}</p>
-      <Circumstances experiment={experiment} />
+      <Circumstances report={report} />
       {badges.length === 0 ? null : (
         <ul class="notices" aria-label="To know before reading on">
           {badges.map(({ kind, word, detail }) => (

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { meanTps, referenceOf } from "../analysis/throughput.ts";
+import { bareFigure, capitalised, compares, meanMetric, metricOf } from "../analysis/metric.ts";
+import { heldAgainst } from "../analysis/throughput.ts";
 import { effectWithInterval, verdictCounts } from "../analysis/verdicts.ts";
-import { bareMilliseconds, change, count, isKnown, share, tps, UNKNOWN } from "../format/number.ts";
+import { bareMilliseconds, change, count, isKnown, share, UNKNOWN } from "../format/number.ts";
 import type { Report, Treatment } from "../model.ts";
 import { Section } from "../parts/section.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
@@ -39,18 +40,31 @@ function BeforeAfter({ before, after, unit }: { before: string; after: string | 
   );
 }
 
-function Throughput({ report, headline }: Props) {
-  const reference = referenceOf(report);
-  const before = tps(reference === null ? null : meanTps(report, reference));
-  const after = headline === null ? null : tps(meanTps(report, headline));
+/** Levels along a curve have no before and after: the best of them stands alone. */
+function Best({ report, headline }: { report: Report; headline: Treatment }) {
+  const metric = metricOf(report);
+  const value = (
+    <>
+      {bareFigure(meanMetric(report, headline))} <Unit name={metric.unit} />
+    </>
+  );
+  return <Figure wide name={capitalised(metric.title)} value={value} note={`with “${headline.title}”, the best of ${count(report.treatments.length)} treatments`} />;
+}
+
+function Deciding({ report, headline }: Props) {
+  if (headline !== null && !compares(report)) return <Best report={report} headline={headline} />;
+  const metric = metricOf(report);
+  const reference = heldAgainst(report, headline);
+  const before = bareFigure(reference === null ? null : meanMetric(report, reference));
+  const after = headline === null ? null : bareFigure(meanMetric(report, headline));
   const total = headline?.total ?? null;
   const effect = total === null ? "no interval, which takes two finished blocks at least" : effectWithInterval(total);
   const note = headline === null ? "No treatment was measured against the reference" : `${reference?.title ?? "reference"} to “${headline.title}”: ${effect}`;
-  return <Figure wide name="Throughput" value={<BeforeAfter before={before} after={after} unit="TPS" />} note={note} />;
+  return <Figure wide name={capitalised(metric.title)} value={<BeforeAfter before={before} after={after} unit={metric.unit} />} note={note} />;
 }
 
 function P95({ report, headline }: Props) {
-  const before = referenceOf(report)?.percentiles?.p95_ms;
+  const before = heldAgainst(report, headline)?.percentiles?.p95_ms;
   const after = headline?.percentiles?.p95_ms;
   const value = (
     <BeforeAfter before={bareMilliseconds(before)} after={isKnown(after) ? bareMilliseconds(after) : null} unit="ms" />
@@ -62,6 +76,7 @@ function P95({ report, headline }: Props) {
 function Verdicts({ report }: { report: Report }) {
   const counts = verdictCounts(report.treatments.map((treatment) => treatment.step));
   const what = report.experiment.design === "cumulative" ? "steps" : "treatments";
+  if (!compares(report)) return <Figure name="Verdicts" value="none" note="nothing is held against anything else here" />;
   if (counts.length === 0) return <Figure name="Verdicts" value="none" note="which take two finished blocks at least" />;
   const value = (
     <ul class="verdict-counts">
@@ -72,7 +87,7 @@ function Verdicts({ report }: { report: Report }) {
       ))}
     </ul>
   );
-  return <Figure name="Verdicts" value={value} note={`on ${what}, by throughput`} />;
+  return <Figure name="Verdicts" value={value} note={`on ${what}, by ${metricOf(report).title}`} />;
 }
 
 export function KeyFigures({ report, headline }: Props) {
@@ -85,8 +100,8 @@ export function KeyFigures({ report, headline }: Props) {
   return (
     <Section id="figures">
       <dl class="figures">
-        <Throughput report={report} headline={headline} />
-        <P95 report={report} headline={headline} />
+        <Deciding report={report} headline={headline} />
+        {report.treatments.some(({ percentiles }) => percentiles !== null) || metricOf(report).isTps ? <P95 report={report} headline={headline} /> : null}
         <Verdicts report={report} />
         <Figure
           name="Noise floor"

@@ -1,5 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { effectRows } from "../analysis/effects.ts";
+import { compares, meanMetric, metricOf } from "../analysis/metric.ts";
 import { waterfallRows } from "../analysis/waterfall.ts";
 import { EffectsChart } from "../charts/effects-chart.tsx";
 import { WaterfallChart } from "../charts/waterfall-chart.tsx";
@@ -13,20 +14,31 @@ export function Steps({ report }: { report: Report }) {
   const steps = useMemo(() => waterfallRows(report), [report]);
   const effects = useMemo(() => effectRows(report), [report]);
   const confidence = roundShare(report.decision.confidence);
+  const metric = metricOf(report);
+  const waterfall = design === "cumulative" && metric.isTps;
+  const compared = compares(report);
+  const against = design === "cumulative" ? "the treatment before it" : (report.experiment.factors ?? []).some(({ along }) => along) ? "the reference under the same conditions" : "the reference";
   const lede =
-    design === "cumulative"
+    !compared
+      ? "Treatments are not held against one another here; means with the interval of each alone."
+      : waterfall
       ? `Each step keeps the settings of the ones before. A bar runs from the throughput before the step to the one after it; the whisker is the interval of that step, all intervals together at ${confidence}.`
-      : `Each treatment alone against the reference. The whisker is the interval, all intervals together at ${confidence}; inside the shaded band a difference does not matter.`;
+      : `Each treatment against ${against}, by ${metric.title}. The whisker is the interval, all intervals together at ${confidence}; inside the shaded band a difference does not matter.`;
   return (
     <Section id="steps" lede={lede}>
-      {steps.every(({ to_tps }) => to_tps === null) ? (
+      {!compared ? null : report.treatments.every((treatment) => meanMetric(report, treatment) === null) ? (
         <p class="empty">No trial finished: there is nothing to draw.</p>
       ) : (
         <figure>
-          {design === "cumulative" ? (
+          {waterfall ? (
             <WaterfallChart rows={steps} />
           ) : (
-            <EffectsChart rows={effects} smallestEffect={report.decision.smallest_effect} />
+            <EffectsChart
+              rows={effects}
+              smallestEffect={report.decision.smallest_effect}
+              what={`Effect of each treatment on ${metric.title} against ${against}`}
+              axis={`change of ${metric.title} against ${against}`}
+            />
           )}
         </figure>
       )}

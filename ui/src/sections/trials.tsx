@@ -1,5 +1,5 @@
-import { doubtfulTrials, excludedTrials } from "../analysis/badges.ts";
-import { bareMilliseconds, count, plural, tps, UNKNOWN } from "../format/number.ts";
+import { doubtfulTrials, excludedTrials, leftOutTrials, whyLeftOut } from "../analysis/badges.ts";
+import { bareMilliseconds, count, isKnown, plural, tick, tps, UNKNOWN } from "../format/number.ts";
 import { clockTime, isoTime } from "../format/time.ts";
 import type { Report, Trial } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
@@ -12,10 +12,16 @@ function settledWord(settled: boolean | null): string {
   return settled ? "yes" : "no";
 }
 
-function remarks(trial: Trial): string[] {
+function remarks(trial: Trial, why: string | null): string[] {
   const errors = trial.errors.map(({ sqlstate, count: amount }) => `SQLSTATE ${sqlstate}: ${plural(amount, "transaction")}`);
   const failed = trial.failed > 0 && errors.length === 0 ? [`${plural(trial.failed, "transaction")} failed`] : [];
-  return [...(trial.reason === null ? [] : [trial.reason]), ...errors, ...failed, ...trial.disturbances];
+  const unsettled = isKnown(trial.unsettled_s) ? [`the first ${tick(trial.unsettled_s)} s still belonged to the warm-up`] : [];
+  const stand = isKnownText(trial.stand) ? [`on ${trial.stand}`] : [];
+  return [...(why === null ? [] : [why]), ...(trial.reason === null ? [] : [trial.reason]), ...stand, ...unsettled, ...errors, ...failed, ...trial.disturbances];
+}
+
+function isKnownText(text: string | null | undefined): text is string {
+  return text !== null && text !== undefined;
 }
 
 function CrossCheck({ check }: { check: Trial["cross_check"] }) {
@@ -30,8 +36,8 @@ function CrossCheck({ check }: { check: Trial["cross_check"] }) {
   );
 }
 
-function Row({ trial, titles }: { trial: Trial; titles: ReadonlyMap<string, string> }) {
-  const notes = remarks(trial);
+function Row({ report, trial, titles }: { report: Report; trial: Trial; titles: ReadonlyMap<string, string> }) {
+  const notes = remarks(trial, whyLeftOut(report, trial));
   return (
     <tr role="row" class={`trial-${trial.status}`}>
       <th scope="row" role="rowheader">
@@ -41,7 +47,7 @@ function Row({ trial, titles }: { trial: Trial; titles: ReadonlyMap<string, stri
       <Cell label="Started">
         <time dateTime={isoTime(trial.started_unix_ms)}>{clockTime(trial.started_unix_ms)}</time>
       </Cell>
-      <Cell label="Status">{trial.status === "finished" ? "finished" : <strong class="attention">{trial.status}</strong>}</Cell>
+      <Cell label="Status">{trial.status === "finished" ? (trial.left_out === true ? "left out" : "finished") : <strong class="attention">{trial.status}</strong>}</Cell>
       <Cell label="TPS" number>
         {tps(trial.tps)}
       </Cell>
@@ -67,11 +73,11 @@ function Row({ trial, titles }: { trial: Trial; titles: ReadonlyMap<string, stri
   );
 }
 
-function TrialTable({ caption, trials, titles }: { caption: string; trials: readonly Trial[]; titles: ReadonlyMap<string, string> }) {
+function TrialTable({ report, caption, trials, titles }: { report: Report; caption: string; trials: readonly Trial[]; titles: ReadonlyMap<string, string> }) {
   return (
     <DataTable class="cards trial-table" caption={caption} headings={HEADINGS}>
       {trials.map((trial) => (
-        <Row key={trial.id} trial={trial} titles={titles} />
+        <Row key={trial.id} report={report} trial={trial} titles={titles} />
       ))}
     </DataTable>
   );
@@ -80,21 +86,23 @@ function TrialTable({ caption, trials, titles }: { caption: string; trials: read
 export function Trials({ report }: { report: Report }) {
   const titles = new Map(report.treatments.map(({ name, title }) => [name, title]));
   const excluded = excludedTrials(report);
+  const leftOut = leftOutTrials(report);
   const doubtful = doubtfulTrials(report);
   const lede =
     report.trials.length === 0
       ? "No trial was run."
       : `${plural(report.trials.length, "trial")} in an order drawn inside each block. ${
           excluded.length === 0 ? "None was excluded." : `Excluded: ${count(excluded.length)}, in no figure of this report.`
-        }`;
+        }${leftOut.length === 0 ? "" : ` Finished but left out: ${count(leftOut.length)}, by a rule that does not see the treatment.`}`;
   return (
     <Section id="trials" lede={lede}>
-      {excluded.length === 0 ? null : <TrialTable caption="Excluded" trials={excluded} titles={titles} />}
-      {doubtful.length === 0 ? null : <TrialTable caption="Counted, but disturbed, not settled or not in agreement" trials={doubtful} titles={titles} />}
+      {excluded.length === 0 ? null : <TrialTable report={report} caption="Excluded" trials={excluded} titles={titles} />}
+      {leftOut.length === 0 ? null : <TrialTable report={report} caption="Left out of every mean and effect" trials={leftOut} titles={titles} />}
+      {doubtful.length === 0 ? null : <TrialTable report={report} caption="Counted, but disturbed, not settled or not in agreement" trials={doubtful} titles={titles} />}
       {report.trials.length === 0 ? null : (
         <details>
           <summary>All {plural(report.trials.length, "trial")} in the order of execution</summary>
-          <TrialTable caption="All trials" trials={report.trials} titles={titles} />
+          <TrialTable report={report} caption="All trials" trials={report.trials} titles={titles} />
         </details>
       )}
     </Section>

@@ -1,3 +1,4 @@
+import { bareFigure, capitalised, compares, meanMetric, metricOf } from "../analysis/metric.ts";
 import { meanTps } from "../analysis/throughput.ts";
 import { quicknessWord, intervalSentence } from "../analysis/verdicts.ts";
 import { bareMilliseconds, bounds, bytes, change, changeBounds, isKnown, microseconds, plural, share, tps, UNKNOWN } from "../format/number.ts";
@@ -7,10 +8,21 @@ import { VerdictMark } from "../parts/verdict-mark.tsx";
 
 function StepName({ treatment }: { treatment: Treatment }) {
   const changed = treatment.settings.filter((setting) => setting.changed);
+  // That a step is a step says its title.
+  const levels = (treatment.levels ?? []).filter(({ factor }) => factor !== "step");
   return (
     <th scope="row" role="rowheader">
       <span class="step-title">{treatment.title}</span>
       {treatment.reason === null ? null : <span class="step-reason">{treatment.reason}</span>}
+      {levels.length === 0 ? null : (
+        <ul class="step-levels" aria-label="Levels">
+          {levels.map(({ factor, level }) => (
+            <li key={factor}>
+              {factor}: <b>{level}</b>
+            </li>
+          ))}
+        </ul>
+      )}
       {changed.length === 0 ? null : (
         <ul class="step-settings" aria-label="Settings changed">
           {changed.map((setting) => (
@@ -75,13 +87,29 @@ function P95({ treatment }: { treatment: Treatment }) {
   );
 }
 
+function Deciding({ report, treatment }: { report: Report; treatment: Treatment }) {
+  const metric = metricOf(report);
+  const interval = metric.isTps ? treatment.tps : (treatment.metric ?? null);
+  return (
+    <Cell label={metricHeading(report)} number>
+      <span class="figure-main">{metric.isTps ? tps(meanTps(report, treatment)) : bareFigure(meanMetric(report, treatment))}</span>
+      {interval !== null && isKnown(interval.low) ? <span class="interval">{bounds(interval.low, interval.high, metric.isTps ? tps : bareFigure)}</span> : null}
+    </Cell>
+  );
+}
+
+/** The first of all steps, and with factors whatever is held against nothing. */
+function isReference(report: Report, treatment: Treatment): boolean {
+  const isFirst = treatment.name === report.experiment.reference;
+  return treatment.against === undefined ? isFirst : treatment.against === null;
+}
+
 function Row({ report, treatment }: { report: Report; treatment: Treatment }) {
-  const interval = treatment.tps;
   if (treatment.status === "not-tested") {
     return (
       <tr role="row" class="not-tested">
         <StepName treatment={treatment} />
-        <td role="cell" colSpan={report.experiment.design === "cumulative" ? 9 : 8} data-label="Not tested">
+        <td role="cell" colSpan={headingsOf(report).length - 1} data-label="Not tested">
           not tested: {treatment.why_not ?? "no reason is recorded"}
         </td>
       </tr>
@@ -90,13 +118,12 @@ function Row({ report, treatment }: { report: Report; treatment: Treatment }) {
   return (
     <tr role="row">
       <StepName treatment={treatment} />
-      <Cell label="Throughput, TPS" number>
-        <span class="figure-main">{tps(meanTps(report, treatment))}</span>
-        {interval !== null && isKnown(interval.low) ? <span class="interval">{bounds(interval.low, interval.high, tps)}</span> : null}
-      </Cell>
-      <Cell label={stepHeading(report)}>
-        <Step effect={treatment.step} report={report} isReference={treatment.name === report.experiment.reference} />
-      </Cell>
+      <Deciding report={report} treatment={treatment} />
+      {compares(report) ? (
+        <Cell label={stepHeading(report)}>
+          <Step effect={treatment.step} report={report} isReference={isReference(report, treatment)} />
+        </Cell>
+      ) : null}
       {report.experiment.design === "cumulative" ? (
         <Cell label="Against the reference" number>
           <Interval effect={treatment.total} />
@@ -128,14 +155,23 @@ function stepHeading(report: Report): string {
   return report.experiment.design === "cumulative" ? "Effect of this step" : "Effect against the reference";
 }
 
-export function VerdictTable({ report }: { report: Report }) {
+function metricHeading(report: Report): string {
+  const { title, unit } = metricOf(report);
+  return unit === "" ? capitalised(title) : `${capitalised(title)}, ${unit}`;
+}
+
+function headingsOf(report: Report): string[] {
   const cumulative = report.experiment.design === "cumulative";
-  const headings = [
-    cumulative ? "Step" : "Treatment", "Throughput, TPS", stepHeading(report),
+  return [
+    cumulative ? "Step" : "Treatment", metricHeading(report), ...(compares(report) ? [stepHeading(report)] : []),
     // One at a time, the effect is against the reference already.
     ...(cumulative ? ["Against the reference"] : []),
     "p95, ms", "p99, ms", "Variation per second", "Server CPU per tx", "Client CPU per tx", "WAL per tx",
   ];
+}
+
+export function VerdictTable({ report }: { report: Report }) {
+  const headings = headingsOf(report);
   return (
     <DataTable class="verdict-table cards" caption="Verdicts, with what each treatment costs and saves" headings={headings}>
       {report.treatments.map((treatment) => (

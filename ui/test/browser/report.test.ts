@@ -3,6 +3,9 @@ import { sampleReport } from "../sample/report.ts";
 import { VARIANTS } from "../sample/variants.ts";
 import { Harness } from "./harness.ts";
 
+/** What reports of experiments with factors have beyond the others. */
+const MORE_SECTIONS: Record<string, number> = { factors: 4, ladder: 1 };
+
 let harness: Harness;
 beforeAll(() => {
   harness = new Harness();
@@ -59,7 +62,7 @@ describe("the report", () => {
 
   test.each(Object.keys(VARIANTS))("the variant %s is shown whole, without complaint, at 390 px too", async (name) => {
     const { page, complaints, requests, url } = await harness.open(VARIANTS[name]?.(), { viewport: { width: 390, height: 800 } });
-    expect(await page.locator("section").count()).toBe(10);
+    expect(await page.locator("section").count()).toBe(10 + (MORE_SECTIONS[name] ?? 0));
     expect(await page.locator(".refusal").count()).toBe(0);
     expect(await page.locator("body").innerText()).not.toMatch(/NaN|undefined|Infinity|\[object|−−/);
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

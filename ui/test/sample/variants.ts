@@ -1,4 +1,5 @@
 import type { Report } from "../../src/model.ts";
+import { factors, jobs, ladder } from "./factors.ts";
 import { DECISION, reportAround, sampleReport } from "./report.ts";
 import { fail, sampleTrials } from "./trials.ts";
 
@@ -98,5 +99,5 @@ export function hostile(): Report {
 }
 
 export const VARIANTS: Record<string, () => Report> = {
-  sample: sampleReport, nothingFinished, noTrials, singleBlock, nullNumbers, notTested, durabilityTraded, interrupted, manyTrials, oneAtATime, hostile,
+  sample: sampleReport, nothingFinished, noTrials, singleBlock, nullNumbers, notTested, durabilityTraded, interrupted, manyTrials, oneAtATime, hostile, factors, jobs, ladder,
 };

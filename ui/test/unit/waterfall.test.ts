@@ -49,7 +49,7 @@ describe("waterfall", () => {
 
 describe("effects one at a time", () => {
   test("the reference has no row", () => {
-    expect(effectRows(oneAtATime()).map((row) => row.treatment.name)).not.toContain("reference");
+    expect(effectRows(oneAtATime()).map((row) => row.title)).not.toContain("stock");
   });
 
   test("zero and the band that does not matter are in view even without effects", () => {

@@ -1,7 +1,13 @@
 //! Reports of made-up experiments.
 
 use super::*;
-use pgdyno_store::{ExperimentRecord, SettingRecord, WorkloadRecord};
+use pgdyno_stats::Verdict;
+use pgdyno_store::{
+    DistributionPoint, ExperimentRecord, ExperimentStatus, Percentiles, SettingRecord, TreatmentRecord,
+    TrialRecord, TrialStatus, WorkloadRecord,
+};
+
+mod factors;
 
 fn treatment(name: &str, why_not: Option<&str>) -> TreatmentRecord {
     TreatmentRecord {
@@ -16,6 +22,10 @@ fn treatment(name: &str, why_not: Option<&str>) -> TreatmentRecord {
             risk: "none".into(),
             changed: true,
         }],
+        levels: Vec::new(),
+        against: None,
+        workload: None,
+        around: Vec::new(),
     }
 }
 
@@ -53,7 +63,11 @@ fn trial(block: u32, treatment: &str, tps: f64, status: TrialStatus) -> TrialRec
         counters_per_tx: Default::default(),
         cross_check: None,
         disturbances: Vec::new(),
+        disturbed: false,
         seconds: Vec::new(),
+        figures: Default::default(),
+        stand: None,
+        unsettled_s: None,
     }
 }
 
@@ -98,6 +112,11 @@ fn stored(design: &str, blocks: u32) -> StoredExperiment {
             file: String::new(),
             repeat: Vec::new(),
             target: "sandbox x".into(),
+            metric: "tps".into(),
+            stop: "after-blocks".into(),
+            factors: Vec::new(),
+            figures: Vec::new(),
+            study: None,
         },
         status: ExperimentStatus::Finished,
         started_unix_ms: 0,

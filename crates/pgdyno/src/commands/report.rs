@@ -8,7 +8,7 @@ use crate::show;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use pgdyno_report::{Report, html, markdown};
+use pgdyno_report::{Report, csv, html, markdown};
 use pgdyno_store::{ExperimentStatus, Store};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,7 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
         Format::Html => html(&report)?,
         Format::Md => markdown(&report),
         Format::Json => serde_json::to_string_pretty(&report)? + "\n",
+        Format::Csv => csv(&report),
     };
     let default = (args.format == Format::Html).then(|| PathBuf::from(format!("pgdyno-report-{id}.html")));
     match args

@@ -1,0 +1,299 @@
+//! What all parts of a report share: which trials count, what is held against what, and what may be said of it. The
+//! deciding is the store's [`Judge`]; here it is asked.
+
+use crate::metric::Metric;
+use crate::model::{Decision, Interval, LeftOut};
+use pgdyno_stats::{Comparison, FixedDesign, Observation, Rules, mean_interval};
+use pgdyno_store::{
+    ExperimentRecord, Judge, Judged, Observations, StoredExperiment, TreatmentRecord, TrialRecord,
+    TrialStatus,
+};
+
+/// The usual probability at which a smallest effect that can be found is told (source: Cohen, *Statistical Power Analysis
+/// for the Behavioral Sciences*, 1988).
+const POWER: f64 = 0.8;
+/// The factor that steps are levels of.
+pub(super) const STEP: &str = "step";
+
+/// An experiment with all its judgements.
+pub(super) struct Analysis<'a> {
+    pub(super) stored: &'a StoredExperiment,
+    /// By the figure that decides.
+    pub(super) judged: Judged,
+    /// By the 95th percentile of response times.
+    pub(super) p95: Judged,
+    /// What each treatment is held against.
+    pub(super) against: Vec<Option<usize>>,
+    /// Blocks in which every treatment has been tried that was to be.
+    pub(super) blocks: usize,
+}
+
+impl<'a> Analysis<'a> {
+    pub(super) fn new(stored: &'a StoredExperiment) -> Analysis<'a> {
+        let blocks = blocks_ended(stored);
+        let judge = Judge::new(&stored.record, &stored.record.metric);
+        Analysis {
+            judged: judge.judge(&observed(&judge, stored), blocks),
+            against: judge.against().to_vec(),
+            p95: judged_by(stored, "p95_ms", blocks),
+            stored,
+            blocks,
+        }
+    }
+
+    pub(super) fn record(&self) -> &'a ExperimentRecord {
+        &self.stored.record
+    }
+
+    /// Whether a finished trial, by its place, is left out of every mean and effect.
+    pub(super) fn is_left_out(&self, place: usize) -> bool {
+        self.judged.left_out.iter().any(|(left, _)| *left == place)
+    }
+
+    /// Trials of a treatment that count.
+    pub(super) fn counted(&self, treatment: &str) -> Vec<&'a TrialRecord> {
+        let trials = self.stored.trials.iter().enumerate();
+        trials
+            .filter(|(place, (_, trial))| {
+                trial.treatment == treatment
+                    && trial.status == TrialStatus::Finished
+                    && !self.is_left_out(*place)
+            })
+            .map(|(_, (_, trial))| trial)
+            .collect()
+    }
+
+    /// A figure of the trials of a treatment that count.
+    pub(super) fn values(&self, treatment: usize, figure: &str) -> Vec<f64> {
+        let trials = self.counted(&self.record().treatments[treatment].name);
+        trials.iter().filter_map(|trial| trial.figure(figure)).collect()
+    }
+
+    /// A mean with its interval; with a single trial nothing is known of the spread, so there is none.
+    pub(super) fn interval(&self, values: &[f64]) -> Option<Interval> {
+        (values.len() > 1)
+            .then(|| mean_interval(values, self.record().confidence))
+            .flatten()
+            .map(|i| Interval {
+                mean: i.mean,
+                low: i.low,
+                high: i.high,
+            })
+    }
+
+    /// How a figure is judged.
+    pub(super) fn rules(&self, figure: &str) -> Rules {
+        Rules {
+            confidence: self.record().confidence,
+            smallest_effect: self.record().smallest_effect,
+            larger_is_better: self.record().larger_is_better(figure),
+        }
+    }
+
+    /// The judgement by any figure.
+    pub(super) fn by(&self, figure: &str) -> Judged {
+        match figure == self.record().metric {
+            true => self.judged.clone(),
+            false => judged_by(self.stored, figure, self.blocks),
+        }
+    }
+
+    /// The trials that a judgement by a figure goes by.
+    pub(super) fn observations(&self, figure: &str, judged: &Judged) -> Vec<Observation> {
+        let trials = self.stored.trials.iter().enumerate();
+        trials
+            .filter(|(place, (_, trial))| {
+                trial.status == TrialStatus::Finished && judged.left_out.iter().all(|(left, _)| left != place)
+            })
+            .filter_map(|(_, (_, trial))| {
+                Some(Observation {
+                    block: trial.block as usize,
+                    treatment: place_of(self.record(), &trial.treatment)?,
+                    value: trial.figure(figure)?,
+                })
+            })
+            .collect()
+    }
+
+    pub(super) fn decision(&self) -> Decision {
+        let record = self.record();
+        let metric = Metric::of(&record.metric);
+        let excluded = self.judged.left_out.iter().map(|(place, deviations)| {
+            let (id, trial) = &self.stored.trials[*place];
+            LeftOut {
+                trial: *id,
+                block: trial.block,
+                treatment: trial.treatment.clone(),
+                deviations: Some(*deviations).filter(|d| d.is_finite()),
+                disturbances: trial.disturbances.clone(),
+            }
+        });
+        Decision {
+            confidence: record.confidence,
+            smallest_effect: record.smallest_effect,
+            noise_floor: self.judged.noise_floor,
+            degrees_of_freedom: self.judged.degrees_of_freedom,
+            method: self.method(&metric),
+            metric: record.metric.clone(),
+            metric_title: metric.title.clone(),
+            metric_unit: metric.unit.to_owned(),
+            larger_is_better: record.larger_is_better(&record.metric),
+            stop: record.stop.clone(),
+            stop_rule: self.stop_rule(),
+            excluded: excluded.collect(),
+            minimum_detectable_effect: self.minimum_detectable_effect(),
+            power: POWER,
+        }
+    }
+
+    fn is_sequential(&self) -> bool {
+        self.record().stop == "when-decided" && self.against.iter().flatten().count() > 0
+    }
+
+    fn stop_rule(&self) -> String {
+        let planned = self.record().blocks;
+        match self.is_sequential() {
+            true => format!(
+                "looked after each block from the second on, and ends when every comparison is decided, after {planned} \
+                 blocks at the latest; intervals hold under such looking"
+            ),
+            false => format!("ends after {planned} blocks, whatever they show"),
+        }
+    }
+
+    /// Comparisons whose intervals hold together: steps, and for cumulative ones their totals.
+    fn comparisons(&self) -> Vec<Comparison> {
+        let steps = self
+            .against
+            .iter()
+            .enumerate()
+            .filter_map(|(treatment, against)| {
+                Some(Comparison {
+                    treatment,
+                    reference: (*against)?,
+                })
+            });
+        let mut all: Vec<Comparison> = steps.collect();
+        if self.record().design == "cumulative" {
+            let totals: Vec<Comparison> = all
+                .iter()
+                .filter(|step| step.reference != 0)
+                .map(|step| Comparison {
+                    reference: 0,
+                    ..*step
+                })
+                .collect();
+            all.extend(totals);
+        }
+        all
+    }
+
+    /// A fixed number of blocks has one; looks after each block have none that is as simple.
+    fn minimum_detectable_effect(&self) -> Option<f64> {
+        if self.is_sequential() {
+            return None;
+        }
+        let design = FixedDesign {
+            treatments: self.tested().count(),
+            comparisons: self.comparisons().len(),
+            noise_floor: self.judged.noise_floor?,
+            rules: self.rules(&self.record().metric),
+        };
+        let found = design.minimum_detectable_effect(self.blocks, POWER);
+        found.filter(|effect| effect.is_finite())
+    }
+
+    fn tested(&self) -> impl Iterator<Item = &'a TreatmentRecord> {
+        self.record().treatments.iter().filter(|t| t.why_not.is_none())
+    }
+
+    fn method(&self, metric: &Metric) -> String {
+        let record = self.record();
+        let comparisons = self.against.iter().flatten().count();
+        let percentiles = "Percentiles of a treatment are means over its trials.";
+        if comparisons == 0 {
+            let what = match record.design.as_str() {
+                "fractional" | "screening" => {
+                    "Treatments are not held against one another: what each level of a factor is worth comes from all of \
+                     them together, as a ratio within blocks, by least squares"
+                }
+                _ => "Treatments are not held against one another",
+            };
+            return format!("{what}. {percentiles}");
+        }
+        let against = match record.design.as_str() {
+            "cumulative" => "Each treatment is held against the one before it and against the reference",
+            _ if record.factors.iter().any(|factor| factor.along) => {
+                "Each treatment is held against the reference under the same conditions"
+            }
+            _ => "Each treatment is held against the reference",
+        };
+        let together = match record.design.as_str() {
+            "cumulative" => format!("all {comparisons} steps and their totals"),
+            _ => format!("all {comparisons} comparisons"),
+        };
+        let intervals = match self.is_sequential() {
+            true => format!(
+                "the experiment was looked at after each block, and the intervals are repeated confidence intervals: wide \
+                 enough that {together} hold together at all looks. Each comparison keeps the verdict of the look that \
+                 decided it. What is told beside them, other figures, findings of a study and effects of factors, is worked \
+                 out once from all trials"
+            ),
+            false => {
+                format!("the intervals are Student's, widened (Bonferroni) so that {together} hold together")
+            }
+        };
+        format!(
+            "{against}, as a ratio of {} within blocks, so that drift between blocks cancels. The spread is that between \
+             trials of the same treatment, pooled over all treatments; {intervals}. Those of the 95th percentile hold \
+             together among themselves. A trial is left out where it was disturbed and lies more than 3.5 robust standard \
+             deviations off; the rule does not see which treatment it is. {percentiles}",
+            metric.title
+        )
+    }
+}
+
+/// Number of a treatment.
+pub(super) fn place_of(record: &ExperimentRecord, name: &str) -> Option<usize> {
+    record.treatments.iter().position(|t| t.name == name)
+}
+
+fn observed(judge: &Judge, stored: &StoredExperiment) -> Observations {
+    let mut observations = Observations::default();
+    for (_, trial) in &stored.trials {
+        judge.observe(&mut observations, trial);
+    }
+    observations
+}
+
+fn judged_by(stored: &StoredExperiment, figure: &str, blocks: usize) -> Judged {
+    let judge = Judge::new(&stored.record, figure);
+    judge.judge(&observed(&judge, stored), blocks)
+}
+
+/// Blocks that have ended: every tested treatment has a trial in them, or none in any later one because its last one
+/// broke off, which is what a guard does.
+fn blocks_ended(stored: &StoredExperiment) -> usize {
+    let last = |name: &str| {
+        let trials = stored.trials.iter().map(|(_, trial)| trial);
+        trials
+            .filter(|trial| trial.treatment == name)
+            .max_by_key(|trial| trial.block)
+    };
+    let tried = |name: &str, block: u32| {
+        let mut trials = stored.trials.iter().map(|(_, trial)| trial);
+        trials.any(|trial| trial.treatment == name && trial.block == block)
+            || last(name).is_some_and(|trial| trial.block < block && trial.status != TrialStatus::Finished)
+    };
+    let tested: Vec<&TreatmentRecord> = stored
+        .record
+        .treatments
+        .iter()
+        .filter(|t| t.why_not.is_none())
+        .collect();
+    let began = |block: &u32| stored.trials.iter().any(|(_, trial)| trial.block == *block);
+    (1..=stored.record.blocks)
+        .filter(began)
+        .filter(|block| tested.iter().all(|t| tried(&t.name, *block)))
+        .count()
+}

@@ -1,0 +1,343 @@
+//! The answer in a sentence or two.
+
+use super::analysis::{Analysis, place_of};
+use super::treatment::Drafts;
+use crate::metric::Metric;
+use crate::model::{Curve, FactorEffect, Treatment, Zone};
+use crate::words::{listed, number, percent};
+use pgdyno_stats::{Effect, Verdict};
+use pgdyno_store::{ExperimentRecord, ExperimentStatus};
+
+/// More names than this are a list, not a sentence.
+const NAMES_IN_ANSWER: usize = 3;
+/// More curves than this do not fit an answer.
+const CURVES_IN_ANSWER: usize = 3;
+/// So many effects of factors are told.
+const EFFECTS_IN_ANSWER: usize = 2;
+
+/// The treatment that the answer is about: of cumulative steps the last that paid, so that a control at the end is not
+/// the "after"; else the one with the best figure among those that paid.
+pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Option<usize> {
+    let record = analysis.record();
+    let larger = record.larger_is_better(&record.metric);
+    let mean = |i: usize| match treatments[i].figures.get(&record.metric) {
+        Some(mean) if larger => *mean,
+        Some(mean) => -*mean,
+        None => f64::MIN,
+    };
+    let compares = analysis.against.iter().any(Option::is_some);
+    let measured: Vec<usize> = (0..treatments.len())
+        .filter(|&i| treatments[i].trials_finished > 0)
+        .filter(|&i| analysis.against[i].is_some() || !compares && i > 0)
+        .collect();
+    let paid: Vec<usize> = measured
+        .iter()
+        .copied()
+        .filter(|&i| {
+            treatments[i]
+                .step
+                .is_some_and(|step| step.verdict == Verdict::Better)
+        })
+        .collect();
+    if record.design == "cumulative" {
+        return paid.last().or(measured.last()).copied();
+    }
+    let candidates = if paid.is_empty() { measured } else { paid };
+    candidates
+        .into_iter()
+        .max_by(|&a, &b| mean(a).total_cmp(&mean(b)))
+}
+
+/// The whole answer.
+pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
+    let not_whole = match analysis.stored.status {
+        ExperimentStatus::Finished => "",
+        _ => " The experiment is not finished, so this is preliminary.",
+    };
+    let record = analysis.record();
+    let any_finished = drafts.treatments.iter().any(|t| t.trials_finished > 0);
+    let main = match record.design.as_str() {
+        _ if !any_finished => None,
+        "ladder" => of_curves(record, drafts),
+        "fractional" | "screening" => of_effects(record, &drafts.effects),
+        _ => of_treatments(analysis, drafts),
+    };
+    let main = main.unwrap_or_else(|| {
+        let load = load_of(record);
+        format!("There is no answer yet: no treatment of {load} has been measured")
+    });
+    let study = drafts.study.as_ref().and_then(|study| study.summary.as_ref());
+    let study = study.map(|summary| format!(" {summary}.")).unwrap_or_default();
+    format!("{main}.{study}{not_whole}")
+}
+
+/// The load; conditions and levels that change it are named elsewhere.
+fn load_of(record: &ExperimentRecord) -> String {
+    let own = |treatment: &pgdyno_store::TreatmentRecord| {
+        let workload = treatment.workload.as_ref();
+        workload.is_some_and(|own| own.clients != record.workload.clients)
+    };
+    match record.treatments.iter().any(own) {
+        true => record.workload.name.clone(),
+        false => format!(
+            "{} with {} clients",
+            record.workload.name, record.workload.clients
+        ),
+    }
+}
+
+fn of_treatments(analysis: &Analysis<'_>, drafts: &Drafts) -> Option<String> {
+    let record = analysis.record();
+    let treatments = &drafts.treatments;
+    let best = drafts.headline?;
+    let steps = groups_in_words(record, treatments);
+    let effects = strongest(&drafts.effects);
+    let steps = match (record.factors.len() > 1, effects) {
+        (true, Some(effects)) => format!("{steps}. The strongest effects: {effects}"),
+        _ => steps,
+    };
+    let after = &treatments[best];
+    let before = match record.design.as_str() {
+        "cumulative" => treatments.first(),
+        _ => analysis.against[best].and_then(|i| treatments.get(i)),
+    };
+    Some(match (before, after.total) {
+        (Some(before), Some(total)) => match from_to(
+            record,
+            before,
+            after,
+            &total,
+            &with_words(record, treatments, best),
+        ) {
+            Some(change) => format!("{change}: {steps}"),
+            None => format!("{}: {steps}", load_of(record)),
+        },
+        _ => format!("{}: {steps}", load_of(record)),
+    })
+}
+
+/// "X went from 1,000 to 1,200 TPS with Y (+20 %, between +18 and +22 %)".
+fn from_to(
+    record: &ExperimentRecord,
+    before: &Treatment,
+    after: &Treatment,
+    total: &Effect,
+    with: &str,
+) -> Option<String> {
+    let metric = Metric::of(&record.metric);
+    let value = |t: &Treatment| t.metric.as_ref().map(|interval| interval.mean);
+    let (was, is) = (value(before)?, value(after)?);
+    let change = format!(
+        "({} %, between {} and {} %)",
+        percent(total.ratio),
+        percent(total.ratio_low),
+        percent(total.ratio_high)
+    );
+    let load = load_of(record);
+    Some(match record.metric.as_str() {
+        "tps" => format!(
+            "{load} went from {} to {} TPS with {with} {change}",
+            number(was),
+            number(is)
+        ),
+        "job_s" => format!(
+            "The job took {} instead of {} with {with} {change}",
+            metric.value(is),
+            metric.value(was)
+        ),
+        _ if metric.is_duration() => format!(
+            "{load}: {} was {} instead of {} with {with} {change}",
+            metric.title,
+            metric.value(is),
+            metric.value(was)
+        ),
+        _ => format!(
+            "{load}: {} went from {} to {} with {with} {change}",
+            metric.title,
+            metric.value(was),
+            metric.value(is)
+        ),
+    })
+}
+
+fn with_words(record: &ExperimentRecord, treatments: &[Treatment], best: usize) -> String {
+    let title = &treatments[best].title;
+    match record.design.as_str() {
+        "cumulative" if best + 1 == treatments.len() => {
+            let all = treatments.iter().all(|t| t.why_not.is_none());
+            match all {
+                true => "all steps together",
+                false => "all tested steps together",
+            }
+            .to_owned()
+        }
+        "cumulative" if best > 1 => format!("the steps up to \u{201c}{title}\u{201d}"),
+        _ => format!("\u{201c}{title}\u{201d}"),
+    }
+}
+
+/// "A and B paid; C did harm".
+fn groups_in_words(record: &ExperimentRecord, treatments: &[Treatment]) -> String {
+    let titled = |verdict: Verdict| -> Vec<&str> {
+        treatments
+            .iter()
+            .filter(|t| t.step.is_some_and(|step| step.verdict == verdict))
+            .map(|t| t.title.as_str())
+            .collect()
+    };
+    let groups = [
+        (titled(Verdict::Better), "paid"),
+        (titled(Verdict::Worse), "did harm"),
+        (titled(Verdict::Same), "made no difference that matters"),
+        (titled(Verdict::Undecided), "could not be decided"),
+    ];
+    let compared = treatments.iter().filter(|t| t.step.is_some()).count();
+    let what = if record.factors.is_empty() {
+        "steps"
+    } else {
+        "treatments"
+    };
+    let steps: Vec<String> = groups
+        .iter()
+        .filter(|(titles, _)| !titles.is_empty())
+        .map(|(titles, verb)| match titles.len() {
+            n if n == compared && n > 1 => format!("taken one by one, all {n} {what} {verb}"),
+            n if n > NAMES_IN_ANSWER => format!("{n} of {compared} {what} {verb}"),
+            _ => format!("{} {verb}", listed(titles)),
+        })
+        .collect();
+    match steps.is_empty() {
+        true => "there are too few finished trials for an interval, so nothing is decided".to_owned(),
+        false => steps.join("; "),
+    }
+}
+
+/// Those that are decided and matter, the strongest first.
+fn strongest(effects: &[FactorEffect]) -> Option<String> {
+    let mut decided: Vec<(&FactorEffect, Effect)> = effects
+        .iter()
+        .filter_map(|one| Some((one, one.effect?)))
+        .filter(|(_, effect)| matches!(effect.verdict, Verdict::Better | Verdict::Worse))
+        .collect();
+    decided.sort_by(|a, b| b.1.ratio.ln().abs().total_cmp(&a.1.ratio.ln().abs()));
+    let told: Vec<String> = decided
+        .iter()
+        .take(EFFECTS_IN_ANSWER)
+        .map(|(one, effect)| {
+            format!(
+                "{} {} % ({} \u{2026} {})",
+                one.title,
+                percent(effect.ratio),
+                percent(effect.ratio_low),
+                percent(effect.ratio_high)
+            )
+        })
+        .collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+fn of_effects(record: &ExperimentRecord, effects: &[FactorEffect]) -> Option<String> {
+    let (load, title) = (load_of(record), Metric::of(&record.metric).title);
+    if effects.iter().all(|one| one.effect.is_none()) {
+        return Some(format!(
+            "{load}: there are too few finished trials to tell what a factor is worth"
+        ));
+    }
+    let same = effects
+        .iter()
+        .filter(|one| one.effect.is_some_and(|effect| effect.verdict == Verdict::Same))
+        .count();
+    let told = match strongest(effects) {
+        Some(told) => format!("the strongest effects on {title}: {told}"),
+        None => format!("no factor was found to change {title}"),
+    };
+    Some(match same {
+        0 => format!("{load}: {told}"),
+        1 => format!("{load}: {told}; 1 factor makes no difference that matters"),
+        n => format!("{load}: {told}; {n} factors make no difference that matters"),
+    })
+}
+
+fn of_curves(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
+    let curves = &drafts.curves;
+    if curves.is_empty() {
+        return extremes(record, &drafts.treatments);
+    }
+    let mut told: Vec<String> = curves
+        .iter()
+        .take(CURVES_IN_ANSWER)
+        .filter_map(|curve| {
+            let peak = in_words(curve)?;
+            Some(match &curve.title {
+                Some(title) => format!("with {title}, {peak}"),
+                None => peak,
+            })
+        })
+        .collect();
+    if curves.len() > CURVES_IN_ANSWER {
+        told.push(format!(
+            "{} more curves are below",
+            curves.len() - CURVES_IN_ANSWER
+        ));
+    }
+    Some(format!("{}: {}", record.workload.name, told.join("; ")))
+}
+
+fn in_words(curve: &Curve) -> Option<String> {
+    let peak = curve
+        .points
+        .iter()
+        .max_by(|a, b| a.tps.mean.total_cmp(&b.tps.mean))?;
+    let last = curve
+        .points
+        .last()
+        .is_some_and(|last| last.x.total_cmp(&peak.x).is_eq());
+    let still = if last { " and may still grow beyond" } else { "" };
+    let top = format!(
+        "throughput is highest with {} {}, {} TPS{still}",
+        peak.x,
+        curve.x,
+        number(peak.tps.mean)
+    );
+    Some(match &curve.zone {
+        Some(zone) => format!("{top}; the happy zone is {}", zone_in_words(zone)),
+        None => top,
+    })
+}
+
+/// "16 to 32 clients".
+pub(crate) fn zone_in_words(zone: &Zone) -> String {
+    let range = match zone.lowest == zone.highest {
+        true => format!("{} clients", zone.lowest),
+        false => format!("{} to {} clients", zone.lowest, zone.highest),
+    };
+    match zone.past_knee {
+        true => format!("{range}, where response times are past their knee already"),
+        false => range,
+    }
+}
+
+/// A ladder of something that has no number: its best level.
+fn extremes(record: &ExperimentRecord, treatments: &[Treatment]) -> Option<String> {
+    let metric = Metric::of(&record.metric);
+    let larger = record.larger_is_better(&record.metric);
+    let value = |t: &&Treatment| t.figures.get(&record.metric).copied();
+    let measured = || treatments.iter().filter(|t| value(t).is_some());
+    let by = |a: &&Treatment, b: &&Treatment| {
+        value(a)
+            .partial_cmp(&value(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    };
+    let best = match larger {
+        true => measured().max_by(by),
+        false => measured().min_by(by),
+    }?;
+    place_of(record, &best.name)?;
+    Some(format!(
+        "{}: {} is best with \u{201c}{}\u{201d}, {}",
+        load_of(record),
+        metric.title,
+        best.title,
+        metric.value(value(&best)?)
+    ))
+}

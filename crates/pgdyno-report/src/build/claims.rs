@@ -1,0 +1,327 @@
+//! What a published study found, held against what was found here.
+
+use super::analysis::{Analysis, STEP};
+use super::levels::level_of;
+use crate::model::{FactorEffect, Study, StudyClaim};
+use crate::words::percent;
+use pgdyno_stats::{Comparison, Effect, Observation, Rules, Verdict, decide, factorial_effects};
+use pgdyno_store::{ClaimRecord, StudyRecord, TreatmentRecord};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A treatment and what it is held against, by number.
+type Pair = (usize, usize);
+
+/// How a finding can be tested.
+enum Test {
+    /// The experiment's own comparison.
+    Own(Effect),
+    /// Treatments that are held against others for its sake.
+    Pairs,
+    /// It cannot.
+    Not(String),
+}
+
+/// All findings with what became of them; `effects` are those of the factors.
+pub(super) fn claims(analysis: &Analysis<'_>, effects: &[FactorEffect]) -> Vec<StudyClaim> {
+    let Some(study) = &analysis.record().study else {
+        return Vec::new();
+    };
+    let tests: Vec<(Vec<Pair>, Test)> = study
+        .claims
+        .iter()
+        .map(|claim| test(analysis, effects, claim))
+        .collect();
+    // So many intervals are to hold together beside those of the experiment itself.
+    let further = tests
+        .iter()
+        .filter(|(_, test)| matches!(test, Test::Pairs))
+        .count();
+    let tested = study.claims.iter().zip(tests).map(|(claim, (pairs, test))| {
+        let effect = match test {
+            Test::Own(effect) => Ok(Some(effect)),
+            Test::Pairs => Ok(compare(analysis, claim, &pairs, further)),
+            Test::Not(why) => Err(why),
+        };
+        told(analysis, study, claim, &pairs, effect)
+    });
+    tested.collect()
+}
+
+/// The study and how its findings stand.
+pub(super) fn study(analysis: &Analysis<'_>, claims: &[StudyClaim]) -> Option<Study> {
+    let study = analysis.record().study.as_ref()?;
+    Some(Study {
+        source: study.source.clone(),
+        title: study.title.clone(),
+        summary: summary(&study.source, claims),
+    })
+}
+
+fn summary(source: &str, claims: &[StudyClaim]) -> Option<String> {
+    let count = |outcome: &str| claims.iter().filter(|claim| claim.outcome == outcome).count();
+    let are = |n: usize| if n == 1 { "is" } else { "are" };
+    let of = match claims.len() {
+        0 => return None,
+        1 => "Of 1 finding".to_owned(),
+        n => format!("Of {n} findings"),
+    };
+    let mut parts = Vec::new();
+    let (agrees, disagrees) = (count("agrees"), count("disagrees"));
+    if agrees > 0 || disagrees > 0 {
+        parts.push(format!(
+            "this host agrees with {agrees}, disagrees with {disagrees}"
+        ));
+    }
+    for (outcome, word) in [("undecided", "not decided"), ("not-tested", "not tested")] {
+        let n = count(outcome);
+        if n > 0 {
+            parts.push(format!("{n} {} {word}", are(n)));
+        }
+    }
+    Some(format!("{of} of [{source}], {}", parts.join(", ")))
+}
+
+fn test(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) -> (Vec<Pair>, Test) {
+    let record = analysis.record();
+    let named: Vec<usize> = (0..record.treatments.len())
+        .filter(|&i| has_levels(&record.treatments[i], &claim.of))
+        .collect();
+    if named.is_empty() {
+        return (Vec::new(), Test::Not("no treatment has these levels".to_owned()));
+    }
+    if let Some(effect) = main_effect(analysis, effects, claim) {
+        return (Vec::new(), Test::Own(effect));
+    }
+    let pairs: Vec<Pair> = named
+        .iter()
+        .filter_map(|&i| Some((i, partner(analysis, claim, i)?)))
+        .filter(|(treatment, reference)| treatment != reference)
+        .collect();
+    if pairs.is_empty() {
+        let why = "there is no treatment here that it could be held against";
+        return (pairs, Test::Not(why.to_owned()));
+    }
+    let is_tried = |i: usize| !analysis.values(i, &claim.metric).is_empty();
+    let (tried, not): (Vec<Pair>, Vec<Pair>) = pairs.iter().partition(|(a, b)| is_tried(*a) && is_tried(*b));
+    if tried.is_empty() {
+        return (not.clone(), Test::Not(why_not(analysis, &not)));
+    }
+    let test = match tried[..] {
+        [pair] => own(analysis, claim, pair).map_or(Test::Pairs, Test::Own),
+        _ => Test::Pairs,
+    };
+    (tried, test)
+}
+
+fn why_not(analysis: &Analysis<'_>, pairs: &[Pair]) -> String {
+    let treatments = &analysis.record().treatments;
+    let mut sides = pairs.iter().flat_map(|(a, b)| [*a, *b]);
+    let told = sides.find_map(|i| treatments[i].why_not.clone());
+    told.unwrap_or_else(|| "no trial that has the figure finished".to_owned())
+}
+
+fn has_levels(treatment: &TreatmentRecord, levels: &BTreeMap<String, String>) -> bool {
+    levels
+        .iter()
+        .all(|(factor, level)| level_of(treatment, factor) == Some(level))
+}
+
+/// Fractions hold no two treatments against one another: a finding about a factor's second level is tested by its effect.
+fn main_effect(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) -> Option<Effect> {
+    let record = analysis.record();
+    let is_fraction = matches!(record.design.as_str(), "fractional" | "screening");
+    if !is_fraction || claim.metric != record.metric || claim.of.len() != 1 {
+        return None;
+    }
+    let (factor, level) = claim.of.first_key_value()?;
+    let found = effects
+        .iter()
+        .find(|one| one.factor == *factor && one.level == *level && one.other.is_none())?;
+    let same_reference = claim.against.is_empty()
+        || claim.against == BTreeMap::from([(factor.clone(), found.against.clone())]);
+    found.effect.filter(|_| same_reference)
+}
+
+/// What a treatment is held against for a finding: the one that differs in the levels named. Where none are, these
+/// factors have their first level; a cumulative step has the one before it.
+fn partner(analysis: &Analysis<'_>, claim: &ClaimRecord, treatment: usize) -> Option<usize> {
+    let record = analysis.record();
+    let this = &record.treatments[treatment];
+    if record.factors.is_empty() {
+        return match claim.against.get(STEP) {
+            Some(step) => record
+                .treatments
+                .iter()
+                .position(|t| level_of(t, STEP) == Some(step)),
+            // What is not tested has nothing it is held against, but the reference is told.
+            None => analysis.against[treatment].or((treatment > 0).then_some(0)),
+        };
+    }
+    let mut levels: BTreeMap<&str, &str> = BTreeMap::new();
+    for (factor, level) in &this.levels {
+        levels.insert(factor, level);
+    }
+    // Conditions are held only against what is named: a finding under one condition is about another factor.
+    let about: Vec<_> = record
+        .factors
+        .iter()
+        .filter(|factor| claim.of.contains_key(&factor.name))
+        .collect();
+    let only_conditions = about.iter().all(|factor| factor.along);
+    if claim.against.is_empty() {
+        for factor in about.iter().filter(|factor| only_conditions || !factor.along) {
+            levels.insert(&factor.name, factor.levels.first()?);
+        }
+    }
+    for (factor, level) in &claim.against {
+        levels.insert(factor, level);
+    }
+    record.treatments.iter().position(|other| {
+        levels
+            .iter()
+            .all(|(factor, level)| level_of(other, factor) == Some(level))
+    })
+}
+
+/// The experiment's own verdict on a pair, if it has one.
+fn own(analysis: &Analysis<'_>, claim: &ClaimRecord, (treatment, reference): Pair) -> Option<Effect> {
+    let judged = analysis.by(&claim.metric);
+    if analysis.against[treatment] == Some(reference) {
+        return judged.steps[treatment];
+    }
+    let has_total = analysis.record().design == "cumulative" && reference == 0;
+    has_total.then(|| judged.totals[treatment]).flatten()
+}
+
+/// The ratio of one side to the other, of several pairs the geometric mean over them; its interval is one of
+/// `together`.
+fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair], together: usize) -> Option<Effect> {
+    let judged = analysis.by(&claim.metric);
+    let observations = analysis.observations(&claim.metric, &judged);
+    let mut rules = analysis.rules(&claim.metric);
+    rules.confidence = 1.0 - (1.0 - rules.confidence) / count(together.max(1));
+    if let [(treatment, reference)] = *pairs {
+        let comparison = Comparison { treatment, reference };
+        return decide(&observations, &[comparison], rules).into_iter().next()?;
+    }
+    let sides: BTreeSet<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    match sides.len() == 2 * pairs.len() {
+        true => mean_of_pairs(&observations, pairs, rules),
+        false => of_groups(&observations, pairs, rules),
+    }
+}
+
+/// Pairs that have no treatment in common are a factorial of side and pair: the effect of the side is wanted.
+fn mean_of_pairs(observations: &[Observation], pairs: &[Pair], rules: Rules) -> Option<Effect> {
+    let sides = pairs.iter().flat_map(|(of, against)| [*against, *of]);
+    let places: Vec<usize> = sides.collect();
+    let levels: Vec<Vec<usize>> = (0..places.len())
+        .map(|place| vec![place % 2, place / 2])
+        .collect();
+    let involved = observations.iter().filter_map(|o| {
+        let treatment = places.iter().position(|place| *place == o.treatment)?;
+        Some(Observation { treatment, ..*o })
+    });
+    let involved: Vec<Observation> = involved.collect();
+    // Its interval would be widened for all effects of that factorial, of which only one is told.
+    let others = count(2 * pairs.len() - 1);
+    let rules = Rules {
+        confidence: 1.0 - (1.0 - rules.confidence) * others,
+        ..rules
+    };
+    let effects = factorial_effects(&levels, &involved, rules)?;
+    let side = effects
+        .iter()
+        .find(|one| one.first.factor == 0 && one.second.is_none())?;
+    side.effect
+}
+
+/// Else each side is one group; that its treatments differ among themselves makes the interval wider.
+fn of_groups(observations: &[Observation], pairs: &[Pair], rules: Rules) -> Option<Effect> {
+    let grouped = observations.iter().filter_map(|o| {
+        let of = pairs.iter().any(|(of, _)| *of == o.treatment);
+        let against = pairs.iter().any(|(_, against)| *against == o.treatment);
+        (of != against).then(|| Observation {
+            treatment: usize::from(of),
+            ..*o
+        })
+    });
+    let grouped: Vec<Observation> = grouped.collect();
+    let blocks: BTreeSet<usize> = grouped.iter().map(|o| o.block).collect();
+    let comparison = Comparison {
+        treatment: 1,
+        reference: 0,
+    };
+    let effect = decide(&grouped, &[comparison], rules).into_iter().next()?;
+    effect.filter(|_| blocks.len() > 1)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of findings or pairs")]
+fn count(n: usize) -> f64 {
+    n as f64
+}
+
+fn told(
+    analysis: &Analysis<'_>,
+    study: &StudyRecord,
+    claim: &ClaimRecord,
+    pairs: &[Pair],
+    effect: Result<Option<Effect>, String>,
+) -> StudyClaim {
+    let record = analysis.record();
+    let outcome = match &effect {
+        Err(_) => "not-tested",
+        Ok(effect) => outcome(&claim.found, effect.map(|e| e.verdict)),
+    };
+    let found = match (claim.ratio, claim.found.as_str()) {
+        (Some(ratio), _) => format!("{} %", percent(ratio)),
+        (None, "same") => "no difference that matters".to_owned(),
+        (None, word) => format!("it {word}"),
+    };
+    let here = match &effect {
+        Err(why) => format!("not tested here: {why}"),
+        Ok(None) => "here nothing can be told apart from chance yet: not decided".to_owned(),
+        Ok(Some(effect)) => format!(
+            "here {} %{} (between {} and {}): {}",
+            percent(effect.ratio),
+            match pairs.len() {
+                n if n > 1 => format!(" over {n} pairs of treatments"),
+                _ => String::new(),
+            },
+            percent(effect.ratio_low),
+            percent(effect.ratio_high),
+            match outcome {
+                "undecided" => "not decided",
+                other => other,
+            }
+        ),
+    };
+    let names = |side: fn(&Pair) -> usize| {
+        let names = pairs
+            .iter()
+            .map(|pair| record.treatments[side(pair)].name.clone());
+        names.collect()
+    };
+    StudyClaim {
+        text: claim.text.clone(),
+        treatments: names(|pair| pair.0),
+        against: names(|pair| pair.1),
+        metric: claim.metric.clone(),
+        found: claim.found.clone(),
+        study_ratio: claim.ratio,
+        effect: effect.ok().flatten(),
+        outcome,
+        sentence: format!("[{}] found {found}; {here}", study.source),
+    }
+}
+
+/// A finding that is contradicted by what is decided here is disagreed with; what is not decided neither way.
+fn outcome(found: &str, verdict: Option<Verdict>) -> &'static str {
+    let here = match verdict {
+        None | Some(Verdict::Undecided) => return "undecided",
+        Some(Verdict::Better) => "better",
+        Some(Verdict::Worse) => "worse",
+        Some(Verdict::Same) => "same",
+    };
+    if here == found { "agrees" } else { "disagrees" }
+}

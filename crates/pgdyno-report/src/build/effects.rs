@@ -1,0 +1,134 @@
+//! What each level of a factor is worth over all levels of the others.
+
+use super::analysis::Analysis;
+use super::levels::numbers;
+use crate::model::{FactorEffect, LevelOf};
+use pgdyno_stats::{Effect, FactorialEffect, Level, Observation, factorial_effects, screening_effects};
+use pgdyno_store::FactorRecord;
+use std::collections::BTreeMap;
+
+/// Main effects, then interactions of two factors; of fractions main effects alone. Empty for other designs.
+pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
+    let record = analysis.record();
+    let factors: Vec<&FactorRecord> = record.factors.iter().filter(|factor| !factor.along).collect();
+    match record.design.as_str() {
+        _ if factors.is_empty() => Vec::new(),
+        // Of a single factor the comparisons say all there is.
+        "full-factorial" if factors.len() > 1 => {
+            factorial(analysis, &factors).unwrap_or_else(|| main_effects(analysis, &factors))
+        }
+        "fractional" | "screening" => main_effects(analysis, &factors),
+        _ => Vec::new(),
+    }
+}
+
+/// The trials by combination of these factors' levels, each block parted by the conditions.
+fn by_combination(
+    analysis: &Analysis<'_>,
+    factors: &[&FactorRecord],
+) -> Option<(Vec<Vec<usize>>, Vec<Observation>)> {
+    let record = analysis.record();
+    let along: Vec<&FactorRecord> = record.factors.iter().filter(|factor| factor.along).collect();
+    let mut combinations: Vec<Vec<usize>> = Vec::new();
+    let mut conditions: BTreeMap<(usize, Vec<usize>), usize> = BTreeMap::new();
+    let mut places = Vec::with_capacity(record.treatments.len());
+    for treatment in &record.treatments {
+        let levels = numbers(treatment, factors)?;
+        let known = combinations.iter().position(|other| *other == levels);
+        let place = known.unwrap_or_else(|| {
+            combinations.push(levels);
+            combinations.len() - 1
+        });
+        places.push((place, numbers(treatment, &along)?));
+    }
+    let mut observations = analysis.observations(&record.metric, &analysis.judged);
+    for observation in &mut observations {
+        let (place, condition) = &places[observation.treatment];
+        let next = conditions.len();
+        let block = (observation.block, condition.clone());
+        observation.block = *conditions.entry(block).or_insert(next);
+        observation.treatment = *place;
+    }
+    Some((combinations, observations))
+}
+
+/// Conditions are factors of the model, so that what a factor does under one condition and not under another is no
+/// noise; only effects of the others are told. Where a treatment is missing for that, conditions part blocks.
+fn factorial(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Option<Vec<FactorEffect>> {
+    let record = analysis.record();
+    let rules = analysis.rules(&record.metric);
+    let all: Vec<&FactorRecord> = record.factors.iter().collect();
+    let levels: Option<Vec<Vec<usize>>> = record.treatments.iter().map(|t| numbers(t, &all)).collect();
+    let observations = analysis.observations(&record.metric, &analysis.judged);
+    let whole = factorial_effects(&levels?, &observations, rules)
+        .map(|found| told(&all, found))
+        .filter(|effects| effects.iter().any(|one| one.effect.is_some()));
+    if whole.is_some() {
+        return whole;
+    }
+    let (combinations, observations) = by_combination(analysis, factors)?;
+    let found = factorial_effects(&combinations, &observations, rules)?;
+    Some(told(factors, found))
+}
+
+fn told(factors: &[&FactorRecord], found: Vec<FactorialEffect>) -> Vec<FactorEffect> {
+    let is_told = |level: Level| !factors[level.factor].along;
+    found
+        .into_iter()
+        .filter(|one| is_told(one.first) && one.second.is_none_or(is_told))
+        .map(|one| named(factors, one.first, one.second, one.effect))
+        .collect()
+}
+
+/// Main effects of factors with two levels.
+fn main_effects(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Vec<FactorEffect> {
+    let Some((combinations, observations)) = by_combination(analysis, factors) else {
+        return Vec::new();
+    };
+    if factors.iter().any(|factor| factor.levels.len() != 2) {
+        return Vec::new();
+    }
+    let columns: Vec<Vec<i8>> = (0..factors.len())
+        .map(|factor| {
+            let signs = combinations
+                .iter()
+                .map(|levels| if levels[factor] == 0 { -1 } else { 1 });
+            signs.collect()
+        })
+        .collect();
+    let rules = analysis.rules(&analysis.record().metric);
+    let found = screening_effects(&columns, &observations, rules);
+    let effects = found.into_iter().enumerate().map(|(factor, effect)| {
+        let level = Level { factor, level: 1 };
+        named(factors, level, None, effect)
+    });
+    effects.collect()
+}
+
+fn named(
+    factors: &[&FactorRecord],
+    first: Level,
+    second: Option<Level>,
+    effect: Option<Effect>,
+) -> FactorEffect {
+    let words = |level: Level| {
+        let factor = factors[level.factor];
+        format!("{} {}", factor.title, factor.levels[level.level])
+    };
+    let factor = factors[first.factor];
+    let title = match second {
+        Some(second) => format!("{} with {}", words(first), words(second)),
+        None => words(first),
+    };
+    FactorEffect {
+        title,
+        factor: factor.name.clone(),
+        level: factor.levels[first.level].clone(),
+        against: factor.levels.first().cloned().unwrap_or_default(),
+        other: second.map(|second| LevelOf {
+            factor: factors[second.factor].name.clone(),
+            level: factors[second.factor].levels[second.level].clone(),
+        }),
+        effect,
+    }
+}

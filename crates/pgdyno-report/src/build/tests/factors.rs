@@ -1,0 +1,534 @@
+//! Reports of experiments with factors: tables, findings, effects, curves.
+
+use super::{stored, treatment, trial};
+use crate::build;
+use crate::markdown;
+use crate::model::Report;
+use pgdyno_stats::Verdict;
+use pgdyno_store::{
+    ClaimRecord, FactorRecord, StoredExperiment, StudyRecord, TableRecord, TrialStatus, WorkloadRecord,
+};
+use std::collections::BTreeMap;
+
+type Levels<'a> = &'a [(&'a str, bool, &'a [&'a str])];
+
+/// All combinations of the levels of factors (name, along, levels), three blocks, with the throughput that `tps` gives
+/// the numbers of the levels. A factor named "clients" sets them.
+fn factorial(design: &str, factors: Levels<'_>, tps: impl Fn(&[usize]) -> f64) -> StoredExperiment {
+    let mut stored = stored("one-at-a-time", 3);
+    stored.trials.clear();
+    stored.record.treatments.clear();
+    stored.record.design = design.into();
+    stored.record.factors = factors
+        .iter()
+        .map(|(name, along, levels)| FactorRecord {
+            name: (*name).into(),
+            title: format!("The {name}"),
+            along: *along,
+            levels: levels.iter().map(|level| (*level).into()).collect(),
+        })
+        .collect();
+    let mut rows: Vec<Vec<usize>> = vec![Vec::new()];
+    for (_, _, levels) in factors {
+        let longer = rows.iter().flat_map(|row| {
+            (0..levels.len()).map(|level| row.iter().copied().chain([level]).collect::<Vec<usize>>())
+        });
+        rows = longer.collect();
+    }
+    for (number, row) in rows.iter().enumerate() {
+        let with = |row: &[usize]| -> Vec<(String, String)> {
+            let named = factors.iter().zip(row);
+            named
+                .map(|((name, _, levels), level)| ((*name).into(), levels[*level].into()))
+                .collect()
+        };
+        let name = |row: &[usize]| {
+            let parts: Vec<String> = with(row).iter().map(|(f, l)| format!("{f}={l}")).collect();
+            parts.join(", ")
+        };
+        let reference: Vec<usize> = factors
+            .iter()
+            .zip(row)
+            .map(|((_, along, _), l)| if *along { *l } else { 0 })
+            .collect();
+        let compares = !matches!(design, "ladder" | "fractional" | "screening");
+        let mut made = treatment(&name(row), None);
+        made.levels = with(row);
+        made.against = (compares && reference != *row).then(|| name(&reference));
+        let clients = made.levels.iter().find(|(factor, _)| factor == "clients");
+        made.workload = clients.map(|(_, level)| WorkloadRecord {
+            clients: level.parse().unwrap(),
+            ..stored.record.workload.clone()
+        });
+        for block in 1..=3 {
+            let wobble = 1.0 + 0.002 * f64::from((block * 7 + u32::try_from(number).unwrap() * 5) % 3);
+            let value = tps(row) * wobble * (1.0 + 0.1 * f64::from(block));
+            let mut record = trial(block, &made.name, value, TrialStatus::Finished);
+            record.figures.insert("job_s".into(), 1000.0 / value);
+            stored
+                .trials
+                .push((i64::try_from(stored.trials.len()).unwrap(), record));
+        }
+        stored.record.treatments.push(made);
+    }
+    stored
+}
+
+fn claim(of: &[(&str, &str)], against: &[(&str, &str)], found: &str, ratio: Option<f64>) -> ClaimRecord {
+    let levels = |of: &[(&str, &str)]| -> BTreeMap<String, String> {
+        of.iter().map(|(f, l)| ((*f).into(), (*l).into())).collect()
+    };
+    ClaimRecord {
+        text: "It helps".into(),
+        of: levels(of),
+        against: levels(against),
+        metric: "tps".into(),
+        found: found.into(),
+        ratio,
+    }
+}
+
+fn study(tables: Vec<TableRecord>, claims: Vec<ClaimRecord>) -> Option<StudyRecord> {
+    Some(StudyRecord {
+        source: "ibm-z".into(),
+        title: "A study (2020)".into(),
+        tables,
+        claims,
+    })
+}
+
+/// Pages double it, the scheduler does nothing, and both together are worth a half more.
+fn pages_and_scheduler() -> StoredExperiment {
+    factorial(
+        "full-factorial",
+        &[
+            ("pages", false, &["4k", "2M"]),
+            ("scheduler", false, &["none", "bfq"]),
+        ],
+        |row| 1000.0 * [1.0, 2.0][row[0]] * if row == [1, 1] { 1.5 } else { 1.0 },
+    )
+}
+
+fn report(stored: &StoredExperiment) -> Report {
+    build(stored, "test", 0)
+}
+
+#[test]
+fn a_factorial_has_a_table_and_effects_of_its_own() {
+    let report = report(&pages_and_scheduler());
+    let [table] = &report.tables[..] else {
+        panic!("one table")
+    };
+    assert_eq!(table.title, "Throughput by The pages and The scheduler");
+    assert_eq!(table.columns.len(), 2);
+    let cell = table.blocks[0].rows[1].cells[1].as_ref().unwrap();
+    assert_eq!((cell.n, (cell.mean / 3600.0).round()), (3, 1.0));
+    assert!(cell.low.unwrap() < cell.mean);
+    let names: Vec<&str> = report.effects.iter().map(|e| e.title.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "The pages 2M",
+            "The scheduler bfq",
+            "The pages 2M with The scheduler bfq"
+        ]
+    );
+    let pages = report.effects[0].effect.unwrap();
+    assert!((pages.ratio - 2.0 * 1.5_f64.sqrt()).abs() < 0.05, "{pages:?}");
+    assert_eq!(report.effects[2].effect.unwrap().verdict, Verdict::Better);
+    let answer = &report.experiment.answer;
+    assert!(
+        answer.contains("with \u{201c}The pages=2M, scheduler=bfq\u{201d}"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("The strongest effects: The pages 2M +1"),
+        "{answer}"
+    );
+    assert_eq!(
+        report.treatments[3].against.as_deref(),
+        Some("pages=4k, scheduler=none")
+    );
+    assert!(report.decision.minimum_detectable_effect.unwrap() > 0.0);
+}
+
+#[test]
+fn conditions_are_no_effects_but_part_blocks() {
+    let stored = factorial(
+        "full-factorial",
+        &[
+            ("clients", true, &["1", "8"]),
+            ("pages", false, &["4k", "2M"]),
+            ("scheduler", false, &["none", "bfq"]),
+        ],
+        |row| [100.0, 700.0][row[0]] * [1.0, 1.1][row[1]],
+    );
+    let report = report(&stored);
+    assert_eq!(report.effects.len(), 3);
+    assert!((report.effects[0].effect.unwrap().ratio - 1.1).abs() < 0.01);
+    assert_eq!(report.curves.len(), 4, "one for each combination of the others");
+    assert_eq!(
+        report.tables[0].blocks.len(),
+        2,
+        "one for each level of the third factor"
+    );
+    assert_eq!(
+        report.tables[0].blocks[1].title.as_deref(),
+        Some("The scheduler bfq")
+    );
+    assert!(report.decision.method.contains("under the same conditions"));
+}
+
+#[test]
+fn findings_are_held_against_the_verdicts_here() {
+    let mut stored = pages_and_scheduler();
+    let none: &[(&str, &str)] = &[];
+    let claims = [
+        (
+            claim(
+                &[("pages", "2M"), ("scheduler", "none")],
+                none,
+                "better",
+                Some(1.12),
+            ),
+            "agrees",
+        ),
+        (
+            claim(&[("pages", "2M"), ("scheduler", "none")], none, "same", None),
+            "disagrees",
+        ),
+        (
+            claim(&[("scheduler", "bfq"), ("pages", "4k")], none, "same", None),
+            "agrees",
+        ),
+        // Nothing with one kind of pages and a half more with the other: more on average.
+        (
+            claim(&[("scheduler", "bfq")], &[("scheduler", "none")], "worse", None),
+            "disagrees",
+        ),
+        (claim(&[("pages", "1G")], none, "better", None), "not-tested"),
+    ];
+    stored.record.study = study(
+        Vec::new(),
+        claims.iter().map(|(claim, _)| claim.clone()).collect(),
+    );
+    let report = report(&stored);
+    for (claim, (_, outcome)) in report.claims.iter().zip(&claims) {
+        assert_eq!(claim.outcome, *outcome, "{claim:?}");
+    }
+    let sentence = &report.claims[0].sentence;
+    assert!(
+        sentence.starts_with("[ibm-z] found +12.0 %; here +1"),
+        "{sentence}"
+    );
+    assert!(sentence.ends_with("): agrees"), "{sentence}");
+    assert_eq!(report.claims[3].treatments.len(), 2);
+    let mean = report.claims[3].effect.unwrap();
+    assert!(
+        (mean.ratio - 1.5_f64.sqrt()).abs() < 0.01 && mean.ratio_high / mean.ratio_low < 1.05,
+        "{mean:?}"
+    );
+    let summary = "Of 5 findings of [ibm-z], this host agrees with 2, disagrees with 2, 1 is not tested";
+    assert_eq!(report.study.as_ref().unwrap().summary.as_deref(), Some(summary));
+    assert!(report.experiment.answer.ends_with(&format!(" {summary}.")));
+}
+
+#[test]
+fn a_finding_about_a_cumulative_step_is_about_the_step() {
+    let mut stored = stored("cumulative", 3);
+    stored.record.study = study(
+        Vec::new(),
+        vec![
+            claim(&[("step", "c")], &[], "same", None),
+            claim(&[("step", "c")], &[("step", "reference")], "better", None),
+            claim(&[("step", "b")], &[], "better", None),
+        ],
+    );
+    let report = report(&stored);
+    let told: Vec<(&str, &str)> = report
+        .claims
+        .iter()
+        .map(|c| (c.against[0].as_str(), c.outcome))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("a", "agrees"),
+            ("reference", "agrees"),
+            ("reference", "not-tested")
+        ]
+    );
+    assert!(
+        report.claims[2].sentence.contains("not permitted"),
+        "{:?}",
+        report.claims[2]
+    );
+}
+
+#[test]
+fn one_block_decides_no_finding() {
+    let mut stored = pages_and_scheduler();
+    stored.trials.retain(|(_, trial)| trial.block == 1);
+    stored.record.study = study(Vec::new(), vec![claim(&[("pages", "2M")], &[], "better", None)]);
+    assert_eq!(report(&stored).claims[0].outcome, "undecided");
+}
+
+#[test]
+fn a_study_names_its_tables() {
+    let mut stored = pages_and_scheduler();
+    let table = |rows: Option<&str>, columns: Option<&str>, values: &[&str]| TableRecord {
+        title: "T".into(),
+        rows: rows.map(str::to_owned),
+        columns: columns.map(str::to_owned),
+        values: values.iter().map(|v| (*v).into()).collect(),
+    };
+    stored.record.study = study(
+        vec![
+            table(Some("pages"), None, &["tps", "job_s"]),
+            table(None, Some("pages"), &["tps"]),
+        ],
+        Vec::new(),
+    );
+    let report = report(&stored);
+    let [figures, factors] = &report.tables[..] else {
+        panic!("two tables")
+    };
+    let heads: Vec<&str> = figures.columns.iter().map(|c| c.title.as_str()).collect();
+    assert_eq!(heads, ["TPS", "job, s"]);
+    assert_eq!(figures.blocks.len(), 2);
+    assert_eq!(
+        (factors.rows.as_str(), factors.blocks.len()),
+        ("The scheduler", 1)
+    );
+    assert!(report.study.unwrap().summary.is_none());
+}
+
+/// The law with lambda 100, sigma 0.02, kappa 0.0005: its peak is at 44 clients.
+fn ladder() -> StoredExperiment {
+    let clients: &[&str] = &["1", "4", "16", "32", "64", "128"];
+    let mut stored = factorial("ladder", &[("clients", true, clients)], |row| {
+        let n: f64 = clients[row[0]].parse().unwrap();
+        100.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.0005 * n * (n - 1.0))
+    });
+    let reached: Vec<(String, f64)> = stored
+        .trials
+        .iter()
+        .map(|(_, t)| (t.treatment.clone(), t.tps.unwrap()))
+        .collect();
+    for ((_, trial), (name, tps)) in stored.trials.iter_mut().zip(reached) {
+        let clients: f64 = name.trim_start_matches("clients=").parse().unwrap();
+        // Little's law.
+        trial.percentiles.as_mut().unwrap().p99_ms = 3000.0 * clients / tps;
+    }
+    stored
+}
+
+#[test]
+fn a_ladder_has_a_curve_with_its_law_and_its_zone() {
+    let report = report(&ladder());
+    let [curve] = &report.curves[..] else {
+        panic!("one curve")
+    };
+    assert_eq!(
+        (curve.x.as_str(), curve.points.len(), &curve.title),
+        ("clients", 6, &None)
+    );
+    let usl = curve.usl.as_ref().unwrap();
+    assert!((usl.sigma.value.unwrap() - 0.02).abs() < 0.02, "{usl:?}");
+    assert!((usl.peak_x.value.unwrap() - 44.0).abs() < 5.0, "{usl:?}");
+    let zone = curve.zone.as_ref().unwrap();
+    assert!(zone.lowest <= zone.best && zone.best <= zone.highest, "{zone:?}");
+    let answer = &report.experiment.answer;
+    assert!(
+        answer.contains("throughput is highest with 32 clients"),
+        "{answer}"
+    );
+    assert!(answer.contains("the happy zone is"), "{answer}");
+    assert!(report.treatments.iter().all(|t| t.step.is_none()));
+    assert_eq!(report.decision.minimum_detectable_effect, None);
+}
+
+#[test]
+fn a_curve_says_why_it_has_no_law_and_no_zone() {
+    let few = report(&factorial("ladder", &[("cpus", true, &["1", "2"])], |row| {
+        [100.0, 190.0][row[0]]
+    }));
+    assert_eq!(few.curves[0].x, "CPUs");
+    assert!(few.curves[0].why_no_usl.as_ref().unwrap().contains("at least 4"));
+    assert!(few.curves[0].why_no_zone.is_some());
+    let words = report(&factorial("ladder", &[("disk", true, &["xfs", "ext4"])], |row| {
+        [100.0, 190.0][row[0]]
+    }));
+    assert!(words.curves.is_empty());
+    assert!(
+        words
+            .experiment
+            .answer
+            .contains("is best with \u{201c}The disk=ext4\u{201d}"),
+        "{}",
+        words.experiment.answer
+    );
+}
+
+#[test]
+fn jobs_take_time() {
+    let mut stored = stored("one-at-a-time", 3);
+    stored.record.metric = "job_s".into();
+    for (_, trial) in &mut stored.trials {
+        trial
+            .figures
+            .insert("job_s".into(), 20_000.0 / trial.tps.unwrap());
+        trial.tps = None;
+        trial.percentiles = None;
+    }
+    let report = report(&stored);
+    let answer = &report.experiment.answer;
+    assert!(answer.starts_with("The job took 1"), "{answer}");
+    assert!(answer.contains(" s instead of 1"), "{answer}");
+    assert!(!answer.contains("TPS"), "{answer}");
+    assert_eq!(
+        report.treatments[1].step.unwrap().verdict,
+        Verdict::Better,
+        "shorter is better"
+    );
+    assert!(markdown(&report).contains("| step | job, s | effect of the step |"));
+    assert!(!report.decision.larger_is_better);
+}
+
+#[test]
+fn screening_tells_main_effects() {
+    let mut stored = factorial(
+        "screening",
+        &[("a", false, &["off", "on"]), ("b", false, &["off", "on"])],
+        |row| 1000.0 * [1.0, 1.3][row[0]],
+    );
+    stored.record.study = study(Vec::new(), vec![claim(&[("a", "on")], &[], "better", Some(1.25))]);
+    let report = report(&stored);
+    assert_eq!(report.effects.len(), 2);
+    assert_eq!(report.claims[0].outcome, "agrees");
+    assert!(
+        report
+            .experiment
+            .answer
+            .contains("the strongest effects on throughput: The a on +30")
+    );
+    assert!(report.decision.method.contains("least squares"));
+}
+
+#[test]
+fn looks_after_each_block_are_told() {
+    let mut stored = pages_and_scheduler();
+    stored.record.stop = "when-decided".into();
+    stored.record.blocks = 20;
+    let report = report(&stored);
+    let decision = &report.decision;
+    assert!(
+        decision.stop_rule.contains("looked after each block"),
+        "{}",
+        decision.stop_rule
+    );
+    assert!(
+        decision.method.contains("hold together at all looks"),
+        "{}",
+        decision.method
+    );
+    assert_eq!(decision.minimum_detectable_effect, None);
+    assert_eq!(report.experiment.blocks_finished, 3);
+}
+
+#[test]
+fn a_disturbed_and_far_trial_is_in_no_mean_and_named() {
+    let mut stored = factorial("full-factorial", &[("a", false, &["1", "2", "3", "4"])], |_| {
+        1000.0
+    });
+    let (_, far) = &mut stored.trials[4];
+    far.tps = far.tps.map(|tps| tps * 0.5);
+    far.disturbed = true;
+    far.disturbances.push("CPU steal 12 %".into());
+    let report = report(&stored);
+    let [left] = &report.decision.excluded[..] else {
+        panic!("one: {:?}", report.decision.excluded)
+    };
+    assert_eq!((left.trial, left.disturbances.len()), (4, 1));
+    assert!(left.deviations.unwrap() < -3.5);
+    assert!(report.trials[4].left_out);
+    let treatment = &report.treatments[1];
+    assert_eq!((treatment.trials_finished, treatment.trials_left_out), (3, 1));
+    assert!(treatment.tps.as_ref().unwrap().mean > 1100.0);
+    let text = markdown(&report);
+    assert!(
+        text.contains("finished, left out | left out: \u{2212}")
+            || text.contains("finished, left out | left out: -"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_guard_that_ends_a_treatment_leaves_the_blocks_whole() {
+    let mut stored = stored("one-at-a-time", 3);
+    stored
+        .trials
+        .retain(|(_, trial)| trial.treatment != "c" || trial.block == 1);
+    let last = stored.trials.iter_mut().find(|(_, trial)| trial.treatment == "c");
+    last.unwrap().1.status = TrialStatus::Failed;
+    assert_eq!(report(&stored).experiment.blocks_finished, 3);
+}
+
+#[test]
+fn markdown_and_csv_have_all_of_it() {
+    let mut stored = pages_and_scheduler();
+    stored.record.study = study(
+        vec![TableRecord {
+            title: "By pages".into(),
+            rows: Some("pages".into()),
+            columns: Some("scheduler".into()),
+            values: vec!["tps".into()],
+        }],
+        vec![claim(
+            &[("pages", "2M"), ("scheduler", "none")],
+            &[],
+            "better",
+            Some(1.12),
+        )],
+    );
+    let made = report(&stored);
+    let text = markdown(&made);
+    for wanted in [
+        "## Findings of [ibm-z]",
+        "**Of 1 finding of [ibm-z], this host agrees with 1, disagrees with 0.**",
+        "| It helps | +12.0 % | +1",
+        "\u{2713} agrees | The pages=2M, scheduler=none against The pages=4k, scheduler=none |",
+        "## By pages\n\n| The pages \\\\ The scheduler | none | bfq |\n|---|--:|--:|",
+        "## What each factor is worth",
+        "| The pages 2M with The scheduler bfq | each alone | +",
+        "| treatment | TPS | effect | verdict | against | p95 ms |",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+    let text = markdown(&report(&ladder()));
+    for wanted in [
+        "## Throughput over clients",
+        "- Happy zone: ",
+        "- Universal Scalability Law: lambda 1",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+    let csv = crate::csv(&made);
+    let lines: Vec<&str> = csv.split("\r\n").collect();
+    assert_eq!(lines.len(), made.trials.len() + 2, "names, trials, and the end");
+    assert!(
+        lines[0].contains(",factor:pages,factor:scheduler,tps,p50_ms,"),
+        "{}",
+        lines[0]
+    );
+    assert!(
+        lines[1].contains("\"pages=4k, scheduler=none\",finished,false,"),
+        "{}",
+        lines[1]
+    );
+    assert_eq!(
+        lines[0].split(',').count(),
+        lines[1].split(',').count() - 1,
+        "one comma is in quotes"
+    );
+}

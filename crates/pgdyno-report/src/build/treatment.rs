@@ -1,0 +1,202 @@
+//! A treatment with its results, and a trial.
+
+use super::analysis::Analysis;
+use super::levels::levels_of;
+use crate::metric::known_names;
+use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial, Workload};
+use pgdyno_store::{
+    DistributionPoint, Percentiles, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the answer is made of.
+pub(super) struct Drafts {
+    pub(super) treatments: Vec<Treatment>,
+    /// Number of the treatment that the answer is about.
+    pub(super) headline: Option<usize>,
+    pub(super) effects: Vec<FactorEffect>,
+    pub(super) claims: Vec<StudyClaim>,
+    pub(super) study: Option<Study>,
+    pub(super) curves: Vec<Curve>,
+}
+
+pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &TreatmentRecord) -> Treatment {
+    let trials: Vec<&TrialRecord> = analysis
+        .stored
+        .trials
+        .iter()
+        .map(|(_, t)| t)
+        .filter(|t| t.treatment == record.name)
+        .collect();
+    let finished = trials
+        .iter()
+        .filter(|t| t.status == TrialStatus::Finished)
+        .count();
+    let counted = analysis.counted(&record.name);
+    let interval = |figure: &str| analysis.interval(&analysis.values(number, figure));
+    let figures = figures_of(&counted);
+    let figure = |name: &str| figures.get(name).copied();
+    Treatment {
+        name: record.name.clone(),
+        title: record.title.clone(),
+        reason: record.reason.clone(),
+        status: match record.why_not {
+            Some(_) => "not-tested",
+            None => "tested",
+        },
+        why_not: record.why_not.clone(),
+        settings: settings_of(record, &trials),
+        trials_finished: finished,
+        trials_failed: trials.len() - finished,
+        trials_left_out: finished - counted.len(),
+        levels: levels_of(record),
+        against: match analysis.against[number] {
+            Some(i) => Some(analysis.record().treatments[i].name.clone()),
+            // What is not tested is judged against nothing, but it was to be.
+            None => record.against.clone(),
+        },
+        workload: record.workload.as_ref().map(workload_of),
+        around: record.around.clone(),
+        tps: interval("tps"),
+        metric: interval(&analysis.record().metric),
+        percentiles: mean_percentiles(&counted),
+        distribution: mean_distribution(&counted),
+        stability_cv: figure("stability_cv"),
+        client_cpu_us_per_tx: figure("client_cpu_us_per_tx"),
+        server_cpu_us_per_tx: figure("server_cpu_us_per_tx"),
+        wal_bytes_per_tx: figure("wal_bytes_per_tx"),
+        figures,
+        step: analysis.judged.steps[number],
+        total: analysis.judged.totals[number],
+        step_p95: analysis.p95.steps[number],
+    }
+}
+
+fn settings_of(record: &TreatmentRecord, trials: &[&TrialRecord]) -> Vec<Setting> {
+    let effective = |knob: &str| {
+        let last = trials
+            .iter()
+            .rev()
+            .find_map(|t| t.effective.iter().find(|(name, _)| name == knob));
+        last.map(|(_, value)| value.clone())
+    };
+    let settings = record.settings.iter().map(|setting| Setting {
+        knob: setting.knob.clone(),
+        value: setting.value.clone(),
+        effective: effective(&setting.knob),
+        layer: setting.layer.clone(),
+        risk: setting.risk.clone(),
+        changed: setting.changed,
+    });
+    settings.collect()
+}
+
+pub(super) fn workload_of(record: &WorkloadRecord) -> Workload {
+    Workload {
+        name: record.name.clone(),
+        scale: record.scale,
+        clients: record.clients,
+        threads: record.threads,
+        warmup_s: record.warmup_s,
+        measure_s: record.measure_s,
+    }
+}
+
+/// All figures that a trial has, by name.
+fn names_of(trial: &TrialRecord) -> BTreeSet<&str> {
+    let own = trial.figures.keys().chain(trial.counters_per_tx.keys());
+    let mut names: BTreeSet<&str> = own.map(String::as_str).collect();
+    for name in known_names().filter(|name| trial.figure(name).is_some()) {
+        names.insert(name);
+    }
+    names
+}
+
+fn figures_of(trials: &[&TrialRecord]) -> BTreeMap<String, f64> {
+    let names: BTreeSet<&str> = trials.iter().flat_map(|trial| names_of(trial)).collect();
+    let figures = names.into_iter().filter_map(|name| {
+        let mean = mean(trials.iter().filter_map(|trial| trial.figure(name)))?;
+        Some((name.to_owned(), mean))
+    });
+    figures.collect()
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    #[expect(clippy::cast_precision_loss, reason = "a number of trials")]
+    let n = values.len() as f64;
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)
+}
+
+fn mean_percentiles(trials: &[&TrialRecord]) -> Option<Percentiles> {
+    let of = |value: fn(&Percentiles) -> f64| {
+        mean(trials.iter().filter_map(|t| t.percentiles.as_ref()).map(value))
+    };
+    Some(Percentiles {
+        p50_ms: of(|p| p.p50_ms)?,
+        p95_ms: of(|p| p.p95_ms)?,
+        p99_ms: of(|p| p.p99_ms)?,
+        max_ms: trials
+            .iter()
+            .filter_map(|t| t.percentiles)
+            .map(|p| p.max_ms)
+            .fold(f64::NAN, f64::max),
+    })
+}
+
+/// Mean over trials at each percentile that all of them know.
+fn mean_distribution(trials: &[&TrialRecord]) -> Vec<DistributionPoint> {
+    let Some(first) = trials.first() else {
+        return Vec::new();
+    };
+    first
+        .distribution
+        .iter()
+        .filter_map(|point| {
+            let at = |trial: &&TrialRecord| {
+                let found = trial
+                    .distribution
+                    .iter()
+                    .find(|p| p.percentile.total_cmp(&point.percentile).is_eq());
+                found.map(|p| p.ms)
+            };
+            let values: Option<Vec<f64>> = trials.iter().map(at).collect();
+            Some(DistributionPoint {
+                percentile: point.percentile,
+                ms: mean(values?.into_iter())?,
+            })
+        })
+        .collect()
+}
+
+pub(super) fn trial_of(id: i64, trial: &TrialRecord, left_out: bool) -> Trial {
+    Trial {
+        id,
+        block: trial.block,
+        position: trial.position,
+        treatment: trial.treatment.clone(),
+        status: trial.status,
+        reason: trial.reason.clone(),
+        started_unix_ms: trial.started_unix_ms,
+        tps: trial.tps,
+        committed: trial.committed,
+        failed: trial.failed,
+        errors: trial.errors.clone(),
+        percentiles: trial.percentiles,
+        settled: trial.steadiness.map(|s| s.settled),
+        warmup_s: trial.warmup_s,
+        measured_s: trial.measured_s,
+        cross_check: trial.cross_check,
+        disturbances: trial.disturbances.clone(),
+        disturbed: trial.disturbed,
+        left_out,
+        stand: trial.stand.clone(),
+        unsettled_s: trial.unsettled_s,
+        figures: figures_of(&[trial]),
+        series: Series {
+            t_s: trial.seconds.iter().map(|s| s.t_s).collect(),
+            tps: trial.seconds.iter().map(|s| s.tps).collect(),
+            p95_ms: trial.seconds.iter().map(|s| s.p95_ms).collect(),
+        },
+    }
+}
