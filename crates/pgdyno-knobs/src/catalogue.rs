@@ -4,7 +4,7 @@ mod files;
 mod knob;
 
 pub(crate) use knob::sysctl_path;
-pub use knob::{Cost, Form, Kind, Knob, Layer, Per, Risk};
+pub use knob::{Cost, Form, Gives, Kind, Knob, Layer, Per, Risk};
 
 use files::{FILES, File};
 use serde::{Deserialize, Serialize};

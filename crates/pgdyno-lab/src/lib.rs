@@ -1,8 +1,10 @@
 //! Experiments: plan, run, resume. Knows what a trial is; turns knobs through pgdyno-knobs alone.
 
 mod beside;
+pub mod capacity;
 pub mod check;
 mod collect;
+pub mod compare;
 mod decide;
 mod file;
 mod foreign;

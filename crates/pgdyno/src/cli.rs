@@ -1,10 +1,12 @@
 //! The command line.
 
 mod apply;
+mod compare;
 mod profile;
 mod sandbox;
 
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
+pub(crate) use compare::{CapacityArgs, CompareArgs, ShowArgs};
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
 pub(crate) use sandbox::{CreateArgs, SandboxCommand, file_system};
 
@@ -52,6 +54,12 @@ pub(crate) enum Command {
     List(StoreArgs),
     /// Experiments that are shipped, among them those of the published studies; one as a file; the schema of such files.
     Experiments(ExperimentsArgs),
+    /// One experiment as text: its answer, its verdicts, and its trials with their numbers.
+    Show(ShowArgs),
+    /// Hold one treatment, experiment or trial against another, with gates for CI. Exit code 3 where a gate fails.
+    Compare(CompareArgs),
+    /// How many CPUs and connections a wanted throughput needs, by a stored ladder of CPUs and clients.
+    Capacity(CapacityArgs),
     /// Write the report of an experiment.
     Report(ReportArgs),
     /// Sets of settings with reasons, worked out for a target by its facts: shown, compared, exported; `apply` takes them.

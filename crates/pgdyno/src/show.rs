@@ -160,6 +160,16 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
+/// A figure with three or four digits that count: 12346, 99.5, 1.34, 0.0312.
+pub(crate) fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 || v == 0.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
 /// 1.5 GB and the like.
 pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];

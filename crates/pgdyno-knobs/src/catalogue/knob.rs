@@ -1,6 +1,7 @@
 //! One knob as data: where it sits, how it is read and written, what its values look like, what applying costs and risks.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Where a knob sits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +137,14 @@ pub enum Form {
     Server,
 }
 
+/// What a knob gives the server, where it can be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gives {
+    /// CPUs: as many as its list names, or its number of them.
+    Cpus,
+}
+
 /// What applying costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -237,6 +246,8 @@ pub struct Knob {
     pub until_kernel: Option<String>,
     /// What took its place.
     pub renamed: Option<String>,
+    /// What it gives the server, where that can be counted: what `pgdyno capacity` goes by.
+    pub gives: Option<Gives>,
     /// What applying costs.
     pub cost: Cost,
     /// What it can cost the user.
@@ -271,6 +282,21 @@ impl Knob {
             .iter()
             .any(|safe| safe.eq_ignore_ascii_case(value.trim()));
         if safe { Risk::None } else { self.risk }
+    }
+
+    /// How many CPUs this value gives the server; `None` of a knob that gives none, and of a value that sets no limit.
+    pub fn cpus_of(&self, value: &str) -> Option<f64> {
+        let Some(Gives::Cpus) = self.gives else {
+            return None;
+        };
+        match self.form {
+            Form::CpuList => listed_cpus(value),
+            _ => value
+                .trim()
+                .parse()
+                .ok()
+                .filter(|cpus: &f64| cpus.is_finite() && *cpus > 0.0),
+        }
     }
 
     /// How a person sets what pgdyno only advises.
@@ -355,6 +381,20 @@ impl Knob {
     }
 }
 
+/// The number of CPUs in a list as "0-3,8"; `None` of an empty one and of what is no list.
+fn listed_cpus(list: &str) -> Option<f64> {
+    /// The kernel's own limit on most machines (CONFIG_NR_CPUS).
+    const CPUS_MAX: u32 = 8192;
+    let number = |text: &str| text.trim().parse::<u32>().ok().filter(|cpu| *cpu < CPUS_MAX);
+    let mut all = BTreeSet::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        all.extend(number(first)?..=number(last)?);
+    }
+    let count = u32::try_from(all.len()).ok()?;
+    (count > 0).then(|| f64::from(count))
+}
+
 /// Below /proc/sys, the dots of a name are slashes (an interface's own dot is written as a slash: sysctl(8)).
 pub(crate) fn sysctl_path(id: &str) -> String {
     let swapped: String = id
@@ -371,6 +411,18 @@ pub(crate) fn sysctl_path(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_counted() {
+        let check = |list, expected| assert_eq!(listed_cpus(list), expected, "{list}");
+        check("0-3,8", Some(5.0));
+        check("0-3,2", Some(4.0));
+        check("7", Some(1.0));
+        check("", None);
+        check("3-0", None);
+        check("0-4000000000", None);
+        check("none", None);
+    }
 
     #[test]
     fn sysctl_names_become_paths() {

@@ -3,7 +3,9 @@
 mod advise;
 mod apply;
 mod bench;
+mod capacity;
 mod check;
+mod compare;
 mod data;
 mod demo;
 mod experiment;
@@ -15,6 +17,7 @@ mod report;
 mod restore;
 mod revert;
 pub(crate) mod sandbox;
+mod show;
 mod watch;
 
 use crate::cli::Command;
@@ -34,6 +37,9 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Resume(args) => experiment::resume(context, &args),
         Command::Experiments(args) => experiments::run(context, &args),
         Command::List(args) => report::list(context, &args),
+        Command::Show(args) => show::run(context, &args),
+        Command::Compare(args) => compare::run(context, &args),
+        Command::Capacity(args) => capacity::run(context, &args),
         Command::Report(args) => report::run(context, &args),
         Command::Profile(command) => profile::run(context, command),
         Command::Apply(args) => apply::apply(context, &args),

@@ -1,0 +1,281 @@
+//! How many CPUs and connections a wanted throughput needs, by a stored ladder. Records in, answers out; the curves are
+//! pgdyno-stats'.
+
+mod ladder;
+
+pub use ladder::Ladder;
+
+use crate::file::FileError;
+use ladder::{Group, groups};
+use pgdyno_knobs::Catalogue;
+use pgdyno_stats::{
+    Capacity, CapacityModel, CpuLevel, Edge, Estimate, LoadPoint, Need, Price, best_within, cost_per_million,
+    happy_zone,
+};
+use pgdyno_store::StoredExperiment;
+use serde::Serialize;
+
+/// Beyond this many times the largest measured number of CPUs nothing measured speaks for the answer.
+pub const EXTRAPOLATES_MAX: f64 = 2.0;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Question {
+    /// Wanted throughput, transactions per second.
+    pub tps: f64,
+    /// Client counts whose 99th percentile is longer, in ms, do not count.
+    pub p99_ms: Option<f64>,
+    /// What the machine costs.
+    pub price: Option<Price>,
+}
+
+/// An estimate with its bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bounds {
+    /// The estimate.
+    pub value: f64,
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound; `None` where there is none.
+    pub high: Option<f64>,
+}
+
+impl From<Estimate> for Bounds {
+    fn from(estimate: Estimate) -> Bounds {
+        Bounds {
+            value: estimate.value,
+            low: estimate.low,
+            high: estimate.high,
+        }
+    }
+}
+
+/// The best that a number of CPUs did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// CPUs.
+    pub cpus: f64,
+    /// Clients with which it did best.
+    pub clients: u32,
+    /// Mean throughput over its trials.
+    pub tps: f64,
+    /// Trials.
+    pub trials: usize,
+}
+
+/// What came out for one combination of the other factors.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Found {
+    /// So many CPUs and connections.
+    Needs {
+        /// CPUs.
+        cpus: Bounds,
+        /// Connections.
+        connections: Bounds,
+        /// CPUs needed / largest number measured.
+        extrapolates: f64,
+        /// Of a million transactions, in the currency of the price.
+        cost_per_million: Option<Bounds>,
+    },
+    /// The curve never goes so high.
+    Unreachable {
+        /// Throughput at its peak, where it has one.
+        peak_tps: Option<f64>,
+        /// CPUs at which its upper bounds would reach it.
+        cpus_low: Option<f64>,
+    },
+    /// CPUs were not varied: what clients are good for on this machine as it is.
+    Zone {
+        /// Most throughput, mean over trials.
+        peak_tps: f64,
+        /// With so many clients.
+        peak_clients: u32,
+        /// Lowest client count of the happy zone.
+        lowest_clients: u32,
+        /// Highest.
+        highest_clients: u32,
+        /// Whether more clients might still give more: the largest measured count is in the zone.
+        open: bool,
+        /// Whether the peak reaches what is wanted.
+        reaches: bool,
+    },
+    /// There is no curve.
+    No {
+        /// Why.
+        why: String,
+    },
+}
+
+/// The answer for one combination of the other factors.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Factor and level of the others; empty where there are none.
+    pub of: Vec<(String, String)>,
+    /// Which curve: "usl", "power-law", "two-levels"; `None` without one.
+    pub model: Option<&'static str>,
+    /// What it goes by.
+    pub measured: Vec<Measured>,
+    /// What came out.
+    pub found: Found,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// Number of the experiment.
+    pub experiment: i64,
+    /// Its name.
+    pub name: String,
+    /// Factors that set CPUs; none where they were not varied.
+    pub cpu_factors: Vec<String>,
+    /// Factors that set clients.
+    pub client_factors: Vec<String>,
+    /// Confidence of the intervals, each by itself.
+    pub confidence: f64,
+    /// A row for each combination of the other factors.
+    pub rows: Vec<Row>,
+}
+
+/// Works out the answer; without a row where no trial is finished. An error where the stored experiment file cannot be read
+/// any more.
+pub fn answer(
+    stored: &StoredExperiment,
+    catalogue: &Catalogue,
+    question: &Question,
+) -> Result<Answer, FileError> {
+    let record = &stored.record;
+    let ladder = Ladder::of(record, catalogue)?;
+    let trials = stored.trials.iter().map(|(_, trial)| trial);
+    let rows = groups(record, trials, &ladder, catalogue)
+        .into_iter()
+        .map(|(of, group)| {
+            let mut notes: Vec<String> = group
+                .unknown
+                .iter()
+                .map(|name| format!("\"{name}\" is left out: how many CPUs it had is not known"))
+                .collect();
+            let (model, measured, found) = match ladder.cpus.is_empty() {
+                true => zone(&group, question, record.confidence),
+                false => need(&group, question, record.confidence, &mut notes),
+            };
+            Row {
+                of,
+                model,
+                measured,
+                found,
+                notes,
+            }
+        });
+    Ok(Answer {
+        experiment: stored.id,
+        name: record.name.clone(),
+        confidence: record.confidence,
+        rows: rows.collect(),
+        cpu_factors: ladder.cpus,
+        client_factors: ladder.clients,
+    })
+}
+
+type Outcome = (Option<&'static str>, Vec<Measured>, Found);
+
+fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<String>) -> Outcome {
+    let mut levels = Vec::new();
+    let mut measured = Vec::new();
+    for (thousandths, points) in &group.by_cpus {
+        #[expect(clippy::cast_precision_loss, reason = "a number of CPUs")]
+        let cpus = *thousandths as f64 / 1e3;
+        let Some((clients, tps)) = best_within(points, question.p99_ms) else {
+            notes.push(format!(
+                "{cpus} CPUs are left out: no number of clients kept the response time"
+            ));
+            continue;
+        };
+        measured.push(Measured {
+            cpus,
+            clients,
+            tps: mean(&tps),
+            trials: tps.len(),
+        });
+        levels.push(CpuLevel {
+            cpus,
+            clients: f64::from(clients),
+            tps,
+        });
+    }
+    let capacity = match Capacity::fit(&levels) {
+        Ok(capacity) => capacity,
+        Err(error) => {
+            return (
+                None,
+                measured,
+                Found::No {
+                    why: error.to_string(),
+                },
+            );
+        }
+    };
+    let model = match capacity.model() {
+        CapacityModel::Usl => "usl",
+        CapacityModel::PowerLaw => "power-law",
+        CapacityModel::TwoLevels => "two-levels",
+    };
+    let found = match capacity.need(question.tps, confidence) {
+        Some(Need::Reachable(resources)) => Found::Needs {
+            cpus: resources.cpus.into(),
+            connections: resources.connections.into(),
+            extrapolates: resources.extrapolates,
+            cost_per_million: question
+                .price
+                .and_then(|price| cost(price, resources.cpus, question.tps)),
+        },
+        Some(Need::Unreachable { peak_tps, cpus_low }) => Found::Unreachable { peak_tps, cpus_low },
+        None => Found::No {
+            why: "the wanted throughput is no positive number".into(),
+        },
+    };
+    (Some(model), measured, found)
+}
+
+/// At the bounds of the CPUs.
+fn cost(price: Price, cpus: Estimate, tps: f64) -> Option<Bounds> {
+    let at = |cpus: f64| cost_per_million(price, cpus, tps);
+    Some(Bounds {
+        value: at(cpus.value)?,
+        low: at(cpus.low).unwrap_or(0.0),
+        high: cpus.high.and_then(at),
+    })
+}
+
+fn zone(group: &Group, question: &Question, confidence: f64) -> Outcome {
+    let kept = |point: &&LoadPoint| {
+        question
+            .p99_ms
+            .is_none_or(|most| point.p99_ms.is_some_and(|p99| p99 <= most))
+    };
+    let points: Vec<LoadPoint> = group.by_cpus.values().flatten().filter(kept).cloned().collect();
+    let Some(zone) = happy_zone(&points, confidence) else {
+        let why = "no number of clients kept the response time".to_owned();
+        return (None, Vec::new(), Found::No { why });
+    };
+    let found = Found::Zone {
+        peak_tps: zone.peak_tps.mean,
+        peak_clients: zone.peak_clients,
+        lowest_clients: zone.lowest_clients,
+        highest_clients: zone.highest_clients,
+        open: zone.upper_edge == Edge::Unmeasured,
+        reaches: zone.peak_tps.mean >= question.tps,
+    };
+    (None, Vec::new(), found)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a number of trials")]
+    let n = values.len() as f64;
+    values.iter().sum::<f64>() / n
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,579 @@
+//! Comparisons of what is stored: treatments of one experiment within its blocks, treatments of two experiments, two
+//! trials. Records in, answers out.
+
+mod differs;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod gate;
+mod reference;
+
+pub use differs::Difference;
+pub use gate::{Gate, GateError, Judged, Outcome, Way, WrongGate};
+pub use reference::{Reference, Which, WrongReference};
+
+use pgdyno_stats::{Effect, OutlierRule, Rules, compare_samples, compare_within, excluded, mean_interval};
+use pgdyno_store::{
+    ExperimentStatus, Judge, Observations, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
+};
+use serde::Serialize;
+
+/// Figures that are compared where none is named.
+pub const METRICS: [&str; 7] = [
+    "tps",
+    "p50_ms",
+    "p95_ms",
+    "p99_ms",
+    "server_cpu_us_per_tx",
+    "wal_bytes_per_tx",
+    "stability_cv",
+];
+
+/// What intervals are made from, and so what they hold for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// Two treatments of one experiment, trial beside trial within its blocks: drift cancels.
+    Blocks,
+    /// Trials of two experiments: what drifted between them is part of the ratio.
+    Trials,
+    /// The seconds of two trials: these two alone.
+    TwoTrials,
+}
+
+/// One side of a comparison as a reference names it.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    /// The experiment.
+    pub stored: &'a StoredExperiment,
+    /// What of it.
+    pub which: &'a Which,
+    /// What to call its store; `None` where both sides are from one.
+    pub store: Option<&'a str>,
+}
+
+/// A figure of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SideFigure {
+    /// Mean over trials, in the unit of the figure.
+    pub mean: f64,
+    /// Bounds of the mean's own interval; `None` with one trial.
+    pub low: Option<f64>,
+    /// Upper bound.
+    pub high: Option<f64>,
+    /// Trials.
+    pub n: usize,
+}
+
+/// One figure of a pair.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The figure, unit last.
+    pub metric: String,
+    /// Whether a larger value is the better one.
+    pub larger_is_better: bool,
+    /// Of the reference; `None` where it was not measured.
+    pub a: Option<SideFigure>,
+    /// Of what is held against it.
+    pub b: Option<SideFigure>,
+    /// B / A by the means alone, where there is no interval.
+    pub ratio: Option<f64>,
+    /// B / A with its interval.
+    pub effect: Option<Effect>,
+    /// Why there is no interval.
+    pub why_no_interval: Option<&'static str>,
+    /// Trials that were left out for having been disturbed and lying far off.
+    pub left_out: usize,
+}
+
+/// B held against A.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// The reference.
+    pub a: String,
+    /// What is held against it.
+    pub b: String,
+    /// Figures in the order they were asked for.
+    pub rows: Vec<Row>,
+    /// What is not the same on both sides.
+    pub differs: Vec<Difference>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What its intervals hold for.
+    pub basis: Basis,
+    /// Confidence with which the intervals of one figure hold together.
+    pub confidence: f64,
+    /// Differences below it do not matter.
+    pub smallest_effect: f64,
+    /// One, or one for each treatment that both experiments have.
+    pub pairs: Vec<Pair>,
+}
+
+/// What cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// No such treatment.
+    #[error("{of} has no treatment \"{name}\"; it has {}", there.join("; "))]
+    NoTreatment {
+        /// The experiment.
+        of: String,
+        /// What was asked for.
+        name: String,
+        /// Names there are.
+        there: Vec<String>,
+    },
+    /// A treatment that was left out.
+    #[error("\"{name}\" of {of} was not tested: {why}")]
+    NotTested {
+        /// The experiment.
+        of: String,
+        /// The treatment.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// No such trial.
+    #[error("{of} has no trial {number}; `pgdyno show` lists those there are")]
+    NoTrial {
+        /// The experiment.
+        of: String,
+        /// What was asked for.
+        number: i64,
+    },
+    /// A trial that does not count.
+    #[error("trial {number} of {of} does not count: {why}")]
+    BadTrial {
+        /// The experiment.
+        of: String,
+        /// The trial.
+        number: i64,
+        /// Why.
+        why: String,
+    },
+    /// A trial against a treatment.
+    #[error(
+        "a trial is held against a trial, and a treatment against a treatment; name the same on both sides"
+    )]
+    Mixed,
+    /// One and the same.
+    #[error("both sides are {what}; name two treatments, as 3:reference 3:memory")]
+    Same {
+        /// What.
+        what: String,
+    },
+    /// No treatment has the same name.
+    #[error("{a} and {b} share no tested treatment; name one of each: {a} has {}; {b} has {}", of_a.join("; "), of_b.join("; "))]
+    NothingShared {
+        /// One experiment.
+        a: String,
+        /// The other.
+        b: String,
+        /// Treatments of the one.
+        of_a: Vec<String>,
+        /// Of the other.
+        of_b: Vec<String>,
+    },
+    /// A figure that neither side has.
+    #[error("no trial of either side has the figure \"{metric}\"; there are {}", there.join(", "))]
+    NoFigure {
+        /// What was asked for.
+        metric: String,
+        /// Figures there are.
+        there: Vec<String>,
+    },
+}
+
+/// One side of a pair.
+#[derive(Debug, Clone, Copy)]
+struct Side<'a> {
+    stored: &'a StoredExperiment,
+    store: Option<&'a str>,
+    treatment: &'a TreatmentRecord,
+    trial: Option<(i64, &'a TrialRecord)>,
+}
+
+impl<'a> Side<'a> {
+    fn is_of_same_experiment(&self, other: &Side<'_>) -> bool {
+        self.stored.id == other.stored.id && self.store == other.store
+    }
+
+    /// "experiment 3, memory".
+    fn label(&self) -> String {
+        let of = of(self.stored, self.store);
+        match self.trial {
+            Some((number, _)) => format!("{of}, trial {number} ({})", self.treatment.name),
+            None => format!("{of}, {}", self.treatment.name),
+        }
+    }
+
+    fn last_trial(&self) -> Option<&'a TrialRecord> {
+        let of_treatment = |trial: &&TrialRecord| trial.treatment == self.treatment.name;
+        let mut trials = self.stored.trials.iter().rev().map(|(_, trial)| trial);
+        self.trial
+            .map(|(_, trial)| trial)
+            .or_else(|| trials.find(of_treatment))
+    }
+}
+
+fn of(stored: &StoredExperiment, store: Option<&str>) -> String {
+    match store {
+        Some(store) => format!("experiment {} of {store}", stored.id),
+        None => format!("experiment {}", stored.id),
+    }
+}
+
+/// Holds B against A by `metrics`; without any by those of [`METRICS`] that were measured. Confidence and smallest effect are
+/// those of A's experiment. The intervals of one figure hold together over all pairs; each figure is a family of its own.
+pub fn compare(a: Named<'_>, b: Named<'_>, metrics: &[String]) -> Result<Comparison, CompareError> {
+    let sides = pairs(a, b)?;
+    let basis = match sides.first() {
+        Some((a, _)) if a.trial.is_some() => Basis::TwoTrials,
+        Some((a, b)) if a.is_of_same_experiment(b) => Basis::Blocks,
+        _ => Basis::Trials,
+    };
+    let metrics = metrics_of(&sides, metrics)?;
+    let record = &a.stored.record;
+    let pairs = sides.iter().map(|(a, b)| Pair {
+        a: a.label(),
+        b: b.label(),
+        rows: metrics
+            .iter()
+            .map(|metric| row(a, b, metric, basis, sides.len()))
+            .collect(),
+        differs: differs::differences(a, b),
+    });
+    Ok(Comparison {
+        basis,
+        confidence: record.confidence,
+        smallest_effect: record.smallest_effect,
+        pairs: pairs.collect(),
+    })
+}
+
+fn pairs<'a>(a: Named<'a>, b: Named<'a>) -> Result<Vec<(Side<'a>, Side<'a>)>, CompareError> {
+    let is_same = a.stored.id == b.stored.id && a.store == b.store;
+    let pairs = match (a.which, b.which) {
+        (Which::Trial(of_a), Which::Trial(of_b)) => vec![(trial(a, *of_a)?, trial(b, *of_b)?)],
+        (Which::Trial(_), _) | (_, Which::Trial(_)) => return Err(CompareError::Mixed),
+        (Which::Treatment(of_a), Which::Treatment(of_b)) => vec![(treatment(a, of_a)?, treatment(b, of_b)?)],
+        (Which::All, Which::All) if !is_same => shared(a, b)?,
+        (Which::All, Which::All) => {
+            return Err(CompareError::Same {
+                what: of(a.stored, a.store),
+            });
+        }
+        (Which::Treatment(name), Which::All) => {
+            let a = treatment(a, name)?;
+            vec![(a, counterpart(b, name)?)]
+        }
+        (Which::All, Which::Treatment(name)) => {
+            let b = treatment(b, name)?;
+            vec![(counterpart(a, name)?, b)]
+        }
+    };
+    let one_and_the_same = |(a, b): &&(Side<'_>, Side<'_>)| {
+        a.is_of_same_experiment(b)
+            && a.treatment.name == b.treatment.name
+            && a.trial.map(|(number, _)| number) == b.trial.map(|(number, _)| number)
+    };
+    match pairs.iter().find(one_and_the_same) {
+        Some((a, _)) => Err(CompareError::Same { what: a.label() }),
+        None => Ok(pairs),
+    }
+}
+
+fn tested<'a>(named: Named<'a>) -> impl Iterator<Item = &'a TreatmentRecord> {
+    let treatments = named.stored.record.treatments.iter();
+    treatments.filter(|treatment| treatment.why_not.is_none())
+}
+
+fn names(named: Named<'_>) -> Vec<String> {
+    tested(named).map(|treatment| treatment.name.clone()).collect()
+}
+
+fn side<'a>(named: Named<'a>, treatment: &'a TreatmentRecord) -> Side<'a> {
+    Side {
+        stored: named.stored,
+        store: named.store,
+        treatment,
+        trial: None,
+    }
+}
+
+fn treatment<'a>(named: Named<'a>, name: &str) -> Result<Side<'a>, CompareError> {
+    let of = || of(named.stored, named.store);
+    let found = named
+        .stored
+        .record
+        .treatments
+        .iter()
+        .find(|treatment| treatment.name == name);
+    let found = found.ok_or_else(|| CompareError::NoTreatment {
+        of: of(),
+        name: name.to_owned(),
+        there: names(named),
+    })?;
+    match &found.why_not {
+        Some(why) => Err(CompareError::NotTested {
+            of: of(),
+            name: name.to_owned(),
+            why: why.clone(),
+        }),
+        None => Ok(side(named, found)),
+    }
+}
+
+/// The treatment of the same name, or the only one there is.
+fn counterpart<'a>(named: Named<'a>, name: &str) -> Result<Side<'a>, CompareError> {
+    let all: Vec<&TreatmentRecord> = tested(named).collect();
+    match (
+        all.iter().find(|treatment| treatment.name == name),
+        all.as_slice(),
+    ) {
+        (Some(found), _) => Ok(side(named, found)),
+        (None, [only]) => Ok(side(named, only)),
+        _ => treatment(named, name),
+    }
+}
+
+/// Treatments that both have tested; where each has a single one, these.
+fn shared<'a>(a: Named<'a>, b: Named<'a>) -> Result<Vec<(Side<'a>, Side<'a>)>, CompareError> {
+    let of_b: Vec<&TreatmentRecord> = tested(b).collect();
+    let same = |of_a: &'a TreatmentRecord| {
+        let found = of_b.iter().find(|of_b| of_b.name == of_a.name);
+        found.map(|of_b| (side(a, of_a), side(b, of_b)))
+    };
+    let pairs: Vec<_> = tested(a).filter_map(same).collect();
+    let of_a: Vec<&TreatmentRecord> = tested(a).collect();
+    match (pairs.is_empty(), of_a.as_slice(), of_b.as_slice()) {
+        (false, ..) => Ok(pairs),
+        (true, [of_a], [of_b]) => Ok(vec![(side(a, of_a), side(b, of_b))]),
+        _ => Err(CompareError::NothingShared {
+            a: of(a.stored, a.store),
+            b: of(b.stored, b.store),
+            of_a: names(a),
+            of_b: names(b),
+        }),
+    }
+}
+
+fn trial<'a>(named: Named<'a>, number: i64) -> Result<Side<'a>, CompareError> {
+    let of = || of(named.stored, named.store);
+    let found = named.stored.trials.iter().find(|(id, _)| *id == number);
+    let (_, record) = found.ok_or_else(|| CompareError::NoTrial { of: of(), number })?;
+    if record.status != TrialStatus::Finished {
+        let why = record
+            .reason
+            .clone()
+            .unwrap_or_else(|| "it was not finished".into());
+        return Err(CompareError::BadTrial {
+            of: of(),
+            number,
+            why,
+        });
+    }
+    Ok(Side {
+        trial: Some((number, record)),
+        ..treatment(named, &record.treatment)?
+    })
+}
+
+/// The figures to compare: those asked for, of which each must be there on one side at least.
+fn metrics_of(sides: &[(Side<'_>, Side<'_>)], asked: &[String]) -> Result<Vec<String>, CompareError> {
+    let both = || sides.iter().flat_map(|(a, b)| [a, b]);
+    let is_there = |metric: &str| both().any(|side| !values(side, metric).0.is_empty());
+    if asked.is_empty() {
+        let there = METRICS.into_iter().filter(|metric| is_there(metric));
+        return Ok(there.map(str::to_owned).collect());
+    }
+    let mut metrics: Vec<String> = Vec::new();
+    for metric in asked {
+        if !is_there(metric) {
+            let own = both().filter_map(Side::last_trial);
+            let mut there: Vec<String> = own
+                .flat_map(|trial| trial.figures.keys().chain(trial.counters_per_tx.keys()))
+                .cloned()
+                .chain(
+                    METRICS
+                        .into_iter()
+                        .chain(["max_ms", "client_cpu_us_per_tx"])
+                        .map(str::to_owned),
+                )
+                .filter(|metric| is_there(metric))
+                .collect();
+            there.sort();
+            there.dedup();
+            return Err(CompareError::NoFigure {
+                metric: metric.clone(),
+                there,
+            });
+        }
+        if !metrics.contains(metric) {
+            metrics.push(metric.clone());
+        }
+    }
+    Ok(metrics)
+}
+
+/// A figure of the trials of a side that count, and how many were left out.
+fn values(side: &Side<'_>, metric: &str) -> (Vec<f64>, usize) {
+    if let Some((_, trial)) = side.trial {
+        return (trial.figure(metric).into_iter().collect(), 0);
+    }
+    let treatments = &side.stored.record.treatments;
+    let (mut observations, mut disturbed) = (Vec::new(), Vec::new());
+    for (_, trial) in &side.stored.trials {
+        let treatment = treatments
+            .iter()
+            .position(|treatment| treatment.name == trial.treatment);
+        let value = trial
+            .figure(metric)
+            .filter(|_| trial.status == TrialStatus::Finished);
+        if let (Some(treatment), Some(value)) = (treatment, value) {
+            let block = trial.block as usize;
+            observations.push(pgdyno_stats::Observation {
+                block,
+                treatment,
+                value,
+            });
+            disturbed.push(trial.disturbed);
+        }
+    }
+    let left_out = excluded(&observations, &disturbed, OutlierRule::default());
+    let own = |index: usize| treatments[observations[index].treatment].name == side.treatment.name;
+    let is_left = |index: usize| {
+        let far = |why| matches!(why, pgdyno_stats::WhyExcluded::DisturbedAndFar { .. });
+        left_out.iter().any(|left| left.index == index && far(left.why))
+    };
+    let (out, kept): (Vec<usize>, Vec<usize>) = (0..observations.len())
+        .filter(|&index| own(index))
+        .partition(|&index| is_left(index));
+    (
+        kept.into_iter().map(|index| observations[index].value).collect(),
+        out.len(),
+    )
+}
+
+fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usize) -> Row {
+    let record = &a.stored.record;
+    let rules = Rules {
+        confidence: record.confidence,
+        smallest_effect: record.smallest_effect,
+        larger_is_better: record.larger_is_better(metric) || b.stored.record.larger_is_better(metric),
+    };
+    let ((of_a, out_a), (of_b, out_b)) = (values(a, metric), values(b, metric));
+    let figure = |values: &[f64]| {
+        let interval = mean_interval(values, rules.confidence)?;
+        let has_spread = values.len() > 1;
+        Some(SideFigure {
+            mean: interval.mean,
+            low: has_spread.then_some(interval.low),
+            high: has_spread.then_some(interval.high),
+            n: values.len(),
+        })
+    };
+    let (figure_a, figure_b) = (figure(&of_a), figure(&of_b));
+    let effect = match basis {
+        Basis::Blocks => within_blocks(a, b, metric),
+        Basis::Trials => compare_samples(&of_b, &of_a, comparisons, rules).map(|compared| compared.effect),
+        Basis::TwoTrials if metric == "tps" => {
+            let seconds = |side: &Side<'_>| side.trial.map(|(_, trial)| measured(trial)).unwrap_or_default();
+            compare_within(&seconds(b), &seconds(a), rules).map(|compared| compared.effect)
+        }
+        Basis::TwoTrials => None,
+    };
+    let ratio = figure_a.zip(figure_b).map(|(a, b)| b.mean / a.mean);
+    Row {
+        metric: metric.to_owned(),
+        larger_is_better: rules.larger_is_better,
+        ratio: ratio.filter(|ratio| ratio.is_finite()),
+        why_no_interval: effect.is_none().then(|| why_none(&of_a, &of_b, basis)),
+        a: figure_a,
+        b: figure_b,
+        effect,
+        left_out: out_a + out_b,
+    }
+}
+
+fn why_none(a: &[f64], b: &[f64], basis: Basis) -> &'static str {
+    if a.is_empty() || b.is_empty() {
+        return "it was not measured on both sides";
+    }
+    match basis {
+        Basis::Blocks => {
+            "there is nothing to judge the spread by: two blocks or more are needed, and values above 0"
+        }
+        Basis::Trials => "each side needs two trials or more, with values above 0",
+        Basis::TwoTrials => {
+            "one trial of each side has no spread; of throughput ten seconds or more would have one"
+        }
+    }
+}
+
+/// By the judge that decides in the lab and the report, asked for this one comparison: where the experiment looked at its
+/// results and stopped, the interval is one that holds under such looking.
+fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Effect> {
+    let mut record = a.stored.record.clone();
+    // By name each is held against what it says alone.
+    "one-at-a-time".clone_into(&mut record.design);
+    for treatment in &mut record.treatments {
+        treatment.levels = vec![(crate::plan::STEP.to_owned(), treatment.name.clone())];
+        treatment.against = (treatment.name == b.treatment.name).then(|| a.treatment.name.clone());
+    }
+    let judge = Judge::new(&record, metric);
+    let mut observed = Observations::default();
+    for (_, trial) in &a.stored.trials {
+        judge.observe(&mut observed, trial);
+    }
+    let place = record
+        .treatments
+        .iter()
+        .position(|treatment| treatment.name == b.treatment.name)?;
+    judge.judge(&observed, ended(a.stored)).steps[place]
+}
+
+/// Blocks that have been run to their end.
+fn ended(stored: &StoredExperiment) -> usize {
+    let last = stored
+        .trials
+        .iter()
+        .map(|(_, trial)| trial.block)
+        .max()
+        .unwrap_or(0);
+    let of_last = stored
+        .trials
+        .iter()
+        .filter(|(_, trial)| trial.block == last)
+        .count();
+    let tested = stored
+        .record
+        .treatments
+        .iter()
+        .filter(|treatment| treatment.why_not.is_none())
+        .count();
+    let is_whole = stored.status == ExperimentStatus::Finished || of_last >= tested;
+    (if is_whole { last } else { last.saturating_sub(1) }) as usize
+}
+
+/// Throughput of the whole seconds of the measured time.
+fn measured(trial: &TrialRecord) -> Vec<f64> {
+    /// A second's length as clocks tell it.
+    const NEARLY_S: f64 = 0.99;
+    let mut before_s = 0.0;
+    let mut values = Vec::new();
+    for second in &trial.seconds {
+        let is_whole = second.t_s - before_s > NEARLY_S;
+        let is_measured = second.t_s > trial.warmup_s + NEARLY_S
+            && second.t_s < trial.warmup_s + trial.measured_s + 1.0 - NEARLY_S;
+        if is_whole && is_measured {
+            values.push(second.tps);
+        }
+        before_s = second.t_s;
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests;

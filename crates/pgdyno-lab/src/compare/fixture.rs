@@ -1,0 +1,108 @@
+//! Experiments made by hand, for tests.
+
+use pgdyno_store::{
+    ExperimentRecord, ExperimentStatus, Percentiles, SecondRecord, StoredExperiment, TreatmentRecord,
+    TrialRecord, TrialStatus, WorkloadRecord,
+};
+
+pub(crate) fn treatment(name: &str) -> TreatmentRecord {
+    TreatmentRecord {
+        name: name.into(),
+        title: name.into(),
+        reason: None,
+        why_not: None,
+        settings: Vec::new(),
+        levels: Vec::new(),
+        against: None,
+        workload: None,
+        around: Vec::new(),
+    }
+}
+
+/// Finished, with ten measured seconds.
+pub(crate) fn trial(block: u32, treatment: &str, tps: f64) -> TrialRecord {
+    let second = |i: u32| SecondRecord {
+        t_s: f64::from(i + 1),
+        tps: if i < 2 {
+            1.0
+        } else {
+            tps * (1.0 + 0.001 * f64::from(i * 7 % 5))
+        },
+        ..SecondRecord::default()
+    };
+    TrialRecord {
+        block,
+        position: 1,
+        treatment: treatment.into(),
+        status: TrialStatus::Finished,
+        reason: None,
+        started_unix_ms: 0,
+        effective: Vec::new(),
+        tps: Some(tps),
+        committed: 100,
+        failed: 0,
+        errors: Vec::new(),
+        percentiles: Some(Percentiles {
+            p50_ms: 1000.0 / tps,
+            p95_ms: 2000.0 / tps,
+            p99_ms: 3000.0 / tps,
+            max_ms: 9000.0 / tps,
+        }),
+        histogram: None,
+        distribution: Vec::new(),
+        steadiness: None,
+        stability_cv: None,
+        warmup_s: 2.0,
+        measured_s: 12.0,
+        client_cpu_us_per_tx: None,
+        server_cpu_us_per_tx: None,
+        wal_bytes_per_tx: None,
+        counters_per_tx: Default::default(),
+        cross_check: None,
+        disturbances: Vec::new(),
+        disturbed: false,
+        seconds: (0..14).map(second).collect(),
+        figures: Default::default(),
+        stand: None,
+        unsettled_s: None,
+    }
+}
+
+/// Finished, without trials.
+pub(crate) fn experiment(id: i64, treatments: &[&str]) -> StoredExperiment {
+    StoredExperiment {
+        id,
+        record: ExperimentRecord {
+            name: "x".into(),
+            question: "?".into(),
+            design: "one-at-a-time".into(),
+            blocks: 4,
+            seed: 1,
+            confidence: 0.95,
+            smallest_effect: 0.02,
+            workload: WorkloadRecord {
+                name: "tpcb".into(),
+                scale: 1,
+                clients: 8,
+                threads: 1,
+                warmup_s: 2.0,
+                measure_s: 12.0,
+            },
+            treatments: treatments.iter().map(|name| treatment(name)).collect(),
+            facts: Vec::new(),
+            file: String::new(),
+            repeat: Vec::new(),
+            target: "sandbox x".into(),
+            metric: "tps".into(),
+            stop: "after-blocks".into(),
+            factors: Vec::new(),
+            figures: Vec::new(),
+            study: None,
+        },
+        status: ExperimentStatus::Finished,
+        started_unix_ms: 0,
+        finished_unix_ms: Some(1),
+        put_back: Vec::new(),
+        trials: Vec::new(),
+    }
+}

@@ -1,0 +1,219 @@
+//! Gates: a bound on a figure that a comparison must not be proven to pass, as "tps worse than 2%".
+
+use super::{Comparison, Row};
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// Longer texts are no gate.
+const LENGTH_MAX: usize = 200;
+/// A hundredfold; whoever asks for more has mistyped it.
+const PERCENT_MAX: f64 = 10_000.0;
+
+/// Which way a figure must not go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// To the bad side: less throughput, a longer response.
+    Worse,
+    /// To the good side.
+    Better,
+    /// To either side.
+    Differs,
+}
+
+/// "METRIC worse than N%".
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gate {
+    /// The figure.
+    pub metric: String,
+    /// Which way it must not go.
+    pub way: Way,
+    /// How far it may.
+    pub percent: f64,
+}
+
+/// What became of a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The whole interval keeps the bound.
+    Holds,
+    /// The whole interval lies beyond the bound.
+    Fails,
+    /// The bound lies within the interval, or there is no interval.
+    NotDecided,
+}
+
+/// A gate held against a pair.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// The gate as text.
+    pub gate: String,
+    /// What was compared.
+    pub a: String,
+    /// With what.
+    pub b: String,
+    /// What came out.
+    pub outcome: Outcome,
+    /// In words, with the interval.
+    pub why: String,
+}
+
+/// A text that is no gate.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(
+    "the gate \"{text}\": {what}; expected as \"tps worse than 2%\", or with \"better than\", \"differs by\""
+)]
+pub struct WrongGate {
+    text: String,
+    what: String,
+}
+
+/// A gate that cannot be held against a comparison.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum GateError {
+    /// Nothing was measured.
+    #[error("the gate \"{gate}\" cannot be judged: {metric} of {a} or of {b} was not measured")]
+    NotMeasured {
+        /// The gate.
+        gate: String,
+        /// Its figure.
+        metric: String,
+        /// One side.
+        a: String,
+        /// The other.
+        b: String,
+    },
+    /// It could never fail.
+    #[error(
+        "the gate \"{gate}\" could never fail: {metric} cannot fall by 100 % or more; name a smaller bound"
+    )]
+    Never {
+        /// The gate.
+        gate: String,
+        /// Its figure.
+        metric: String,
+    },
+}
+
+impl FromStr for Gate {
+    type Err = WrongGate;
+
+    fn from_str(text: &str) -> Result<Gate, WrongGate> {
+        let wrong = |what: String| WrongGate {
+            text: text.chars().take(80).collect(),
+            what,
+        };
+        if text.len() > LENGTH_MAX {
+            return Err(wrong("it is too long".into()));
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [metric, way, rest @ ..] = words.as_slice() else {
+            return Err(wrong("it has no figure and no \"worse\"".into()));
+        };
+        let is_name = metric
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+        if !is_name {
+            return Err(wrong(format!("\"{metric}\" is no name of a figure")));
+        }
+        let way = match *way {
+            "worse" => Way::Worse,
+            "better" => Way::Better,
+            "differs" => Way::Differs,
+            other => {
+                return Err(wrong(format!(
+                    "\"{other}\" stands where worse, better or differs is expected"
+                )));
+            }
+        };
+        let number = match rest {
+            ["than" | "by", number @ ..] if number.first() != Some(&"more") => number,
+            ["by", "more", "than", number @ ..] => number,
+            _ => return Err(wrong("\"than\" or \"by\" is missing".into())),
+        };
+        let number = number.concat();
+        let percent = number
+            .strip_suffix('%')
+            .and_then(|number| number.parse::<f64>().ok());
+        let percent = percent.filter(|percent| (0.0..=PERCENT_MAX).contains(percent));
+        let percent = percent
+            .ok_or_else(|| wrong(format!("\"{number}\" is no percentage from 0% to {PERCENT_MAX}%")))?;
+        Ok(Gate {
+            metric: (*metric).to_owned(),
+            way,
+            // Not -0.
+            percent: percent.abs(),
+        })
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = match self.way {
+            Way::Worse => "worse than",
+            Way::Better => "better than",
+            Way::Differs => "differs by more than",
+        };
+        write!(f, "{} {way} {}%", self.metric, self.percent)
+    }
+}
+
+impl Gate {
+    /// Holds it against every pair of a comparison that has been made with its figure.
+    pub fn judge(&self, comparison: &Comparison) -> Result<Vec<Judged>, GateError> {
+        let judged = comparison.pairs.iter().map(|pair| {
+            let row = pair.rows.iter().find(|row| row.metric == self.metric);
+            let measured = row.filter(|row| row.a.is_some() && row.b.is_some());
+            let row = measured.ok_or_else(|| GateError::NotMeasured {
+                gate: self.to_string(),
+                metric: self.metric.clone(),
+                a: pair.a.clone(),
+                b: pair.b.clone(),
+            })?;
+            let (outcome, why) = self.outcome(row)?;
+            Ok(Judged {
+                gate: self.to_string(),
+                a: pair.a.clone(),
+                b: pair.b.clone(),
+                outcome,
+                why,
+            })
+        });
+        judged.collect()
+    }
+
+    fn outcome(&self, row: &Row) -> Result<(Outcome, String), GateError> {
+        let part = self.percent / 100.0;
+        let (floor, ceiling) = (1.0 - part, 1.0 + part);
+        // Beyond which ratios it fails.
+        let downwards = match self.way {
+            Way::Worse => Some(row.larger_is_better),
+            Way::Better => Some(!row.larger_is_better),
+            Way::Differs => None,
+        };
+        if downwards == Some(true) && floor <= 0.0 {
+            return Err(GateError::Never {
+                gate: self.to_string(),
+                metric: self.metric.clone(),
+            });
+        }
+        let Some(effect) = row.effect else {
+            let why = row.why_no_interval.unwrap_or("there is no interval");
+            return Ok((Outcome::NotDecided, why.to_owned()));
+        };
+        let (low, high) = (effect.ratio_low, effect.ratio_high);
+        let (fails, holds) = match downwards {
+            Some(true) => (high < floor, low >= floor),
+            Some(false) => (low > ceiling, high <= ceiling),
+            None => (high < floor || low > ceiling, low >= floor && high <= ceiling),
+        };
+        let (outcome, words) = match (fails, holds) {
+            (true, _) => (Outcome::Fails, "the whole interval lies beyond the bound"),
+            (_, true) => (Outcome::Holds, "the whole interval keeps the bound"),
+            _ => (Outcome::NotDecided, "the bound lies within the interval"),
+        };
+        Ok((outcome, words.to_owned()))
+    }
+}

@@ -1,0 +1,80 @@
+//! `pgdyno compare`, `capacity` and `show` on the command line.
+
+use clap::Args;
+use pgdyno_lab::compare::{Gate, Reference};
+use pgdyno_load::duration;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// What B is held against: 3 (an experiment), 3:memory (its treatment), 3/12 (its trial), last, last:memory.
+    pub(crate) a: Reference,
+    /// What is held against it, named likewise.
+    pub(crate) b: Reference,
+    /// A figure to compare, as tps, p99_ms, wal_bytes_per_tx (may be given several times).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) metric: Vec<String>,
+    /// Exit code 3 where the interval proves it, as 'tps worse than 2%'; also better than, differs by (may be given several
+    /// times).
+    #[arg(long, value_name = "GATE")]
+    pub(crate) fail_if: Vec<Gate>,
+    /// Exit code 3 also where a gate is not decided.
+    #[arg(long, requires = "fail_if")]
+    pub(crate) strict: bool,
+    /// File of the store of results.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+    /// File of the store that B is in, where it is another one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store_b: Option<PathBuf>,
+    /// Print JSON (docs/compare.md).
+    #[arg(long, conflicts_with = "md")]
+    pub(crate) json: bool,
+    /// Print Markdown, for a comment on a change.
+    #[arg(long)]
+    pub(crate) md: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CapacityArgs {
+    /// Number of the experiment, or last; the newest with CPUs or clients as a factor if not given.
+    pub(crate) experiment: Option<Reference>,
+    /// Wanted throughput, transactions per second.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) tps: f64,
+    /// Numbers of clients with a longer 99th percentile of response time do not count.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) p99: Option<Duration>,
+    /// Price of one CPU for an hour, in any currency.
+    #[arg(long, value_name = "PRICE", value_parser = positive, conflicts_with = "price_per_host_hour")]
+    pub(crate) price_per_cpu_hour: Option<f64>,
+    /// Price of the whole host for an hour.
+    #[arg(long, value_name = "PRICE", value_parser = positive)]
+    pub(crate) price_per_host_hour: Option<f64>,
+    /// File of the store of results.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+    /// Print JSON (docs/capacity.md).
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Number of the experiment; the newest if not given, or with last.
+    pub(crate) experiment: Option<Reference>,
+    /// File of the store of results.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok();
+    number
+        .filter(|number| number.is_finite() && *number > 0.0)
+        .ok_or_else(|| "expected a number above 0".to_owned())
+}

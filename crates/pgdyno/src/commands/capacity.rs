@@ -1,0 +1,225 @@
+//! `pgdyno capacity`: CPUs and connections for a wanted throughput, by a stored ladder.
+
+use crate::cli::CapacityArgs;
+use crate::commands::show::{number, store, whole};
+use crate::context::Context;
+use crate::exit::{self, Usage};
+use crate::show;
+use pgdyno_lab::capacity::{Answer, Bounds, EXTRAPOLATES_MAX, Found, Ladder, Question, Row, answer};
+use pgdyno_stats::Price;
+use pgdyno_store::Store;
+use serde_json::json;
+
+pub(crate) fn run(context: &Context, args: &CapacityArgs) -> anyhow::Result<u8> {
+    whole(args.experiment.as_ref())?;
+    let store = store(context, args.store.as_deref())?;
+    let id = match &args.experiment {
+        Some(named) => number(&store, Some(named))?,
+        None => newest(context, &store)?,
+    };
+    let stored = store.experiment(id)?;
+    if Ladder::of(&stored.record, &context.catalogue)?.is_empty() {
+        return Err(none(&format!("experiment {id} varies neither CPUs nor clients")).into());
+    }
+    let price = args.price_per_cpu_hour.map(Price::PerCpuHour);
+    let question = Question {
+        tps: args.tps,
+        p99_ms: args.p99.map(|p99| p99.as_secs_f64() * 1e3),
+        price: price.or(args.price_per_host_hour.map(Price::PerHostHour)),
+    };
+    let answer = answer(&stored, &context.catalogue, &question)?;
+    if args.json {
+        let value = json!({"format": "pgdyno-capacity/1", "tps": args.tps, "p99_ms": question.p99_ms, "answer": answer});
+        put!("{}", serde_json::to_string_pretty(&value)?);
+    } else {
+        print(&answer, &question);
+    }
+    Ok(exit::FINE)
+}
+
+fn none(what: &str) -> Usage {
+    Usage(format!(
+        "{what}, so there is no curve to go by; `pgdyno run edb-cores` measures one, or an experiment of your own with a \
+         factor of CPUs and one of load.clients (docs/capacity.md)"
+    ))
+}
+
+/// The newest experiment that has varied CPUs, else the newest that has varied clients.
+fn newest(context: &Context, store: &Store) -> anyhow::Result<i64> {
+    let all = store.list()?;
+    let measured = all.iter().filter(|(_, trials)| *trials > 0);
+    let ladders: Vec<(i64, Ladder)> = measured
+        .filter_map(|(stored, _)| Some((stored.id, Ladder::of(&stored.record, &context.catalogue).ok()?)))
+        .filter(|(_, ladder)| !ladder.is_empty())
+        .collect();
+    let of_cpus = ladders.iter().find(|(_, ladder)| !ladder.cpus.is_empty());
+    let found = of_cpus.or(ladders.first()).map(|(id, _)| *id);
+    let why = || {
+        none(&format!(
+            "no experiment in {} varies CPUs or clients",
+            store.path().display()
+        ))
+    };
+    Ok(found.ok_or_else(why)?)
+}
+
+fn print(answer: &Answer, question: &Question) {
+    put!(
+        "experiment {}, {}: what {:.0} transactions per second need\n",
+        answer.experiment,
+        answer.name,
+        question.tps
+    );
+    if answer.rows.is_empty() {
+        put!("no trial of it is finished");
+        return;
+    }
+    if answer.cpu_factors.is_empty() {
+        let rows = answer.rows.iter().map(zone).collect();
+        put!(
+            "{}\n",
+            show::table(
+                &["for", "peak TPS", "clients there", "happy zone", "answer"],
+                &[1, 2],
+                rows
+            )
+        );
+        put!(
+            "CPUs were not varied, so nothing is said of other numbers of them; {}",
+            advice()
+        );
+    } else {
+        let rows = answer.rows.iter().map(need).collect();
+        let headings = [
+            "for",
+            "CPUs",
+            "connections",
+            "per million",
+            "largest measured",
+            "curve",
+            "answer",
+        ];
+        put!("{}\n", show::table(&headings, &[1, 2, 3, 4], rows));
+        put!(
+            "intervals are at {:.0} %, each by itself",
+            answer.confidence * 100.0
+        );
+    }
+    for row in &answer.rows {
+        for note in &row.notes {
+            put!("{}: {note}", name(row));
+        }
+    }
+}
+
+fn advice() -> &'static str {
+    "`pgdyno run edb-cores` varies them"
+}
+
+fn name(row: &Row) -> String {
+    let levels: Vec<&str> = row.of.iter().map(|(_, level)| level.as_str()).collect();
+    if levels.is_empty() {
+        "all".to_owned()
+    } else {
+        levels.join(", ")
+    }
+}
+
+fn bounds(bounds: &Bounds) -> String {
+    let high = bounds.high.map_or_else(|| "no bound".to_owned(), show::figure);
+    format!(
+        "{} ({} \u{2026} {high})",
+        show::figure(bounds.value),
+        show::figure(bounds.low)
+    )
+}
+
+fn need(row: &Row) -> Vec<String> {
+    let dash = || "\u{2013}".to_owned();
+    let largest = row.measured.iter().map(|m| m.cpus).fold(0.0, f64::max);
+    let (cpus, connections, cost, said) = match &row.found {
+        Found::Needs {
+            cpus,
+            connections,
+            extrapolates,
+            cost_per_million,
+        } => {
+            let said = if *extrapolates > EXTRAPOLATES_MAX {
+                format!(
+                    "EXTRAPOLATED {extrapolates:.1} times beyond what was measured: nothing measured speaks for it"
+                )
+            } else if *extrapolates > 1.0 {
+                format!("extrapolated {extrapolates:.1} times")
+            } else {
+                "within what was measured".to_owned()
+            };
+            (
+                bounds(cpus),
+                bounds(connections),
+                cost_per_million.as_ref().map_or_else(dash, bounds),
+                said,
+            )
+        }
+        Found::Unreachable { peak_tps, cpus_low } => {
+            let peak = peak_tps.map_or_else(
+                || "the curve does not grow".to_owned(),
+                |peak| format!("never reached: the curve's peak is {}", show::figure(peak)),
+            );
+            let low =
+                cpus_low.map(|low| format!("; its upper bounds reach it with {} CPUs", show::figure(low)));
+            (dash(), dash(), dash(), peak + &low.unwrap_or_default())
+        }
+        Found::No { why } => (dash(), dash(), dash(), why.clone()),
+        Found::Zone { .. } => (dash(), dash(), dash(), dash()),
+    };
+    let model = match row.model {
+        Some("usl") => "scalability law",
+        Some("power-law") => "power law",
+        Some("two-levels") => "two points",
+        _ => "none",
+    };
+    vec![
+        name(row),
+        cpus,
+        connections,
+        cost,
+        show::figure(largest),
+        model.to_owned(),
+        said,
+    ]
+}
+
+fn zone(row: &Row) -> Vec<String> {
+    match &row.found {
+        Found::Zone {
+            peak_tps,
+            peak_clients,
+            lowest_clients,
+            highest_clients,
+            open,
+            reaches,
+        } => vec![
+            name(row),
+            show::figure(*peak_tps),
+            peak_clients.to_string(),
+            format!(
+                "{lowest_clients} to {highest_clients}{}",
+                if *open { " or more" } else { "" }
+            ),
+            if *reaches {
+                "reached with these CPUs"
+            } else {
+                "not reached with these CPUs"
+            }
+            .to_owned(),
+        ],
+        Found::No { why } => vec![
+            name(row),
+            "\u{2013}".into(),
+            "\u{2013}".into(),
+            "\u{2013}".into(),
+            why.clone(),
+        ],
+        _ => vec![name(row)],
+    }
+}

@@ -1,0 +1,256 @@
+//! `pgdyno compare`: two treatments, experiments or trials held against each other, and gates for CI.
+
+use crate::cli::CompareArgs;
+use crate::commands::show::{number, store};
+use crate::context::Context;
+use crate::exit::{self, Usage};
+use crate::show;
+use pgdyno_lab::compare::{Basis, Comparison, Judged, Named, Outcome, Pair, Row, SideFigure, compare};
+use pgdyno_report::{effect, verdict_word};
+use pgdyno_store::StoredExperiment;
+use serde_json::json;
+use std::fmt::Write;
+
+pub(crate) fn run(context: &Context, args: &CompareArgs) -> anyhow::Result<u8> {
+    let store_a = store(context, args.store.as_deref())?;
+    let a = store_a.experiment(number(&store_a, Some(&args.a))?)?;
+    // The same file under another name is the same store.
+    let other = args
+        .store_b
+        .as_deref()
+        .filter(|path| path.canonicalize().ok() != store_a.path().canonicalize().ok());
+    let store_b = other.map(|path| store(context, Some(path))).transpose()?;
+    let of_b = store_b.as_ref().unwrap_or(&store_a);
+    let b = of_b.experiment(number(of_b, Some(&args.b))?)?;
+    let names = store_b.as_ref().map(|store_b| {
+        let name = |store: &pgdyno_store::Store| store.path().display().to_string();
+        (name(&store_a), name(store_b))
+    });
+    let comparison = compared(args, &a, &b, names.as_ref())?;
+    let mut judged = Vec::new();
+    for gate in &args.fail_if {
+        judged.extend(
+            gate.judge(&comparison)
+                .map_err(|error| Usage(error.to_string()))?,
+        );
+    }
+    if args.json {
+        let value = json!({"format": "pgdyno-compare/1", "comparison": comparison, "gates": judged});
+        put!("{}", serde_json::to_string_pretty(&value)?);
+    } else if args.md {
+        put!("{}", markdown(&comparison, &judged).trim_end());
+    } else {
+        put!("{}", text(&comparison, &judged).trim_end());
+    }
+    let fails = |judged: &Judged| match judged.outcome {
+        Outcome::Fails => true,
+        Outcome::NotDecided => args.strict,
+        Outcome::Holds => false,
+    };
+    Ok(if judged.iter().any(fails) {
+        exit::NOT_HELD
+    } else {
+        exit::FINE
+    })
+}
+
+fn compared(
+    args: &CompareArgs,
+    a: &StoredExperiment,
+    b: &StoredExperiment,
+    names: Option<&(String, String)>,
+) -> anyhow::Result<Comparison> {
+    let side = |stored, which, store| Named { stored, which, store };
+    let a = side(a, &args.a.which, names.map(|(a, _)| a.as_str()));
+    let b = side(b, &args.b.which, names.map(|(_, b)| b.as_str()));
+    let wrong = |error: pgdyno_lab::compare::CompareError| Usage(error.to_string());
+    let comparison = compare(a, b, &args.metric).map_err(wrong)?;
+    // A gate's figure is compared, too.
+    let mut metrics: Vec<String> = comparison
+        .pairs
+        .iter()
+        .take(1)
+        .flat_map(|pair| pair.rows.iter().map(|row| row.metric.clone()))
+        .collect();
+    let of_gates = args.fail_if.iter().map(|gate| gate.metric.clone());
+    let missing: Vec<String> = of_gates.filter(|metric| !metrics.contains(metric)).collect();
+    if missing.is_empty() {
+        return Ok(comparison);
+    }
+    metrics.extend(missing);
+    Ok(compare(a, b, &metrics).map_err(wrong)?)
+}
+
+/// What the intervals hold for.
+fn basis(comparison: &Comparison) -> String {
+    let confidence = comparison.confidence * 100.0;
+    let rest = format!(
+        "B is held against A. Intervals are at {confidence:.0} %, each figure a family of its own{}.",
+        if comparison.pairs.len() > 1 {
+            " over all pairs"
+        } else {
+            ""
+        }
+    );
+    let what = match comparison.basis {
+        Basis::Blocks => {
+            "Treatments of one experiment, compared within its blocks: drift of the machine cancels."
+        }
+        Basis::Trials => {
+            "The two did not run in blocks: what drifted between them is not cancelled, and is part of the ratio."
+        }
+        Basis::TwoTrials => {
+            "These two trials only: the interval is made of their seconds, and trials of one and the same treatment usually \
+             differ by more."
+        }
+    };
+    format!("{what} {rest}")
+}
+
+fn side(figure: Option<SideFigure>) -> String {
+    let Some(figure) = figure else {
+        return "\u{2013}".to_owned();
+    };
+    match figure.high {
+        Some(high) => format!(
+            "{} \u{b1} {}",
+            show::figure(figure.mean),
+            show::figure(high - figure.mean)
+        ),
+        None => show::figure(figure.mean),
+    }
+}
+
+/// The cells of a row: figure, A, B, ratio, trials, verdict.
+fn cells(row: &Row, smallest_effect: f64) -> Vec<String> {
+    let n = |figure: Option<SideFigure>| figure.map_or(0, |figure| figure.n);
+    let ratio = match (&row.effect, row.ratio) {
+        (Some(found), _) => effect(found),
+        (None, Some(ratio)) => format!("{:+.1} %", (ratio - 1.0) * 100.0),
+        (None, None) => "\u{2013}".to_owned(),
+    };
+    let verdict = row.effect.map_or_else(
+        || "no interval".to_owned(),
+        |found| verdict_word(found.verdict, smallest_effect),
+    );
+    vec![
+        row.metric.clone(),
+        side(row.a),
+        side(row.b),
+        ratio,
+        format!("{}, {}", n(row.a), n(row.b)),
+        verdict,
+    ]
+}
+
+const HEADINGS: [&str; 6] = ["figure", "A", "B", "B against A", "trials", "verdict"];
+
+/// What is said below a table.
+fn notes(pair: &Pair) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for row in &pair.rows {
+        if let Some(why) = row.why_no_interval {
+            notes.push(format!("{}: {why}", row.metric));
+        }
+        if row.left_out > 0 {
+            notes.push(format!(
+                "{}: {} disturbed trials that lie far off are left out",
+                row.metric, row.left_out
+            ));
+        }
+    }
+    notes
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Holds => "passed",
+        Outcome::Fails => "FAILED",
+        Outcome::NotDecided => "not decided",
+    }
+}
+
+fn text(comparison: &Comparison, judged: &[Judged]) -> String {
+    let mut page = String::new();
+    for pair in &comparison.pairs {
+        let _ = writeln!(page, "A: {}\nB: {}\n", pair.a, pair.b);
+        let rows = pair
+            .rows
+            .iter()
+            .map(|row| cells(row, comparison.smallest_effect))
+            .collect();
+        let _ = writeln!(page, "{}\n", show::table(&HEADINGS, &[1, 2, 3, 4], rows));
+        for note in notes(pair) {
+            let _ = writeln!(page, "{note}");
+        }
+        if pair.differs.is_empty() {
+            let _ = writeln!(page, "nothing that is on record differs\n");
+        } else {
+            let rows = pair
+                .differs
+                .iter()
+                .map(|d| vec![d.what.clone(), d.a.clone(), d.b.clone()])
+                .collect();
+            let _ = writeln!(page, "{}\n", show::table(&["what differs", "A", "B"], &[], rows));
+        }
+    }
+    page += &show::wrapped("", &basis(comparison), 110);
+    for gate in judged {
+        let _ = writeln!(
+            page,
+            "gate \"{}\": {}: {} ({})",
+            gate.gate,
+            outcome(gate.outcome),
+            gate.why,
+            gate.b
+        );
+    }
+    page
+}
+
+/// Text that must not become a table's border or a tag.
+fn cell(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('|', "\\|")
+        .replace('<', "&lt;")
+        .replace(['\n', '\r'], " ")
+}
+
+fn markdown(comparison: &Comparison, judged: &[Judged]) -> String {
+    let mut page = String::new();
+    let line = |cells: Vec<String>| {
+        let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    for gate in judged {
+        let words = [&gate.gate, &gate.why, &gate.b].map(|text| cell(text));
+        let _ = writeln!(
+            page,
+            "- **{}**: {}: {} ({})",
+            outcome(gate.outcome),
+            words[0],
+            words[1],
+            words[2]
+        );
+    }
+    for pair in &comparison.pairs {
+        let _ = writeln!(page, "\n**{}** against **{}**\n", cell(&pair.b), cell(&pair.a));
+        page += &line(HEADINGS.map(str::to_owned).to_vec());
+        page += "|---|--:|--:|--:|--:|---|\n";
+        for row in &pair.rows {
+            page += &line(cells(row, comparison.smallest_effect));
+        }
+        page.push('\n');
+        for note in notes(pair) {
+            let _ = writeln!(page, "- {}", cell(&note));
+        }
+        if !pair.differs.is_empty() {
+            page += "\n| what differs | A | B |\n|---|---|---|\n";
+            for differs in &pair.differs {
+                page += &line(vec![differs.what.clone(), differs.a.clone(), differs.b.clone()]);
+            }
+        }
+    }
+    let _ = writeln!(page, "\n{}", basis(comparison));
+    page
+}

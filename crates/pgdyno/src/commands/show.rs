@@ -1,0 +1,143 @@
+//! `pgdyno show`: one experiment as text, with the numbers of its trials, and how experiments are found by reference.
+
+use crate::cli::ShowArgs;
+use crate::commands::report;
+use crate::context::Context;
+use crate::exit::{self, Usage};
+use crate::show;
+use pgdyno_lab::compare::{Reference, Which};
+use pgdyno_store::{Store, StoredExperiment, TrialRecord, TrialStatus};
+use serde_json::json;
+use std::path::Path;
+
+/// Opens a store that is there: a mistyped name must not make an empty one.
+pub(crate) fn store(context: &Context, named: Option<&Path>) -> anyhow::Result<Store> {
+    let path = context.store_path(named);
+    if !path.exists() {
+        return Err(Usage(format!("there is no store of results at {}", path.display())).into());
+    }
+    Ok(Store::open(&path)?)
+}
+
+/// The number of the experiment that a reference means; an unknown one is told with what there is.
+pub(crate) fn number(store: &Store, reference: Option<&Reference>) -> anyhow::Result<i64> {
+    let all = store.list()?;
+    let there = || -> String {
+        let numbers: Vec<String> = all
+            .iter()
+            .take(10)
+            .map(|(stored, _)| stored.id.to_string())
+            .collect();
+        numbers.join(", ")
+    };
+    let Some((newest, _)) = all.first() else {
+        return Err(Usage(format!("there is no experiment in {}", store.path().display())).into());
+    };
+    match reference.and_then(|reference| reference.experiment) {
+        None => Ok(newest.id),
+        Some(id) if all.iter().any(|(stored, _)| stored.id == id) => Ok(id),
+        Some(id) => Err(Usage(format!(
+            "there is no experiment {id} in {}; the newest are {} (`pgdyno list`)",
+            store.path().display(),
+            there()
+        ))
+        .into()),
+    }
+}
+
+/// A reference to an experiment, and to nothing in it.
+pub(crate) fn whole(reference: Option<&Reference>) -> anyhow::Result<()> {
+    match reference {
+        Some(reference) if reference.which != Which::All => Err(Usage(format!(
+            "\"{reference}\" names a part of an experiment; name the experiment alone"
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn run(context: &Context, args: &ShowArgs) -> anyhow::Result<u8> {
+    whole(args.experiment.as_ref())?;
+    let store = store(context, args.store.as_deref())?;
+    let id = number(&store, args.experiment.as_ref())?;
+    let stored = store.experiment(id)?;
+    let report = report::build(&store, id)?;
+    if args.json {
+        put!(
+            "{}",
+            serde_json::to_string_pretty(&as_json(&stored, &report.experiment.answer))?
+        );
+        return Ok(exit::FINE);
+    }
+    let record = &stored.record;
+    put!("experiment {id}, {}: {}\n", record.name, record.question);
+    put!("{}\n", report.experiment.answer);
+    put!("{}\n", show::verdicts(&report));
+    for treatment in &record.treatments {
+        if let Some(why) = &treatment.why_not {
+            put!("not tested: {}: {why}", treatment.name);
+        }
+    }
+    put!("{}", trials(&stored));
+    Ok(exit::FINE)
+}
+
+fn trials(stored: &StoredExperiment) -> String {
+    let metric = &stored.record.metric;
+    let rows = stored.trials.iter().map(|(number, trial)| {
+        let figure = trial.figure(metric).map(show::figure);
+        let mut said = trial.disturbances.clone();
+        said.extend(trial.reason.clone());
+        vec![
+            number.to_string(),
+            trial.block.to_string(),
+            trial.treatment.clone(),
+            status(trial).to_owned(),
+            figure.unwrap_or_else(|| "\u{2013}".to_owned()),
+            said.join("; "),
+        ]
+    });
+    let headings = [
+        "trial",
+        "block",
+        "treatment",
+        "status",
+        metric.as_str(),
+        "disturbed by",
+    ];
+    show::table(&headings, &[0, 1, 4], rows.collect())
+}
+
+fn status(trial: &TrialRecord) -> &'static str {
+    match trial.status {
+        TrialStatus::Finished => "finished",
+        TrialStatus::Failed => "failed",
+        TrialStatus::Invalid => "invalid",
+    }
+}
+
+fn as_json(stored: &StoredExperiment, answer: &str) -> serde_json::Value {
+    let record = &stored.record;
+    let treatments: Vec<_> = record
+        .treatments
+        .iter()
+        .map(|t| json!({"name": t.name, "title": t.title, "levels": t.levels, "against": t.against, "why_not": t.why_not}))
+        .collect();
+    let trials: Vec<_> = stored
+        .trials
+        .iter()
+        .map(|(number, trial)| {
+            json!({
+                "number": number, "block": trial.block, "position": trial.position, "treatment": trial.treatment,
+                "status": trial.status, "reason": trial.reason, "figure": trial.figure(&record.metric),
+                "tps": trial.tps, "percentiles": trial.percentiles, "disturbed": trial.disturbed,
+                "disturbances": trial.disturbances,
+            })
+        })
+        .collect();
+    json!({
+        "format": "pgdyno-show/1", "experiment": stored.id, "name": record.name, "question": record.question,
+        "answer": answer, "status": stored.status, "target": record.target, "metric": record.metric,
+        "treatments": treatments, "trials": trials,
+    })
+}
