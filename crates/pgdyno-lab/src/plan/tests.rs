@@ -171,9 +171,9 @@ fn screening_is_balanced_and_a_fraction_is_smaller_than_all() {
     for (design, treatments) in [("screening", 16), ("fractional", 16), ("full-factorial", 32)] {
         let plan = factors(design, &rest).unwrap();
         assert_eq!(plan.treatments.len(), treatments, "{design}");
-        for knob in 0..of.len() {
+        for (knob, name) in of.iter().enumerate() {
             let high = plan.treatments.iter().filter(|t| t.levels[knob].1 == "2").count();
-            assert_eq!(high * 2, treatments, "{design}: {}", of[knob]);
+            assert_eq!(high * 2, treatments, "{design}: {name}");
         }
     }
 }
