@@ -108,20 +108,6 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).filter(|&n| n > 0).ok_or_else(wrong)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantities_are_read_with_their_units() {
-        assert_eq!(bytes("125M"), Ok(125 << 20));
-        assert_eq!(bytes("4096"), Ok(4096));
-        assert!(bytes("0").is_err() && bytes("1X").is_err() && bytes("").is_err() && bytes("é").is_err());
-        assert!(bytes("99999999999T").is_err());
-        assert!(cpus("0").is_err() && cpus("nan").is_err());
-    }
-}
-
 /// tmpfs:2G, ext4:4G.
 pub(crate) fn file_system(text: &str) -> Result<FileSystemPlan, String> {
     let wrong = || {
@@ -136,4 +122,18 @@ pub(crate) fn file_system(text: &str) -> Result<FileSystemPlan, String> {
         kind: FileSystemKind::named(kind).ok_or_else(wrong)?,
         size_bytes: bytes(size)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_with_their_units() {
+        assert_eq!(bytes("125M"), Ok(125 << 20));
+        assert_eq!(bytes("4096"), Ok(4096));
+        assert!(bytes("0").is_err() && bytes("1X").is_err() && bytes("").is_err() && bytes("é").is_err());
+        assert!(bytes("99999999999T").is_err());
+        assert!(cpus("0").is_err() && cpus("nan").is_err());
+    }
 }
