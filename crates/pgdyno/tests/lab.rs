@@ -302,3 +302,25 @@ fn what_cannot_be_here_is_told_before_anything_is_done() {
     home.run(&["run", "edb-storage", "--dry-run"])
         .fails(4, &["fsync", "--accept-durability-risk"]);
 }
+
+#[test]
+fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let load = "[data]\nscale = 1\n[load]\nclients = 2\nwarmup_s = 0.3\nmeasure_s = 1.0\n\
+        script = \"\"\"\n\\\\set a random(-100000, 100000)\nSELECT bid FROM pgbench_accounts WHERE abalance = :a;\n\"\"\"\n";
+    let path = file(&home, "design = \"a-a\"\nblocks = 2", load);
+    home.sandbox("x", &[]);
+    home.ask("x", "UPDATE pgbench_accounts SET abalance = aid");
+    home.ask("x", "CREATE INDEX by_balance ON pgbench_accounts (abalance)");
+    home.ask("x", "VACUUM ANALYZE pgbench_accounts");
+    run(&home, &path);
+    run(&home, &path);
+    let gate = ["--fail-if", "tps worse than 50%"];
+    home.run(&["compare", "1", "2", gate[0], gate[1]]).fine();
+    home.ask("x", "DROP INDEX by_balance");
+    run(&home, &path);
+    let said = home.run(&["compare", "2", "3", gate[0], gate[1]]).fails(3, &[]);
+    assert!(said.out.contains("worse"), "{}\n{}", said.out, said.err);
+    home.run(&["compare", "3", "2", gate[0], gate[1]]).fine();
+}

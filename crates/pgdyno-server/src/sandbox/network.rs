@@ -121,6 +121,9 @@ impl Network {
             &mtu,
         ])?;
         ip(&["link", "set", name, "alias", &alias_of(directory)])?;
+        // A packet for each segment, as on a wire: else TCP hands up to 64 KiB through memory at once, whatever the MTU.
+        ip(&["link", "set", name, "gso_max_segs", "1"])?;
+        ip(&["-n", name, "link", "set", INSIDE, "gso_max_segs", "1"])?;
         ip(&["-n", name, "link", "set", "lo", "up"])?;
         ip(&["-n", name, "address", "add", &inside, "dev", INSIDE])?;
         ip(&["-n", name, "link", "set", INSIDE, "up"])?;

@@ -26,11 +26,20 @@ fn experiment() -> ExperimentRecord {
             reason: None,
             why_not: None,
             settings: Vec::new(),
+            levels: vec![("step".into(), "reference".into())],
+            against: None,
+            workload: None,
+            around: Vec::new(),
         }],
         facts: Vec::new(),
         file: "name = 'demo'".into(),
         repeat: Vec::new(),
         target: "sandbox demo".into(),
+        metric: "tps".into(),
+        stop: "after-blocks".into(),
+        factors: Vec::new(),
+        figures: Vec::new(),
+        study: None,
     }
 }
 
@@ -60,7 +69,11 @@ fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
         counters_per_tx: Default::default(),
         cross_check: None,
         disturbances: Vec::new(),
+        disturbed: false,
         seconds: Vec::new(),
+        figures: Default::default(),
+        stand: None,
+        unsettled_s: None,
     }
 }
 
