@@ -64,6 +64,10 @@ function Deciding({ report, headline }: Props) {
 }
 
 function P95({ report, headline }: Props) {
+  if (!compares(report)) {
+    const value = <BeforeAfter before={bareMilliseconds(headline?.percentiles?.p95_ms)} after={null} unit="ms" />;
+    return <Figure name="Response time, p95" value={value} note="with the same treatment" />;
+  }
   const before = heldAgainst(report, headline)?.percentiles?.p95_ms;
   const after = headline?.percentiles?.p95_ms;
   const value = (

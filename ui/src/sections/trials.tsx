@@ -92,7 +92,7 @@ export function Trials({ report }: { report: Report }) {
     report.trials.length === 0
       ? "No trial was run."
       : `${plural(report.trials.length, "trial")} in an order drawn inside each block. ${
-          excluded.length === 0 ? "None was excluded." : `Excluded: ${count(excluded.length)}, in no figure of this report.`
+          excluded.length === 0 ? (leftOut.length === 0 ? "None was excluded." : "None failed.") : `Excluded: ${count(excluded.length)}, in no figure of this report.`
         }${leftOut.length === 0 ? "" : ` Finished but left out: ${count(leftOut.length)}, by a rule that does not see the treatment.`}`;
   return (
     <Section id="trials" lede={lede}>

@@ -173,7 +173,7 @@ function headingsOf(report: Report): string[] {
 export function VerdictTable({ report }: { report: Report }) {
   const headings = headingsOf(report);
   return (
-    <DataTable class="verdict-table cards" caption="Verdicts, with what each treatment costs and saves" headings={headings}>
+    <DataTable class={`verdict-table cards ${compares(report) ? "compared" : ""}`} caption="Verdicts, with what each treatment costs and saves" headings={headings}>
       {report.treatments.map((treatment) => (
         <Row key={treatment.name} report={report} treatment={treatment} />
       ))}

@@ -25,10 +25,11 @@ pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Opt
         Some(mean) => -*mean,
         None => f64::MIN,
     };
-    let compares = analysis.against.iter().any(Option::is_some);
+    // Along a curve the first level may be the best; a first step is what the others are held against.
+    let along = !record.factors.is_empty() && analysis.against.iter().all(Option::is_none);
     let measured: Vec<usize> = (0..treatments.len())
         .filter(|&i| treatments[i].trials_finished > 0)
-        .filter(|&i| analysis.against[i].is_some() || !compares && i > 0)
+        .filter(|&i| along || analysis.against[i].is_some())
         .collect();
     let paid: Vec<usize> = measured
         .iter()

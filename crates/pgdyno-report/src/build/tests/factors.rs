@@ -344,6 +344,7 @@ fn a_ladder_has_a_curve_with_its_law_and_its_zone() {
         "{answer}"
     );
     assert!(answer.contains("the happy zone is"), "{answer}");
+    assert_eq!(report.experiment.headline.as_deref(), Some("clients=32"));
     assert!(report.treatments.iter().all(|t| t.step.is_none()));
     assert_eq!(report.decision.minimum_detectable_effect, None);
 }
@@ -530,5 +531,47 @@ fn markdown_and_csv_have_all_of_it() {
         lines[0].split(',').count(),
         lines[1].split(',').count() - 1,
         "one comma is in quotes"
+    );
+}
+
+#[test]
+fn the_json_of_factors_has_the_names_that_the_page_expects() {
+    let mut stored = ladder();
+    stored.record.study = study(
+        Vec::new(),
+        vec![claim(&[("clients", "4")], &[], "better", Some(3.0))],
+    );
+    let json = serde_json::to_value(report(&stored)).unwrap();
+    for path in [
+        "/experiment/headline",
+        "/experiment/factors/0/along",
+        "/decision/metric_unit",
+        "/decision/larger_is_better",
+        "/decision/stop_rule",
+        "/decision/excluded",
+        "/decision/minimum_detectable_effect",
+        "/treatments/0/levels/0/level",
+        "/treatments/0/against",
+        "/treatments/0/workload/clients",
+        "/treatments/0/figures/job_s",
+        "/treatments/0/metric/low",
+        "/treatments/0/trials_left_out",
+        "/trials/0/figures/p99_ms",
+        "/trials/0/left_out",
+        "/study/summary",
+        "/claims/0/study_ratio",
+        "/claims/0/effect/ratio_low",
+        "/effects",
+        "/tables",
+        "/curves/0/points/0/tps/mean",
+        "/curves/0/usl/peak_x/high",
+        "/curves/0/zone/lower_edge",
+        "/curves/0/why_no_usl",
+    ] {
+        assert!(json.pointer(path).is_some(), "{path}");
+    }
+    assert_eq!(
+        json["claims"][0]["against"][0], "clients=1",
+        "a condition alone is held against its first level"
     );
 }
