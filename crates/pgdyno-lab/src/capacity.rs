@@ -193,6 +193,12 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
             ));
             continue;
         };
+        let counts = || points.iter().map(|point| point.clients);
+        if counts().max() == Some(clients) && counts().min() != Some(clients) {
+            notes.push(format!(
+                "with {cpus} CPUs the most clients that were measured, {clients}, did best: more might do better"
+            ));
+        }
         measured.push(Measured {
             cpus,
             clients,

@@ -7,6 +7,10 @@ use std::str::FromStr;
 
 /// Longer texts are no gate.
 const LENGTH_MAX: usize = 200;
+/// Longer words are no figure's name.
+const NAME_MAX: usize = 64;
+/// Nothing is measured so finely; 0 may be asked for.
+const PERCENT_MIN: f64 = 1e-6;
 /// A hundredfold; whoever asks for more has mistyped it.
 const PERCENT_MAX: f64 = 10_000.0;
 
@@ -112,9 +116,10 @@ impl FromStr for Gate {
         let [metric, way, rest @ ..] = words.as_slice() else {
             return Err(wrong("it has no figure and no \"worse\"".into()));
         };
-        let is_name = metric
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+        let is_name = metric.len() <= NAME_MAX
+            && metric
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
         if !is_name {
             return Err(wrong(format!("\"{metric}\" is no name of a figure")));
         }
@@ -137,7 +142,8 @@ impl FromStr for Gate {
         let percent = number
             .strip_suffix('%')
             .and_then(|number| number.parse::<f64>().ok());
-        let percent = percent.filter(|percent| (0.0..=PERCENT_MAX).contains(percent));
+        let percent =
+            percent.filter(|percent| *percent == 0.0 || (PERCENT_MIN..=PERCENT_MAX).contains(percent));
         let percent = percent
             .ok_or_else(|| wrong(format!("\"{number}\" is no percentage from 0% to {PERCENT_MAX}%")))?;
         Ok(Gate {
@@ -154,7 +160,7 @@ impl fmt::Display for Gate {
         let way = match self.way {
             Way::Worse => "worse than",
             Way::Better => "better than",
-            Way::Differs => "differs by more than",
+            Way::Differs => "differs by",
         };
         write!(f, "{} {way} {}%", self.metric, self.percent)
     }

@@ -161,6 +161,15 @@ fn what_cannot_be_compared_is_told() {
 }
 
 #[test]
+fn without_a_finished_trial_there_is_no_comparison() {
+    let (mut a, mut b) = (measured(3, &[("x", 1.0)]), measured(4, &[("x", 1.0)]));
+    for (_, trial) in a.trials.iter_mut().chain(&mut b.trials) {
+        trial.status = TrialStatus::Failed;
+    }
+    assert_eq!(held(&a, "3", &b, "4", &[]), Err(CompareError::NothingMeasured));
+}
+
+#[test]
 fn gates_are_read() {
     let check = |text: &str, way, percent, shown: &str| {
         let gate: Gate = text.parse().unwrap();
@@ -175,17 +184,12 @@ fn gates_are_read() {
         0.5,
         "p99_ms better than 0.5%",
     );
+    check("tps differs by 3%", Way::Differs, 3.0, "tps differs by 3%");
     check(
+        "tps differs by more than 3%",
+        Way::Differs,
+        3.0,
         "tps differs by 3%",
-        Way::Differs,
-        3.0,
-        "tps differs by more than 3%",
-    );
-    check(
-        "tps differs by more than 3%",
-        Way::Differs,
-        3.0,
-        "tps differs by more than 3%",
     );
     for wrong in [
         "",
@@ -198,6 +202,7 @@ fn gates_are_read() {
         "tps slower than 2%",
         "t\u{1}p worse than 2%",
         "tps worse than 1e9%",
+        "tps worse than 1e-300%",
     ] {
         let error = wrong.parse::<Gate>().unwrap_err().to_string();
         assert!(error.contains("tps worse than 2%"), "{error}");
@@ -239,5 +244,13 @@ proptest! {
             let _ = text.parse::<Gate>();
             let _ = text.parse::<Reference>();
         }
+    }
+
+    #[test]
+    fn what_is_written_of_a_gate_is_the_same_gate(
+        metric in "[a-z_0-9.]{1,64}", way in "worse than|better by|differs by|differs by more than", percent in 0.000_001_f64..10_000.0,
+    ) {
+        let gate: Gate = format!("{metric} {way} {percent}%").parse().unwrap();
+        prop_assert_eq!(gate.to_string().parse::<Gate>(), Ok(gate));
     }
 }

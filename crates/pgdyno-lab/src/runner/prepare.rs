@@ -10,7 +10,7 @@ use crate::runner::load::{threads_of, workload_record};
 use pgdyno_knobs::{Changer, Knob, Reader, Setting, Target};
 use pgdyno_server::{Control, Server};
 use pgdyno_store::{
-    ClaimRecord, ExperimentRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord, TableRecord,
+    ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord, TableRecord,
     TreatmentRecord,
 };
 use std::collections::BTreeSet;
@@ -47,7 +47,14 @@ impl<'a> Lab<'a> {
             _ => None,
         };
         let host = target.data.is_some().then_some(&**self.host);
-        let facts = collect_facts(host, server, sandbox)?.facts;
+        let mut facts = collect_facts(host, server, sandbox)?.facts;
+        facts.push(FactRecord {
+            group: "load".to_owned(),
+            name: "pgdyno.version".to_owned(),
+            value: Some(env!("CARGO_PKG_VERSION").into()),
+            missing: None,
+            source: "the program".to_owned(),
+        });
         let file = &plan.file;
         let record = ExperimentRecord {
             name: file.name.clone(),

@@ -89,17 +89,8 @@ fn print(answer: &Answer, question: &Question) {
             advice()
         );
     } else {
-        let rows = answer.rows.iter().map(need).collect();
-        let headings = [
-            "for",
-            "CPUs",
-            "connections",
-            "per million",
-            "largest measured",
-            "curve",
-            "answer",
-        ];
-        put!("{}\n", show::table(&headings, &[1, 2, 3, 4], rows));
+        put!("{}\n", needs(answer, question.price.is_some()));
+        put!("{}\n", measured(answer));
         put!(
             "intervals are at {:.0} %, each by itself",
             answer.confidence * 100.0
@@ -110,6 +101,45 @@ fn print(answer: &Answer, question: &Question) {
             put!("{}: {note}", name(row));
         }
     }
+}
+
+/// The answers, a line for each combination of the other factors.
+fn needs(answer: &Answer, has_price: bool) -> String {
+    /// Where the cost stands.
+    const COST: usize = 3;
+    let mut headings = vec![
+        "for",
+        "CPUs",
+        "connections",
+        "cost per million",
+        "curve",
+        "answer",
+    ];
+    let mut rows: Vec<Vec<String>> = answer.rows.iter().map(need).collect();
+    if !has_price {
+        headings.remove(COST);
+        for row in &mut rows {
+            row.remove(COST);
+        }
+    }
+    show::table(&headings, &[1, 2], rows)
+}
+
+/// What the curves go by.
+fn measured(answer: &Answer) -> String {
+    let lines = answer.rows.iter().flat_map(|row| {
+        row.measured.iter().map(|measured| {
+            vec![
+                name(row),
+                measured.cpus.to_string(),
+                measured.clients.to_string(),
+                show::figure(measured.tps),
+                measured.trials.to_string(),
+            ]
+        })
+    });
+    let headings = ["measured for", "CPUs", "best clients", "TPS", "trials"];
+    show::table(&headings, &[1, 2, 3, 4], lines.collect())
 }
 
 fn advice() -> &'static str {
@@ -136,7 +166,6 @@ fn bounds(bounds: &Bounds) -> String {
 
 fn need(row: &Row) -> Vec<String> {
     let dash = || "\u{2013}".to_owned();
-    let largest = row.measured.iter().map(|m| m.cpus).fold(0.0, f64::max);
     let (cpus, connections, cost, said) = match &row.found {
         Found::Needs {
             cpus,
@@ -146,10 +175,10 @@ fn need(row: &Row) -> Vec<String> {
         } => {
             let said = if *extrapolates > EXTRAPOLATES_MAX {
                 format!(
-                    "EXTRAPOLATED {extrapolates:.1} times beyond what was measured: nothing measured speaks for it"
+                    "EXTRAPOLATED to {extrapolates:.1} times the largest measured: nothing measured speaks for it"
                 )
             } else if *extrapolates > 1.0 {
-                format!("extrapolated {extrapolates:.1} times")
+                format!("extrapolated to {extrapolates:.1} times the largest measured")
             } else {
                 "within what was measured".to_owned()
             };
@@ -178,15 +207,7 @@ fn need(row: &Row) -> Vec<String> {
         Some("two-levels") => "two points",
         _ => "none",
     };
-    vec![
-        name(row),
-        cpus,
-        connections,
-        cost,
-        show::figure(largest),
-        model.to_owned(),
-        said,
-    ]
+    vec![name(row), cpus, connections, cost, model.to_owned(), said]
 }
 
 fn zone(row: &Row) -> Vec<String> {

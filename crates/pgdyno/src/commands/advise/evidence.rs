@@ -36,14 +36,21 @@ fn read(path: &Path, target: &str) -> anyhow::Result<Vec<Evidence>> {
     Ok(evidence)
 }
 
+/// The figure that throughput is.
+const THROUGHPUT: &str = "tps";
+
 /// Treatments that set a single thing, or add a single thing to the one that they are held against.
 fn shown(report: &Report) -> Vec<Evidence> {
-    let workload = &report.experiment.workload;
-    let load = format!("{}, {} clients", workload.name, workload.clients);
+    // Advice is about throughput; what was decided by another figure says nothing of it.
+    if report.decision.metric != THROUGHPUT {
+        return Vec::new();
+    }
     report
         .treatments
         .iter()
         .filter_map(|treatment| {
+            let workload = treatment.workload.as_ref().unwrap_or(&report.experiment.workload);
+            let load = format!("{}, {} clients", workload.name, workload.clients);
             let effect = treatment.step?;
             let mut changed = treatment.settings.iter().filter(|setting| setting.changed);
             let (Some(setting), None) = (changed.next(), changed.next()) else {
@@ -65,7 +72,7 @@ fn shown(report: &Report) -> Vec<Evidence> {
                 percent: percent(effect.ratio),
                 low: percent(effect.ratio_low),
                 high: percent(effect.ratio_high),
-                load: load.clone(),
+                load,
             })
         })
         .collect()
