@@ -2,14 +2,18 @@
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use pgdyno_knobs::Catalogue;
-use pgdyno_lab::ExperimentFile;
+use pgdyno_lab::{ExperimentFile, sized};
 use std::path::Path;
 use std::sync::LazyLock;
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::shipped().expect("the catalogue"));
 
 fuzz_target!(|text: &str| {
-    if let Err(error) = ExperimentFile::parse(text, Path::new("x"), &CATALOGUE) {
-        assert!(error.to_string().starts_with("x, line "));
+    let path = Path::new("x");
+    let with_size = sized(text, path, Some("night"), &["load.clients=2".to_owned(), text.chars().take(40).collect()]);
+    for text in [Ok(text.to_owned()), with_size] {
+        if let Err(error) = text.and_then(|text| ExperimentFile::parse(&text, path, &CATALOGUE)) {
+            assert!(error.to_string().starts_with("x, line "));
+        }
     }
 });

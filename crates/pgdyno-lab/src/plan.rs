@@ -122,6 +122,11 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Settings that all treatments stand on.
+    pub(crate) fn base(&self) -> &[Setting] {
+        &self.base
+    }
+
     /// Leaves treatments out, by number, with the reason; later cumulative steps then go without their settings.
     pub fn leave_out(&mut self, reasons: &[(usize, String)]) {
         for (number, reason) in reasons {

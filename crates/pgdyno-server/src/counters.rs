@@ -96,6 +96,27 @@ pub fn wait_until_gone(
     }
 }
 
+/// How many sessions a server lets in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// All of them: max_connections.
+    pub most: u32,
+    /// Kept back for superusers.
+    pub kept: u32,
+}
+
+/// Asks for both limits; one that is not told is 0.
+pub fn session_limits(server: &mut Server) -> Result<SessionLimits, ServerError> {
+    let mut number = |sql: &str| -> Result<u32, ServerError> {
+        let value = server.value("asking how many sessions there may be", sql)?;
+        Ok(value.and_then(|text| text.parse().ok()).unwrap_or(0))
+    };
+    Ok(SessionLimits {
+        most: number("SHOW max_connections")?,
+        kept: number("SHOW superuser_reserved_connections")?,
+    })
+}
+
 /// A session tells its last counts while it ends, and is seen until it has. Waits until the other sessions of the
 /// connected database have stopped becoming fewer, or the limit is over.
 pub fn wait_for_leaving(server: &mut Server, limit: Duration) -> Result<(), ServerError> {

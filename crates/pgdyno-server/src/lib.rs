@@ -21,7 +21,10 @@ mod users;
 
 pub use conninfo::{Conninfo, Lookup};
 pub use control::{Control, ControlError};
-pub use counters::{Counters, counters, pause, sessions_named, wait_for_leaving, wait_until_gone};
+pub use counters::{
+    Counters, SessionLimits, counters, pause, session_limits, sessions_named, wait_for_leaving,
+    wait_until_gone,
+};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};

@@ -148,7 +148,8 @@ fn other_programs_and_jobs_are_loads_with_the_same_checks() {
         &home,
         head,
         &format!(
-            "{load}[[factor]]\nname = \"load\"\n[[factor.level]]\nname = \"bad\"\nload = {{ program = \"job\", command = \"false\" }}\n"
+            "{load}[[factor]]\nname = \"load\"\n[[factor.level]]\nname = \"bad\"\nload = {{ program = \"job\", command = \"false\" }}\n\
+             [[factor.level]]\nname = \"worse\"\nload = {{ program = \"job\", command = \"no-such-program\" }}\n"
         ),
     );
     home.run(&["run", &path]).fails(1, &["not one trial finished"]);
@@ -294,7 +295,7 @@ fn what_cannot_be_here_is_told_before_anything_is_done() {
         &format!("[data]\nscale = 1\n{load}"),
     );
     home.run(&["run", &path])
-        .fails(2, &["line 6", "a time of the day"]);
+        .fails(2, &["line 7", "a time of the day"]);
     home.run(&["run", "edb-core"])
         .fails(2, &["did you mean the shipped \"edb-cores\"?"]);
     home.run(&["run", "edb-cores", "--size", "week"])
@@ -323,4 +324,20 @@ fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
     let said = home.run(&["compare", "2", "3", gate[0], gate[1]]).fails(3, &[]);
     assert!(said.out.contains("worse"), "{}\n{}", said.out, said.err);
     home.run(&["compare", "3", "2", gate[0], gate[1]]).fine();
+}
+
+/// The scheduler sets the depth of the queue anew, and refuses with one what it takes with another.
+#[test]
+fn schedulers_can_follow_one_another_in_any_order() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let factors =
+        "[[factor]]\nname = \"scheduler\"\nof = \"block.scheduler\"\nvalues = [\"mq-deadline\", \"none\"]\n";
+    let path = file(
+        &home,
+        "design = \"one-at-a-time\"\nblocks = 4",
+        &format!("{TPCB}{factors}"),
+    );
+    let (_, json) = run(&home, &path);
+    assert_eq!(ended(&json, "finished"), 8);
 }

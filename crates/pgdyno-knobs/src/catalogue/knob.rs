@@ -143,6 +143,8 @@ pub enum Form {
 pub enum Gives {
     /// CPUs: as many as its list names, or its number of them.
     Cpus,
+    /// Sessions at a time: its value.
+    Sessions,
 }
 
 /// What applying costs.

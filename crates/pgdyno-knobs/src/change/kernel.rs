@@ -104,6 +104,8 @@ impl Changer<'_> {
         // Within a cell, the file that sets the others anew is written first.
         named.sort_by_key(KernelChange::place_in_cell);
         let mut changes: Vec<KernelChange> = Vec::new();
+        // What the first file of a cell sets anew goes back after it: before, the value may not be a legal one.
+        let mut late: Vec<KernelChange> = Vec::new();
         let is_named = |path: &str| named.iter().any(|change| change.path == path);
         for Touched { cell, first, .. } in self.cells.iter().filter(|touched| touched.cell.phase() == phase) {
             let Cell::Files { files, counterparts } = cell else {
@@ -135,12 +137,15 @@ impl Changer<'_> {
                     path,
                     value,
                 };
-                if *counterparts || self.is_to_be_written(&change, &changes)? {
+                let leads = |other: &KernelChange| other.cell == change.cell && other.place_in_cell() == 0;
+                if !*counterparts && named.iter().any(leads) {
+                    late.push(change);
+                } else if *counterparts || self.is_to_be_written(&change, &changes)? {
                     changes.push(change);
                 }
             }
         }
-        for change in named {
+        for change in named.into_iter().chain(late) {
             if self.is_to_be_written(&change, &changes)? {
                 changes.push(change);
             }

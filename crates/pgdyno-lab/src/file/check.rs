@@ -217,11 +217,11 @@ impl Check<'_> {
                 .levels()
                 .map_err(|message| self.wrong(&["factor", &number], message))?;
             self.must(
-                (1..=LEVELS_MAX).contains(&levels.len()),
+                (2..=LEVELS_MAX).contains(&levels.len()),
                 &["factor", &number],
                 || {
                     format!(
-                        "the factor \"{}\" has {} levels: expected 1 to {LEVELS_MAX}",
+                        "the factor \"{}\" has {} level(s): expected 2 to {LEVELS_MAX}; a single value belongs into [base] or [load]",
                         factor.name,
                         levels.len()
                     )

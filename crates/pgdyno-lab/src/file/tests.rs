@@ -140,7 +140,8 @@ fn contradictions_are_found_before_anything_is_touched() {
     check("\"load.clients\"", "\"load.clinets\"", "load.clinets");
     check("values = [1, 8]", "values = [8, 8]", "\"8\" is there twice");
     check("values = [1, 8]", "values = []", "without `values`");
-    check("values = [1, 8]", "values = [0]", "clients = 0: expected 1 to");
+    check("values = [1, 8]", "values = [0, 1]", "clients = 0: expected 1 to");
+    check("values = [1, 8]", "values = [8]", "\"clients\" has 1 level(s)");
     check("of = \"load.clients\"\n", "", "which says of what");
     check("\"shared_buffers\"", "\"shared_bufers\"", "shared_buffers");
     check("\"full-factorial\"", "\"a-b\"", "one [[step]] part");

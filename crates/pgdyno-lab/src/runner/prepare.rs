@@ -7,11 +7,11 @@ use crate::file::{ExperimentFile, Prewarm, Reset};
 use crate::plan::{Plan, Stand, Treatment};
 use crate::runner::data::{DataKey, data_of};
 use crate::runner::load::{threads_of, workload_record};
-use pgdyno_knobs::{Changer, Knob, Reader, Setting, Target};
-use pgdyno_server::{Control, Server};
+use pgdyno_knobs::{Catalogue, Changer, Gives, Knob, Reader, Setting, Target};
+use pgdyno_server::{Control, Server, SessionLimits, session_limits};
 use pgdyno_store::{
-    ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord, TableRecord,
-    TreatmentRecord,
+    ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord,
+    TableRecord, TreatmentRecord,
 };
 use std::collections::BTreeSet;
 
@@ -96,17 +96,24 @@ impl<'a> Lab<'a> {
             catalogue: self.catalogue,
             target: Some(target),
         };
-        let connections = room_for_sessions(server)?;
+        let refused = |setting: &Setting| reader.check(setting).err().map(|e| e.to_string());
+        // What all stand on is refused for all; another version knows other parameters, and its trial tells what it refuses.
+        let of_all: Vec<String> = match plan.treatments.iter().all(|t| t.server.version.is_none()) {
+            true => plan.base().iter().filter_map(refused).collect(),
+            false => Vec::new(),
+        };
+        if !of_all.is_empty() {
+            return Err(LabError::NothingToTest(format!("[base]: {}", of_all.join("; "))));
+        }
+        let connections = session_limits(server)?;
         let mut left_out = Vec::new();
         for (i, treatment) in plan.treatments.iter().enumerate() {
             let mut reasons: Vec<String> = Vec::new();
-            // Another version knows other parameters: what it refuses is told by its trial.
             if treatment.server.version.is_none() {
-                let refused = |setting: &Setting| reader.check(setting).err().map(|e| e.to_string());
-                reasons.extend(treatment.settings.iter().filter_map(refused));
+                reasons.extend(treatment.step.iter().filter_map(refused));
             }
             reasons.extend(self.cannot_stand(treatment, target));
-            reasons.extend(too_many_clients(treatment, &connections));
+            reasons.extend(too_many_clients(treatment, &connections, self.catalogue));
             if !reasons.is_empty() {
                 left_out.push((i, reasons.join("; ")));
             }
@@ -245,45 +252,34 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Sessions that clients can have: max_connections, and what is kept of it for others.
-struct Sessions {
-    most: u32,
-    kept: u32,
-}
-
-fn room_for_sessions(server: &mut Server) -> Result<Sessions, LabError> {
-    let mut number = |sql: &str| -> Result<u32, LabError> {
-        let value = server.value("asking how many sessions there may be", sql)?;
-        Ok(value.and_then(|text| text.parse().ok()).unwrap_or(0))
-    };
-    Ok(Sessions {
-        most: number("SHOW max_connections")?,
-        kept: number("SHOW superuser_reserved_connections")?,
-    })
-}
-
 /// Sessions that pgdyno itself has: one that asks, one that records, and one in reserve.
 const OWN_SESSIONS: u32 = 3;
-/// Setting of the number of sessions, by the server's own name.
-const SESSIONS: &str = "max_connections";
 
-fn too_many_clients(treatment: &Treatment, sessions: &Sessions) -> Option<String> {
+/// Why a treatment has more clients than its server has room for, if so.
+fn too_many_clients(treatment: &Treatment, limits: &SessionLimits, catalogue: &Catalogue) -> Option<String> {
     let clients = treatment.load.clients?;
-    if treatment
+    let is_pooled = treatment
         .server
         .pooler
         .as_deref()
-        .is_some_and(|pooler| pooler != "none")
-    {
+        .is_some_and(|pooler| pooler != "none");
+    if is_pooled {
         return None;
     }
-    let set = treatment.settings.iter().find(|setting| setting.knob == SESSIONS);
+    let gives_sessions = |setting: &&Setting| {
+        let knob = catalogue.get(&setting.knob);
+        knob.is_ok_and(|knob| knob.gives == Some(Gives::Sessions))
+    };
+    let set = treatment.settings.iter().find(gives_sessions);
     let most = set
         .and_then(|setting| setting.value.parse().ok())
-        .unwrap_or(sessions.most);
-    let room = most.saturating_sub(sessions.kept + OWN_SESSIONS);
+        .unwrap_or(limits.most);
+    let room = most.saturating_sub(limits.kept + OWN_SESSIONS);
     (clients > room).then(|| {
-        format!("{clients} clients are more than the {room} for whom {SESSIONS} = {most} has room beside what is kept back")
+        format!(
+            "{clients} clients are more than the {room} for whom a limit of {most} sessions (max_connections) has room, beside what \
+             is kept back"
+        )
     })
 }
 
