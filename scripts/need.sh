@@ -51,6 +51,8 @@ test)
   # Exports of profiles are read by the programs that they are for.
   [ -e /usr/lib/python3/dist-packages/tuned ] || want tuned
   [ -e /usr/lib/python3/dist-packages/yaml ] || want python3-yaml
+  # Holds the schema of experiment files against them.
+  [ -e /usr/lib/python3/dist-packages/jsonschema ] || want python3-jsonschema
   have ansible-playbook || want ansible-core
   { have sysctl || [ -x /usr/sbin/sysctl ]; } || want procps
   # Guests, booted by emulation: their kernels are fetched by apt, their roots are archives.

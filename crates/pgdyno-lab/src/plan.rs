@@ -6,6 +6,7 @@ mod order;
 use crate::file::{DataPart, Design, ExperimentFile, LoadPart, ServerPart, StepPart, settings_of};
 use crate::runner::measure_s;
 use pgdyno_knobs::{Catalogue, CatalogueError, Risk, Setting};
+use pgdyno_stats::{FixedDesign, Rules};
 use std::collections::BTreeMap;
 
 /// The name of what all is held against.
@@ -172,6 +173,27 @@ impl Plan {
             }
             (treatment.load, treatment.data, treatment.server) = (its_load, its_data, its_server);
         }
+    }
+
+    /// The smallest effect that all blocks find with that probability, where trials of one treatment differ by `noise_floor`
+    /// (0.02 = 2 %); `None` where nothing is compared, or nothing could be found.
+    pub fn minimum_detectable_effect(&self, noise_floor: f64, power: f64) -> Option<f64> {
+        let comparisons = self.treatments.iter().filter(|t| t.against.is_some()).count();
+        let design = FixedDesign {
+            treatments: self.tested().len(),
+            comparisons: match self.file.design {
+                // With the one before, and with the reference.
+                Design::Cumulative => (comparisons * 2).saturating_sub(1),
+                _ => comparisons,
+            },
+            noise_floor,
+            rules: Rules {
+                confidence: self.file.confidence,
+                smallest_effect: self.file.smallest_effect,
+                larger_is_better: true,
+            },
+        };
+        design.minimum_detectable_effect(self.file.blocks as usize, power)
     }
 
     /// Seconds of a trial's load, the mean over the tested treatments.

@@ -28,7 +28,7 @@ pub(super) fn name_of(load: &LoadPart) -> String {
         (Some(workload), _, _) => workload.to_string(),
         (None, Some(_), _) => "script".to_owned(),
         (None, None, Some(program)) => program.clone(),
-        (None, None, None) => "none".to_owned(),
+        (None, None, None) => "several loads".to_owned(),
     }
 }
 

@@ -15,6 +15,21 @@ const POWER: f64 = 0.8;
 /// The factor that steps are levels of.
 pub(super) const STEP: &str = "step";
 
+/// A mean with its interval. What has never been below zero is not said to be perhaps below it.
+pub(super) fn interval_of(values: &[f64], confidence: f64) -> Option<Interval> {
+    let found = mean_interval(values, confidence)?;
+    let is_positive = values.iter().all(|value| *value >= 0.0);
+    Some(Interval {
+        mean: found.mean,
+        low: if is_positive {
+            found.low.max(0.0)
+        } else {
+            found.low
+        },
+        high: found.high,
+    })
+}
+
 /// An experiment with all its judgements.
 pub(super) struct Analysis<'a> {
     pub(super) stored: &'a StoredExperiment,
@@ -72,13 +87,8 @@ impl<'a> Analysis<'a> {
     /// A mean with its interval; with a single trial nothing is known of the spread, so there is none.
     pub(super) fn interval(&self, values: &[f64]) -> Option<Interval> {
         (values.len() > 1)
-            .then(|| mean_interval(values, self.record().confidence))
+            .then(|| interval_of(values, self.record().confidence))
             .flatten()
-            .map(|i| Interval {
-                mean: i.mean,
-                low: i.low,
-                high: i.high,
-            })
     }
 
     /// How a figure is judged.

@@ -264,9 +264,12 @@ fn of_curves(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
     if curves.is_empty() {
         return extremes(record, &drafts.treatments);
     }
-    let mut told: Vec<String> = curves
+    let shown: Vec<&Curve> = match curves.len() > CURVES_IN_ANSWER {
+        true => highest(curves).into_iter().collect(),
+        false => curves.iter().collect(),
+    };
+    let mut told: Vec<String> = shown
         .iter()
-        .take(CURVES_IN_ANSWER)
         .filter_map(|curve| {
             let peak = in_words(curve)?;
             Some(match &curve.title {
@@ -275,13 +278,26 @@ fn of_curves(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
             })
         })
         .collect();
-    if curves.len() > CURVES_IN_ANSWER {
-        told.push(format!(
-            "{} more curves are below",
-            curves.len() - CURVES_IN_ANSWER
-        ));
+    if curves.len() > shown.len() {
+        told.push(format!("{} more curves are below", curves.len() - shown.len()));
     }
     Some(format!("{}: {}", record.workload.name, told.join("; ")))
+}
+
+/// The curve that goes highest, of those over clients where there are some: they have a happy zone.
+fn highest(curves: &[Curve]) -> Option<&Curve> {
+    let top = |curve: &&Curve| {
+        curve
+            .points
+            .iter()
+            .map(|point| point.tps.mean)
+            .fold(0.0, f64::max)
+    };
+    let of = |zoned: bool| {
+        let kept = curves.iter().filter(move |curve| curve.zone.is_some() || !zoned);
+        kept.max_by(|a, b| top(a).total_cmp(&top(b)))
+    };
+    of(true).or_else(|| of(false))
 }
 
 fn in_words(curve: &Curve) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Throughput over clients or CPUs: the points, the scalability law through them, and the happy zone.
 
-use super::analysis::Analysis;
+use super::analysis::{Analysis, interval_of};
 use super::levels::{groups, level_of};
 use crate::model::{Bounded, Curve, CurvePoint, Interval, UslCurve, Zone};
 use pgdyno_stats::{
@@ -102,15 +102,10 @@ fn curve(title: Option<String>, factor: &FactorRecord, axis: Axis, steps: &[Step
         _ => Err("a happy zone is a range of client counts".to_owned()),
     };
     let points = steps.iter().filter_map(|step| {
-        let tps = mean_interval(&step.tps, confidence)?;
         Some(CurvePoint {
             x: step.x,
             treatment: step.treatment.clone(),
-            tps: Interval {
-                mean: tps.mean,
-                low: tps.low,
-                high: tps.high,
-            },
+            tps: interval_of(&step.tps, confidence)?,
             p99_ms: step.p99_ms,
             n: step.tps.len(),
         })

@@ -1,10 +1,9 @@
 //! Tables of results: those that a study names, or one of all combinations of factors.
 
-use super::analysis::{Analysis, STEP};
+use super::analysis::{Analysis, STEP, interval_of};
 use super::levels::{groups, level_of};
 use crate::metric::Metric;
 use crate::model::{StudyTable, TableBlock, TableCell, TableColumn, TableRow};
-use pgdyno_stats::mean_interval;
 use pgdyno_store::{FactorRecord, TableRecord};
 
 /// All tables of an experiment.
@@ -158,7 +157,7 @@ fn heads(
 }
 
 fn cell_of(values: &[f64], confidence: f64) -> Option<TableCell> {
-    let interval = mean_interval(values, confidence)?;
+    let interval = interval_of(values, confidence)?;
     let bound = |bound: f64| (values.len() > 1).then_some(bound);
     Some(TableCell {
         mean: interval.mean,
