@@ -92,29 +92,26 @@ impl<'c> OwnStands<'c> {
                 .transpose()
                 .map_err(anyhow::Error::msg)
         };
+        let version = stand
+            .version
+            .or(major)
+            .unwrap_or(*pgdyno_server::sandbox::MAJORS.end());
         Ok(CreateArgs {
-            name: name.to_owned(),
-            version: stand
-                .version
-                .or(major)
-                .unwrap_or(*pgdyno_server::sandbox::MAJORS.end()),
             // Another version has another directory.
             pg_bin: stand.version.is_none().then_some(record.bin),
             data: path(&stand.data_on),
             wal: path(&stand.wal_on).map(|path| path.with_extension("wal")),
             filesystem: file_system(&stand.data_on)?,
             wal_filesystem: file_system(&stand.wal_on)?,
-            image_directory: None,
             network: match &stand.network {
                 Some(network) => Some(NetworkPlan::named(network).map_err(anyhow::Error::msg)?),
                 None => record.network.as_ref().map(Network::plan),
             },
-            port: None,
             cpus: record.limits.cpus,
             memory: record.limits.memory_bytes,
             iops: record.limits.iops,
             bandwidth: record.limits.bandwidth_bytes_per_s,
-            settings: Vec::new(),
+            ..CreateArgs::plain(name, version)
         })
     }
 

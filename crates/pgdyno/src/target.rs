@@ -131,21 +131,12 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()
     commands::sandbox::create(
         context,
         &CreateArgs {
-            version: create.version.unwrap_or(*sandbox::MAJORS.end()),
+            pg_bin: create.installed.then(installed).transpose()?,
             cpus: create.cpus,
             memory: size(&create.memory)?,
             iops: create.iops,
             bandwidth: size(&create.bandwidth)?,
-            name: name.to_owned(),
-            pg_bin: create.installed.then(installed).transpose()?,
-            data: None,
-            wal: None,
-            filesystem: None,
-            wal_filesystem: None,
-            image_directory: None,
-            network: None,
-            port: None,
-            settings: Vec::new(),
+            ..CreateArgs::plain(name, create.version.unwrap_or(*sandbox::MAJORS.end()))
         },
     )?;
     Ok(())

@@ -108,6 +108,29 @@ fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).filter(|&n| n > 0).ok_or_else(wrong)
 }
 
+impl CreateArgs {
+    /// One without limits and with nothing of its own elsewhere.
+    pub(crate) fn plain(name: &str, version: u32) -> CreateArgs {
+        CreateArgs {
+            name: name.to_owned(),
+            version,
+            pg_bin: None,
+            data: None,
+            wal: None,
+            filesystem: None,
+            wal_filesystem: None,
+            image_directory: None,
+            network: None,
+            port: None,
+            cpus: None,
+            memory: None,
+            iops: None,
+            bandwidth: None,
+            settings: Vec::new(),
+        }
+    }
+}
+
 /// tmpfs:2G, ext4:4G.
 pub(crate) fn file_system(text: &str) -> Result<FileSystemPlan, String> {
     let wrong = || {

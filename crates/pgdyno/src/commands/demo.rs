@@ -84,20 +84,10 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
 
 fn create_args(args: &DemoArgs, root: bool) -> CreateArgs {
     CreateArgs {
-        name: NAME.to_owned(),
-        version: *MAJORS.end(),
         pg_bin: args.pg_bin.clone(),
-        data: None,
-        wal: None,
-        filesystem: None,
-        wal_filesystem: None,
-        image_directory: None,
-        network: None,
-        port: None,
-        cpus: None,
         memory: root.then_some(MEMORY_BYTES),
         iops: root.then_some(IOPS),
         bandwidth: root.then_some(BANDWIDTH_BYTES_PER_S),
-        settings: Vec::new(),
+        ..CreateArgs::plain(NAME, *MAJORS.end())
     }
 }
