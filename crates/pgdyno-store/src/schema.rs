@@ -1,6 +1,6 @@
 //! The schema, and how a store is brought up to it. docs/store.md describes it.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 
 /// Version of the schema this pgdyno writes, in SQLite's user_version.
 pub(crate) const VERSION: i64 = 2;
@@ -48,8 +48,14 @@ CREATE INDEX gap_of_trial ON gap (trial_id);
 ",
 ];
 
-pub(crate) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
+/// Brings a store to this version's schema. Whoever comes second finds it done: the version is read again when nobody else can
+/// write.
+pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if from >= VERSION {
+        return transaction.commit();
+    }
     for step in STEPS.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(step)?;
     }

@@ -72,6 +72,17 @@ pub enum StoreError {
     },
 }
 
+/// Version of the schema, number of the program, and number of tables, all of one instant: another process may be making the
+/// store just now.
+fn what_is_there(connection: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
+    let transaction = connection.transaction()?;
+    let tables = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let number = |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let found = (number("user_version")?, number("application_id")?, tables);
+    transaction.commit()?;
+    Ok(found)
+}
+
 /// An open store.
 pub struct Store {
     connection: Connection,
@@ -94,18 +105,7 @@ impl Store {
         };
         let mut connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY).map_err(failed)?;
-        let number = |connection: &Connection, name: &str| {
-            connection
-                .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
-                .map_err(failed)
-        };
-        let (version, application) = (
-            number(&connection, "user_version")?,
-            number(&connection, "application_id")?,
-        );
-        let tables: i64 = connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(failed)?;
+        let (version, application, tables) = what_is_there(&mut connection).map_err(failed)?;
         if tables > 0 && application != schema::APPLICATION_ID {
             return Err(StoreError::Foreign {
                 path: path.to_owned(),
@@ -127,7 +127,7 @@ impl Store {
             .pragma_update(None, "foreign_keys", true)
             .map_err(failed)?;
         if version < schema::VERSION {
-            schema::migrate(&mut connection, version).map_err(failed)?;
+            schema::migrate(&mut connection).map_err(failed)?;
         }
         Ok(Store {
             connection,

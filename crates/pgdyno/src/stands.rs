@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::target::{self, Held};
 use pgdyno_knobs::Target;
 use pgdyno_lab::{Stand, StandError, Stands};
+use pgdyno_server::Control;
 use pgdyno_server::sandbox::{Guard, Network, NetworkPlan, Sandbox, State};
 
 /// Longest name of a sandbox that is made here; a sandbox's own limit is 40.
@@ -17,6 +18,10 @@ pub(crate) struct OwnStands<'c> {
     command: String,
     /// The target as it was found, until somebody asks for it.
     held: Option<Held>,
+    /// As it was named.
+    text: String,
+    /// The command that restarts it, where its owner allows that.
+    restart: Option<String>,
     /// The sandbox that it is.
     sandbox: Option<String>,
     was_running: bool,
@@ -31,6 +36,11 @@ impl<'c> OwnStands<'c> {
         OwnStands {
             context,
             command: command.to_owned(),
+            text: held.text.clone(),
+            restart: match &held.target.control {
+                Control::Command { restart, .. } => Some(restart.clone()),
+                Control::Sandbox(_) | Control::None => None,
+            },
             sandbox: held.sandbox().map(str::to_owned),
             was_running: held.target.was_running,
             held: Some(held),
@@ -45,8 +55,13 @@ impl<'c> OwnStands<'c> {
             self.guards.extend(guard);
             return Ok(target);
         }
-        let name = self.base()?;
-        started(self.context, &name, self.was_running)
+        match &self.sandbox {
+            Some(name) => started(self.context, name, self.was_running),
+            None => {
+                let held = target::named(self.context, &self.text, self.restart.clone(), &self.command)?;
+                Ok(held.parts().0)
+            }
+        }
     }
 
     fn base(&self) -> anyhow::Result<String> {

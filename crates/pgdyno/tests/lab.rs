@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Home, Said, ended, whole_machine};
+use common::{Home, Said, ended, wait_for, whole_machine};
 use serde_json::Value;
 use std::fs;
 
@@ -340,4 +340,33 @@ fn schedulers_can_follow_one_another_in_any_order() {
     );
     let (_, json) = run(&home, &path);
     assert_eq!(ended(&json, "finished"), 8);
+}
+
+#[test]
+fn outside_of_its_hours_it_waits_with_everything_put_back() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let now = jiff::Zoned::now();
+    let clock = |hours: i64| {
+        let then = now.saturating_add(jiff::Span::new().hours(hours));
+        then.strftime("%H:%M").to_string()
+    };
+    let window = format!("[window]\nfrom = \"{}\"\nto = \"{}\"\n", clock(2), clock(3));
+    let path = file(&home, "design = \"a-a\"\nblocks = 1", &format!("{TPCB}{window}"));
+    let child = home.spawn(&["run", &path]);
+    wait_for("it begins", || {
+        home.run(&["list", "--json"])
+            .json()
+            .as_array()
+            .is_some_and(|all| !all.is_empty())
+    });
+    let status = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .expect("kill runs");
+    assert!(status.success());
+    let said =
+        common::said(child.wait_with_output().expect("ends")).fails(1, &["outside of its hours", "stopped"]);
+    assert!(said.err.contains("pgdyno resume 1"), "{}", said.err);
+    assert_eq!(home.stored_trials(1).len(), 0);
 }

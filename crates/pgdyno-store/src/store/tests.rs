@@ -282,3 +282,20 @@ fn a_stored_record_of_format_1_is_read() {
     let found: TrialRecord = serde_json::from_str(text).unwrap();
     assert_eq!(found.treatment, "memory");
 }
+
+#[test]
+fn many_may_make_it_at_once() {
+    for _ in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("results.sqlite");
+        let opened: Vec<_> = (0..6)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || Store::open(&path).map(drop).map_err(|e| e.to_string()))
+            })
+            .collect();
+        for thread in opened {
+            assert_eq!(thread.join().unwrap(), Ok(()));
+        }
+    }
+}
