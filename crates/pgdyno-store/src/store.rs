@@ -8,6 +8,7 @@ use crate::series::{self, ColumnRecord, GapRecord, SeriesRecord};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -118,15 +119,20 @@ impl Store {
             });
         }
         connection
-            .pragma_update(None, "journal_mode", "WAL")
-            .map_err(failed)?;
-        connection
             .pragma_update(None, "synchronous", "FULL")
             .map_err(failed)?;
         connection
             .pragma_update(None, "foreign_keys", true)
             .map_err(failed)?;
         if version < schema::VERSION {
+            // One at a time: of two that change the journal's mode at once, one would wait for the other in vain. Where a directory
+            // cannot be locked, SQLite's own locks remain.
+            let turn = path.parent().and_then(|directory| File::open(directory).ok());
+            let _turn = turn.filter(|directory| directory.lock().is_ok());
+            // Kept in the file from then on.
+            connection
+                .pragma_update(None, "journal_mode", "WAL")
+                .map_err(failed)?;
             schema::migrate(&mut connection).map_err(failed)?;
         }
         Ok(Store {
