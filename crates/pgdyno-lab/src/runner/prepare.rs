@@ -96,7 +96,10 @@ impl<'a> Lab<'a> {
             catalogue: self.catalogue,
             target: Some(target),
         };
-        let refused = |setting: &Setting| reader.check(setting).err().map(|e| e.to_string());
+        let refused = |setting: &Setting| {
+            let error = reader.check(setting).err()?;
+            Some(format!("{}: {error}", setting.knob))
+        };
         // What all stand on is refused for all; another version knows other parameters, and its trial tells what it refuses.
         let of_all: Vec<String> = match plan.treatments.iter().all(|t| t.server.version.is_none()) {
             true => plan.base().iter().filter_map(refused).collect(),

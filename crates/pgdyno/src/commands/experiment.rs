@@ -55,7 +55,7 @@ fn text_of(path: &Path) -> anyhow::Result<String> {
     }
     std::fs::read_to_string(path).map_err(|error| {
         let near = near(&path.to_string_lossy());
-        anyhow::anyhow!("{} could not be read: {error}{near}", path.display())
+        Usage(format!("{} could not be read: {error}{near}", path.display())).into()
     })
 }
 
