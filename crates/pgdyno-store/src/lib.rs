@@ -12,5 +12,8 @@ pub use record::{
     FactorRecord, FigureRecord, Percentiles, PutBackRecord, SecondRecord, SettingRecord, StoredExperiment,
     StudyRecord, TableRecord, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
-pub use series::{ColumnRecord, GapRecord, SeriesRecord};
-pub use store::{Store, StoreError};
+pub use series::{ColumnRecord, GapRecord, SeriesRecord, pack_points, unpack_points};
+pub use store::{
+    Filter, ImportOutcome, Imported, Integrity, Life, Listed, NOTE_CHARS_MAX, Note, PrunePlan, PruneRule,
+    Removable, Store, StoreError, TAG_CHARS_MAX, check_file,
+};

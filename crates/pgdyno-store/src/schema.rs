@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Version of the schema this pgdyno writes, in SQLite's user_version.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 
 /// Marks the file as pgdyno's: SQLite's application_id, "pgdy".
 pub(crate) const APPLICATION_ID: i64 = 0x7067_6479;
@@ -45,6 +45,23 @@ CREATE TABLE gap (
     reason   TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX gap_of_trial ON gap (trial_id);
+",
+    "
+ALTER TABLE experiment ADD COLUMN identity TEXT;
+CREATE UNIQUE INDEX experiment_identity ON experiment (identity);
+CREATE INDEX trial_by_status ON trial (experiment_id, status);
+CREATE TABLE tag (
+    experiment_id INTEGER NOT NULL REFERENCES experiment (id) ON DELETE CASCADE,
+    word          TEXT    NOT NULL,
+    PRIMARY KEY (experiment_id, word)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE note (
+    id              INTEGER PRIMARY KEY,
+    experiment_id   INTEGER NOT NULL REFERENCES experiment (id) ON DELETE CASCADE,
+    written_unix_ms INTEGER NOT NULL,
+    text            TEXT    NOT NULL
+) STRICT;
+CREATE INDEX note_of_experiment ON note (experiment_id);
 ",
 ];
 

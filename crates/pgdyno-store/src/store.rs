@@ -4,16 +4,30 @@ use crate::record::{
     ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord, TrialStatus,
 };
 use crate::schema;
-use crate::series::{self, ColumnRecord, GapRecord, SeriesRecord};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use crate::series::{self, SeriesRecord};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Another process may hold the file this long.
-const BUSY: Duration = Duration::from_secs(30);
+mod columns;
+mod find;
+mod identity;
+mod import;
+mod integrity;
+mod labels;
+mod open;
+mod prune;
+mod running;
+
+pub use find::{Filter, Life, Listed};
+pub use import::{ImportOutcome, Imported};
+pub use integrity::{Integrity, check_file};
+pub use labels::{NOTE_CHARS_MAX, Note, TAG_CHARS_MAX};
+pub use prune::{PrunePlan, PruneRule, Removable};
+use running::RunningLock;
 
 /// Trouble with a store.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +77,58 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
+    /// Another process has it, and does not let go.
+    #[error("the store {path} is locked by another process; try again when that has ended")]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Cut short.
+    #[error(
+        "the store {path} is truncated: it has {found_bytes} bytes where its head promises {expected_bytes}; \
+         bring it back from a copy"
+    )]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        found_bytes: u64,
+        /// What it should be.
+        expected_bytes: u64,
+    },
+    /// The file beside it that tells who runs an experiment.
+    #[error(
+        "the file beside the store {path} that marks an experiment as running could not be locked: {source}"
+    )]
+    Lock {
+        /// The file of the store.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// Nothing there.
+    #[error("there is no store of results at {path}")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Read without a lock, and written by another process in that time.
+    #[error("the store {path} was written while it was read; try again")]
+    Meanwhile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Being run by another process.
+    #[error("experiment {id} in {path} is being run by another process")]
+    Running {
+        /// The file.
+        path: PathBuf,
+        /// Its number.
+        id: i64,
+    },
+    /// A tag or a note that cannot be kept.
+    #[error("{0}")]
+    Words(String),
     /// No such experiment.
     #[error("there is no experiment {id} in {path}; `pgdyno list` shows those there are")]
     Unknown {
@@ -73,74 +139,15 @@ pub enum StoreError {
     },
 }
 
-/// Version of the schema, number of the program, and number of tables, all of one instant: another process may be making the
-/// store just now.
-fn what_is_there(connection: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
-    let transaction = connection.transaction()?;
-    let tables = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    let number = |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let found = (number("user_version")?, number("application_id")?, tables);
-    transaction.commit()?;
-    Ok(found)
-}
-
 /// An open store.
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Kept while this process runs experiments, so that others see that they live.
+    running: BTreeMap<i64, RunningLock>,
 }
 
 impl Store {
-    /// Opens the store at `path`, making it if it is not there.
-    pub fn open(path: &Path) -> Result<Store, StoreError> {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|source| StoreError::Directory {
-                path: path.to_owned(),
-                source,
-            })?;
-        }
-        let failed = |source| StoreError::Sqlite {
-            path: path.to_owned(),
-            action: "opened",
-            source,
-        };
-        let mut connection = Connection::open(path).map_err(failed)?;
-        connection.busy_timeout(BUSY).map_err(failed)?;
-        let (version, application, tables) = what_is_there(&mut connection).map_err(failed)?;
-        if tables > 0 && application != schema::APPLICATION_ID {
-            return Err(StoreError::Foreign {
-                path: path.to_owned(),
-            });
-        }
-        if version > schema::VERSION {
-            return Err(StoreError::Newer {
-                path: path.to_owned(),
-                found: version,
-            });
-        }
-        connection
-            .pragma_update(None, "synchronous", "FULL")
-            .map_err(failed)?;
-        connection
-            .pragma_update(None, "foreign_keys", true)
-            .map_err(failed)?;
-        if version < schema::VERSION {
-            // One at a time: of two that change the journal's mode at once, one would wait for the other in vain. Where a directory
-            // cannot be locked, SQLite's own locks remain.
-            let turn = path.parent().and_then(|directory| File::open(directory).ok());
-            let _turn = turn.filter(|directory| directory.lock().is_ok());
-            // Kept in the file from then on.
-            connection
-                .pragma_update(None, "journal_mode", "WAL")
-                .map_err(failed)?;
-            schema::migrate(&mut connection).map_err(failed)?;
-        }
-        Ok(Store {
-            connection,
-            path: path.to_owned(),
-        })
-    }
-
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -150,11 +157,25 @@ impl Store {
     pub fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
         let text = self.encode("an experiment", record)?;
         let status = self.encode("an experiment", &ExperimentStatus::Running)?;
-        self.write(
-            "INSERT INTO experiment (name, status, started_unix_ms, record) VALUES (?1, ?2, ?3, ?4)",
-            params![record.name, status, now_unix_ms(), text],
-        )?;
-        Ok(self.connection.last_insert_rowid())
+        let started_unix_ms = now_unix_ms();
+        let identity = identity::new(record, started_unix_ms);
+        let insert = |connection: &mut Connection, path: &Path| {
+            let transaction = connection.transaction()?;
+            transaction.execute(
+                "INSERT INTO experiment (name, status, started_unix_ms, record, identity) VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![record.name, status, started_unix_ms, text, identity],
+            )?;
+            let id = transaction.last_insert_rowid();
+            // Nobody may see it as running without its lock.
+            let lock = RunningLock::take(path, id);
+            if matches!(lock, Ok(Some(_))) {
+                transaction.commit()?;
+            }
+            Ok((id, lock))
+        };
+        let (id, lock) = insert(&mut self.connection, &self.path).map_err(|e| self.failed("written", e))?;
+        self.keep_lock(id, lock)?;
+        Ok(id)
     }
 
     /// Stores a trial with its series: durable, and whole, when this returns. A trial of the same block and treatment is
@@ -181,35 +202,44 @@ impl Store {
         insert(&mut self.connection).map_err(|e| self.failed("written", e))
     }
 
-    /// The series beside a trial, by metric and label; empty where none was recorded.
-    pub fn series(&self, trial: i64) -> Result<SeriesRecord, StoreError> {
-        let (columns, gaps) = raw_series(&self.connection, trial).map_err(|e| self.failed("read", e))?;
-        let columns = columns.into_iter().map(|(metric, label, points)| {
-            let (at_ms, values) = series::unpack(&points).map_err(|reason| StoreError::Record {
-                path: self.path.clone(),
-                what: format!("the series {metric} of trial {trial}"),
-                reason,
-            })?;
-            Ok(ColumnRecord {
-                metric,
-                label,
-                at_ms,
-                values,
-            })
-        });
-        Ok(SeriesRecord {
-            columns: columns.collect::<Result<_, _>>()?,
-            gaps,
-        })
-    }
-
     /// Says how far an experiment is now.
     pub fn set_status(&mut self, experiment: i64, status: ExperimentStatus) -> Result<(), StoreError> {
+        if status == ExperimentStatus::Running && !self.running.contains_key(&experiment) {
+            let lock = RunningLock::take(&self.path, experiment);
+            self.keep_lock(experiment, lock)?;
+            self.identify(experiment)?;
+        }
         let text = self.encode("a status", &status)?;
         let finished = (status != ExperimentStatus::Running).then(now_unix_ms);
         self.write(
             "UPDATE experiment SET status = ?2, finished_unix_ms = ?3 WHERE id = ?1",
             params![experiment, text, finished],
+        )?;
+        if status != ExperimentStatus::Running
+            && let Some(lock) = self.running.remove(&experiment)
+        {
+            lock.release();
+        }
+        Ok(())
+    }
+
+    fn keep_lock(&mut self, id: i64, lock: std::io::Result<Option<RunningLock>>) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        match lock {
+            Ok(Some(lock)) => self.running.insert(id, lock),
+            Ok(None) => return Err(StoreError::Running { path, id }),
+            Err(source) => return Err(StoreError::Lock { path, source }),
+        };
+        Ok(())
+    }
+
+    /// Gives an experiment of an earlier schema, which has none, the identity that follows from what it is.
+    fn identify(&mut self, id: i64) -> Result<(), StoreError> {
+        let stored = self.experiment_alone(id)?;
+        let identity = identity::derived(&stored.record, stored.started_unix_ms);
+        self.write(
+            "UPDATE OR IGNORE experiment SET identity = ?2 WHERE id = ?1 AND identity IS NULL",
+            params![id, identity],
         )
     }
 
@@ -235,17 +265,7 @@ impl Store {
 
     /// An experiment with all its trials.
     pub fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError> {
-        let mut found = self
-            .connection
-            .query_row(
-                "SELECT id, record, status, started_unix_ms, finished_unix_ms, put_back FROM experiment WHERE id = ?1",
-                [id],
-                raw_experiment,
-            )
-            .optional()
-            .map_err(|e| self.failed("read", e))?
-            .ok_or_else(|| StoreError::Unknown { path: self.path.clone(), id })
-            .and_then(|raw| self.decode_experiment(raw))?;
+        let mut found = self.experiment_alone(id)?;
         let mut statement = self
             .connection
             .prepare("SELECT id, record FROM trial WHERE experiment_id = ?1 ORDER BY id")
@@ -260,6 +280,23 @@ impl Store {
                 .push((trial, self.decode(&format!("trial {trial}"), &text)?));
         }
         Ok(found)
+    }
+
+    /// An experiment without its trials.
+    pub(crate) fn experiment_alone(&self, id: i64) -> Result<StoredExperiment, StoreError> {
+        self.connection
+            .query_row(
+                "SELECT id, record, status, started_unix_ms, finished_unix_ms, put_back FROM experiment WHERE id = ?1",
+                [id],
+                raw_experiment,
+            )
+            .optional()
+            .map_err(|e| self.failed("read", e))?
+            .ok_or_else(|| StoreError::Unknown {
+                path: self.path.clone(),
+                id,
+            })
+            .and_then(|raw| self.decode_experiment(raw))
     }
 
     /// All experiments without their trials, the newest first, with their number of finished trials.
@@ -319,11 +356,16 @@ impl Store {
     }
 
     fn failed(&self, action: &'static str, source: rusqlite::Error) -> StoreError {
-        StoreError::Sqlite {
-            path: self.path.clone(),
-            action,
-            source,
-        }
+        failed(&self.path, action, source)
+    }
+}
+
+/// SQLite's error, or that another process has the file.
+fn failed(path: &Path, action: &'static str, source: rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    match source.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { path },
+        _ => StoreError::Sqlite { path, action, source },
     }
 }
 
@@ -331,7 +373,7 @@ fn add_series(transaction: &Transaction<'_>, trial: i64, series: &SeriesRecord) 
     let mut insert = transaction
         .prepare("INSERT INTO series (trial_id, metric, label, points) VALUES (?1, ?2, ?3, ?4)")?;
     for column in &series.columns {
-        let points = series::pack(&column.at_ms, &column.values);
+        let points = series::pack_points(&column.at_ms, &column.values);
         insert.execute(params![trial, column.metric, column.label, points])?;
     }
     let mut insert =
@@ -340,26 +382,6 @@ fn add_series(transaction: &Transaction<'_>, trial: i64, series: &SeriesRecord) 
         insert.execute(params![trial, gap.at_ms, gap.source, gap.reason])?;
     }
     Ok(())
-}
-
-type RawColumn = (String, String, Vec<u8>);
-
-fn raw_series(connection: &Connection, trial: i64) -> rusqlite::Result<(Vec<RawColumn>, Vec<GapRecord>)> {
-    let columns = connection
-        .prepare("SELECT metric, label, points FROM series WHERE trial_id = ?1 ORDER BY metric, label")?
-        .query_map([trial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<Result<_, _>>()?;
-    let gaps = connection
-        .prepare("SELECT at_ms, source, reason FROM gap WHERE trial_id = ?1 ORDER BY at_ms, rowid")?
-        .query_map([trial], |row| {
-            Ok(GapRecord {
-                at_ms: row.get(0)?,
-                source: row.get(1)?,
-                reason: row.get(2)?,
-            })
-        })?
-        .collect::<Result<_, _>>()?;
-    Ok((columns, gaps))
 }
 
 struct RawExperiment {

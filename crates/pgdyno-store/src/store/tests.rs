@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::{TreatmentRecord, WorkloadRecord};
+use crate::series::{ColumnRecord, GapRecord};
 
 fn experiment() -> ExperimentRecord {
     ExperimentRecord {
@@ -145,11 +146,11 @@ fn series_are_stored_with_their_trial() {
     assert_eq!(store.series(without).unwrap(), SeriesRecord::default());
     store
         .connection
-        .execute("UPDATE series SET points = x'02'", [])
+        .execute("UPDATE series SET points = x'07'", [])
         .unwrap();
     let error = store.series(with).unwrap_err().to_string();
     assert!(
-        error.contains("cpu.user_ratio") && error.contains("format is 2"),
+        error.contains("cpu.user_ratio") && error.contains("format is 7"),
         "{error}"
     );
 }

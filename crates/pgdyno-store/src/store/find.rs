@@ -1,0 +1,182 @@
+//! Experiments as a list: found by tag, name, status, time or words, without reading what they hold.
+
+use super::{Store, StoreError, running};
+use crate::record::{ExperimentStatus, TrialStatus};
+use rusqlite::Row;
+use serde::{Deserialize, Serialize};
+
+/// What became of an experiment, as far as can be told now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Life {
+    /// A process runs it.
+    Running,
+    /// The process that ran it died.
+    Killed,
+    /// Begun by a pgdyno whose processes cannot be looked for.
+    RunningOrKilled,
+    /// All its trials are done.
+    Finished,
+    /// Stopped in order before that.
+    Interrupted,
+}
+
+impl Life {
+    /// All of them.
+    pub const ALL: [Life; 5] = [
+        Life::Running,
+        Life::Killed,
+        Life::RunningOrKilled,
+        Life::Finished,
+        Life::Interrupted,
+    ];
+
+    /// For people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Life::Running => "running",
+            Life::Killed => "killed",
+            Life::RunningOrKilled => "running or killed",
+            Life::Finished => "finished",
+            Life::Interrupted => "interrupted",
+        }
+    }
+
+    /// Whether it is meant where `asked` is: one that cannot be told is meant by both that it may be.
+    pub fn is(self, asked: Life) -> bool {
+        self == asked || self == Life::RunningOrKilled && matches!(asked, Life::Running | Life::Killed)
+    }
+}
+
+/// Which experiments; those that all of it holds for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Each of these tags.
+    pub tags: Vec<String>,
+    /// A part of the name, in either case.
+    pub name: Option<String>,
+    /// What became of it.
+    pub life: Option<Life>,
+    /// Begun then or later.
+    pub since_unix_ms: Option<u64>,
+    /// A part of question, name, target or a note, in either case.
+    pub search: Option<String>,
+}
+
+/// An experiment of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Number in this store.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// The question.
+    pub question: String,
+    /// Name of the target.
+    pub target: String,
+    /// As it is stored.
+    pub status: ExperimentStatus,
+    /// What became of it.
+    pub life: Life,
+    /// When it began.
+    pub started_unix_ms: u64,
+    /// When it ended.
+    pub finished_unix_ms: Option<u64>,
+    /// Its finished trials.
+    pub trials_finished: u64,
+    /// By the alphabet.
+    pub tags: Vec<String>,
+    /// How many notes there are.
+    pub notes: u64,
+}
+
+/// The part of a record that a list shows; the rest is not made into anything.
+#[derive(Deserialize)]
+struct Brief {
+    question: String,
+    target: String,
+}
+
+const LIST: &str = "
+SELECT e.id, e.name, e.status, e.started_unix_ms, e.finished_unix_ms, e.record, e.identity IS NOT NULL,
+       (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id AND t.status = ?1),
+       (SELECT group_concat(word, ' ' ORDER BY word) FROM tag WHERE experiment_id = e.id),
+       (SELECT count(*) FROM note n WHERE n.experiment_id = e.id),
+       (SELECT group_concat(text, char(10)) FROM note n WHERE n.experiment_id = e.id)
+FROM experiment e WHERE e.started_unix_ms >= ?2 ORDER BY e.id DESC";
+
+impl Store {
+    /// The experiments that the filter lets through, the newest first.
+    pub fn find(&self, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
+        let finished = self.encode("a status", &TrialStatus::Finished)?;
+        let since = i64::try_from(filter.since_unix_ms.unwrap_or(0)).unwrap_or(i64::MAX);
+        let read = |e| self.failed("read", e);
+        let mut statement = self.connection.prepare(LIST).map_err(read)?;
+        let mut rows = statement.query((finished, since)).map_err(read)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(read)? {
+            let (listed, notes) = self.listed(row)?;
+            if fits(filter, &listed, &notes) {
+                found.push(listed);
+            }
+        }
+        Ok(found)
+    }
+
+    fn listed(&self, row: &Row<'_>) -> Result<(Listed, String), StoreError> {
+        let read = |e| self.failed("read", e);
+        let id: i64 = row.get(0).map_err(read)?;
+        let what = format!("experiment {id}");
+        let record = row.get_ref(5).and_then(|text| Ok(text.as_str()?)).map_err(read)?;
+        let brief: Brief = self.decode(&what, record)?;
+        let status = self.decode(&what, &row.get::<_, String>(2).map_err(read)?)?;
+        let rest = || -> rusqlite::Result<(Listed, String)> {
+            let words: Option<String> = row.get(8)?;
+            let listed = Listed {
+                id,
+                name: row.get(1)?,
+                question: brief.question,
+                target: brief.target,
+                status,
+                life: self.life(id, status, row.get(6)?),
+                started_unix_ms: row.get::<_, i64>(3)?.unsigned_abs(),
+                finished_unix_ms: row.get::<_, Option<i64>>(4)?.map(i64::unsigned_abs),
+                trials_finished: row.get::<_, i64>(7)?.unsigned_abs(),
+                tags: words
+                    .iter()
+                    .flat_map(|w| w.split(' '))
+                    .map(str::to_owned)
+                    .collect(),
+                notes: row.get::<_, i64>(9)?.unsigned_abs(),
+            };
+            Ok((listed, row.get::<_, Option<String>>(10)?.unwrap_or_default()))
+        };
+        rest().map_err(read)
+    }
+
+    /// What became of an experiment; one without an identity was begun by a pgdyno that kept no lock.
+    fn life(&self, id: i64, status: ExperimentStatus, identified: bool) -> Life {
+        match status {
+            ExperimentStatus::Finished => Life::Finished,
+            ExperimentStatus::Interrupted => Life::Interrupted,
+            ExperimentStatus::Running if self.running.contains_key(&id) => Life::Running,
+            ExperimentStatus::Running if running::is_run(&self.path, id) => Life::Running,
+            ExperimentStatus::Running if identified => Life::Killed,
+            ExperimentStatus::Running => Life::RunningOrKilled,
+        }
+    }
+}
+
+fn fits(filter: &Filter, listed: &Listed, notes: &str) -> bool {
+    let holds = |text: &str, part: &String| text.to_lowercase().contains(&part.to_lowercase());
+    let anywhere = |part: &String| {
+        [&listed.question, &listed.name, &listed.target]
+            .into_iter()
+            .any(|text| holds(text, part))
+            || holds(notes, part)
+    };
+    filter.tags.iter().all(|tag| listed.tags.contains(tag))
+        && filter.name.as_ref().is_none_or(|part| holds(&listed.name, part))
+        && filter.life.is_none_or(|asked| listed.life.is(asked))
+        && filter.search.as_ref().is_none_or(anywhere)
+}

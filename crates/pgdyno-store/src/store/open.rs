@@ -1,0 +1,204 @@
+//! How a store is opened: made or brought up to this schema, or read as it is and never changed.
+
+use super::{Store, StoreError, failed};
+use crate::schema;
+use rusqlite::{Connection, OpenFlags};
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Another process may hold the file this long.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// SQLite's file header (its documentation, "Database File Format"): 100 bytes with the size of a page at 16, the count
+/// of changes at 24, of pages at 28, and for which count of changes the number of pages is valid at 92.
+const HEADER_BYTES: usize = 100;
+
+impl Store {
+    /// Opens the store at `path`, making it if it is not there.
+    pub fn open(path: &Path) -> Result<Store, StoreError> {
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).map_err(|source| StoreError::Directory {
+                path: path.to_owned(),
+                source,
+            })?;
+        }
+        whole(path)?;
+        let failed = |source| failed(path, "opened", source);
+        let mut connection = Connection::open(path).map_err(failed)?;
+        let version = look(&connection, path, BUSY)?;
+        for (name, value) in [("synchronous", "FULL"), ("foreign_keys", "ON")] {
+            connection.pragma_update(None, name, value).map_err(failed)?;
+        }
+        if version < schema::VERSION {
+            // One at a time: of two that change the journal's mode at once, one would wait for the other in vain. Where a directory
+            // cannot be locked, SQLite's own locks remain.
+            let turn = path.parent().and_then(|directory| File::open(directory).ok());
+            let _turn = turn.filter(|directory| directory.lock().is_ok());
+            // Kept in the file from then on.
+            connection
+                .pragma_update(None, "journal_mode", "WAL")
+                .map_err(failed)?;
+            schema::migrate(&mut connection).map_err(failed)?;
+        }
+        Ok(Store {
+            connection,
+            path: path.to_owned(),
+            running: BTreeMap::new(),
+        })
+    }
+}
+
+/// A store of this or an older schema that is read as it is.
+pub(super) struct Foreign {
+    pub(super) connection: Connection,
+    pub(super) version: i64,
+    path: PathBuf,
+    /// Length and time of the file where it is read without locks.
+    unlocked: Option<(u64, SystemTime)>,
+}
+
+impl Foreign {
+    /// Opens the file at `path` for reading, waiting so long for another process. Where nobody has it open it is read
+    /// without locks, because SQLite's own would leave files beside it.
+    pub(super) fn open(path: &Path, patience: Duration) -> Result<Foreign, StoreError> {
+        let missing = || StoreError::Missing {
+            path: path.to_owned(),
+        };
+        let about = std::fs::metadata(path)
+            .ok()
+            .filter(Metadata::is_file)
+            .ok_or_else(missing)?;
+        whole(path)?;
+        let unlocked = (!log_is_there(path)).then(|| state(&about));
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let immutable = if unlocked.is_some() {
+            "immutable=1"
+        } else {
+            "mode=ro"
+        };
+        let failed = |source| failed(path, "opened", source);
+        let connection = Connection::open_with_flags(uri(path, immutable), flags).map_err(failed)?;
+        let version = look(&connection, path, patience)?;
+        if version == 0 {
+            return Err(StoreError::Foreign {
+                path: path.to_owned(),
+            });
+        }
+        Ok(Foreign {
+            connection,
+            version,
+            path: path.to_owned(),
+            unlocked,
+        })
+    }
+
+    /// Whether what was read without locks was let alone meanwhile.
+    pub(super) fn unchanged(&self) -> Result<(), StoreError> {
+        let Some(before) = self.unlocked else {
+            return Ok(());
+        };
+        let now = std::fs::metadata(&self.path).ok().map(|about| state(&about));
+        if now == Some(before) && !log_is_there(&self.path) {
+            return Ok(());
+        }
+        Err(StoreError::Meanwhile {
+            path: self.path.clone(),
+        })
+    }
+}
+
+fn state(about: &Metadata) -> (u64, SystemTime) {
+    (about.len(), about.modified().unwrap_or(SystemTime::UNIX_EPOCH))
+}
+
+/// SQLite's write-ahead log, which is there while somebody has the store open, or was killed.
+fn log_is_there(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    Path::new(&log).exists()
+}
+
+/// A path as SQLite's URI.
+fn uri(path: &Path, parameter: &str) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut text = "file:".to_owned();
+    for &byte in absolute.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                text.push(char::from(byte))
+            }
+            _ => text += &format!("%{byte:02X}"),
+        }
+    }
+    text + "?" + parameter
+}
+
+/// The schema of a file, 0 of an empty one; other programs' and newer ones are refused.
+fn look(connection: &Connection, path: &Path, patience: Duration) -> Result<i64, StoreError> {
+    let failed = |source| failed(path, "opened", source);
+    connection.busy_timeout(patience).map_err(failed)?;
+    // All of one instant: another process may be making the store just now.
+    let instant = connection.unchecked_transaction().map_err(failed)?;
+    let number = |sql: &str| {
+        instant
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .map_err(failed)
+    };
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    let version = number("PRAGMA user_version")?;
+    let application = number("PRAGMA application_id")?;
+    instant.commit().map_err(failed)?;
+    if tables > 0 && application != schema::APPLICATION_ID {
+        return Err(StoreError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    if version > schema::VERSION {
+        return Err(StoreError::Newer {
+            path: path.to_owned(),
+            found: version,
+        });
+    }
+    Ok(version)
+}
+
+/// Refuses a file that is shorter than its own head says: SQLite would tell only once it misses a page.
+fn whole(path: &Path) -> Result<(), StoreError> {
+    // What a log holds need not be in the file yet.
+    if log_is_there(path) {
+        return Ok(());
+    }
+    let mut head = [0_u8; HEADER_BYTES];
+    let read = File::open(path).and_then(|mut file| {
+        file.read_exact(&mut head)?;
+        file.metadata()
+    });
+    // What is not there, or too short for a head, is SQLite's to name.
+    let Ok(about) = read else {
+        return Ok(());
+    };
+    match expected_bytes(&head) {
+        Some(expected_bytes) if about.len() < expected_bytes => Err(StoreError::Truncated {
+            path: path.to_owned(),
+            found_bytes: about.len(),
+            expected_bytes,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// How long a database with this head is, where the head knows.
+fn expected_bytes(head: &[u8; HEADER_BYTES]) -> Option<u64> {
+    let number = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let page_bytes = match u16::from_be_bytes([head[16], head[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    (head.starts_with(b"SQLite format 3\0") && number(24) == number(92))
+        .then(|| page_bytes * u64::from(number(28)))
+}
