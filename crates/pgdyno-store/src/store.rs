@@ -85,8 +85,7 @@ pub enum StoreError {
     },
     /// Cut short.
     #[error(
-        "the store {path} is truncated: it has {found_bytes} bytes where its head promises {expected_bytes}; \
-         bring it back from a copy"
+        "the store {path} is truncated: it has {found_bytes} bytes of at least {expected_bytes}; bring it back from a copy"
     )]
     Truncated {
         /// The file.

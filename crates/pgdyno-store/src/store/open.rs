@@ -71,6 +71,13 @@ impl Foreign {
             .ok()
             .filter(Metadata::is_file)
             .ok_or_else(missing)?;
+        if about.len() == 0 {
+            return Err(StoreError::Truncated {
+                path: path.to_owned(),
+                found_bytes: 0,
+                expected_bytes: HEADER_BYTES as u64,
+            });
+        }
         whole(path)?;
         let unlocked = (!log_is_there(path)).then(|| state(&about));
         let flags =
@@ -173,32 +180,38 @@ fn whole(path: &Path) -> Result<(), StoreError> {
     if log_is_there(path) {
         return Ok(());
     }
-    let mut head = [0_u8; HEADER_BYTES];
-    let read = File::open(path).and_then(|mut file| {
-        file.read_exact(&mut head)?;
-        file.metadata()
+    let mut head = Vec::with_capacity(HEADER_BYTES);
+    let read = File::open(path).and_then(|file| {
+        let about = file.metadata()?;
+        file.take(HEADER_BYTES as u64).read_to_end(&mut head)?;
+        Ok(about.len())
     });
-    // What is not there, or too short for a head, is SQLite's to name.
-    let Ok(about) = read else {
+    // What is not there or cannot be read is SQLite's to name.
+    let Ok(found_bytes) = read else {
         return Ok(());
     };
     match expected_bytes(&head) {
-        Some(expected_bytes) if about.len() < expected_bytes => Err(StoreError::Truncated {
+        Some(expected_bytes) if found_bytes < expected_bytes => Err(StoreError::Truncated {
             path: path.to_owned(),
-            found_bytes: about.len(),
+            found_bytes,
             expected_bytes,
         }),
         _ => Ok(()),
     }
 }
 
-/// How long a database with this head is, where the head knows.
-fn expected_bytes(head: &[u8; HEADER_BYTES]) -> Option<u64> {
+/// How long a database that begins like this is, where that can be told.
+fn expected_bytes(head: &[u8]) -> Option<u64> {
+    if !head.starts_with(b"SQLite format 3\0") {
+        return None;
+    }
+    let Ok(head) = <&[u8; HEADER_BYTES]>::try_from(head) else {
+        return Some(HEADER_BYTES as u64);
+    };
     let number = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let page_bytes = match u16::from_be_bytes([head[16], head[17]]) {
         1 => 65_536,
         size => u64::from(size),
     };
-    (head.starts_with(b"SQLite format 3\0") && number(24) == number(92))
-        .then(|| page_bytes * u64::from(number(28)))
+    (number(24) == number(92)).then(|| page_bytes * u64::from(number(28)))
 }

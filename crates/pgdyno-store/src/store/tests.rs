@@ -1,5 +1,7 @@
 //! A store in a file of its own each.
 
+mod care;
+
 use super::*;
 use crate::record::{TreatmentRecord, WorkloadRecord};
 use crate::series::{ColumnRecord, GapRecord};
