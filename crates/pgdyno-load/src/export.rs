@@ -1,8 +1,11 @@
-//! Response times in a format that others read: HdrHistogram's log, one interval per second.
+//! Response times in a format that others read: HdrHistogram's log, one interval per second or per trial.
 
 use crate::books::Second;
-use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
@@ -33,4 +36,48 @@ pub fn with_interval_log<R>(
     drop(log);
     out.flush()?;
     Ok(result)
+}
+
+/// A histogram of response times in nanoseconds as it is stored: HdrHistogram's V2, deflated, base64.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredHistogram<'a> {
+    /// What it is of; characters that a log's tag cannot hold become `_`.
+    pub tag: &'a str,
+    /// From the beginning of the log.
+    pub begins: Duration,
+    /// How long was measured.
+    pub length: Duration,
+    /// The text.
+    pub encoded: &'a str,
+}
+
+/// Writes stored histograms as a log that began at `start`, an interval for each. An error names the one that cannot be read.
+pub fn write_stored_log<'a>(
+    mut out: impl Write,
+    start: SystemTime,
+    histograms: impl Iterator<Item = StoredHistogram<'a>>,
+) -> io::Result<()> {
+    let mut serializer = V2DeflateSerializer::new();
+    let mut log = IntervalLogWriterBuilder::new()
+        .add_comment("response times of committed transactions, in nanoseconds; an interval is a trial")
+        .with_start_time(start)
+        .with_base_time(start)
+        .with_max_value_divisor(NS_PER_MS)
+        .begin_log_with(&mut out, &mut serializer)?;
+    for stored in histograms {
+        let unreadable = |error: &dyn std::fmt::Display| {
+            io::Error::other(format!("the histogram of {}: {error}", stored.tag))
+        };
+        let bytes = STANDARD
+            .decode(stored.encoded)
+            .map_err(|error| unreadable(&error))?;
+        let histogram: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|error| unreadable(&error))?;
+        let tag = stored.tag.replace([',', ' ', '\r', '\n'], "_");
+        log.write_histogram(&histogram, stored.begins, stored.length, Tag::new(&tag))
+            .map_err(|error| unreadable(&error))?;
+    }
+    drop(log);
+    out.flush()
 }

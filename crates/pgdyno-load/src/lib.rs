@@ -42,7 +42,7 @@ pub use data::{
 };
 pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};
-pub use export::with_interval_log;
+pub use export::{StoredHistogram, with_interval_log, write_stored_log};
 pub use foreign::{
     CommandError, Commits, Exit, FORMAT_BYTES_MAX, Figure, FigureFormat, ForeignError, ForeignFigures,
     ForeignFormat, ForeignLatency, ForeignOutput, ForeignPlan, ForeignResult, ForeignSecond, ForeignStream,

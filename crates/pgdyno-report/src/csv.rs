@@ -1,7 +1,8 @@
-//! The trials of a report as CSV (RFC 4180), a line each, for spreadsheets and programs.
+//! Trials and series as CSV (RFC 4180), for spreadsheets and programs.
 
 use crate::metric::known_names;
 use crate::model::{Report, Trial};
+use pgdyno_store::{ColumnRecord, TrialStatus};
 use std::collections::BTreeSet;
 
 /// One line per trial in the order they ran, below a line of names: what it was, then its factors' levels (`factor:` and
@@ -24,6 +25,63 @@ pub fn csv(report: &Report) -> String {
         let fields = own_fields(report, trial).into_iter();
         let levels = factors.iter().map(|factor| level(&factor));
         text += &line(fields.chain(levels).chain(figures.iter().map(figure)));
+    }
+    text
+}
+
+/// Names of the columns of [`series_csv`].
+pub const SERIES_HEAD: &str = "trial,metric,label,at_ms,value\r\n";
+
+/// A line for each point of a column that was recorded beside a trial.
+pub fn series_csv(trial: i64, column: &ColumnRecord) -> String {
+    let start = format!("{trial},{},{},", quoted(&column.metric), quoted(&column.label));
+    let points = column.at_ms.iter().zip(&column.values);
+    let lines = points.map(|(at_ms, value)| format!("{start}{at_ms},{}\r\n", number(Some(*value))));
+    lines.collect()
+}
+
+/// The trials of one treatment over several experiments in the order of time, as Apache Otava (once Hunter) reads them: a
+/// column `time`, attributes (`experiment`, `trial`, `block`, `treatment`), and the figures that every one of these trials
+/// has, for Otava takes no empty fields. Without a treatment's name it is the first of each report. Trials that do not count
+/// are not in it. `when` writes an instant (milliseconds since 1970) with its zone.
+pub fn otava(reports: &[Report], treatment: Option<&str>, when: impl Fn(u64) -> String) -> String {
+    let of = |report: &'_ Report| {
+        let first = report.treatments.first().map(|t| t.name.clone());
+        treatment.map(str::to_owned).or(first).unwrap_or_default()
+    };
+    let mut trials: Vec<(i64, &Trial)> = Vec::new();
+    for report in reports {
+        let name = of(report);
+        let counted = report.trials.iter().filter(|trial| {
+            trial.treatment == name && trial.status == TrialStatus::Finished && !trial.left_out
+        });
+        trials.extend(counted.map(|trial| (report.experiment.id, trial)));
+    }
+    trials.sort_by_key(|(experiment, trial)| (trial.started_unix_ms, *experiment, trial.id));
+    let everywhere = |name: &&String| {
+        let known = |trial: &Trial| trial.figures.get(*name).is_some_and(|value| value.is_finite());
+        trials.iter().all(|(_, trial)| known(trial))
+    };
+    let names: Vec<&String> = match trials.first() {
+        Some((_, trial)) => trial.figures.keys().filter(everywhere).collect(),
+        None => Vec::new(),
+    };
+    let own = ["time", "experiment", "trial", "block", "treatment"];
+    let mut text = line(
+        own.into_iter()
+            .map(str::to_owned)
+            .chain(names.iter().map(|name| (*name).clone())),
+    );
+    for (experiment, trial) in &trials {
+        let fields = [
+            when(trial.started_unix_ms),
+            experiment.to_string(),
+            trial.id.to_string(),
+            trial.block.to_string(),
+            trial.treatment.clone(),
+        ];
+        let figures = names.iter().map(|name| number(trial.figures.get(*name).copied()));
+        text += &line(fields.into_iter().chain(figures));
     }
     text
 }

@@ -9,7 +9,7 @@ mod model;
 mod words;
 
 pub use build::build;
-pub use csv::csv;
+pub use csv::{SERIES_HEAD, csv, otava, series_csv};
 pub use html::{HtmlError, html};
 pub use markdown::markdown;
 pub use model::{

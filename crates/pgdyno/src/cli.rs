@@ -4,11 +4,15 @@ mod apply;
 mod compare;
 mod profile;
 mod sandbox;
+mod store;
 
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
 pub(crate) use compare::{CapacityArgs, CompareArgs, ShowArgs};
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
 pub(crate) use sandbox::{CreateArgs, SandboxCommand, file_system};
+pub(crate) use store::{
+    CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
+};
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -50,8 +54,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Go on with an experiment that was interrupted or killed.
     Resume(ResumeArgs),
-    /// Experiments in the store.
-    List(StoreArgs),
+    /// Experiments in the store: all, or those that a tag, a name, a status, a day or words mean.
+    List(ListArgs),
     /// Experiments that are shipped, among them those of the published studies; one as a file; the schema of such files.
     Experiments(ExperimentsArgs),
     /// One experiment as text: its answer, its verdicts, and its trials with their numbers.
@@ -62,6 +66,18 @@ pub(crate) enum Command {
     Capacity(CapacityArgs),
     /// Write the report of an experiment.
     Report(ReportArgs),
+    /// Hand on what is stored of an experiment: its trials, series or histograms, in formats that other programs read.
+    Export(SaveArgs),
+    /// Words by which an experiment is found again: shown, added, removed.
+    Tag(TagArgs),
+    /// What there is to say about an experiment: shown, or one more.
+    Note(NoteArgs),
+    /// Remove old experiments from the store, and give their space back.
+    Prune(PruneArgs),
+    /// Take over the experiments of another store, each once.
+    Import(ImportArgs),
+    /// Whether a store is whole: the file, and every record and series in it. Exit code 3 where something does not hold.
+    CheckStore(CheckStoreArgs),
     /// Sets of settings with reasons, worked out for a target by its facts: shown, compared, exported; `apply` takes them.
     #[command(subcommand)]
     Profile(ProfileCommand),

@@ -7,6 +7,7 @@ use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
 use pgdyno_server::sandbox::SandboxError;
 use pgdyno_server::{ControlError, ServerError};
+use pgdyno_store::StoreError;
 use std::error::Error;
 
 /// All went well.
@@ -92,6 +93,9 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
         || cause.is::<CatalogueError>()
         || cause.is::<ProfileError>()
     {
+        return Some(USAGE);
+    }
+    if matches!(cause.downcast_ref(), Some(StoreError::Words(_))) {
         return Some(USAGE);
     }
     if cause.is::<Refused>()

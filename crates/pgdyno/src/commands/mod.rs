@@ -10,14 +10,18 @@ mod data;
 mod demo;
 mod experiment;
 mod experiments;
+mod export;
 mod facts;
 mod knobs;
+mod labels;
+mod list;
 mod profile;
 mod report;
 mod restore;
 mod revert;
 pub(crate) mod sandbox;
 mod show;
+mod store;
 mod watch;
 
 use crate::cli::Command;
@@ -36,11 +40,17 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Run(args) => experiment::run(context, &args),
         Command::Resume(args) => experiment::resume(context, &args),
         Command::Experiments(args) => experiments::run(context, &args),
-        Command::List(args) => report::list(context, &args),
+        Command::List(args) => list::run(context, &args),
         Command::Show(args) => show::run(context, &args),
         Command::Compare(args) => compare::run(context, &args),
         Command::Capacity(args) => capacity::run(context, &args),
         Command::Report(args) => report::run(context, &args),
+        Command::Export(args) => export::run(context, &args),
+        Command::Tag(args) => labels::tag(context, &args),
+        Command::Note(args) => labels::note(context, &args),
+        Command::Prune(args) => store::prune(context, &args),
+        Command::Import(args) => store::import(context, &args),
+        Command::CheckStore(args) => store::check(context, &args),
         Command::Profile(command) => profile::run(context, command),
         Command::Apply(args) => apply::apply(context, &args),
         Command::Verify(args) => apply::verify(context, &args),

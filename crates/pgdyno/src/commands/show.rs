@@ -1,7 +1,7 @@
 //! `pgdyno show`: one experiment as text, with the numbers of its trials, and how experiments are found by reference.
 
 use crate::cli::ShowArgs;
-use crate::commands::report;
+use crate::commands::{labels, report};
 use crate::context::Context;
 use crate::exit::{self, Usage};
 use crate::show;
@@ -71,6 +71,9 @@ pub(crate) fn run(context: &Context, args: &ShowArgs) -> anyhow::Result<u8> {
     }
     let record = &stored.record;
     put!("experiment {id}, {}: {}\n", record.name, record.question);
+    for line in labels::lines(&store, id)? {
+        put!("{line}");
+    }
     put!("{}\n", report.experiment.answer);
     put!("{}\n", show::verdicts(&report));
     for treatment in &record.treatments {

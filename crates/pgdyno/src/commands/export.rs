@@ -1,0 +1,150 @@
+//! `pgdyno export`: what is stored of an experiment, for other programs.
+
+use crate::cli::{SaveArgs, SaveFormat};
+use crate::commands::experiment::absolute;
+use crate::commands::{report, show};
+use crate::context::Context;
+use crate::exit::{self, Usage};
+use anyhow::Context as _;
+use jiff::Timestamp;
+use pgdyno_load::{StoredHistogram, write_stored_log};
+use pgdyno_report::{Report, SERIES_HEAD, csv, otava, series_csv};
+use pgdyno_store::{Filter, Store, StoredExperiment};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
+    let usage = |text: &str| anyhow::Error::new(Usage(text.to_owned()));
+    let several = args.id.len() > 1 || args.name.is_some();
+    if args.format != SaveFormat::Otava && (several || args.treatment.is_some()) {
+        return Err(usage(
+            "several numbers, --name and --treatment are for --format otava",
+        ));
+    }
+    if args.series && args.format != SaveFormat::Csv {
+        return Err(usage("--series is for --format csv; json has the series with it"));
+    }
+    let store = show::store(context, args.store.as_deref())?;
+    let ids = numbers(&store, args)?;
+    let reports: Vec<Report> = ids
+        .iter()
+        .map(|id| report::build(&store, *id))
+        .collect::<anyhow::Result<_>>()?;
+    if let Some(name) = &args.treatment {
+        let known = |report: &Report| report.treatments.iter().any(|t| t.name == *name);
+        if !reports.iter().any(known) {
+            return Err(usage(&format!("no experiment of these has a treatment {name:?}")));
+        }
+    }
+    let write = |out: &mut dyn Write| -> anyhow::Result<()> {
+        let (report, id) = (&reports[0], ids[0]);
+        match args.format {
+            SaveFormat::Csv if args.series => series(&store, report, out)?,
+            SaveFormat::Csv => out.write_all(csv(report).as_bytes())?,
+            SaveFormat::Json => json(&store, report, out)?,
+            SaveFormat::Otava => {
+                let text = otava(&reports, args.treatment.as_deref(), iso);
+                out.write_all(text.as_bytes())?;
+            }
+            SaveFormat::Hdr => hdr(&store.experiment(id)?, out)?,
+        }
+        Ok(out.flush()?)
+    };
+    match args.output.as_deref().filter(|path| *path != Path::new("-")) {
+        Some(path) => {
+            let failed = || format!("{} could not be written", path.display());
+            let file = std::fs::File::create(path).with_context(failed)?;
+            write(&mut BufWriter::new(file)).with_context(failed)?;
+            tell!("written: {}", absolute(path).display());
+        }
+        None => match write(&mut BufWriter::new(std::io::stdout().lock())) {
+            // Nobody reads on: `| head` has what it wants.
+            Err(error) if closed(&error) => {}
+            other => other?,
+        },
+    }
+    Ok(exit::FINE)
+}
+
+fn closed(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn numbers(store: &Store, args: &SaveArgs) -> anyhow::Result<Vec<i64>> {
+    let Some(name) = &args.name else {
+        return Ok(args.id.clone());
+    };
+    let all = store.find(&Filter::default())?;
+    let ids: Vec<i64> = all.iter().filter(|e| e.name == *name).map(|e| e.id).collect();
+    match ids.is_empty() {
+        true => Err(Usage(format!(
+            "no experiment is named {name:?}; `pgdyno list` shows those there are"
+        ))
+        .into()),
+        false => Ok(ids),
+    }
+}
+
+fn series(store: &Store, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    out.write_all(SERIES_HEAD.as_bytes())?;
+    for trial in &report.trials {
+        store.each_column(trial.id, |column| {
+            out.write_all(series_csv(trial.id, &column).as_bytes())
+                .map_err(anyhow::Error::from)
+        })?;
+    }
+    Ok(())
+}
+
+/// The report's JSON with a key "series" more; one trial's series are held at a time.
+fn json(store: &Store, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    let text = serde_json::to_string(report)?;
+    let open = text.strip_suffix('}').unwrap_or(&text);
+    write!(out, "{open},\"series\":[")?;
+    for (at, trial) in report.trials.iter().enumerate() {
+        let series = store.series(trial.id)?;
+        let comma = if at > 0 { "," } else { "" };
+        write!(out, "{comma}\n{{\"trial\":{},\"columns\":", trial.id)?;
+        serde_json::to_writer(&mut *out, &series.columns)?;
+        write!(out, ",\"gaps\":")?;
+        serde_json::to_writer(&mut *out, &series.gaps)?;
+        write!(out, "}}")?;
+    }
+    Ok(writeln!(out, "]}}")?)
+}
+
+fn hdr(stored: &StoredExperiment, out: &mut dyn Write) -> anyhow::Result<()> {
+    let with = || {
+        stored
+            .trials
+            .iter()
+            .filter(|(_, trial)| trial.histogram.is_some())
+    };
+    let Some(start_ms) = with().map(|(_, trial)| trial.started_unix_ms).min() else {
+        return Err(Usage(format!("no trial of experiment {} has a histogram", stored.id)).into());
+    };
+    let histograms = with().filter_map(|(_, trial)| {
+        Some(StoredHistogram {
+            tag: &trial.treatment,
+            begins: Duration::from_millis(trial.started_unix_ms - start_ms),
+            length: Duration::try_from_secs_f64(trial.measured_s).unwrap_or_default(),
+            encoded: trial.histogram.as_deref()?,
+        })
+    });
+    Ok(write_stored_log(
+        out,
+        UNIX_EPOCH + Duration::from_millis(start_ms),
+        histograms,
+    )?)
+}
+
+/// An instant with its zone, as Otava reads it.
+fn iso(unix_ms: u64) -> String {
+    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(ms).map_or_else(
+        |_| unix_ms.to_string(),
+        |t| t.strftime("%Y-%m-%d %H:%M:%S +0000").to_string(),
+    )
+}

@@ -1,0 +1,199 @@
+//! `pgdyno prune`, `import` and `check-store`: the care of the store.
+
+use crate::cli::{CheckStoreArgs, ImportArgs, PruneArgs};
+use crate::commands::list::minute;
+use crate::commands::show::store;
+use crate::context::{Context, now_unix_ms};
+use crate::exit;
+use crate::show;
+use pgdyno_store::{ImportOutcome, Imported, Listed, PrunePlan, PruneRule, Removable, Store, check_file};
+use serde_json::json;
+use std::time::Duration;
+
+/// How long the check waits for another process: as long as somebody does who looks on.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
+    let mut store = store(context, args.store.store.as_deref())?;
+    let age_ms = args
+        .older_than
+        .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+    let rule = PruneRule {
+        keep: args.keep,
+        before_unix_ms: age_ms.map(|age_ms| now_unix_ms().saturating_sub(age_ms)),
+        life: args.status,
+        keeping_tags: args.tag_kept.clone(),
+    };
+    let plan = match args.dry_run {
+        true => store.plan_prune(&rule)?,
+        false => store.prune(&rule)?,
+    };
+    let sizes = match args.dry_run || plan.removed.is_empty() {
+        true => None,
+        false => match store.reclaim() {
+            Ok(sizes) => Some(sizes),
+            Err(error) => {
+                tell!(
+                    "what was removed is gone, but its space was not given back to the file system: {error}"
+                );
+                None
+            }
+        },
+    };
+    if args.store.json {
+        put!(
+            "{}",
+            serde_json::to_string_pretty(&plan_as_json(&plan, args.dry_run, sizes))?
+        );
+        return Ok(exit::FINE);
+    }
+    say(&plan, args.dry_run);
+    if let Some((before, after)) = sizes {
+        tell!("the store had {}, it has {} now", mega(before), mega(after));
+    }
+    Ok(exit::FINE)
+}
+
+fn say(plan: &PrunePlan, dry_run: bool) {
+    let listed = |listed: &Listed| {
+        vec![
+            listed.id.to_string(),
+            minute(listed.started_unix_ms),
+            listed.name.clone(),
+            listed.life.word().to_owned(),
+        ]
+    };
+    if !plan.removed.is_empty() {
+        let row = |removable: &Removable| {
+            let mut row = listed(&removable.experiment);
+            row.extend([removable.trials.to_string(), mega(removable.bytes)]);
+            row
+        };
+        let headings = ["id", "started", "name", "status", "trials", "size"];
+        let rows = plan.removed.iter().map(row).collect();
+        put!("{}", show::table(&headings, &[0, 4, 5], rows));
+    }
+    let trials: u64 = plan.removed.iter().map(|r| r.trials).sum();
+    let bytes: u64 = plan.removed.iter().map(|r| r.bytes).sum();
+    let verb = if dry_run { "would be removed" } else { "removed" };
+    tell!(
+        "{verb}: experiments {}, trials {trials}, {}",
+        plan.removed.len(),
+        mega(bytes)
+    );
+    let numbers = |kept: &[Listed]| {
+        kept.iter()
+            .map(|l| l.id.to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if !plan.kept_by_tag.is_empty() {
+        tell!("kept for their tags: {}", numbers(&plan.kept_by_tag));
+    }
+    if !plan.kept_running.is_empty() {
+        tell!("kept because they run, or may: {}", numbers(&plan.kept_running));
+    }
+}
+
+fn plan_as_json(plan: &PrunePlan, dry_run: bool, sizes: Option<(u64, u64)>) -> serde_json::Value {
+    let removed: Vec<_> = plan
+        .removed
+        .iter()
+        .map(|r| json!({"id": r.experiment.id, "name": r.experiment.name, "trials": r.trials, "bytes": r.bytes}))
+        .collect();
+    let numbers = |kept: &[Listed]| kept.iter().map(|l| l.id).collect::<Vec<_>>();
+    json!({
+        "format": "pgdyno-prune/1", "dry_run": dry_run, "removed": removed,
+        "kept_by_tag": numbers(&plan.kept_by_tag), "kept_running": numbers(&plan.kept_running),
+        "file_bytes_before": sizes.map(|(before, _)| before), "file_bytes_after": sizes.map(|(_, after)| after),
+    })
+}
+
+fn mega(bytes: u64) -> String {
+    format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
+}
+
+pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8> {
+    let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
+    let done = store.import(&args.other)?;
+    if args.store.json {
+        let rows: Vec<_> = done.iter().map(imported_as_json).collect();
+        put!("{}", serde_json::to_string_pretty(&rows)?);
+        return Ok(exit::FINE);
+    }
+    let row = |imported: &Imported| {
+        let (here, what) = match imported.outcome {
+            ImportOutcome::Added { id, trials } => (id.to_string(), format!("imported, trials {trials}")),
+            ImportOutcome::Here {
+                id,
+                trials_missing: 0,
+            } => (id.to_string(), "was here already".to_owned()),
+            ImportOutcome::Here { id, trials_missing } => (
+                id.to_string(),
+                format!("was here already; it went on there, trials that are only there: {trials_missing}"),
+            ),
+            ImportOutcome::Running => (
+                String::new(),
+                "runs there now: import it when it has ended".to_owned(),
+            ),
+        };
+        vec![imported.theirs.to_string(), here, imported.name.clone(), what]
+    };
+    match done.is_empty() {
+        true => tell!("no experiments in {}", args.other.display()),
+        false => put!(
+            "{}",
+            show::table(
+                &["there", "here", "name", ""],
+                &[0, 1],
+                done.iter().map(row).collect()
+            )
+        ),
+    }
+    Ok(exit::FINE)
+}
+
+fn imported_as_json(imported: &Imported) -> serde_json::Value {
+    let (outcome, id, trials, missing) = match imported.outcome {
+        ImportOutcome::Added { id, trials } => ("added", Some(id), Some(trials), None),
+        ImportOutcome::Here { id, trials_missing } => ("here", Some(id), None, Some(trials_missing)),
+        ImportOutcome::Running => ("running", None, None, None),
+    };
+    json!({
+        "theirs": imported.theirs, "name": imported.name, "outcome": outcome, "id": id, "trials": trials,
+        "trials_missing": missing,
+    })
+}
+
+pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> anyhow::Result<u8> {
+    let path = context.store_path(args.file.as_deref());
+    let found = check_file(&path, PATIENCE)?;
+    if args.json {
+        let mut value = serde_json::to_value(&found)?;
+        value["format"] = json!("pgdyno-check-store/1");
+        value["holds"] = json!(found.faults.is_empty());
+        put!("{}", serde_json::to_string_pretty(&value)?);
+    } else {
+        for fault in &found.faults {
+            put!("{fault}");
+        }
+        tell!(
+            "{}: schema {}, experiments {}, trials {}, series {} with {} points; {}",
+            path.display(),
+            found.schema,
+            found.experiments,
+            found.trials,
+            found.columns,
+            found.points,
+            match found.faults.len() {
+                0 => "all holds".to_owned(),
+                faults => format!("faults: {faults}"),
+            }
+        );
+    }
+    Ok(if found.faults.is_empty() {
+        exit::FINE
+    } else {
+        exit::NOT_HELD
+    })
+}
