@@ -8,7 +8,7 @@
 //!
 //! Format 2, for values that are whole numbers or have few decimals: the number of points; for each point how much longer
 //! its step in time is than the one before; a byte with the number of decimals; a byte with the order (0: what each scaled
-//! value is above the least, 1: the signed difference to the one before); the least or the first scaled value; a byte with the
+//! value is above the least, 1: the signed difference to the one before); the least or the first scaled value; what the numbers in the planes are multiplied by; a byte with the
 //! number of byte planes, and these from the highest. A value is its scaled value divided by the power of ten, to the bit.
 
 use flate2::Compression;
@@ -92,12 +92,14 @@ fn by_decimals(at_ms: &[u32], decimals: u8, numbers: &[i64]) -> Vec<u8> {
         (before, step_before) = (before.max(at), step);
     }
     let least = numbers.iter().copied().min().unwrap_or(0);
-    let above: Vec<u64> = numbers.iter().map(|n| n.abs_diff(least)).collect();
+    let above = numbers.iter().map(|n| n.abs_diff(least));
+    let unit = above.clone().fold(0, common).max(1);
+    let above: Vec<u64> = above.map(|n| n / unit).collect();
     let first = numbers.first().copied().unwrap_or(0);
     let mut last = first;
     let steps: Vec<u64> = numbers
         .iter()
-        .map(|&n| zigzag(n - std::mem::replace(&mut last, n)))
+        .map(|&n| zigzag((n - std::mem::replace(&mut last, n)) / unit.cast_signed()))
         .collect();
     // What has fewer digits in all mostly deflates better.
     let bits = |numbers: &[u64]| -> u64 { numbers.iter().map(|n| u64::from(64 - n.leading_zeros())).sum() };
@@ -109,6 +111,7 @@ fn by_decimals(at_ms: &[u32], decimals: u8, numbers: &[i64]) -> Vec<u8> {
     let planes = PLANES - most.leading_zeros() as usize / 8;
     plain.extend([decimals, order]);
     push_number(&mut plain, zigzag(start));
+    push_number(&mut plain, unit);
     plain.push(planes as u8);
     push_planes(&mut plain, &numbers, planes);
     plain
@@ -180,6 +183,7 @@ fn take_decimals(mut rest: &[u8], points: usize) -> Result<Vec<f64>, String> {
         .ok_or("it has too many decimals")?;
     let order = byte(&mut rest)?;
     let start = unzigzag(take_number(&mut rest).ok_or(SHORT)?);
+    let unit = take_number(&mut rest).ok_or(SHORT)?;
     let planes = usize::from(byte(&mut rest)?);
     if order > 1 || planes > PLANES {
         return Err(format!("its order is {order} and its planes are {planes}"));
@@ -189,8 +193,8 @@ fn take_decimals(mut rest: &[u8], points: usize) -> Result<Vec<f64>, String> {
     Ok(numbers
         .map(|number| {
             last = match order {
-                0 => start.wrapping_add_unsigned(number),
-                _ => last.wrapping_add(unzigzag(number)),
+                0 => start.wrapping_add_unsigned(number.wrapping_mul(unit)),
+                _ => last.wrapping_add(unzigzag(number).wrapping_mul(unit.cast_signed())),
             };
             last as f64 / ten
         })
@@ -216,6 +220,15 @@ fn take_planes(rest: &[u8], points: usize, planes: usize) -> Result<Vec<u64>, St
         bytes.fold(0, |number: u64, byte| number << 8 | u64::from(byte))
     };
     Ok((0..points).map(number).collect())
+}
+
+/// The greatest common divisor (Euclid).
+fn common(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Signed numbers as unsigned ones, small where they are small: 0, -1, 1, -2 are 0, 1, 2, 3.

@@ -64,6 +64,7 @@ fn few_decimals_are_packed_as_whole_numbers() {
     check(&[0.1, 0.2, 0.3, 1e15], BITS);
     check(&[0.1, 0.2, 0.3, 1e9], DECIMALS);
     check(&[9_007_199_254_740_992.0, -9_007_199_254_740_992.0], DECIMALS);
+    check(&[4096.0, 40_960.0, 8192.0, 4096.0], DECIMALS);
     check(&[1e300], BITS);
     check(&[0.0, -0.0], BITS);
     check(&[f64::NAN, 1.0], BITS);
