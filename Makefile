@@ -41,6 +41,8 @@ bench: need-bench build ## load engine, facts and sampler beside other tools, ab
 	benches/facts.sh $(PGDYNO)
 	$(CARGO) build --release --locked -p pgdyno-lab --example record
 	benches/sampler.sh $(PGDYNO) target/release/examples/record
+	$(CARGO) build --release --locked -p pgdyno-store --example fill
+	benches/store.sh $(PGDYNO) target/release/examples/fill
 
 screenshots: need-test ui/dist/app.js ## pictures of the report
 	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../target/screenshots
