@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What a store of many trials takes on disk per point, and how long a list and one trial's series take. Prints bytes per
 # point, by kind of column too, and seconds; `pgdyno list` is timed as a whole process, the median of five.
-# Usage: benches/store.sh [PGDYNO] [FILL] [TRIALS]; FILL is target/release/examples/fill. COLUMNS=200 and POINTS=3600 choose.
+# Usage: benches/store.sh [PGDYNO] [FILL] [TRIALS]; FILL is target/release/examples/fill. COLUMNS=200, POINTS=3600 and
+# RATES=5 (% of columns that are noise in all bits) choose.
 # 10,000 trials are 7.2 thousand million points: hours, and gigabytes below TMPDIR.
 set -euo pipefail
 pgdyno=$(realpath "${1:-target/release/pgdyno}")
@@ -10,7 +11,7 @@ trials=${3:-200}
 directory=$(mktemp -d "${TMPDIR:-/tmp}/pgdyno-bench-XXXXXX")
 trap 'rm -rf "$directory"' EXIT
 
-"$fill" "$directory/results.sqlite" "$trials" "${COLUMNS:-200}" "${POINTS:-3600}"
+"$fill" "$directory/results.sqlite" "$trials" "${COLUMNS:-200}" "${POINTS:-3600}" "${RATES:-5}"
 TIMEFORMAT=%R
 for _ in 1 2 3 4 5; do
   { time "$pgdyno" list --store "$directory/results.sqlite" >/dev/null; } 2>>"$directory/times"

@@ -1,5 +1,5 @@
-//! Fills a store with trials as real ones are, and prints what a point takes and how long it takes to look: for
-//! benches/store.sh. Usage: fill FILE [TRIALS] [COLUMNS] [POINTS]
+//! Fills a store with made-up trials (the mix of columns is assumed), and prints what a point takes and how long it takes to look: for
+//! benches/store.sh. Usage: fill FILE [TRIALS] [COLUMNS] [POINTS] [RATES, % of columns]
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use pgdyno_store::{
@@ -17,7 +17,7 @@ const TRIALS_OF_ONE: usize = 40;
 /// As many facts as a host and a server have.
 const FACTS: usize = 400;
 
-/// What a column looks like. The shares are of all columns.
+/// What a column looks like. Shares are of the columns that are no rates.
 #[derive(Clone, Copy)]
 enum Kind {
     /// Never changes: sizes, limits, idle devices.
@@ -40,7 +40,7 @@ const KINDS: [(Kind, usize); 6] = [
     (Kind::Walk, 15),
     (Kind::Count, 15),
     (Kind::Share, 15),
-    (Kind::Rate, 5),
+    (Kind::Rate, 0),
 ];
 
 struct Random(Xoshiro256PlusPlus);
@@ -91,16 +91,26 @@ impl Random {
     }
 }
 
-fn series(random: &mut Random, columns: usize, points: usize, only: Option<Kind>) -> SeriesRecord {
+fn series(
+    random: &mut Random,
+    columns: usize,
+    points: usize,
+    rates: usize,
+    only: Option<Kind>,
+) -> SeriesRecord {
     let kinds: Vec<Kind> = KINDS
         .iter()
         .flat_map(|(kind, share)| std::iter::repeat_n(*kind, *share))
         .collect();
+    let kind = |index: usize| match index * 100 < columns * rates {
+        true => Kind::Rate,
+        false => kinds[index * 37 % kinds.len()],
+    };
     let column = |index: usize| ColumnRecord {
         metric: format!("bench.metric_{index:03}"),
         label: String::new(),
         at_ms: random.times(points),
-        values: random.values(only.unwrap_or(kinds[index * 37 % kinds.len()]), points),
+        values: random.values(only.unwrap_or(kind(index)), points),
     };
     SeriesRecord {
         columns: (0..columns).map(column).collect(),
@@ -137,7 +147,13 @@ fn trial(number: usize) -> Result<TrialRecord, Box<dyn Error>> {
     }))?)
 }
 
-fn fill(path: &Path, trials: usize, columns: usize, points: usize) -> Result<(), Box<dyn Error>> {
+fn fill(
+    path: &Path,
+    trials: usize,
+    columns: usize,
+    points: usize,
+    rates: usize,
+) -> Result<(), Box<dyn Error>> {
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(1));
     let mut store = Store::open(path)?;
     let mut id = 0;
@@ -148,7 +164,11 @@ fn fill(path: &Path, trials: usize, columns: usize, points: usize) -> Result<(),
             }
             id = store.begin(&experiment(number)?)?;
         }
-        store.add_trial(id, &trial(number)?, &series(&mut random, columns, points, None))?;
+        store.add_trial(
+            id,
+            &trial(number)?,
+            &series(&mut random, columns, points, rates, None),
+        )?;
     }
     Ok(store.set_status(id, ExperimentStatus::Finished)?)
 }
@@ -162,10 +182,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let number = |at: usize, usual: usize| arguments.get(at).map_or(Ok(usual), |text| text.parse());
     let (trials, columns, points) = (number(1, 200)?, number(2, 200)?, number(3, 3600)?);
+    let rates = number(4, 5)?;
     let began = Instant::now();
-    fill(path, trials, columns, points)?;
+    fill(path, trials, columns, points, rates)?;
     println!(
-        "trials {trials}, columns {columns}, points {points}; filled in {:.1} s",
+        "trials {trials}, columns {columns}, points {points}, rates {rates} %; filled in {:.1} s",
         began.elapsed().as_secs_f64()
     );
     let bytes = std::fs::metadata(path)?.len();
@@ -178,14 +199,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         .iter()
         .zip(["constant", "rare", "walk", "count", "share", "rate"])
     {
-        let sample = series(&mut random, 10, points, Some(*kind));
+        let sample = series(&mut random, 10, points, 0, Some(*kind));
         let packed: usize = sample
             .columns
             .iter()
             .map(|column| pgdyno_store::pack_points(&column.at_ms, &column.values).len())
             .sum();
         println!(
-            "  {name:8} {share:2} % of columns, bytes per point {:.3}",
+            "  {name:8} {share:2} parts, bytes per point {:.3}",
             packed as f64 / (10 * points) as f64
         );
     }
