@@ -1,16 +1,16 @@
 //! The servers of an experiment: its target, and sandboxes like it that differ in version, place or network.
 
-use crate::cli::CreateArgs;
+mod own;
+
 use crate::commands;
 use crate::context::Context;
 use crate::target::{self, Held};
+use own::Claim;
+pub(crate) use own::disclaim;
 use pgdyno_knobs::Target;
 use pgdyno_lab::{Stand, StandError, Stands};
 use pgdyno_server::Control;
-use pgdyno_server::sandbox::{Guard, Network, NetworkPlan, Sandbox, State};
-
-/// Longest name of a sandbox that is made here; a sandbox's own limit is 40.
-const NAME_MAX: usize = 40;
+use pgdyno_server::sandbox::{Guard, Sandbox, State};
 
 /// The servers of one experiment.
 pub(crate) struct OwnStands<'c> {
@@ -25,10 +25,10 @@ pub(crate) struct OwnStands<'c> {
     /// The sandbox that it is.
     sandbox: Option<String>,
     was_running: bool,
-    /// Keep other commands away.
-    guards: Vec<Guard>,
-    /// Sandboxes that belong to the experiment, in the order they were asked for.
-    own: Vec<String>,
+    /// Keeps other commands away from the target.
+    guard: Option<Guard>,
+    /// Sandboxes that belong to the experiment, and what keeps other commands away from them.
+    own: Vec<(Claim, Guard)>,
 }
 
 impl<'c> OwnStands<'c> {
@@ -44,7 +44,7 @@ impl<'c> OwnStands<'c> {
             sandbox: held.sandbox().map(str::to_owned),
             was_running: held.target.was_running,
             held: Some(held),
-            guards: Vec::new(),
+            guard: None,
             own: Vec::new(),
         }
     }
@@ -52,7 +52,7 @@ impl<'c> OwnStands<'c> {
     fn of_target(&mut self) -> anyhow::Result<Target> {
         if let Some(held) = self.held.take() {
             let (target, guard) = held.parts();
-            self.guards.extend(guard);
+            self.guard = guard;
             return Ok(target);
         }
         match &self.sandbox {
@@ -75,59 +75,32 @@ impl<'c> OwnStands<'c> {
     /// The sandbox of a stand, made as the target's is where there is none yet.
     fn of_own(&mut self, stand: &Stand) -> anyhow::Result<Target> {
         let base = self.base()?;
-        let name = name_of(&base, stand);
-        if !self.own.contains(&name) {
-            if Sandbox::open(&self.context.sandboxes(), &name).is_err() {
-                commands::sandbox::create(self.context, &self.like(&base, &name, stand)?)?;
-            }
-            self.guards
-                .push(target::lock_sandbox(self.context, &name, &self.command)?);
-            self.own.push(name.clone());
+        let claim = Claim::of(self.context, &base, stand);
+        if !self.own.iter().any(|(other, _)| *other == claim) {
+            claim.ensure(self.context, &base, stand)?;
+            let guard = target::lock_sandbox(self.context, &claim.name, &self.command)?;
+            self.own.push((claim.clone(), guard));
         }
-        started(self.context, &name, false)
+        started(self.context, &claim.name, false)
     }
 
-    fn like(&self, base: &str, name: &str, stand: &Stand) -> anyhow::Result<CreateArgs> {
-        let record = Sandbox::open(&self.context.sandboxes(), base)?.record().clone();
-        let major = record
-            .version
-            .split('.')
-            .next()
-            .and_then(|major| major.parse().ok());
-        let path = |place: &Option<String>| {
-            place
-                .as_ref()
-                .filter(|place| place.starts_with('/'))
-                .map(|place| std::path::Path::new(place).join(name))
+    fn stop(&self, stand: &Stand) -> anyhow::Result<()> {
+        let name = match stand.is_target() {
+            // Where the experiment has no other server, it goes on as it is.
+            true if self.own.is_empty() => return Ok(()),
+            true => self.base()?,
+            false => Claim::of(self.context, &self.base()?, stand).name,
         };
-        let file_system = |place: &Option<String>| {
-            let named = place.as_ref().filter(|place| !place.starts_with('/'));
-            named
-                .map(|text| crate::cli::file_system(text))
-                .transpose()
-                .map_err(anyhow::Error::msg)
-        };
-        let version = stand
-            .version
-            .or(major)
-            .unwrap_or(*pgdyno_server::sandbox::MAJORS.end());
-        Ok(CreateArgs {
-            // Another version has another directory.
-            pg_bin: stand.version.is_none().then_some(record.bin),
-            data: path(&stand.data_on),
-            wal: path(&stand.wal_on).map(|path| path.with_extension("wal")),
-            filesystem: file_system(&stand.data_on)?,
-            wal_filesystem: file_system(&stand.wal_on)?,
-            network: match &stand.network {
-                Some(network) => Some(NetworkPlan::named(network).map_err(anyhow::Error::msg)?),
-                None => record.network.as_ref().map(Network::plan),
-            },
-            cpus: record.limits.cpus,
-            memory: record.limits.memory_bytes,
-            iops: record.limits.iops,
-            bandwidth: record.limits.bandwidth_bytes_per_s,
-            ..CreateArgs::plain(name, version)
-        })
+        Ok(Sandbox::open(&self.context.sandboxes(), &name)?.stop()?)
+    }
+
+    fn remove_own(&mut self) -> anyhow::Result<()> {
+        for (claim, guard) in std::mem::take(&mut self.own) {
+            // Removing takes the lock itself.
+            drop(guard);
+            commands::sandbox::destroy(self.context, &claim.name)?;
+        }
+        self.settle()
     }
 
     /// The target as it was found.
@@ -156,13 +129,9 @@ fn started(context: &Context, name: &str, was_running: bool) -> anyhow::Result<T
     Ok(target::target_of(context, sandbox, was_running))
 }
 
-fn name_of(base: &str, stand: &Stand) -> String {
-    let name = format!("{base}-{}", stand.label().to_lowercase());
-    name.chars()
-        .take(NAME_MAX)
-        .collect::<String>()
-        .trim_end_matches('-')
-        .to_owned()
+/// With all its causes: the lab shows one line.
+fn whole(error: anyhow::Error) -> StandError {
+    format!("{error:#}").into()
 }
 
 impl Stands for OwnStands<'_> {
@@ -171,28 +140,15 @@ impl Stands for OwnStands<'_> {
             true => self.of_target(),
             false => self.of_own(stand),
         };
-        target.map_err(Into::into)
+        target.map_err(whole)
     }
 
     fn leave(&mut self, stand: &Stand) -> Result<(), StandError> {
-        let name = match stand.is_target() {
-            // Where the experiment has no other server, it goes on as it is.
-            true if self.own.is_empty() => return Ok(()),
-            true => self.base()?,
-            false => name_of(&self.base()?, stand),
-        };
-        Ok(Sandbox::open(&self.context.sandboxes(), &name)?.stop()?)
+        self.stop(stand).map_err(whole)
     }
 
     fn end(&mut self) -> Result<(), StandError> {
-        // Their locks go first: removing takes its own.
-        let own = std::mem::take(&mut self.own);
-        let kept = self.guards.len().saturating_sub(own.len());
-        self.guards.truncate(kept);
-        for name in own {
-            commands::sandbox::destroy(self.context, &name)?;
-        }
-        Ok(self.settle()?)
+        self.remove_own().map_err(whole)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::commands::restore;
 use crate::context::Context;
 use crate::exit::Usage;
 use crate::target::lock_sandbox;
-use crate::{exit, progress, show};
+use crate::{exit, progress, show, stands};
 use pgdyno_host::Limits;
 use pgdyno_server::sandbox::{self, Binaries, Plan, Sandbox, SandboxError, State};
 use serde_json::json;
@@ -16,6 +16,7 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> anyhow::Result<
     match command {
         SandboxCommand::Create(args) => {
             let sandbox = create(context, &args)?;
+            stands::disclaim(context, &args.name);
             put!("{}", how_to_connect(&sandbox));
         }
         SandboxCommand::Start { name } => {
@@ -94,6 +95,7 @@ pub(crate) fn destroy(context: &Context, name: &str) -> anyhow::Result<()> {
         Err(SandboxError::Record { .. }) => sandbox::remove_remains(&root, name)?,
         Err(error) => return Err(error.into()),
     }
+    stands::disclaim(context, name);
     Ok(())
 }
 

@@ -1,0 +1,152 @@
+//! A sandbox that an experiment makes for itself: its name, and the proof that it is nobody else's.
+
+use crate::cli::{CreateArgs, file_system};
+use crate::commands::sandbox;
+use crate::context::Context;
+use anyhow::Context as _;
+use pgdyno_lab::Stand;
+use pgdyno_server::sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Longest name of a sandbox.
+const NAME_MAX: usize = 40;
+
+/// A sandbox's name, and the file that says that it is an experiment's, and which server it is. The file is there before the
+/// sandbox is, and goes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) name: String,
+    mark: PathBuf,
+    /// What the file says.
+    text: String,
+}
+
+impl Claim {
+    pub(super) fn of(context: &Context, base: &str, stand: &Stand) -> Claim {
+        let text = format!("{base}: {stand:?}\n");
+        let name = name_of(base, stand, &text);
+        Claim {
+            mark: mark_of(context, &name),
+            name,
+            text,
+        }
+    }
+
+    /// Makes the sandbox where there is none; one that is somebody else's is left alone.
+    pub(super) fn ensure(&self, context: &Context, base: &str, stand: &Stand) -> anyhow::Result<()> {
+        let is_ours = fs::read_to_string(&self.mark).is_ok_and(|text| text == self.text);
+        if context.sandboxes().join(&self.name).exists() {
+            anyhow::ensure!(
+                is_ours,
+                "there is a sandbox \"{0}\" that no experiment has made; `pgdyno sandbox destroy {0}` removes it",
+                self.name
+            );
+            let whole = Sandbox::open(&context.sandboxes(), &self.name);
+            if whole.is_ok_and(|sandbox| sandbox.state() != State::HalfMade) {
+                return Ok(());
+            }
+            // An experiment was killed while it was made.
+            sandbox::destroy(context, &self.name)?;
+        }
+        let args = like(context, base, &self.name, stand)?;
+        let wrong = || format!("{} could not be written", self.mark.display());
+        if let Some(directory) = self.mark.parent() {
+            fs::create_dir_all(directory).with_context(wrong)?;
+        }
+        fs::write(&self.mark, &self.text).with_context(wrong)?;
+        sandbox::create(context, &args)?;
+        Ok(())
+    }
+}
+
+/// A sandbox that the user makes, or removes, is no experiment's any more.
+pub(crate) fn disclaim(context: &Context, name: &str) {
+    // Where there is no mark there is nothing to remove.
+    let _ = fs::remove_file(mark_of(context, name));
+}
+
+fn mark_of(context: &Context, name: &str) -> PathBuf {
+    context.directories.state.join("stands").join(name)
+}
+
+/// What a label leaves out (case, the kind of a separator, what is cut off) is told apart by a hash: FNV-1a.
+fn name_of(base: &str, stand: &Stand, text: &str) -> String {
+    let hash = text
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = format!("-{hash:08x}");
+    let words = format!("{base}-{}", stand.label().to_lowercase());
+    let words: String = words.chars().take(NAME_MAX - hash.len()).collect();
+    format!("{}{hash}", words.trim_end_matches('-'))
+}
+
+/// What is to be made: as the target's sandbox, but for what the stand says.
+fn like(context: &Context, base: &str, name: &str, stand: &Stand) -> anyhow::Result<CreateArgs> {
+    let record = Sandbox::open(&context.sandboxes(), base)?.record().clone();
+    let major = record
+        .version
+        .split('.')
+        .next()
+        .and_then(|major| major.parse().ok());
+    let path = |place: &Option<String>| {
+        place
+            .as_ref()
+            .filter(|place| place.starts_with('/'))
+            .map(|place| Path::new(place).join(name))
+    };
+    let own_file_system = |place: &Option<String>| {
+        let named = place.as_ref().filter(|place| !place.starts_with('/'));
+        named
+            .map(|text| file_system(text))
+            .transpose()
+            .map_err(anyhow::Error::msg)
+    };
+    Ok(CreateArgs {
+        // Another version has another directory.
+        pg_bin: stand.version.is_none().then_some(record.bin),
+        data: path(&stand.data_on),
+        wal: path(&stand.wal_on).map(|path| path.with_extension("wal")),
+        filesystem: own_file_system(&stand.data_on)?,
+        wal_filesystem: own_file_system(&stand.wal_on)?,
+        network: match &stand.network {
+            Some(network) => Some(NetworkPlan::named(network).map_err(anyhow::Error::msg)?),
+            None => record.network.as_ref().map(Network::plan),
+        },
+        cpus: record.limits.cpus,
+        memory: record.limits.memory_bytes,
+        iops: record.limits.iops,
+        bandwidth: record.limits.bandwidth_bytes_per_s,
+        ..CreateArgs::plain(name, stand.version.or(major).unwrap_or(*MAJORS.end()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_that_look_alike_have_names_of_their_own() {
+        let stand = |place: &str| Stand {
+            data_on: Some(place.to_owned()),
+            ..Stand::default()
+        };
+        let name = |base: &str, place: &str| {
+            let stand = stand(place);
+            name_of(base, &stand, &format!("{base}: {stand:?}\n"))
+        };
+        let long = "a-sandbox-with-a-name-of-forty-letters--";
+        let names = [
+            name("main", "/mnt/a-b"),
+            name("main", "/mnt/a/b"),
+            name("main", "tmpfs:2G"),
+            name(long, "tmpfs:2G"),
+            name(long, "tmpfs:4G"),
+        ];
+        for (i, one) in names.iter().enumerate() {
+            assert!(one.len() <= NAME_MAX, "{one}");
+            assert!(!names[..i].contains(one), "{one}");
+        }
+        assert!(names[2].starts_with("main-data-tmpfs-2g-"), "{}", names[2]);
+    }
+}
