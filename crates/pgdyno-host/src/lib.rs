@@ -13,6 +13,7 @@ mod perf;
 pub mod probe;
 mod process;
 pub mod series;
+mod size;
 
 pub use access::{HostAccess, HostError, LocalHost, Space, make_directory};
 pub use cgroup::{Cgroup, Limits, Unlimited};
@@ -24,3 +25,4 @@ pub use facts::{
 pub use perf::PerfCounters;
 pub use process::{children, cpu_us_of_tree, cpus_of, is_alive, started_ticks};
 pub use series::{HostSeries, HostSeriesOptions};
+pub use size::size_bytes;

@@ -1,18 +1,24 @@
 //! The experiment file: TOML in, typed and checked, or an error with file, line and what was expected.
 
 mod check;
+mod levels;
 mod lines;
 mod parts;
+mod place;
 mod size;
+mod study;
+mod words;
 
-pub use check::size_bytes;
 pub(crate) use check::{SEED_MAX, clock};
 pub use parts::{
-    BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, Found,
-    GuardPart, LoadPart, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, TablePart,
-    Take, TargetPart, WindowPart,
+    BudgetPart, CreatePart, DataPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart, StepPart,
+    TargetPart, WindowPart,
 };
+pub(crate) use place::LOOPBACK;
+pub use place::Place;
 pub use size::sized;
+pub use study::{ClaimPart, FigurePart, StudyPart, TablePart};
+pub use words::{Design, Found, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule, Take};
 
 use lines::{line_at, with_nearest};
 use pgdyno_knobs::{Catalogue, Setting};

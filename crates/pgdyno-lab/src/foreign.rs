@@ -41,12 +41,13 @@ pub(crate) fn measure_program(
     let load = &treatment.load;
     let name = load.program.as_deref().unwrap_or(JOB);
     let scale = treatment.data.scale.unwrap_or(1);
-    around.aside(load.prepare.as_deref(), load, scale)?;
+    around.aside(load.prepare.as_deref(), load, scale, around.stop)?;
     let measured = match name == JOB {
         true => around.job(load, scale, on_second),
         false => around.program(load, name, scale, on_second),
     };
-    around.aside(load.cleanup.as_deref(), load, scale)?;
+    // What cleans up after a load does so after one that was stopped too.
+    around.aside(load.cleanup.as_deref(), load, scale, &AtomicBool::new(false))?;
     measured
 }
 
@@ -69,10 +70,16 @@ impl Around<'_> {
     }
 
     /// A command that is not measured.
-    fn aside(&self, command: Option<&str>, load: &LoadPart, scale: u32) -> Result<(), MeasureError> {
+    fn aside(
+        &self,
+        command: Option<&str>,
+        load: &LoadPart,
+        scale: u32,
+        stop: &AtomicBool,
+    ) -> Result<(), MeasureError> {
         let Some(command) = command else { return Ok(()) };
         let plan = self.job_plan(command, load, scale)?;
-        run_job(&endpoint(self.conninfo), &plan, self.stop)?;
+        run_job(&endpoint(self.conninfo), &plan, stop)?;
         Ok(())
     }
 

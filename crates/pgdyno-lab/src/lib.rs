@@ -19,8 +19,8 @@ mod trial;
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
 pub use file::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
-    Found, GuardPart, LoadPart, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart,
-    TablePart, Take, TargetPart, WindowPart, size_bytes, sized,
+    Found, GuardPart, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ServerPart,
+    StepPart, StopRule, StudyPart, TablePart, Take, TargetPart, WindowPart, sized,
 };
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment};

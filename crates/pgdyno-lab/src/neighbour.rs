@@ -1,7 +1,7 @@
 //! A neighbour: a program that runs beside the load and takes memory, CPU or disk from it, with or without a control group.
 
-use crate::file::{ServerPart, size_bytes};
-use pgdyno_host::{Cgroup, Limits, LocalHost};
+use crate::file::ServerPart;
+use pgdyno_host::{Cgroup, Limits, LocalHost, size_bytes};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
 use std::io::{self, Write};
@@ -29,6 +29,9 @@ pub(crate) enum NeighbourError {
     },
 }
 
+/// A shell's script: waits for a line, then becomes the command that is its first argument.
+const BEGIN_WHEN_TOLD: &str = "read -r _ && exec sh -c \"$0\"";
+
 /// A running neighbour; it ends, with all its children, when this is dropped.
 pub(crate) struct Neighbour {
     child: Child,
@@ -42,19 +45,21 @@ impl Neighbour {
             return Ok(None);
         };
         let limit = part.neighbour_memory.as_deref();
+        let failed = |source| NeighbourError::Start {
+            command: command.to_owned(),
+            source,
+        };
         let entrances = limit.map(limited).transpose()?;
-        // Should this process be killed, the shell goes with it.
-        let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "sh", "-c", command])
-            .stdin(Stdio::null())
+        // Should this process be killed, the shell goes with it. It begins when it is told to: in its group.
+        let mut child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "sh", "-c", BEGIN_WHEN_TOLD, command])
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()
-            .map_err(|source| NeighbourError::Start {
-                command: command.to_owned(),
-                source,
-            })?;
+            .map_err(failed)?;
+        let begin = child.stdin.take();
         let neighbour = Neighbour {
             child,
             group: limit.map(|_| group_name()),
@@ -65,6 +70,9 @@ impl Neighbour {
                 limit: limit.unwrap_or_default().to_owned(),
                 reason: error.to_string(),
             })?;
+        }
+        if let Some(mut begin) = begin {
+            begin.write_all(b"\n").map_err(failed)?;
         }
         Ok(Some(neighbour))
     }

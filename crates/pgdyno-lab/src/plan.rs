@@ -3,10 +3,14 @@
 mod combine;
 mod order;
 
-use crate::file::{DataPart, Design, ExperimentFile, LoadPart, ServerPart, StepPart, settings_of};
+use crate::file::{
+    DataPart, Design, ExperimentFile, LOOPBACK, LoadPart, Place, PoolerWord, ServerPart, StepPart,
+    settings_of,
+};
 use crate::runner::measure_s;
 use pgdyno_knobs::{Catalogue, CatalogueError, Risk, Setting};
 use pgdyno_stats::{FixedDesign, Rules};
+use pgdyno_store::{SettingRecord, TreatmentRecord};
 use std::collections::BTreeMap;
 
 /// The name of what all is held against.
@@ -102,17 +106,7 @@ impl Plan {
         let mut base = settings_of_profile(file.profile.as_deref(), profiles);
         lay_over(&mut base, &settings_of(&file.base));
         let treatments = combine::treatments(&file, &base, profiles)?;
-        for treatment in &treatments {
-            for setting in treatment.settings.iter().chain(&treatment.step) {
-                let risky = catalogue.get(&setting.knob)?.risk_of(&setting.value) == Risk::Durability;
-                if risky && !consent.durability.contains(&setting.knob) {
-                    return Err(PlanError::Durability {
-                        treatment: treatment.name.clone(),
-                        knob: setting.knob.clone(),
-                    });
-                }
-            }
-        }
+        agreed(&treatments, catalogue, consent)?;
         let mut plan = Plan {
             file,
             treatments,
@@ -120,6 +114,36 @@ impl Plan {
             base,
         };
         plan.fill();
+        Ok(plan)
+    }
+
+    /// The plan of an experiment that has begun: its treatments set what they set then, though a profile may say something else
+    /// by now, or of this machine.
+    pub fn recalled(
+        file: ExperimentFile,
+        seed: u64,
+        treatments: &[TreatmentRecord],
+        catalogue: &Catalogue,
+        consent: &Consent,
+    ) -> Result<Plan, PlanError> {
+        let mut plan = Plan::new(file, &ProfileSettings::new(), seed, catalogue, consent)?;
+        let stored = treatments.iter().enumerate();
+        let left_out: Vec<(usize, String)> = stored
+            .filter_map(|(i, stored)| Some((i, stored.why_not.clone()?)))
+            .collect();
+        plan.leave_out(&left_out);
+        for treatment in &mut plan.treatments {
+            let stored = treatments.iter().find(|stored| stored.name == treatment.name);
+            let Some(stored) = stored else { continue };
+            let setting = |stored: &SettingRecord| Setting {
+                knob: stored.knob.clone(),
+                value: stored.value.clone(),
+            };
+            treatment.settings = stored.settings.iter().map(setting).collect();
+            let changed = stored.settings.iter().filter(|setting| setting.changed);
+            treatment.step = changed.map(setting).collect();
+        }
+        agreed(&plan.treatments, catalogue, consent)?;
         Ok(plan)
     }
 
@@ -218,6 +242,22 @@ impl Plan {
     }
 }
 
+/// Whether there is consent to all that the treatments set.
+fn agreed(treatments: &[Treatment], catalogue: &Catalogue, consent: &Consent) -> Result<(), PlanError> {
+    for treatment in treatments {
+        for setting in treatment.settings.iter().chain(&treatment.step) {
+            let risky = catalogue.get(&setting.knob)?.risk_of(&setting.value) == Risk::Durability;
+            if risky && !consent.durability.contains(&setting.knob) {
+                return Err(PlanError::Durability {
+                    treatment: treatment.name.clone(),
+                    knob: setting.knob.clone(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Settings of profiles, worked out for the target, by their names.
 pub type ProfileSettings = BTreeMap<String, Vec<Setting>>;
 
@@ -270,6 +310,11 @@ impl Treatment {
         self
     }
 
+    /// Whether a pooler stands before its server.
+    pub(crate) fn has_pooler(&self) -> bool {
+        self.server.pooler.and_then(PoolerWord::kind).is_some()
+    }
+
     /// Seconds of its load, warm-up included.
     pub fn load_s(&self) -> f64 {
         self.load.warmup_s.unwrap_or(0.0) + measure_s(&self.load)
@@ -277,15 +322,16 @@ impl Treatment {
 
     /// Where its server and data are: treatments that share this can follow one another without moving.
     pub fn stand(&self) -> Stand {
+        let server = &self.server;
+        let elsewhere = |place: &Option<String>| {
+            let is_disk = |place: &String| Place::named(place) == Ok(Place::Disk);
+            place.clone().filter(|place| !is_disk(place))
+        };
         Stand {
-            version: self.server.version,
-            data_on: self.server.data_on.clone().filter(|place| place != "disk"),
-            wal_on: self.server.wal_on.clone().filter(|place| place != "disk"),
-            network: self
-                .server
-                .network
-                .clone()
-                .filter(|network| network != "loopback"),
+            version: server.version,
+            data_on: elsewhere(&server.data_on),
+            wal_on: elsewhere(&server.wal_on),
+            network: server.network.clone().filter(|network| network != LOOPBACK),
         }
     }
 }

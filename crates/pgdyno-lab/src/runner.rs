@@ -8,6 +8,8 @@ mod prepare;
 mod steps;
 
 pub(crate) use load::{measure_s, threads_of};
+#[cfg(test)]
+pub(crate) use prepare::treatment_records;
 
 use crate::decide::Looks;
 use crate::file::{ExperimentFile, FileError, SEED_MAX, StopRule};
@@ -304,14 +306,8 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Goes on with an experiment that was interrupted or killed: what is stored is not run again. `profiles` are the settings
-    /// of its profiles.
-    pub fn resume(
-        &mut self,
-        id: i64,
-        profiles: &ProfileSettings,
-        name_of_target: &str,
-    ) -> Result<Summary, LabError> {
+    /// Goes on with an experiment that was interrupted or killed: what is stored is not run again.
+    pub fn resume(&mut self, id: i64, name_of_target: &str) -> Result<Summary, LabError> {
         let stored = self.store.experiment(id)?;
         if stored.record.target != name_of_target {
             let (was, is) = (stored.record.target, name_of_target.to_owned());
@@ -322,15 +318,8 @@ impl<'a> Lab<'a> {
         }
         let path = Path::new("the stored experiment");
         let file = ExperimentFile::parse(&stored.record.file, path, self.catalogue)?;
-        let mut plan = Plan::new(file, profiles, stored.record.seed, self.catalogue, self.consent)?;
-        let left_out: Vec<(usize, String)> = stored
-            .record
-            .treatments
-            .iter()
-            .enumerate()
-            .filter_map(|(i, treatment)| Some((i, treatment.why_not.clone()?)))
-            .collect();
-        plan.leave_out(&left_out);
+        let (seed, treatments) = (stored.record.seed, &stored.record.treatments);
+        let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
         self.store.set_status(id, ExperimentStatus::Running)?;
         self.go_on(id, &plan, None)
     }
@@ -480,7 +469,7 @@ impl<'a> Running<'_, 'a> {
                 let begun = Instant::now();
                 (self.lab.on_event)(Event::TrialBegins { treatment, block });
                 let position = u32::try_from(i + 1).unwrap_or(u32::MAX);
-                let Some((record, series)) = self.trial(number, block, position)? else {
+                let Some((record, series)) = self.trial(number, block, position) else {
                     return Ok(false);
                 };
                 self.spent += begun.elapsed();

@@ -21,6 +21,8 @@ pub struct Judge {
     against: Vec<Option<usize>>,
     comparisons: Vec<Comparison>,
     rules: Rules,
+    /// Whether a treatment is held against the one before it and against the first.
+    cumulative: bool,
     /// Levels of the looks, where the experiment may stop before its last block.
     sequential: Option<Sequential>,
 }
@@ -95,6 +97,7 @@ impl Judge {
             against,
             comparisons,
             rules,
+            cumulative,
             sequential,
         }
     }
@@ -155,13 +158,10 @@ impl Judge {
         let mut steps = vec![None; self.treatments.len()];
         let mut totals = vec![None; self.treatments.len()];
         for (comparison, effect) in self.comparisons.iter().zip(effects) {
-            let is_step = self.against[comparison.treatment] == Some(comparison.reference);
-            if is_step {
+            if self.against[comparison.treatment] == Some(comparison.reference) {
                 steps[comparison.treatment] = effect;
             }
-            if comparison.reference == 0
-                || is_step && self.against[comparison.treatment] != Some(0) && !self.has_total(comparison)
-            {
+            if comparison.reference == 0 || !self.cumulative {
                 totals[comparison.treatment] = effect;
             }
         }
@@ -176,13 +176,6 @@ impl Judge {
             noise_floor: fit.as_ref().and_then(BlockFit::noise_floor),
             degrees_of_freedom: fit.as_ref().map_or(0, BlockFit::degrees_of_freedom),
         }
-    }
-
-    /// Whether the treatment is held against the first one too.
-    fn has_total(&self, comparison: &Comparison) -> bool {
-        self.comparisons
-            .iter()
-            .any(|other| other.treatment == comparison.treatment && other.reference == 0)
     }
 }
 

@@ -9,7 +9,7 @@ mod store;
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
 pub(crate) use compare::{CapacityArgs, CompareArgs, ShowArgs};
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
-pub(crate) use sandbox::{CreateArgs, SandboxCommand, file_system};
+pub(crate) use sandbox::{CreateArgs, SandboxCommand};
 pub(crate) use store::{
     CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
 };

@@ -123,7 +123,7 @@ pub(crate) fn of_experiment(
 fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()> {
     let size = |text: &Option<String>| {
         text.as_deref()
-            .map(pgdyno_lab::size_bytes)
+            .map(pgdyno_host::size_bytes)
             .transpose()
             .map_err(anyhow::Error::msg)
     };

@@ -86,6 +86,38 @@ fn factors_go_over_versions_and_places_and_leave_nothing_behind() {
 }
 
 #[test]
+fn a_sandbox_of_the_users_is_not_taken_for_one_of_the_experiments() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let factors =
+        "[[factor]]\nname = \"data\"\nof = \"server.data_on\"\nvalues = [\"disk\", \"tmpfs:512M\"]\n";
+    let path = file(
+        &home,
+        "design = \"one-at-a-time\"\nblocks = 1",
+        &format!("{TPCB}{factors}"),
+    );
+    let begun = home.spawn(&["run", &path]);
+    let mut name = String::new();
+    wait_for("a sandbox of the experiment's own", || {
+        name = sandboxes(&home)
+            .into_iter()
+            .find(|name| name != "x")
+            .unwrap_or_default();
+        !name.is_empty()
+    });
+    common::said(begun.wait_with_output().expect("ends")).fine();
+    assert_eq!(sandboxes(&home), ["x"]);
+
+    home.run(&["sandbox", "create", &name]).fine();
+    home.run(&["run", &path]);
+    let json = home.run(&["report", "--format", "json"]).fine().json();
+    assert_eq!((ended(&json, "finished"), ended(&json, "failed")), (1, 1));
+    let reasons = json["trials"].to_string();
+    assert!(reasons.contains("that no experiment has made"), "{reasons}");
+    assert!(sandboxes(&home).contains(&name), "it is still there");
+}
+
+#[test]
 fn data_comes_back_before_each_trial() {
     let _machine = whole_machine();
     let home = Home::new();
@@ -281,6 +313,12 @@ fn what_cannot_be_here_is_told_before_anything_is_done() {
         "{}",
         said.err
     );
+
+    let places = "[data]\nscale = 20\n[[factor]]\nname = \"data\"\nof = \"server.data_on\"\nvalues = [\"disk\", \"tmpfs:256M\"]\n";
+    let path = file(&home, head, &format!("{load}{places}"));
+    let (said, json) = run(&home, &path);
+    assert!(said.err.contains("more than tmpfs:256M holds"), "{}", said.err);
+    assert_eq!(ended(&json, "finished"), 1);
 
     let path = file(
         &home,

@@ -1,11 +1,16 @@
 //! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
 
 use super::lines::line_of;
-use super::parts::{ClaimPart, Design, ExperimentFile, LoadPart, StepPart, StopRule};
+use super::parts::{ExperimentFile, LoadPart, ServerPart};
+use super::place::{LOOPBACK, Place};
+use super::study::ClaimPart;
+use super::words::{Design, StopRule};
 use super::{FileError, settings_of};
 use crate::foreign::programs;
+use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
 use pgdyno_load::{CLIENTS_MAX, Rate, Workload, duration};
+use pgdyno_server::sandbox::{MAJORS, NetworkPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use toml::Table;
@@ -52,6 +57,7 @@ impl Check<'_> {
         self.numbers()?;
         self.target()?;
         self.load(&self.file.load, &["load"])?;
+        self.server(&self.file.server, &["server"])?;
         self.settings(&self.file.base, &["base"])?;
         self.steps()?;
         self.factors()?;
@@ -171,13 +177,33 @@ impl Check<'_> {
                 )
             })?;
         }
-        let kinds = [
-            load.workload.is_some(),
-            load.script.is_some(),
-            load.program.is_some(),
-        ];
-        self.must(kinds.iter().filter(|named| **named).count() < 2, keys, || {
+        self.must(load.kinds() < 2, keys, || {
             "a load is a workload, a script or a program: only one of them".into()
+        })
+    }
+
+    fn server(&self, server: &ServerPart, keys: &[&str]) -> Checked {
+        let at = |key: &'static str| [keys, &[key]].concat();
+        let wrong = |key: &'static str, message: String| self.wrong(&at(key), format!("{key}: {message}"));
+        for (key, place) in [("data_on", &server.data_on), ("wal_on", &server.wal_on)] {
+            if let Some(Err(message)) = place.as_deref().map(Place::named) {
+                return Err(wrong(key, message));
+            }
+        }
+        let network = server.network.as_deref().filter(|network| *network != LOOPBACK);
+        if let Some(Err(message)) = network.map(NetworkPlan::named) {
+            return Err(wrong("network", format!("{message}, or \"{LOOPBACK}\"")));
+        }
+        if let Some(Err(message)) = server.neighbour_memory.as_deref().map(size_bytes) {
+            return Err(wrong("neighbour_memory", message));
+        }
+        if let Some(version) = server.version.filter(|version| !MAJORS.contains(version)) {
+            let (first, last) = (MAJORS.start(), MAJORS.end());
+            return Err(wrong("version", format!("{version}: expected {first} to {last}")));
+        }
+        let size = server.pool_size.unwrap_or(1);
+        self.must((1..=CLIENTS_MAX).contains(&size), &at("pool_size"), || {
+            format!("pool_size = {size}: expected 1 to {CLIENTS_MAX}")
         })
     }
 
@@ -197,6 +223,7 @@ impl Check<'_> {
             })?;
             self.settings(&step.settings, &["step", &number, "settings"])?;
             self.load(&step.load, &["step", &number, "load"])?;
+            self.server(&step.server, &["step", &number, "server"])?;
         }
         Ok(())
     }
@@ -240,6 +267,7 @@ impl Check<'_> {
                 })?;
                 self.settings(&level.settings, &[place, &["settings"]].concat())?;
                 self.load(&level.load, &[place, &["load"]].concat())?;
+                self.server(&level.server, &[place, &["server"]].concat())?;
                 keys.extend(level.keys());
             }
             for key in keys {
@@ -331,52 +359,34 @@ impl Check<'_> {
 
     /// What a treatment's load is in the end: each must be whole.
     fn loads_whole(&self) -> Checked {
-        let mut all = vec![(self.file.load.clone(), "load".to_owned())];
-        let levels = self
-            .file
-            .factor
-            .iter()
-            .flat_map(|f| f.levels().unwrap_or_default());
-        for step in self.file.step.iter().cloned().chain(levels) {
-            all.push((
-                step.load.over(&self.file.load),
-                format!("the load of \"{}\"", step.name),
-            ));
-        }
-        let has_levels_of = |is: fn(&LoadPart) -> bool| {
-            let levels = self
-                .file
-                .factor
-                .iter()
-                .flat_map(|f| f.levels().unwrap_or_default());
-            levels.into_iter().any(|level| is(&level.load))
-        };
-        for (load, what) in all {
-            let kind = load.workload.is_some() || load.script.is_some() || load.program.is_some();
-            let kind =
-                kind || has_levels_of(|l| l.workload.is_some() || l.script.is_some() || l.program.is_some());
-            self.must(kind, &["load"], || {
+        let file = self.file;
+        let whole = [("load".to_owned(), file.load.clone())];
+        let parts = file.parts().into_iter().map(|part| {
+            (
+                format!("the load of \"{}\"", part.name),
+                part.load.over(&file.load),
+            )
+        });
+        // What a factor gives is given to all treatments.
+        let levels = file.levels();
+        let given = |is: fn(&LoadPart) -> bool| levels.iter().any(|level| is(&level.load));
+        let any_scale =
+            file.data.scale.is_some() || file.parts().iter().any(|part| part.data.scale.is_some());
+        for (what, load) in whole.into_iter().chain(parts) {
+            self.must(load.kinds() > 0 || given(|l| l.kinds() > 0), &["load"], || {
                 format!("{what} names neither workload nor script nor program")
             })?;
             let is_job = load.program.as_deref() == Some("job");
-            let clients = is_job || load.clients.is_some() || has_levels_of(|l| l.clients.is_some());
+            let clients = is_job || load.clients.is_some() || given(|l| l.clients.is_some());
             self.must(clients, &["load"], || format!("{what} has no clients"))?;
-            let measure = is_job || load.measure_s.is_some() || has_levels_of(|l| l.measure_s.is_some());
+            let measure = is_job || load.measure_s.is_some() || given(|l| l.measure_s.is_some());
             self.must(measure, &["load"], || format!("{what} has no measure_s"))?;
-            let command = load.command.is_some() || has_levels_of(|l| l.command.is_some());
+            let command = load.command.is_some() || given(|l| l.command.is_some());
             self.must(!is_job || command, &["load"], || {
                 format!("{what} is a job: command = \"...\" says what is run")
             })?;
-            let scale = self.file.data.scale.is_some() || load.workload.and_then(Workload::dataset).is_none();
-            let scale = scale
-                || self.file.step.iter().any(|s| s.data.scale.is_some())
-                || self
-                    .file
-                    .factor
-                    .iter()
-                    .flat_map(|f| f.levels().unwrap_or_default())
-                    .any(|l| l.data.scale.is_some());
-            self.must(scale, &["data"], || {
+            let reads = load.workload.and_then(Workload::dataset).is_some();
+            self.must(any_scale || !reads, &["data"], || {
                 format!("{what} reads data: [data] scale = ... says how much")
             })?;
         }
@@ -402,7 +412,9 @@ impl Check<'_> {
                 format!("{key} = {value}: expected more than 0")
             })?;
         }
-        let is_foreign = self.file.load.program.is_some();
+        let parts = self.file.parts();
+        let is_foreign =
+            self.file.load.program.is_some() || parts.iter().any(|part| part.load.program.is_some());
         self.must(
             !is_foreign || guard.error_ratio_max.is_none() && guard.p99_ms_max.is_none(),
             &["guard"],
@@ -445,10 +457,7 @@ impl Check<'_> {
 
     fn known_metric(&self, metric: &str, keys: &[&str]) -> Checked {
         let file = self.file;
-        let any = |is: fn(&LoadPart) -> bool| {
-            let levels = file.factor.iter().flat_map(|f| f.levels().unwrap_or_default());
-            is(&file.load) || file.step.iter().any(|s| is(&s.load)) || levels.into_iter().any(|l| is(&l.load))
-        };
+        let any = |is: fn(&LoadPart) -> bool| is(&file.load) || file.parts().iter().any(|p| is(&p.load));
         let mut known: Vec<String> = METRICS.iter().map(|m| (*m).to_owned()).collect();
         known.extend(file.figure.iter().map(|figure| figure.name.clone()));
         if any(|load| load.program.as_deref() == Some("job")) {
@@ -505,87 +514,12 @@ impl Check<'_> {
     }
 }
 
-impl StepPart {
-    pub(crate) fn sets_something(&self) -> bool {
-        !self.keys().is_empty()
-    }
-
-    /// Names of what it sets: knobs, and keys with their part in front.
-    pub(crate) fn keys(&self) -> Vec<String> {
-        let mut keys: Vec<String> = settings_of(&self.settings).into_iter().map(|s| s.knob).collect();
-        let (load, data, server) = (&self.load, &self.data, &self.server);
-        let named = [
-            ("profile", self.profile.is_some()),
-            (
-                "load.workload",
-                load.workload.is_some() || load.script.is_some() || load.program.is_some(),
-            ),
-            ("load.command", load.command.is_some()),
-            ("load.protocol", load.protocol.is_some()),
-            ("load.transaction", load.transaction.is_some()),
-            ("load.clients", load.clients.is_some()),
-            ("load.threads", load.threads.is_some()),
-            ("load.cpus", load.cpus.is_some()),
-            ("load.rate", load.rate.is_some() || load.think_ms.is_some()),
-            ("load.connect", load.connect.is_some()),
-            (
-                "load.measure_s",
-                load.measure_s.is_some() || load.checkpoint_cycles.is_some(),
-            ),
-            ("load.warmup_s", load.warmup_s.is_some() || load.settle.is_some()),
-            ("load.crash", load.crash.is_some()),
-            ("data.scale", data.scale.is_some()),
-            ("data.dataset", data.dataset.is_some()),
-            ("data.reset", data.reset.is_some()),
-            ("data.prewarm", data.prewarm.is_some()),
-            ("data.fillfactor", data.fillfactor.is_some()),
-            ("server.version", server.version.is_some()),
-            ("server.data_on", server.data_on.is_some()),
-            ("server.wal_on", server.wal_on.is_some()),
-            ("server.pooler", server.pooler.is_some()),
-            (
-                "server.pool_size",
-                server.pool_size.is_some() || server.pool_mode.is_some(),
-            ),
-            ("server.neighbour", server.neighbour.is_some()),
-            ("server.neighbour_memory", server.neighbour_memory.is_some()),
-            ("server.network", server.network.is_some()),
-        ];
-        keys.extend(
-            named
-                .iter()
-                .filter(|(_, set)| *set)
-                .map(|(key, _)| (*key).to_owned()),
-        );
-        keys
-    }
-}
-
 /// What cannot be read as a connection string is taken to hold one, if the word is in it.
 fn holds_password(connection: &str) -> bool {
     match connection.parse::<pgdyno_server::postgres::Config>() {
         Ok(config) => config.get_password().is_some(),
         Err(_) => connection.to_ascii_lowercase().contains("password"),
     }
-}
-
-/// Bytes of "500MB", "2GB", "512kB"; units of 1024, as PostgreSQL's.
-pub fn size_bytes(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let shift = match text[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kb" => 10,
-        "m" | "mb" => 20,
-        "g" | "gb" => 30,
-        "t" | "tb" => 40,
-        _ => return Err(format!("\"{text}\": expected a size, as \"500MB\"")),
-    };
-    text[..digits]
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| format!("\"{text}\": expected a size, as \"500MB\""))
 }
 
 /// Minutes since midnight of "22:00".

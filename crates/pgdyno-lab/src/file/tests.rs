@@ -192,6 +192,30 @@ fn contradictions_are_found_before_anything_is_touched() {
         "rate = \"fast\"\nmeasure_s = 5",
         "arrivals per second",
     );
+    for (server, expected) in [
+        (
+            "data_on = \"tmpfs\"",
+            "data_on: expected a file system and its size",
+        ),
+        ("data_on = \"ntfs:1G\"", "there are tmpfs, ext4, xfs, btrfs"),
+        ("wal_on = \"xfs:1M\"", "too small: expected at least xfs:320M"),
+        ("network = \"mtu:9\"", "or \"loopback\""),
+        ("pooler = \"odyssey\"", "`none`, `pgbouncer`, `pgpool`"),
+        ("pool_mode = \"none\"", "`session`, `transaction`, `statement`"),
+        ("pool_size = 0", "pool_size = 0: expected 1 to"),
+        (
+            "neighbour_memory = \"all\"",
+            "neighbour_memory: \"all\": expected a size",
+        ),
+        ("version = 9", "version: 9: expected 14 to 18"),
+    ] {
+        check("[data]", &format!("[server]\n{server}\n[data]"), expected);
+    }
+    check(
+        "of = \"load.clients\"\nvalues = [1, 8]",
+        "of = \"server.data_on\"\nvalues = [\"disk\", \"ram:1G\"]",
+        "data_on: expected a file system",
+    );
     check("[data]", "[exclude]\n[data]", "expected a sequence");
     check(
         "[data]",

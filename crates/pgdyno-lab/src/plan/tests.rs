@@ -233,3 +233,34 @@ fn a_profile_lies_below_what_is_said_itself() {
     assert_eq!(knobs(&plan, 0), ["max_wal_size=2GB", "jit=off"]);
     assert_eq!(knobs(&plan, 1), ["jit=off", "max_wal_size=3GB", "work_mem=8MB"]);
 }
+
+#[test]
+fn what_has_begun_goes_on_with_the_settings_that_it_began_with() {
+    let catalogue = Catalogue::shipped().unwrap();
+    let text = "name='x'\nquestion='?'\ndesign='cumulative'\nblocks=3\nprofile='p'\n[data]\nscale=1\n\
+        [load]\nworkload='tpcb'\nclients=1\nmeasure_s=1\n[[step]]\nname='a'\nprofile='q'\n\
+        [[step]]\nname='b'\nsettings.jit='off'\n";
+    let file = || ExperimentFile::parse(text, Path::new("x"), &catalogue).unwrap();
+    let setting = |knob: &str, value: &str| Setting {
+        knob: knob.into(),
+        value: value.into(),
+    };
+    let profiles = ProfileSettings::from([
+        ("p".to_owned(), vec![setting("max_wal_size", "2GB")]),
+        ("q".to_owned(), vec![setting("fsync", "off")]),
+    ]);
+    let agreed = Consent {
+        durability: vec!["fsync".to_owned()],
+        restart: false,
+    };
+    let mut begun = Plan::new(file(), &profiles, 7, &catalogue, &agreed).unwrap();
+    begun.leave_out(&[(2, "not here".to_owned())]);
+    let stored = crate::runner::treatment_records(&begun, &catalogue);
+    let recalled = Plan::recalled(file(), 7, &stored, &catalogue, &agreed).unwrap();
+    assert_eq!(recalled.treatments, begun.treatments);
+    let refused = Plan::recalled(file(), 7, &stored, &catalogue, &Consent::default());
+    assert!(
+        matches!(refused, Err(PlanError::Durability { .. })),
+        "consent is asked for anew"
+    );
+}

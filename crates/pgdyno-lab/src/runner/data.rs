@@ -201,7 +201,10 @@ impl Running<'_, '_> {
     pub(super) fn prewarm(&self, treatment: &Treatment, conninfo: &Conninfo) -> Result<(), ServerError> {
         match treatment.data.prewarm.unwrap_or_default() {
             Prewarm::None | Prewarm::Cold => Ok(()),
-            Prewarm::PgPrewarm => prewarm_with_extension(conninfo),
+            Prewarm::PgPrewarm => {
+                let may_make = self.target().is_ok_and(is_sandbox);
+                prewarm_with_extension(conninfo, may_make)
+            }
             Prewarm::Read => read_pass(conninfo),
         }
     }
@@ -252,29 +255,32 @@ fn anew_from_template(conninfo: &Conninfo, name: &str) -> Result<(), ServerError
 }
 
 /// Tables and indexes of the load, the smallest first, so that what does not fit is the largest.
-const RELATIONS: &str = "SELECT string_agg(format('%I.%I', n.nspname, c.relname), ' ' ORDER BY pg_relation_size(c.oid)) \
-     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = ANY ('{KINDS}')";
+const RELATIONS: &str = "SELECT format('%I.%I', n.nspname, c.relname)::text FROM pg_class c JOIN pg_namespace n ON \
+     n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = ANY ('{KINDS}') ORDER BY pg_relation_size(c.oid)";
 
 fn relations(server: &mut Server, kinds: &str) -> Result<Vec<String>, ServerError> {
     let sql = RELATIONS.replace("KINDS", kinds);
-    let found = server
-        .value("looking for tables to read", &sql)?
-        .unwrap_or_default();
-    Ok(found
-        .split(' ')
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
+    let rows = server.rows("looking for tables to read", &sql)?;
+    Ok(rows
+        .into_iter()
+        .filter_map(|mut row| row.swap_remove(0))
         .collect())
 }
 
-fn prewarm_with_extension(conninfo: &Conninfo) -> Result<(), ServerError> {
+/// Where the extension is not there it is made, in a sandbox; on any other server its tables are read once instead.
+fn prewarm_with_extension(conninfo: &Conninfo, may_make: bool) -> Result<(), ServerError> {
     let mut server = Server::connect(conninfo)?;
     server.without_limit()?;
-    let there = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'";
+    let there = match may_make {
+        true => "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'",
+        false => "SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'",
+    };
     if server.value("looking for pg_prewarm", there)?.is_none() {
         return read_pass(conninfo);
     }
-    server.execute("making pg_prewarm", "CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
+    if may_make {
+        server.execute("making pg_prewarm", "CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
+    }
     for relation in relations(&mut server, "r,i")? {
         let name = relation.replace('\'', "''");
         server.execute(

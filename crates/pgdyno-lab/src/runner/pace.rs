@@ -8,7 +8,8 @@ use std::time::Duration;
 
 /// The clock is looked at again after this long: it may have been set, and the user may want to stop.
 const LOOK: Duration = Duration::from_millis(500);
-const MINUTES_OF_DAY: u32 = 24 * 60;
+const MINUTES_OF_HOUR: u32 = 60;
+const MINUTES_OF_DAY: u32 = 24 * MINUTES_OF_HOUR;
 
 impl Running<'_, '_> {
     /// Waits for the hours that the file allows; false when somebody asked to stop. The wall clock is read anew each time,
@@ -33,7 +34,8 @@ impl Running<'_, '_> {
                 // What was changed is not left changed for hours.
                 self.leave()?;
             }
-            if told != Some(minutes) {
+            // Once, and then each hour.
+            if told.is_none_or(|told| minutes.abs_diff(told) >= MINUTES_OF_HOUR) {
                 told = Some(minutes);
                 (self.lab.on_event)(Event::Waiting { minutes });
             }

@@ -3,12 +3,13 @@
 
 use super::{Event, Lab, LabError, is_sandbox};
 use crate::collect::collect_facts;
-use crate::file::{ExperimentFile, Prewarm, Reset};
+use crate::file::{ExperimentFile, Place, PoolerWord, Prewarm, Reset};
 use crate::plan::{Plan, Stand, Treatment};
 use crate::runner::data::{DataKey, data_of};
 use crate::runner::load::{threads_of, workload_record};
 use pgdyno_knobs::{Catalogue, Changer, Gives, Knob, Reader, Setting, Target};
-use pgdyno_server::{Control, Server, SessionLimits, session_limits};
+use pgdyno_load::Dataset;
+use pgdyno_server::{Control, PoolMode, Server, SessionLimits, session_limits};
 use pgdyno_store::{
     ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord,
     TableRecord, TreatmentRecord,
@@ -65,7 +66,7 @@ impl<'a> Lab<'a> {
             confidence: file.confidence,
             smallest_effect: file.smallest_effect,
             workload: workload_record(&file.load, &file.data),
-            treatments: self.treatment_records(plan),
+            treatments: treatment_records(plan, self.catalogue),
             facts,
             file: stored.text.to_owned(),
             repeat: stored.repeat,
@@ -152,57 +153,25 @@ impl<'a> Lab<'a> {
                 !treatment.stand().is_target(),
                 "another version, place or network",
             ),
+            (data.reset == Some(Reset::Recreate), "making tables anew"),
+            (data.fillfactor.is_some(), "a fillfactor of the load's tables"),
             (data.reset == Some(Reset::Template), "a database made anew"),
             (data.reset == Some(Reset::Copy), "a copy of the files"),
             (data.prewarm == Some(Prewarm::Cold), "a cold start"),
             (load.crash == Some(true), "a crash"),
-            (
-                treatment.server.pooler.as_deref().is_some_and(|p| p != "none"),
-                "a pooler",
-            ),
+            (treatment.has_pooler(), "a pooler"),
         ];
         let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox(target));
         let mut reasons: Vec<String> = unmet
             .map(|(_, what)| format!("{what} is for sandboxes only"))
             .collect();
+        reasons.extend(too_small(treatment));
         if let Some(cpus) = &load.cpus {
             let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             let beyond = cpus.iter().filter(|cpu| **cpu as usize >= most);
             reasons.extend(beyond.map(|cpu| format!("this machine has no CPU {cpu}")));
         }
         reasons
-    }
-
-    fn treatment_records(&self, plan: &Plan) -> Vec<TreatmentRecord> {
-        let setting_record = |setting: &Setting, changed: bool| {
-            let knob = self.catalogue.get(&setting.knob).ok();
-            SettingRecord {
-                knob: setting.knob.clone(),
-                value: setting.value.clone(),
-                layer: knob.map_or("postgres", |k| k.layer.name()).to_owned(),
-                risk: knob
-                    .map_or("none", |k: &Knob| k.risk_of(&setting.value).name())
-                    .to_owned(),
-                changed,
-            }
-        };
-        let treatments = plan.treatments.iter().map(|treatment| TreatmentRecord {
-            name: treatment.name.clone(),
-            title: treatment.title.clone(),
-            reason: treatment.reason.clone(),
-            why_not: treatment.why_not.clone(),
-            settings: treatment
-                .settings
-                .iter()
-                .map(|setting| setting_record(setting, treatment.step.contains(setting)))
-                .collect(),
-            levels: treatment.levels.clone(),
-            against: treatment.against.map(|i| plan.treatments[i].name.clone()),
-            workload: (treatment.load != plan.file.load || treatment.data != plan.file.data)
-                .then(|| workload_record(&treatment.load, &treatment.data)),
-            around: around(treatment),
-        });
-        treatments.collect()
     }
 
     /// Makes the data of all tested treatments, on every server.
@@ -255,18 +224,32 @@ impl<'a> Lab<'a> {
     }
 }
 
+/// Why the file system that is made for a treatment's data does not hold it, if so.
+fn too_small(treatment: &Treatment) -> Option<String> {
+    let place = treatment.server.data_on.as_deref()?;
+    let Ok(Place::Made(plan)) = Place::named(place) else {
+        return None;
+    };
+    let once = data_of(treatment)?.bytes();
+    let needed = match treatment.data.reset {
+        Some(Reset::Template) => once * 2,
+        _ => once,
+    };
+    (needed > plan.size_bytes).then(|| {
+        format!(
+            "the data needs about {} MB, more than {place} holds",
+            needed >> 20
+        )
+    })
+}
+
 /// Sessions that pgdyno itself has: one that asks, one that records, and one in reserve.
 const OWN_SESSIONS: u32 = 3;
 
 /// Why a treatment has more clients than its server has room for, if so.
 fn too_many_clients(treatment: &Treatment, limits: &SessionLimits, catalogue: &Catalogue) -> Option<String> {
     let clients = treatment.load.clients?;
-    let is_pooled = treatment
-        .server
-        .pooler
-        .as_deref()
-        .is_some_and(|pooler| pooler != "none");
-    if is_pooled {
+    if treatment.has_pooler() {
         return None;
     }
     let gives_sessions = |setting: &&Setting| {
@@ -286,29 +269,60 @@ fn too_many_clients(treatment: &Treatment, limits: &SessionLimits, catalogue: &C
     })
 }
 
+/// Treatments as they are stored.
+pub(crate) fn treatment_records(plan: &Plan, catalogue: &Catalogue) -> Vec<TreatmentRecord> {
+    let setting_record = |setting: &Setting, changed: bool| {
+        let knob = catalogue.get(&setting.knob).ok();
+        SettingRecord {
+            knob: setting.knob.clone(),
+            value: setting.value.clone(),
+            layer: knob.map_or("postgres", |k| k.layer.name()).to_owned(),
+            risk: knob
+                .map_or("none", |k: &Knob| k.risk_of(&setting.value).name())
+                .to_owned(),
+            changed,
+        }
+    };
+    let treatments = plan.treatments.iter().map(|treatment| TreatmentRecord {
+        name: treatment.name.clone(),
+        title: treatment.title.clone(),
+        reason: treatment.reason.clone(),
+        why_not: treatment.why_not.clone(),
+        settings: treatment
+            .settings
+            .iter()
+            .map(|setting| setting_record(setting, treatment.step.contains(setting)))
+            .collect(),
+        levels: treatment.levels.clone(),
+        against: treatment.against.map(|i| plan.treatments[i].name.clone()),
+        workload: (treatment.load != plan.file.load || treatment.data != plan.file.data)
+            .then(|| workload_record(&treatment.load, &treatment.data)),
+        around: around(treatment),
+    });
+    treatments.collect()
+}
+
 fn around(treatment: &Treatment) -> Vec<(String, String)> {
     let (data, server) = (&treatment.data, &treatment.server);
     let text = |value: &Option<String>| value.clone();
+    let word = |value: Option<&str>| value.map(str::to_owned);
     let number = |value: Option<u32>| value.map(|n| n.to_string());
     let named = [
         ("server.version", number(server.version)),
         ("server.data_on", text(&server.data_on)),
         ("server.wal_on", text(&server.wal_on)),
-        ("server.pooler", text(&server.pooler)),
-        ("server.pool_mode", text(&server.pool_mode)),
+        ("server.pooler", word(server.pooler.map(PoolerWord::name))),
+        (
+            "server.pool_mode",
+            word(server.pool_mode.map(|mode| PoolMode::from(mode).name())),
+        ),
         ("server.pool_size", number(server.pool_size)),
         ("server.neighbour", text(&server.neighbour)),
         ("server.neighbour_memory", text(&server.neighbour_memory)),
         ("server.network", text(&server.network)),
-        (
-            "data.dataset",
-            data.dataset.map(|dataset| dataset.name().to_owned()),
-        ),
-        ("data.reset", data.reset.map(|reset| reset.name().to_owned())),
-        (
-            "data.prewarm",
-            data.prewarm.map(|prewarm| prewarm.name().to_owned()),
-        ),
+        ("data.dataset", word(data.dataset.map(Dataset::name))),
+        ("data.reset", word(data.reset.map(Reset::name))),
+        ("data.prewarm", word(data.prewarm.map(Prewarm::name))),
         ("data.fillfactor", number(data.fillfactor)),
         ("load.threads", Some(threads_of(&treatment.load).to_string())),
     ];

@@ -1,13 +1,13 @@
 //! A trial in its steps: data, settings, caches, what stands around, load, check, crash.
 
 use super::data::conninfo_of;
-use super::guard::Guard;
+use super::guard::{Guard, Room, watched};
 use super::load::{measure_s, plan_of};
-use super::{Event, LabError, Running};
+use super::{Event, Running};
 use crate::decide::unsettled_s;
 use crate::file::{LoadPart, Prewarm, RestartPolicy};
 use crate::foreign::{Around, measure_program};
-use crate::measure::{Depth, MeasureError, Measurement, Probe, measure};
+use crate::measure::{Depth, Measurement, Probe, measure};
 use crate::neighbour::Neighbour;
 use crate::plan::Treatment;
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
@@ -32,21 +32,16 @@ const POOLER_BESIDE: u32 = 4;
 
 impl Running<'_, '_> {
     /// One trial with what was recorded beside it; `None` when it was stopped, for half a trial is none.
-    pub(super) fn trial(
-        &mut self,
-        number: usize,
-        block: u32,
-        position: u32,
-    ) -> Result<Option<Done>, LabError> {
+    pub(super) fn trial(&mut self, number: usize, block: u32, position: u32) -> Option<Done> {
         let treatment = &self.plan.treatments[number];
         let mut record = empty_record(block, position, treatment);
         let done = match self.steps(treatment, &mut record) {
-            Ok(Some((measurement, guard))) => Some(self.close(treatment, record, measurement, guard)),
+            Ok(Some((measurement, guard))) => Some(self.close(number, record, measurement, guard)),
             Ok(None) => None,
             Err(reason) => Some((failed(record, reason), SeriesRecord::default())),
         };
         // What goes wrong because somebody asked to stop is no result.
-        Ok(done.filter(|_| !self.is_stopped()))
+        done.filter(|_| !self.is_stopped())
     }
 
     /// Everything up to the end of the load; an error is the reason why the trial failed.
@@ -114,34 +109,40 @@ impl Running<'_, '_> {
         let target = self.target().map_err(text)?;
         let data = target.data.clone();
         let host = Arc::clone(self.lab.host);
+        let room = Room {
+            part: &self.plan.file.guard,
+            host: &*host,
+            data: data.as_deref(),
+        };
         let scratch = self.lab.scratch.join(self.id.to_string());
-        let mut guard = Guard::new(&self.plan.file.guard, Some(&*host), data.as_deref());
+        let mut guard = Guard::new(&self.plan.file.guard);
         let mut cycles = Cycles::begin(load, direct).map_err(text)?;
+        let plan = plan_of(load, seed).map_err(text)?;
         let (halt, mut guarded, mut enough) = (AtomicBool::new(false), None, false);
         let (stop, on_event) = (self.lab.stop, &mut *self.lab.on_event);
         let mut on_second = |second: &Second| {
             on_event(Event::Second(second));
             guarded = guarded.take().or_else(|| guard.second(&second.figures()));
             enough |= cycles.as_mut().is_some_and(|cycles| cycles.are_over(second));
-            if guarded.is_some() || enough || stop.load(Ordering::Relaxed) {
+            if guarded.is_some() || enough {
                 halt.store(true, Ordering::Relaxed);
             }
         };
-        let measured = match plan_of(load, seed).map_err(text)? {
+        let (measured, no_room) = watched(&room, stop, &halt, || match plan {
             Some(plan) => measure(conninfo, &plan, probe, &halt, &mut on_second),
-            // No second is told by a job, so a stop goes straight to the program; guards do not apply.
             None => {
                 let around = Around {
                     conninfo,
                     probe,
                     seed,
-                    stop,
+                    stop: &halt,
                     scratch: &scratch,
                 };
                 measure_program(treatment, &around, &mut on_second)
             }
-        };
-        let measurement = measured.map_err(|error: MeasureError| error.to_string())?;
+        });
+        let measurement = measured.map_err(text)?;
+        let guarded = guarded.or(no_room);
         let stopped = measurement.load.stopped_early && guarded.is_none() && !enough;
         Ok((!stopped).then_some((measurement, guarded)))
     }
@@ -149,11 +150,12 @@ impl Running<'_, '_> {
     /// The record of a load that was driven, and what a crash after it tells.
     fn close(
         &mut self,
-        treatment: &Treatment,
+        number: usize,
         record: TrialRecord,
         measurement: Measurement,
         guard: Option<String>,
     ) -> Done {
+        let treatment = &self.plan.treatments[number];
         let mut record = filled(record, &measurement);
         record
             .figures
@@ -161,12 +163,11 @@ impl Running<'_, '_> {
         record.figures.extend(self.asked(treatment));
         record.unsettled_s = unsettled_s(&measurement);
         if let Some(reason) = guard {
-            let number = self.plan.treatments.iter().position(|t| t.name == treatment.name);
             (self.lab.on_event)(Event::GuardActs {
                 treatment,
                 reason: &reason,
             });
-            self.ended.extend(number.map(|number| (number, reason.clone())));
+            self.ended.insert(number, reason.clone());
             return (failed(record, reason), measurement.series);
         }
         if treatment.load.crash == Some(true) && record.reason.is_none() {
@@ -218,7 +219,7 @@ impl Running<'_, '_> {
 
     fn pooler(&self, treatment: &Treatment, direct: &Conninfo) -> Result<Option<Pooler>, String> {
         let directory = self.lab.scratch.join(format!("{}-pooler", self.id));
-        let Some(plan) = plan_of_pooler(treatment, directory)? else {
+        let Some(plan) = plan_of_pooler(treatment, directory) else {
             return Ok(None);
         };
         let Control::Sandbox(sandbox) = &self.target().map_err(text)?.control else {
@@ -231,28 +232,9 @@ impl Running<'_, '_> {
 }
 
 /// The pooler that a treatment wants; where its file does not say how many sessions it has, as many as clients.
-fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Result<Option<PoolerPlan>, String> {
+fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Option<PoolerPlan> {
     let server = &treatment.server;
-    let kind = match server.pooler.as_deref() {
-        None | Some("none") => return Ok(None),
-        Some("pgbouncer") => PoolerKind::PgBouncer,
-        Some("pgpool") => PoolerKind::Pgpool,
-        Some(other) => {
-            return Err(format!(
-                "no pooler \"{other}\" is known; known are none, pgbouncer, pgpool"
-            ));
-        }
-    };
-    let mode = match server.pool_mode.as_deref() {
-        None | Some("session") => PoolMode::Session,
-        Some("transaction") => PoolMode::Transaction,
-        Some("statement") => PoolMode::Statement,
-        Some(other) => {
-            return Err(format!(
-                "no pool_mode \"{other}\" is known; known are session, transaction, statement"
-            ));
-        }
-    };
+    let kind = server.pooler?.kind()?;
     let clients = treatment.load.clients.unwrap_or(1);
     // Beside the load, one asks and one records.
     let clients_max = clients + POOLER_BESIDE;
@@ -260,14 +242,14 @@ fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Result<Option<Po
         PoolerKind::Pgpool => server.pool_size.unwrap_or(clients_max).max(clients_max),
         PoolerKind::PgBouncer => server.pool_size.unwrap_or(clients),
     };
-    Ok(Some(PoolerPlan {
+    Some(PoolerPlan {
         kind,
-        mode,
+        mode: server.pool_mode.map_or(PoolMode::Session, PoolMode::from),
         pool_size,
         clients_max,
         directory,
         extra: Vec::new(),
-    }))
+    })
 }
 
 fn text(error: impl std::fmt::Display) -> String {

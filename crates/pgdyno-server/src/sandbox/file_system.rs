@@ -88,6 +88,29 @@ pub struct FileSystemPlan {
     pub size_bytes: u64,
 }
 
+impl FileSystemPlan {
+    /// "tmpfs:2G", "ext4:4G".
+    pub fn named(text: &str) -> Result<FileSystemPlan, String> {
+        let wrong = || {
+            let names = FileSystemKind::ALL.map(FileSystemKind::name);
+            format!(
+                "expected a file system and its size, as ext4:4G; there are {}",
+                names.join(", ")
+            )
+        };
+        let (kind, size) = text.split_once(':').ok_or_else(wrong)?;
+        let kind = FileSystemKind::named(kind).ok_or_else(wrong)?;
+        let size_bytes = pgdyno_host::size_bytes(size)?;
+        if size_bytes < kind.bytes_min() {
+            let (name, least_mb) = (kind.name(), kind.bytes_min() >> 20);
+            return Err(format!(
+                "{text} is too small: expected at least {name}:{least_mb}M"
+            ));
+        }
+        Ok(FileSystemPlan { kind, size_bytes })
+    }
+}
+
 /// What lies on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -2,7 +2,8 @@
 
 use super::assignment;
 use clap::{Args, Subcommand};
-use pgdyno_server::sandbox::{FileSystemKind, FileSystemPlan, NetworkPlan};
+use pgdyno_host::size_bytes;
+use pgdyno_server::sandbox::{FileSystemPlan, NetworkPlan};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -55,10 +56,10 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) wal: Option<PathBuf>,
     /// A file system of its own for the data: tmpfs:2G, ext4:4G, xfs:4G or btrfs:4G (as root).
-    #[arg(long, value_name = "KIND:SIZE", value_parser = file_system, conflicts_with = "data")]
+    #[arg(long, value_name = "KIND:SIZE", value_parser = FileSystemPlan::named, conflicts_with = "data")]
     pub(crate) filesystem: Option<FileSystemPlan>,
     /// A file system of its own for the WAL.
-    #[arg(long, value_name = "KIND:SIZE", value_parser = file_system, conflicts_with = "wal")]
+    #[arg(long, value_name = "KIND:SIZE", value_parser = FileSystemPlan::named, conflicts_with = "wal")]
     pub(crate) wal_filesystem: Option<FileSystemPlan>,
     /// Where images of file systems lie, if not in the sandbox's directory: on another disk, say.
     #[arg(long, value_name = "DIR")]
@@ -73,13 +74,13 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_parser = cpus)]
     pub(crate) cpus: Option<f64>,
     /// Memory with its page cache, as 1G.
-    #[arg(long, value_parser = bytes)]
+    #[arg(long, value_parser = size_bytes)]
     pub(crate) memory: Option<u64>,
     /// Reads per second, and as many writes.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) iops: Option<u64>,
     /// Bytes per second read, and as many written, as 125M.
-    #[arg(long, value_parser = bytes)]
+    #[arg(long, value_parser = size_bytes)]
     pub(crate) bandwidth: Option<u64>,
     /// A line for postgresql.conf, as max_connections=300 (may be given several times).
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
@@ -92,20 +93,6 @@ fn cpus(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|n| (0.01..=10_000.0).contains(n))
         .ok_or_else(|| "expected a number of CPUs from 0.01, as 1.5".to_owned())
-}
-
-/// 125M, 1G, 4096: powers of 1024, as everywhere in PostgreSQL and the kernel.
-fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || "expected a number of bytes above zero, with K, M, G or T, as 125M".to_owned();
-    let (number, factor) = match text.trim().char_indices().last().ok_or_else(wrong)? {
-        (at, 'k' | 'K') => (&text[..at], 1_u64 << 10),
-        (at, 'm' | 'M') => (&text[..at], 1 << 20),
-        (at, 'g' | 'G') => (&text[..at], 1 << 30),
-        (at, 't' | 'T') => (&text[..at], 1 << 40),
-        _ => (text, 1),
-    };
-    let number: u64 = number.trim().parse().map_err(|_| wrong())?;
-    number.checked_mul(factor).filter(|&n| n > 0).ok_or_else(wrong)
 }
 
 impl CreateArgs {
@@ -131,32 +118,12 @@ impl CreateArgs {
     }
 }
 
-/// tmpfs:2G, ext4:4G.
-pub(crate) fn file_system(text: &str) -> Result<FileSystemPlan, String> {
-    let wrong = || {
-        let names = FileSystemKind::ALL.map(FileSystemKind::name);
-        format!(
-            "expected a file system and its size, as ext4:4G; there are {}",
-            names.join(", ")
-        )
-    };
-    let (kind, size) = text.split_once(':').ok_or_else(wrong)?;
-    Ok(FileSystemPlan {
-        kind: FileSystemKind::named(kind).ok_or_else(wrong)?,
-        size_bytes: bytes(size)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn quantities_are_read_with_their_units() {
-        assert_eq!(bytes("125M"), Ok(125 << 20));
-        assert_eq!(bytes("4096"), Ok(4096));
-        assert!(bytes("0").is_err() && bytes("1X").is_err() && bytes("").is_err() && bytes("é").is_err());
-        assert!(bytes("99999999999T").is_err());
         assert!(cpus("0").is_err() && cpus("nan").is_err());
     }
 }

@@ -100,10 +100,9 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
     restore::before(context, held.sandbox())?;
     let name = held.name.clone();
-    let profiles = profiles_of(context, &file, &held)?;
     let mut stands = OwnStands::new(context, held, &command);
     let summary = with_lab(context, &mut store, &consent, &mut stands, |lab| {
-        lab.resume(id, &profiles, &name)
+        lab.resume(id, &name)
     })?;
     finish(context, &store, &summary, args.report.as_deref(), args.store.json)
 }

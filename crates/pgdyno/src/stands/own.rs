@@ -1,13 +1,13 @@
 //! A sandbox that an experiment makes for itself: its name, and the proof that it is nobody else's.
 
-use crate::cli::{CreateArgs, file_system};
+use crate::cli::CreateArgs;
 use crate::commands::sandbox;
 use crate::context::Context;
 use anyhow::Context as _;
-use pgdyno_lab::Stand;
+use pgdyno_lab::{Place, Stand};
 use pgdyno_server::sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Longest name of a sandbox.
 const NAME_MAX: usize = 40;
@@ -72,9 +72,9 @@ fn mark_of(context: &Context, name: &str) -> PathBuf {
 
 /// What a label leaves out (case, the kind of a separator, what is cut off) is told apart by a hash: FNV-1a.
 fn name_of(base: &str, stand: &Stand, text: &str) -> String {
-    let hash = text
-        .bytes()
-        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
     let hash = format!("-{hash:08x}");
     let words = format!("{base}-{}", stand.label().to_lowercase());
     let words: String = words.chars().take(NAME_MAX - hash.len()).collect();
@@ -89,26 +89,26 @@ fn like(context: &Context, base: &str, name: &str, stand: &Stand) -> anyhow::Res
         .split('.')
         .next()
         .and_then(|major| major.parse().ok());
-    let path = |place: &Option<String>| {
-        place
-            .as_ref()
-            .filter(|place| place.starts_with('/'))
-            .map(|place| Path::new(place).join(name))
+    let place = |text: &Option<String>| {
+        let place = text.as_deref().map(Place::named).transpose();
+        place.map_err(anyhow::Error::msg)
     };
-    let own_file_system = |place: &Option<String>| {
-        let named = place.as_ref().filter(|place| !place.starts_with('/'));
-        named
-            .map(|text| file_system(text))
-            .transpose()
-            .map_err(anyhow::Error::msg)
+    let directory = |place: &Option<Place>| match place {
+        Some(Place::Directory(directory)) => Some(directory.join(name)),
+        _ => None,
     };
+    let made = |place: &Option<Place>| match place {
+        Some(Place::Made(plan)) => Some(*plan),
+        _ => None,
+    };
+    let (data, wal) = (place(&stand.data_on)?, place(&stand.wal_on)?);
     Ok(CreateArgs {
         // Another version has another directory.
         pg_bin: stand.version.is_none().then_some(record.bin),
-        data: path(&stand.data_on),
-        wal: path(&stand.wal_on).map(|path| path.with_extension("wal")),
-        filesystem: own_file_system(&stand.data_on)?,
-        wal_filesystem: own_file_system(&stand.wal_on)?,
+        data: directory(&data),
+        wal: directory(&wal).map(|path| path.with_extension("wal")),
+        filesystem: made(&data),
+        wal_filesystem: made(&wal),
         network: match &stand.network {
             Some(network) => Some(NetworkPlan::named(network).map_err(anyhow::Error::msg)?),
             None => record.network.as_ref().map(Network::plan),

@@ -1,0 +1,75 @@
+//! Figures of an experiment's own, and the study that it repeats.
+
+use super::words::{Found, Take};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A figure of a trial that is taken from a series, or asked from the server after the load.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FigurePart {
+    /// Its name, the unit last.
+    pub name: String,
+    /// The series' metric, as in docs/metrics.md and docs/metrics-server.md.
+    pub metric: Option<String>,
+    /// A query that gives one number, asked in the load's database when the load has ended.
+    pub sql: Option<String>,
+    /// The series' label; all labels are added up where none is given.
+    pub label: Option<String>,
+    /// What is taken of its measured time.
+    #[serde(default)]
+    pub take: Take,
+    /// Whether a larger value is the better one.
+    #[serde(default)]
+    pub larger_is_better: bool,
+}
+
+/// A published study.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyPart {
+    /// Its tag, as "ibm-z".
+    pub source: String,
+    /// Its title and year.
+    pub title: String,
+    /// Tables of results.
+    #[serde(default)]
+    pub table: Vec<TablePart>,
+    /// What it found.
+    #[serde(default)]
+    pub claim: Vec<ClaimPart>,
+}
+
+/// A table of results: one figure by one or two factors.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TablePart {
+    /// Its heading.
+    pub title: String,
+    /// Factor of the rows; the steps where none is given.
+    pub rows: Option<String>,
+    /// Factor of the columns.
+    pub columns: Option<String>,
+    /// Figures: one column each where there is no factor of columns.
+    pub values: Vec<String>,
+}
+
+/// Something that a study found, and how it would show here.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimPart {
+    /// In words, without a full stop.
+    pub text: String,
+    /// The treatment: factor = level, or step = name. Levels that are not named are all those there are.
+    pub of: BTreeMap<String, String>,
+    /// What it is held against; the reference when not given.
+    #[serde(default)]
+    pub against: BTreeMap<String, String>,
+    /// The figure; the experiment's own when not given.
+    pub metric: Option<String>,
+    /// What was found.
+    pub found: Found,
+    /// The ratio that was found, where it was told: 1.12 is 12 % more.
+    pub ratio: Option<f64>,
+}

@@ -1,0 +1,198 @@
+//! Words that have a fixed set in experiment files.
+
+use pgdyno_server::{PoolMode, PoolerKind};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How treatments are made of the steps or factors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Design {
+    /// Each step is added to all before it.
+    Cumulative,
+    /// Each step, or each level of a factor, is held against the reference alone.
+    OneAtATime,
+    /// One step against the reference.
+    AB,
+    /// The reference against itself: the noise floor, and a check on the method.
+    AA,
+    /// Every level of every factor with every level of the others.
+    FullFactorial,
+    /// A half, a quarter ... of all combinations of two-level factors, chosen so that main effects stand apart from
+    /// interactions of two.
+    Fractional,
+    /// Plackett-Burman: main effects of many two-level factors from few treatments.
+    Screening,
+    /// Levels of one or more factors along a curve; nothing is better or worse than another.
+    Ladder,
+}
+
+impl Design {
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Design::Cumulative => "cumulative",
+            Design::OneAtATime => "one-at-a-time",
+            Design::AB => "a-b",
+            Design::AA => "a-a",
+            Design::FullFactorial => "full-factorial",
+            Design::Fractional => "fractional",
+            Design::Screening => "screening",
+            Design::Ladder => "ladder",
+        }
+    }
+}
+
+/// When an experiment ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopRule {
+    /// After all blocks.
+    #[default]
+    AfterBlocks,
+    /// After the block in which every comparison is decided, with intervals that hold under such looking.
+    WhenDecided,
+}
+
+/// When the server is restarted between trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartPolicy {
+    /// Before every trial, so that all begin with the same caches.
+    #[default]
+    Always,
+    /// Only when a setting asks for it.
+    WhenNeeded,
+}
+
+/// How the data is brought to the same state before a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reset {
+    /// It stays as the trial before has left it.
+    #[default]
+    None,
+    /// The tables are created anew.
+    Recreate,
+    /// The database is made anew from a template that is kept beside it.
+    Template,
+    /// The files of the stopped server are copied back, as references where the file system has them.
+    Copy,
+    /// VACUUM and a checkpoint.
+    Vacuum,
+}
+
+impl Reset {
+    /// The word in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reset::None => "none",
+            Reset::Recreate => "recreate",
+            Reset::Template => "template",
+            Reset::Copy => "copy",
+            Reset::Vacuum => "vacuum",
+        }
+    }
+}
+
+/// What is in the caches when the load begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prewarm {
+    /// Whatever is there.
+    #[default]
+    None,
+    /// Tables and indexes are read into shared buffers by pg_prewarm; by a read pass where that is not installed.
+    PgPrewarm,
+    /// Tables are read once.
+    Read,
+    /// Nothing: the server is restarted and the kernel's page cache dropped.
+    Cold,
+}
+
+impl Prewarm {
+    /// The word in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Prewarm::None => "none",
+            Prewarm::PgPrewarm => "pg-prewarm",
+            Prewarm::Read => "read",
+            Prewarm::Cold => "cold",
+        }
+    }
+}
+
+/// What is taken of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Take {
+    /// Mean of the measured time.
+    #[default]
+    Mean,
+    /// Largest value.
+    Max,
+    /// Smallest value.
+    Min,
+}
+
+/// What a study found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Found {
+    /// A better figure.
+    Better,
+    /// A worse one.
+    Worse,
+    /// No difference that matters.
+    Same,
+}
+
+/// What stands between clients and server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PoolerWord {
+    /// Nothing.
+    None,
+    /// pgbouncer.
+    PgBouncer,
+    /// pgpool-II.
+    Pgpool,
+}
+
+impl PoolerWord {
+    /// The program; `None` where there is none.
+    pub fn kind(self) -> Option<PoolerKind> {
+        match self {
+            PoolerWord::None => None,
+            PoolerWord::PgBouncer => Some(PoolerKind::PgBouncer),
+            PoolerWord::Pgpool => Some(PoolerKind::Pgpool),
+        }
+    }
+
+    /// The word in files.
+    pub fn name(self) -> &'static str {
+        self.kind().map_or("none", PoolerKind::program)
+    }
+}
+
+/// For how long a client keeps a session of the pooler's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PoolModeWord {
+    /// Until it leaves.
+    Session,
+    /// Until its transaction ends.
+    Transaction,
+    /// Until its statement ends.
+    Statement,
+}
+
+impl From<PoolModeWord> for PoolMode {
+    fn from(word: PoolModeWord) -> PoolMode {
+        match word {
+            PoolModeWord::Session => PoolMode::Session,
+            PoolModeWord::Transaction => PoolMode::Transaction,
+            PoolModeWord::Statement => PoolMode::Statement,
+        }
+    }
+}
