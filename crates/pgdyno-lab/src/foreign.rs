@@ -64,6 +64,7 @@ impl Around<'_> {
             seed: self.seed,
             scale,
             directory: Some(self.scratch.to_owned()),
+            environment: self.conninfo.tls_variables(),
             limit: JOB_LIMIT,
             ..JobPlan::new(words(command)?)
         })
@@ -121,6 +122,7 @@ impl Around<'_> {
         let plan = ForeignPlan {
             seed: self.seed,
             scale,
+            environment: self.conninfo.tls_variables(),
             ..ForeignPlan::new(
                 format_of(name)?,
                 clients,

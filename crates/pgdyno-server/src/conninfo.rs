@@ -26,11 +26,19 @@ const DEFAULT_PORT: u16 = 5432;
 pub struct Conninfo {
     config: Config,
     tls: Option<Arc<ClientConfig>>,
-    /// The words of the connection string that are about TLS, for writing it down.
-    tls_words: String,
+    said_of_tls: Vec<TlsWord>,
     ways: Ways,
     is_proxied: bool,
     is_on_this_machine: bool,
+}
+
+/// A word of the connection string that is about TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TlsWord {
+    keyword: &'static str,
+    /// The variable of libpq that says the same.
+    variable: &'static str,
+    value: String,
 }
 
 /// In which order TLS and plain text are tried.
@@ -64,7 +72,7 @@ impl Conninfo {
         Conninfo {
             config,
             tls: None,
-            tls_words: String::new(),
+            said_of_tls: Vec::new(),
             ways: Ways::One,
             is_proxied: false,
             is_on_this_machine: false,
@@ -84,7 +92,11 @@ impl Conninfo {
         self.config.ssl_mode(SslMode::Disable);
         Conninfo {
             tls: None,
-            tls_words: " sslmode=disable".into(),
+            said_of_tls: vec![TlsWord {
+                keyword: "sslmode",
+                variable: "PGSSLMODE",
+                value: "disable".to_owned(),
+            }],
             ways: Ways::One,
             ..self
         }
@@ -192,14 +204,26 @@ impl Conninfo {
     pub fn without_password(&self) -> String {
         let address = self.address();
         let address = address.map_or_else(String::new, |address| format!(" hostaddr={address}"));
+        let tls = self.said_of_tls.iter();
+        let tls: String = tls
+            .map(|word| format!(" {}={}", word.keyword, quoted(&word.value)))
+            .collect();
         format!(
             "host={}{address} port={} user={} dbname={}{}",
             quoted(&written(&self.host())),
             self.port(),
             quoted(self.user()),
             quoted(self.database()),
-            self.tls_words
+            tls
         )
+    }
+
+    /// What was asked for about TLS as libpq's variables, for a program that goes to the same server.
+    pub fn tls_variables(&self) -> Vec<(String, String)> {
+        let words = self.said_of_tls.iter();
+        words
+            .map(|word| (word.variable.to_owned(), word.value.clone()))
+            .collect()
     }
 }
 

@@ -5,7 +5,7 @@
 use super::hosts::{self, Place, Wanted};
 use super::keywords::{self, Words};
 use super::passfile::find_password;
-use super::{Conninfo, Lookup, Ways, quoted};
+use super::{Conninfo, Lookup, TlsWord, Ways};
 use crate::server::ServerError;
 use crate::tls::{self, Files, Mode, Roots};
 use crate::users::User;
@@ -122,7 +122,7 @@ struct Secrecy {
     mode: Mode,
     negotiation: SslNegotiation,
     tls: Option<Arc<ClientConfig>>,
-    words: String,
+    said: Vec<TlsWord>,
 }
 
 /// The words that the driver is not given, with the environment behind them.
@@ -202,7 +202,7 @@ impl Own<'_> {
         let mut conninfo = Conninfo {
             config,
             tls: secrecy.tls.clone(),
-            tls_words: secrecy.words.clone(),
+            said_of_tls: secrecy.said.clone(),
             is_proxied: false,
             is_on_this_machine: false,
             ways: match secrecy.mode {
@@ -262,7 +262,7 @@ impl Own<'_> {
                 mode: Mode::Disable,
                 negotiation: SslNegotiation::Postgres,
                 tls: None,
-                words: String::new(),
+                said: Vec::new(),
             });
         }
         let negotiation = self
@@ -303,30 +303,38 @@ impl Own<'_> {
             mode,
             negotiation,
             tls: Some(tls::client_config(mode, &files).map_err(|reason| ServerError::Tls { reason })?),
-            words: self.tls_words(config),
+            said: self.said_of_tls(config),
         })
     }
 
-    /// What was asked for about TLS, to be written down.
-    fn tls_words(&self, config: &Config) -> String {
-        let mut words = String::new();
-        for (name, variable) in [
+    /// What was asked for about TLS, to be written down or told to a program.
+    fn said_of_tls(&self, config: &Config) -> Vec<TlsWord> {
+        let said = [
             ("sslmode", "PGSSLMODE"),
             ("sslnegotiation", "PGSSLNEGOTIATION"),
             ("sslrootcert", "PGSSLROOTCERT"),
             ("sslcert", "PGSSLCERT"),
             ("sslkey", "PGSSLKEY"),
-        ] {
-            if let Some(word) = self.word(name, variable) {
-                words += &format!(" {name}={}", quoted(&word));
-            }
-        }
-        match config.get_channel_binding() {
-            ChannelBinding::Require => words += " channel_binding=require",
-            ChannelBinding::Disable => words += " channel_binding=disable",
-            _ => {}
-        }
-        words
+        ];
+        let word = |(keyword, variable)| {
+            let value = self.word(keyword, variable)?;
+            Some(TlsWord {
+                keyword,
+                variable,
+                value,
+            })
+        };
+        let binding = match config.get_channel_binding() {
+            ChannelBinding::Require => Some("require"),
+            ChannelBinding::Disable => Some("disable"),
+            _ => None,
+        };
+        let binding = binding.map(|value| TlsWord {
+            keyword: "channel_binding",
+            variable: "PGCHANNELBINDING",
+            value: value.to_owned(),
+        });
+        said.into_iter().filter_map(word).chain(binding).collect()
     }
 
     fn passfile_password(&self, conninfo: &Conninfo) -> Option<String> {

@@ -73,7 +73,7 @@ fn what_is_not_done_is_told() {
     assert!(local.tls().is_none());
     let bound = Conninfo::resolve("host=db", &environment(&[("PGCHANNELBINDING", "require")])).unwrap();
     assert!(
-        bound.without_password().contains("channel_binding=require"),
+        bound.without_password().contains("channel_binding='require'"),
         "{}",
         bound.without_password()
     );
@@ -126,7 +126,7 @@ fn an_address_is_written_down_beside_its_name() {
     check(
         "hostaddr=::1 user=ann sslmode=disable",
         "[::1]:5432",
-        "host='::1' hostaddr=::1 port=5432 user='ann' dbname='ann' sslmode=disable",
+        "host='::1' hostaddr=::1 port=5432 user='ann' dbname='ann' sslmode='disable'",
     );
 }
 
@@ -174,4 +174,27 @@ proptest! {
             prop_assert_eq!(found.to_string(), again.to_string());
         }
     }
+}
+
+#[test]
+fn what_is_asked_of_tls_is_asked_by_other_programs_too() {
+    let check = |text: &str, expected: &[(&str, &str)]| {
+        let found = Conninfo::resolve(text, &environment(&[("PGSSLMODE", "require")])).unwrap();
+        let expected: Vec<(String, String)> = expected
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        assert_eq!(found.tls_variables(), expected, "{text}");
+    };
+    check(
+        "host=db user=ann sslmode=verify-full sslrootcert=system channel_binding=require",
+        &[
+            ("PGSSLMODE", "verify-full"),
+            ("PGSSLROOTCERT", "system"),
+            ("PGCHANNELBINDING", "require"),
+        ],
+    );
+    check("host=db user=ann", &[("PGSSLMODE", "require")]);
+    // A socket has none, whatever is asked.
+    check("host=/tmp user=ann", &[("PGSSLMODE", "disable")]);
 }
