@@ -29,9 +29,8 @@ impl DataKey {
         format!("pgdyno_{}_{}{full}", self.dataset.name(), self.scale)
     }
 
-    /// Bytes that it takes, about: tables and indexes as they are made.
+    /// Bytes that it takes, about: tables and indexes as `pgdyno data create` makes them, with PostgreSQL 18.
     pub(super) fn bytes(&self) -> u64 {
-        // Measured with PostgreSQL 18: pgbench 15 MB a unit, oltp 24 MB for 100,000 rows, tpcc 105 MB a warehouse.
         let unit: u64 = match self.dataset {
             Dataset::Pgbench => 15 << 20,
             Dataset::Oltp => 24 << 20,
@@ -58,6 +57,13 @@ pub(super) fn data_of(treatment: &Treatment) -> Option<DataKey> {
         scale: treatment.data.scale?,
         fillfactor: treatment.data.fillfactor,
     })
+}
+
+impl Treatment {
+    /// Bytes of the data that its load reads, about; `None` where it reads none, or brings its own.
+    pub fn data_bytes(&self) -> Option<u64> {
+        Some(data_of(self)?.bytes())
+    }
 }
 
 /// The database of a treatment, where it is not the target's own: one for each kind of data where there are several, or where

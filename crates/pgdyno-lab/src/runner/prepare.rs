@@ -230,7 +230,7 @@ fn too_small(treatment: &Treatment) -> Option<String> {
     let Ok(Place::Made(plan)) = Place::named(place) else {
         return None;
     };
-    let once = data_of(treatment)?.bytes();
+    let once = treatment.data_bytes()?;
     let needed = match treatment.data.reset {
         Some(Reset::Template) => once * 2,
         _ => once,

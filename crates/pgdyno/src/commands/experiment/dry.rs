@@ -3,15 +3,15 @@
 use super::{Consent, Context, Plan};
 use crate::exit;
 use pgdyno_knobs::{Catalogue, Cost};
-use pgdyno_lab::{ExperimentFile, ProfileSettings, Treatment};
+use pgdyno_lab::{ExperimentFile, ProfileSettings, Reset, Treatment};
 use serde_json::json;
 
 /// Stopping and starting the server, the checkpoint before the load and the cross-check after it.
 const RESTART_S: f64 = 3.0;
 const BESIDE_S: f64 = 2.0;
-/// Making a unit of scale, or reading it back; measured on two cores.
-const MAKE_S_PER_UNIT: f64 = 0.15;
-const COPY_S_PER_UNIT: f64 = 0.03;
+/// Making data with its indexes, and copying it; as `pgdyno data create` and CREATE DATABASE did on two cores.
+const MAKE_BYTES_PER_S: f64 = 100e6;
+const COPY_BYTES_PER_S: f64 = 600e6;
 /// Making a server of its own.
 const STAND_S: f64 = 8.0;
 
@@ -148,16 +148,17 @@ fn price(catalogue: &Catalogue, treatment: &Treatment, before: Option<&Treatment
     } else if settings.count() > 0 {
         price.words.push("reload");
     }
-    let scale = f64::from(treatment.data.scale.unwrap_or(0));
-    match treatment.data.reset.map(|reset| reset.name()) {
-        None | Some("none") => {}
-        Some("recreate") => {
+    #[expect(clippy::cast_precision_loss, reason = "bytes of data")]
+    let bytes = treatment.data_bytes().unwrap_or(0) as f64;
+    match treatment.data.reset.unwrap_or_default() {
+        Reset::None => {}
+        Reset::Recreate => {
             price.words.push("data made anew");
-            price.seconds += scale * MAKE_S_PER_UNIT;
+            price.seconds += bytes / MAKE_BYTES_PER_S;
         }
-        Some(_) => {
+        Reset::Template | Reset::Copy | Reset::Vacuum => {
             price.words.push("data reset");
-            price.seconds += scale * COPY_S_PER_UNIT;
+            price.seconds += bytes / COPY_BYTES_PER_S;
         }
     }
     price
