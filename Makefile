@@ -11,7 +11,7 @@ help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
 	@echo "make test         all tests, with everything they need"
 	@echo "make lint         formats, lints, types: warnings are errors"
-	@echo "make bench        what the load engine, facts and the sampler cost, beside other tools (three quarters of an hour)"
+	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
 	@echo "make build        the program with its page: $(PGDYNO)"
 	@echo "make screenshots  pictures of pgdyno-demo.html into target/screenshots, its head into docs/"
 	@echo "make fuzz         a minute of fuzzing per parser of foreign bytes"
@@ -32,7 +32,7 @@ lint: need-build ui/node_modules/.package-lock.json ## warnings are errors
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	cd ui && $(NPM) run lint
 
-bench: need-bench build ## load engine, facts and sampler beside other tools, about three quarters of an hour
+bench: need-bench build ## load engine, facts, sampler, store, and the reference against itself, about an hour
 	benches/client-cpu.sh $(PGDYNO)
 	benches/open-loop.sh $(PGDYNO)
 	benches/tpcc.sh $(PGDYNO)
@@ -43,6 +43,7 @@ bench: need-bench build ## load engine, facts and sampler beside other tools, ab
 	benches/sampler.sh $(PGDYNO) target/release/examples/record
 	$(CARGO) build --release --locked -p pgdyno-store --example fill
 	benches/store.sh $(PGDYNO) target/release/examples/fill
+	benches/aa.sh $(PGDYNO)
 
 screenshots: need-test ui/dist/app.js ## pictures of the report
 	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../target/screenshots

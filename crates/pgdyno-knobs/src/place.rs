@@ -248,6 +248,16 @@ pub(crate) fn default_huge_page_kb(host: &dyn HostAccess) -> Option<u64> {
     meminfo_value(&host.read("/proc/meminfo").ok()?, "Hugepagesize")
 }
 
+/// Size of the pages in the pool that a file is of, in kB.
+pub(crate) fn page_kb_of_pool(host: &dyn HostAccess, path: &str) -> Option<u64> {
+    let of_path = path
+        .rsplit_once("hugepages-")
+        .and_then(|(_, rest)| rest.split_once("kB")?.0.parse().ok());
+    of_path
+        .or_else(|| default_huge_page_kb(host))
+        .filter(|&size_kb| size_kb > 0)
+}
+
 /// A number of /proc/meminfo.
 pub(crate) fn meminfo_value(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo

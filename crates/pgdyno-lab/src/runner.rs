@@ -20,11 +20,11 @@ use pgdyno_knobs::{
     ApplyError, Catalogue, Changer, JournalError, Outcome, Patience, PutBack, Restorer, Target,
 };
 use pgdyno_load::{DataError, DataProgress, Second};
-use pgdyno_server::{Control, Lookup, Server, ServerError};
+use pgdyno_server::{Control, Lookup, Pooler, PoolerError, Server, ServerError};
 use pgdyno_store::{ExperimentStatus, PutBackRecord, SeriesRecord, Store, StoreError, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -127,6 +127,9 @@ pub enum LabError {
     /// Putting back.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// A pooler that an earlier process has left.
+    #[error(transparent)]
+    Pooler(#[from] PoolerError),
     /// A server of the experiment.
     #[error("{what}: {source}")]
     Stand {
@@ -320,6 +323,8 @@ impl<'a> Lab<'a> {
         let file = ExperimentFile::parse(&stored.record.file, path, self.catalogue)?;
         let (seed, treatments) = (stored.record.seed, &stored.record.treatments);
         let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
+        // A process that was killed may have left one.
+        Pooler::end_left_behind(&self.pooler_directory(id))?;
         self.store.set_status(id, ExperimentStatus::Running)?;
         self.go_on(id, &plan, None)
     }
@@ -429,6 +434,11 @@ impl<'a> Lab<'a> {
 }
 
 impl Lab<'_> {
+    /// Where a pooler of an experiment has its files.
+    fn pooler_directory(&self, id: i64) -> PathBuf {
+        self.scratch.join(format!("{id}-pooler"))
+    }
+
     /// Removes what the experiment kept while it ran. What cannot be removed is in nobody's way.
     fn clear_scratch(&self, id: i64) {
         let own = |name: &str| name == id.to_string() || name.starts_with(&format!("{id}-"));

@@ -45,6 +45,7 @@ fn inner(error: &Cause) -> &Cause {
             LabError::Data(e) => e,
             LabError::Apply(e) => e,
             LabError::Journal(e) => e,
+            LabError::Pooler(e) => e,
             _ => return None,
         })
     }

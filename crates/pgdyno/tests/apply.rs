@@ -585,6 +585,10 @@ fn what_is_only_advised_is_verified_and_a_server_of_14_gets_its_huge_pages() {
     );
     home.run(&["restore"]).fine();
     assert_eq!(kernel("/proc/sys/vm/nr_hugepages"), before);
+    let other_size = ["apply", "sandbox:x", "huge_page_size=1GB", "vm.nr_hugepages=auto"];
+    home.run(&other_size)
+        .fails(1, &["pages of 1048576 kB", "hugepages.pool@1048576"]);
+    assert_eq!(kernel("/proc/sys/vm/nr_hugepages"), before);
 }
 
 /// A server that pgdyno did not make: read, set and put back through its connection string; no word of its password.

@@ -3,7 +3,7 @@
 use super::{ApplyError, Changer, Phase, Touched};
 use crate::catalogue::{AUTO, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown};
-use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group, meminfo_value};
+use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};
 use crate::reader::{Means, is_same};
 use pgdyno_host::HostAccess;
 use pgdyno_server::Control;
@@ -186,7 +186,7 @@ impl Changer<'_> {
         let before = change.cell.capture(self.reader().site())?;
         let value = if change.value == AUTO {
             let there = pool_of(self.first_of(&change.cell).unwrap_or(&before));
-            self.pool_size()?.max(there).to_string()
+            self.pool_size(change)?.max(there).to_string()
         } else {
             change.value.clone()
         };
@@ -249,29 +249,44 @@ impl Changer<'_> {
     }
 
     /// Pages that the stopped server will need beside what others use of the pool.
-    fn pool_size(&self) -> Result<u64, ApplyError> {
+    fn pool_size(&self, change: &KernelChange) -> Result<u64, ApplyError> {
         let Control::Sandbox(sandbox) = &self.target()?.control else {
             return Err(ApplyError::NoPoolSize(
                 "it needs a sandbox; give a number of pages".into(),
             ));
         };
         let wrong = |e: SandboxError| ApplyError::NoPoolSize(format!("{e}; give a number of pages"));
+        let none = || ApplyError::NoPoolSize("this kernel has no huge pages".into());
+        let page_kb = page_kb_of_pool(self.host, &change.path).ok_or_else(none)?;
+        // 0, or none before 14: the kernel's default.
+        let asked_kb = sandbox.computed_parameter("huge_page_size").ok();
+        let server_kb = asked_kb
+            .and_then(|kb| kb.trim().parse::<u64>().ok())
+            .filter(|&kb| kb > 0)
+            .or_else(|| default_huge_page_kb(self.host))
+            .ok_or_else(none)?;
+        if server_kb != page_kb {
+            return Err(ApplyError::NoPoolSize(format!(
+                "the server takes pages of {server_kb} kB (huge_page_size), and this pool has pages of {page_kb} kB; set \
+                 hugepages.pool@{server_kb} in its place"
+            )));
+        }
         let needed: u64 = match sandbox.computed_parameter("shared_memory_size_in_huge_pages") {
             Ok(pages) => pages.parse().map_err(|_| {
                 ApplyError::NoPoolSize(format!("the server says \"{pages}\"; give a number of pages"))
             })?,
             // Before 15 only a server that runs has a size.
             Err(_) => {
-                let page_kb = default_huge_page_kb(self.host)
-                    .ok_or_else(|| ApplyError::NoPoolSize("this kernel has no huge pages".into()))?;
                 let bytes = sandbox.shared_memory_by_dry_run().map_err(wrong)?;
                 bytes.div_ceil(page_kb * 1024)
             }
         };
-        let meminfo = self.host.read("/proc/meminfo")?;
-        let pages = |name: &str| meminfo_value(&meminfo, name).unwrap_or(0);
-        let others =
-            pages("HugePages_Total").saturating_sub(pages("HugePages_Free")) + pages("HugePages_Rsvd");
+        let pages = |name: &str| -> Result<u64, ApplyError> {
+            let path = format!("/sys/kernel/mm/hugepages/hugepages-{page_kb}kB/{name}");
+            Ok(self.host.read_trimmed(&path)?.parse().unwrap_or(0))
+        };
+        let taken = pages("nr_hugepages")?.saturating_sub(pages("free_hugepages")?);
+        let others = taken + pages("resv_hugepages")?;
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,

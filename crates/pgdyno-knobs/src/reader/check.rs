@@ -5,7 +5,7 @@ use crate::affinity;
 use crate::catalogue::{AUTO, CatalogueError, Cost, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, form_of};
 use crate::change::ApplyError;
-use crate::place::{default_huge_page_kb, meminfo_value};
+use crate::place::{meminfo_value, page_kb_of_pool};
 use crate::wal;
 use pgdyno_server::{Control, ControlError};
 
@@ -80,13 +80,8 @@ impl Reader<'_> {
     /// afterwards, the one that would put it back among them.
     pub(crate) fn check_room(&self, path: &str, pages: u64) -> Result<(), ApplyError> {
         let meminfo = self.host.read("/proc/meminfo")?;
-        let of_path = path
-            .rsplit_once("hugepages-")
-            .and_then(|(_, rest)| rest.split_once("kB")?.0.parse().ok());
         let (Some(size_kb), Some(total_kb), Some(available_kb)) = (
-            of_path
-                .or_else(|| default_huge_page_kb(self.host))
-                .filter(|&size_kb| size_kb > 0),
+            page_kb_of_pool(self.host, path),
             meminfo_value(&meminfo, "MemTotal"),
             meminfo_value(&meminfo, "MemAvailable"),
         ) else {

@@ -218,7 +218,7 @@ impl Running<'_, '_> {
     }
 
     fn pooler(&self, treatment: &Treatment, direct: &Conninfo) -> Result<Option<Pooler>, String> {
-        let directory = self.lab.scratch.join(format!("{}-pooler", self.id));
+        let directory = self.lab.pooler_directory(self.id);
         let Some(plan) = plan_of_pooler(treatment, directory) else {
             return Ok(None);
         };

@@ -9,6 +9,7 @@ use pgdyno_knobs::{
     Content, Journal, JournalError, MachineLock, Outcome, Patience, PutBack, Restorer, ServerRef,
     stale_journals,
 };
+use pgdyno_server::sandbox::{Sandbox, State};
 use std::path::Path;
 use std::time::Duration;
 
@@ -161,6 +162,9 @@ pub(crate) fn left_behind(
             }
             _ => None,
         };
+        if let Some(ServerRef::Sandbox { root, name }) = server {
+            mount(root, name);
+        }
         let lines = restorer.restore(journal)?;
         if lines.iter().any(|line| line.outcome == Outcome::Failed) {
             later.push(content);
@@ -168,6 +172,18 @@ pub(crate) fn left_behind(
         left.lines.extend(lines);
     }
     Ok(left)
+}
+
+/// What is to be put back may lie in an image that a restart of the machine has unmounted.
+fn mount(root: &Path, name: &str) {
+    let Ok(sandbox) = Sandbox::open(root, name) else {
+        return;
+    };
+    if sandbox.state() == State::Unmounted
+        && let Err(error) = sandbox.mount()
+    {
+        tell!("{error}");
+    }
 }
 
 /// Puts back what killed commands have changed, and says so. A reference measured over what they left would be none, and

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod guest;
+pub(crate) mod mounts;
 
 use serde_json::Value;
 use std::fs;
