@@ -17,35 +17,9 @@ pub(crate) fn seed_of_trial(seed: u64, block: u32, position: u32) -> u64 {
 
 pub(crate) fn empty_record(block: u32, position: u32, treatment: &Treatment) -> TrialRecord {
     TrialRecord {
-        block,
-        position,
-        treatment: treatment.name.clone(),
-        status: TrialStatus::Failed,
-        reason: None,
         started_unix_ms: now_unix_ms(),
-        effective: Vec::new(),
-        tps: None,
-        committed: 0,
-        failed: 0,
-        errors: Vec::new(),
-        percentiles: None,
-        histogram: None,
-        distribution: Vec::new(),
-        steadiness: None,
-        stability_cv: None,
         warmup_s: treatment.load.warmup_s.unwrap_or(0.0),
-        measured_s: 0.0,
-        client_cpu_us_per_tx: None,
-        server_cpu_us_per_tx: None,
-        wal_bytes_per_tx: None,
-        counters_per_tx: BTreeMap::new(),
-        cross_check: None,
-        disturbances: Vec::new(),
-        disturbed: false,
-        seconds: Vec::new(),
-        figures: BTreeMap::new(),
-        stand: None,
-        unsettled_s: None,
+        ..TrialRecord::begun(block, position, &treatment.name)
     }
 }
 

@@ -409,6 +409,41 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
+    /// One that has only begun, at no time yet: what breaks off so has failed.
+    pub fn begun(block: u32, position: u32, treatment: &str) -> TrialRecord {
+        TrialRecord {
+            block,
+            position,
+            treatment: treatment.to_owned(),
+            status: TrialStatus::Failed,
+            reason: None,
+            started_unix_ms: 0,
+            effective: Vec::new(),
+            tps: None,
+            committed: 0,
+            failed: 0,
+            errors: Vec::new(),
+            percentiles: None,
+            histogram: None,
+            distribution: Vec::new(),
+            steadiness: None,
+            stability_cv: None,
+            warmup_s: 0.0,
+            measured_s: 0.0,
+            client_cpu_us_per_tx: None,
+            server_cpu_us_per_tx: None,
+            wal_bytes_per_tx: None,
+            counters_per_tx: BTreeMap::new(),
+            cross_check: None,
+            disturbances: Vec::new(),
+            disturbed: false,
+            seconds: Vec::new(),
+            figures: BTreeMap::new(),
+            stand: None,
+            unsettled_s: None,
+        }
+    }
+
     /// A figure by its name: those that every trial has, and its own. Units are in the names.
     pub fn figure(&self, name: &str) -> Option<f64> {
         let percentiles = self.percentiles.as_ref();

@@ -31,40 +31,19 @@ pub(crate) fn trial(block: u32, treatment: &str, tps: f64) -> TrialRecord {
         ..SecondRecord::default()
     };
     TrialRecord {
-        block,
-        position: 1,
-        treatment: treatment.into(),
         status: TrialStatus::Finished,
-        reason: None,
-        started_unix_ms: 0,
-        effective: Vec::new(),
         tps: Some(tps),
         committed: 100,
-        failed: 0,
-        errors: Vec::new(),
         percentiles: Some(Percentiles {
             p50_ms: 1000.0 / tps,
             p95_ms: 2000.0 / tps,
             p99_ms: 3000.0 / tps,
             max_ms: 9000.0 / tps,
         }),
-        histogram: None,
-        distribution: Vec::new(),
-        steadiness: None,
-        stability_cv: None,
         warmup_s: 2.0,
         measured_s: 12.0,
-        client_cpu_us_per_tx: None,
-        server_cpu_us_per_tx: None,
-        wal_bytes_per_tx: None,
-        counters_per_tx: Default::default(),
-        cross_check: None,
-        disturbances: Vec::new(),
-        disturbed: false,
         seconds: (0..14).map(second).collect(),
-        figures: Default::default(),
-        stand: None,
-        unsettled_s: None,
+        ..TrialRecord::begun(block, 1, treatment)
     }
 }
 

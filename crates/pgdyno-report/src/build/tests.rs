@@ -31,43 +31,25 @@ fn treatment(name: &str, why_not: Option<&str>) -> TreatmentRecord {
 
 fn trial(block: u32, treatment: &str, tps: f64, status: TrialStatus) -> TrialRecord {
     TrialRecord {
-        block,
-        position: 1,
-        treatment: treatment.into(),
         status,
-        reason: None,
-        started_unix_ms: 0,
         effective: vec![("jit".into(), "off".into())],
         tps: Some(tps),
         committed: 100,
-        failed: 0,
-        errors: Vec::new(),
         percentiles: Some(Percentiles {
             p50_ms: 1.0,
             p95_ms: 1000.0 / tps,
             p99_ms: 3.0,
             max_ms: 4.0,
         }),
-        histogram: None,
         distribution: vec![DistributionPoint {
             percentile: 50.0,
             ms: 1.0,
         }],
-        steadiness: None,
         stability_cv: Some(0.1),
         warmup_s: 1.0,
         measured_s: 5.0,
         client_cpu_us_per_tx: Some(10.0),
-        server_cpu_us_per_tx: None,
-        wal_bytes_per_tx: None,
-        counters_per_tx: Default::default(),
-        cross_check: None,
-        disturbances: Vec::new(),
-        disturbed: false,
-        seconds: Vec::new(),
-        figures: Default::default(),
-        stand: None,
-        unsettled_s: None,
+        ..TrialRecord::begun(block, 1, treatment)
     }
 }
 
