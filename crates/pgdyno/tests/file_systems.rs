@@ -133,11 +133,11 @@ fn file_systems_that_cannot_be_are_told_with_what_to_do() {
     };
     create(&["--filesystem", "zfs:1G"]).fails(2, &["tmpfs, ext4, xfs, btrfs"]);
     create(&["--filesystem", "ext4"]).fails(2, &["as ext4:4G"]);
-    create(&["--filesystem", "ext4:much"]).fails(2, &["number of bytes"]);
+    create(&["--filesystem", "ext4:much"]).fails(2, &["expected a size"]);
     create(&["--filesystem", "ext4:1G", "--data", "/tmp/d"]).fails(2, &["--data"]);
     create(&["--image-directory", "/tmp"]).fails(2, &["--filesystem"]);
     create(&["--filesystem", "ext4:1G", "--image-directory", "/no/such"]).fails(1, &["/no/such"]);
-    create(&["--filesystem", "xfs:64M"]).fails(1, &["at least"]);
+    create(&["--filesystem", "xfs:64M"]).fails(2, &["at least"]);
     create(&["--filesystem", "ext4:900T"]).fails(1, &["are free there"]);
     create(&["--filesystem", "tmpfs:900T"]).fails(1, &["memory available"]);
     assert!(!home.file("state/sandboxes/x").exists());

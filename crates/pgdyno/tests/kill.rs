@@ -7,6 +7,7 @@ mod common;
 use common::{Home, disk_of, ended, kernel, whole_machine};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Child;
@@ -57,7 +58,14 @@ name = "kernel"
 vm.swappiness = 17
 transparent_hugepage.enabled = "never"
 work_mem = "8MB"
+[[step]]
+name = "slow"
+[step.settings]
+commit_delay = 100000
+commit_siblings = 0
 "#;
+/// Twenty blocks of the reference and five steps.
+const TRIALS: usize = 120;
 
 /// Everything that the experiment touches, as it is now.
 fn state(home: &Home, disk: &str) -> Vec<(String, String)> {
@@ -95,6 +103,27 @@ fn wait_until(child: &mut Child, instant: Instant) {
     while Instant::now() < instant && child.try_wait().expect("a child").is_none() {
         let _ = alarm.recv_timeout(Duration::from_millis(1));
     }
+}
+
+/// Treatments by block and position, as they were run.
+fn order_of(report: &Value) -> Vec<(u64, String)> {
+    let mut trials = report["trials"].as_array().expect("trials").clone();
+    trials.sort_by_key(|trial| (trial["block"].as_u64(), trial["position"].as_u64()));
+    let name = |trial: &Value| trial["treatment"].as_str().expect("a name").to_owned();
+    trials
+        .iter()
+        .map(|trial| (trial["block"].as_u64().expect("a number"), name(trial)))
+        .collect()
+}
+
+/// The same as they were to be run.
+fn planned(home: &Home, path: &str) -> Vec<(u64, String)> {
+    let plan = home.run(&["run", path, "--dry-run", "--json"]).fine().json();
+    let trials = plan["trials"].as_array().expect("trials").iter();
+    let name = |trial: &Value| trial["treatment"].as_str().expect("a name").to_owned();
+    trials
+        .map(|trial| (trial["block"].as_u64().expect("a number"), name(trial)))
+        .collect()
 }
 
 #[test]
@@ -162,14 +191,25 @@ fn fifty_kills_lose_nothing() {
     home.run(&["resume", "1"]).fine();
     let all = home.stored_trials(1);
     let set: BTreeSet<_> = all.iter().cloned().collect();
-    assert_eq!((all.len(), set.len()), (100, 100));
+    assert_eq!((all.len(), set.len()), (TRIALS, TRIALS));
     assert!(set.is_superset(&kept));
     assert_eq!(state(&home, &disk), before);
     let json = home.run(&["report", "1", "--format", "json"]).fine().json();
     let finished = ended(&json, "finished");
     println!(
-        "{killed} kills, {dirty} of them with changes in place; {} trials kept across them, {finished} of 100 finished",
+        "{killed} kills, {dirty} of them with changes in place; {} trials kept across them, {finished} of {TRIALS} finished",
         kept.len()
     );
-    assert_eq!(finished, 100, "{json}");
+    assert_eq!(finished, TRIALS, "{json}");
+    // What was kept and what was run after a kill make the experiment that was planned, and it is decided as it would have been.
+    assert_eq!(order_of(&json), planned(&home, &path));
+    let slow = json["treatments"]
+        .as_array()
+        .expect("treatments")
+        .last()
+        .expect("one");
+    assert_eq!(
+        slow["step"]["verdict"], "worse",
+        "a tenth of a second more for each commit: {slow}"
+    );
 }

@@ -155,7 +155,7 @@ fn mistakes_are_told_with_what_to_do() {
     home.run(&["sandbox", "create", "x", "--pg-bin", "/nowhere"])
         .fails(1, &["/nowhere"]);
     home.run(&["sandbox", "create", "x", "--memory", "much"])
-        .fails(2, &["number of bytes"]);
+        .fails(2, &["expected a size"]);
     home.run(&["sandbox", "destroy"]).fails(2, &["<NAME>"]);
     home.run(&["sandbox", "create", "x"]).fine();
     home.run(&["sandbox", "create", "x"])

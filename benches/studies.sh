@@ -1,0 +1,42 @@
+#!/bin/sh
+# Runs every shipped experiment at its smallest size, keeps its report, and prints a line of what each has found.
+# $1: pgdyno; $2: a directory for the reports; the rest: names, where not all are meant.
+set -eu
+pgdyno=$(realpath "$1")
+mkdir -p "$2"
+reports=$(realpath "$2")
+shift 2
+home=$(mktemp -d /tmp/pgdyno-studies-XXXXXX)
+chmod 755 "$home"
+export PGDYNO_HOME="$home"
+cleared() {
+  "$pgdyno" sandbox list --json 2>/dev/null | sed -n 's/.*"name": "\(.*\)",.*/\1/p' | while read -r name; do
+    "$pgdyno" sandbox destroy "$name" >/dev/null 2>&1 || true
+  done
+}
+trap 'cleared; rm -rf "$home"' EXIT INT TERM
+[ $# -gt 0 ] || set -- $("$pgdyno" experiments --json | sed -n 's/.*"name": "\(.*\)",.*/\1/p' | grep -v -x -e demo -e aa)
+for name; do
+  # Some do what can lose data, on sandboxes.
+  if "$pgdyno" run "$name" --accept-durability-risk fsync --accept-durability-risk synchronous_commit \
+    >/dev/null 2>"$reports/$name.log"; then
+    "$pgdyno" report --format html -o "$reports/$name.html" 2>/dev/null
+    "$pgdyno" report --format md -o "$reports/$name.md" 2>/dev/null
+    "$pgdyno" report --format json | python3 -c '
+import json, sys
+from collections import Counter
+report = json.load(sys.stdin)
+trials = report["trials"]
+finished = sum(trial["status"] == "finished" for trial in trials)
+claims = Counter(claim["outcome"] for claim in (report.get("study") or {}).get("claims", []))
+words = {"undecided": "not decided", "not-tested": "not tested"}
+said = ", ".join("%d %s" % (n, words.get(outcome, outcome)) for outcome, n in sorted(claims.items())) or "tables only"
+floor = report["decision"]["noise_floor"]
+print("| `%s` | %d of %d | %s | %s |" % (sys.argv[1], finished, len(trials),
+    "%.0f %%" % (floor * 100) if floor is not None else "", said))
+' "$name"
+  else
+    echo "| \`$name\` | failed: $(tail -n 1 "$reports/$name.log") | | |"
+  fi
+  cleared
+done
