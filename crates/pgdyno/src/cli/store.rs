@@ -64,8 +64,11 @@ pub(crate) enum TagDoes {
 pub(crate) struct NoteArgs {
     /// Number of the experiment.
     pub(crate) id: i64,
-    /// What to add, 10,000 characters at most; without it the notes are shown.
+    /// What to add, 10,000 characters at most; without it the notes are shown with their numbers.
     pub(crate) text: Option<String>,
+    /// Remove the note of this number.
+    #[arg(long, value_name = "N", conflicts_with = "text")]
+    pub(crate) remove: Option<i64>,
     /// File of the store of results.
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
