@@ -490,9 +490,36 @@ pub(crate) struct ReportArgs {
     /// File to write, - for standard output. Default: pgdyno-report-ID.html, or standard output for md and json.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Trials whose series go along in HTML: all, none, or their numbers with commas. Where all are too many for a file of 5 MB,
+    /// they have fewer points, and the page says so.
+    #[arg(long, value_name = "all|none|ID,...", default_value = "all", value_parser = trials_wanted)]
+    pub(crate) trials: TrialsWanted,
     /// File of the store of results.
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
+}
+
+/// Trials whose details go along in a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TrialsWanted {
+    All,
+    None,
+    These(Vec<i64>),
+}
+
+fn trials_wanted(text: &str) -> Result<TrialsWanted, String> {
+    let number = |word: &str| {
+        let wrong =
+            || format!("{word:?} is no number of a trial; all, none, or numbers with commas are wanted");
+        word.trim().parse::<i64>().map_err(|_| wrong())
+    };
+    match text {
+        "all" => Ok(TrialsWanted::All),
+        "none" => Ok(TrialsWanted::None),
+        numbers => Ok(TrialsWanted::These(
+            numbers.split(',').map(number).collect::<Result<_, _>>()?,
+        )),
+    }
 }
 
 /// Formats of the catalogue.

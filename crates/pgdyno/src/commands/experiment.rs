@@ -205,7 +205,7 @@ pub(crate) fn finish(
         print(&report);
     }
     if let Some(path) = report_file {
-        commands::report::write_html(&report, path)?;
+        commands::report::write_html(store, &report, path)?;
         tell!("report: {}", absolute(path).display());
     }
     if summary.all_s > 0.0 {
