@@ -34,6 +34,11 @@ const PAGE: Option<(&str, &str)> = Some((
 #[cfg(not(page))]
 const PAGE: Option<(&str, &str)> = None;
 
+/// Style and script of the page, for a server that hands them out by themselves.
+pub fn page() -> Result<(&'static str, &'static str), HtmlError> {
+    PAGE.ok_or(HtmlError::NoPage)
+}
+
 /// The report as one HTML file that opens from disk without a network, without the details of its trials.
 pub fn html(report: &Report) -> Result<String, HtmlError> {
     html_with(report, None)

@@ -15,7 +15,7 @@ pub use detail::{
     Details, Heat, Mark, MarkKind, PackError, Packed, Scope, Statement, TrialColumn, TrialDocument,
     TrialPart, WaitType, Waits, is_mark_metric, pack, trial,
 };
-pub use html::{HtmlError, html, html_with};
+pub use html::{HtmlError, html, html_with, page};
 pub use markdown::markdown;
 pub use model::{
     Bounded, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Study, StudyClaim, StudyTable,

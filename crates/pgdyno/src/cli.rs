@@ -4,14 +4,17 @@ mod apply;
 mod compare;
 mod profile;
 mod sandbox;
+mod serve;
 mod store;
 
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
 pub(crate) use compare::{CapacityArgs, CompareArgs, ShowArgs};
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
 pub(crate) use sandbox::{CreateArgs, SandboxCommand, file_system};
+pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
-    CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
+    CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes, life,
+    since,
 };
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
@@ -66,6 +69,8 @@ pub(crate) enum Command {
     Capacity(CapacityArgs),
     /// Write the report of an experiment.
     Report(ReportArgs),
+    /// The store as a web page on this machine, with what runs now, and as JSON and metrics for other programs.
+    Serve(ServeArgs),
     /// Hand on what is stored of an experiment: its trials, series or histograms, in formats that other programs read.
     Export(SaveArgs),
     /// Words by which an experiment is found again: shown, added, removed.

@@ -152,7 +152,8 @@ pub(crate) struct SaveArgs {
     pub(crate) store: Option<PathBuf>,
 }
 
-fn life(text: &str) -> Result<Life, String> {
+/// What became of an experiment, by its word.
+pub(crate) fn life(text: &str) -> Result<Life, String> {
     let named = Life::ALL.into_iter().find(|life| life.word() == text);
     named
         .filter(|life| *life != Life::RunningOrKilled)
@@ -160,7 +161,7 @@ fn life(text: &str) -> Result<Life, String> {
 }
 
 /// A day in the reader's zone, or an instant, as milliseconds since 1970.
-fn since(text: &str) -> Result<u64, String> {
+pub(crate) fn since(text: &str) -> Result<u64, String> {
     let day = text.parse::<civil::Date>().ok();
     let begins = |day: civil::Date| {
         day.to_zoned(TimeZone::system())

@@ -4,6 +4,7 @@ use crate::cli::{ConsentArgs, ResumeArgs, RunArgs};
 use crate::commands::restore;
 use crate::context::{Context, stop_flag, variable};
 use crate::exit::{self, Usage};
+use crate::noted::Noted;
 use crate::stands::OwnStands;
 use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
@@ -160,9 +161,13 @@ fn with_lab(
 ) -> anyhow::Result<Summary> {
     let stop = stop_flag()?;
     let mut shown = progress::Experiment::new();
+    let mut noted = Noted::new(store.progress_place());
     let journals = context.journals();
     let scratch = context.scratch();
-    let mut on_event = |event: pgdyno_lab::Event<'_>| shown.event(&event);
+    let mut on_event = |event: pgdyno_lab::Event<'_>| {
+        noted.event(&event);
+        shown.event(&event);
+    };
     let host: Arc<dyn HostAccess> = Arc::new(context.host.clone());
     let mut lab = Lab {
         host: &host,

@@ -6,7 +6,7 @@ use crate::context::{Context, now_unix_ms};
 use crate::exit::{self, Usage};
 use anyhow::Context as _;
 use pgdyno_report::{Report, csv, html, html_with, is_mark_metric, markdown, pack};
-use pgdyno_store::{Store, StoredExperiment};
+use pgdyno_store::{Store, StoreError, StoredExperiment};
 use std::path::{Path, PathBuf};
 
 const GENERATOR: &str = concat!("pgdyno ", env!("CARGO_PKG_VERSION"));
@@ -16,10 +16,11 @@ const PAGE_POINTS_MAX: usize = 60_000;
 
 /// The report of a stored experiment.
 pub(crate) fn build(store: &Store, id: i64) -> anyhow::Result<Report> {
-    of_stored(store, &store.experiment(id)?)
+    Ok(of_stored(store, &store.experiment(id)?)?)
 }
 
-fn of_stored(store: &Store, stored: &StoredExperiment) -> anyhow::Result<Report> {
+/// The same of one that was read already, with what marks its trials.
+pub(crate) fn of_stored(store: &Store, stored: &StoredExperiment) -> Result<Report, StoreError> {
     let mut report = pgdyno_report::build(stored, GENERATOR, now_unix_ms());
     for (trial, _) in &stored.trials {
         report.mark(stored, *trial, &store.series_of(*trial, is_mark_metric)?);

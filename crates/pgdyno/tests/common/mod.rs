@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod guest;
+pub(crate) mod openmetrics;
+pub(crate) mod web;
 
 use serde_json::Value;
 use std::fs;
