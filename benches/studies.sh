@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every shipped experiment at its smallest size, keeps its report, and prints a line of what each has found.
-# $1: pgdyno; $2: a directory for the reports; the rest: names, where not all are meant.
+# $1: pgdyno; $2: a directory for reports and store; the rest: names, where not all are meant.
 set -eu
 pgdyno=$(realpath "$1")
 mkdir -p "$2"
@@ -9,6 +9,7 @@ shift 2
 home=$(mktemp -d /tmp/pgdyno-studies-XXXXXX)
 chmod 755 "$home"
 export PGDYNO_HOME="$home"
+store=$reports/results.sqlite
 cleared() {
   "$pgdyno" sandbox list --json 2>/dev/null | sed -n 's/.*"name": "\(.*\)",.*/\1/p' | while read -r name; do
     "$pgdyno" sandbox destroy "$name" >/dev/null 2>&1 || true
@@ -18,11 +19,11 @@ trap 'cleared; rm -rf "$home"' EXIT INT TERM
 [ $# -gt 0 ] || set -- $("$pgdyno" experiments --json | sed -n 's/.*"name": "\(.*\)",.*/\1/p' | grep -v -x -e demo -e aa)
 for name; do
   # Some do what can lose data, on sandboxes.
-  if "$pgdyno" run "$name" --accept-durability-risk fsync --accept-durability-risk synchronous_commit \
+  if "$pgdyno" run "$name" --store "$store" --accept-durability-risk fsync --accept-durability-risk synchronous_commit \
     >/dev/null 2>"$reports/$name.log"; then
-    "$pgdyno" report --format html -o "$reports/$name.html" 2>/dev/null
-    "$pgdyno" report --format md -o "$reports/$name.md" 2>/dev/null
-    "$pgdyno" report --format json | python3 -c '
+    "$pgdyno" report --store "$store" --format html -o "$reports/$name.html" 2>/dev/null
+    "$pgdyno" report --store "$store" --format md -o "$reports/$name.md" 2>/dev/null
+    "$pgdyno" report --store "$store" --format json | python3 -c '
 import json, sys
 from collections import Counter
 report = json.load(sys.stdin)

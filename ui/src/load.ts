@@ -1,3 +1,4 @@
+import { Trouble } from "./data/trouble.ts";
 import { FORMAT, type Report } from "./model.ts";
 
 export type Loaded = { ok: true; report: Report } | { ok: false; heading: string; advice: string };
@@ -19,6 +20,17 @@ export function loadReport(text: string | null): Loaded {
   } catch {
     return refuse("The measurements in this page are damaged.", `They are not valid JSON; the file was probably cut short. ${REMAKE}`);
   }
+  return judged(data);
+}
+
+/** The same of an answer of the server. */
+export function checkedReport(data: unknown): Report {
+  const loaded = judged(data);
+  if (!loaded.ok) throw new Trouble("damaged", loaded.heading, loaded.advice);
+  return loaded.report;
+}
+
+function judged(data: unknown): Loaded {
   const format = field(data, "format");
   if (format !== FORMAT) {
     const found = typeof format === "string" ? `“${format}”` : "nothing it could be told by";

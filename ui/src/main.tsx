@@ -1,16 +1,25 @@
 import { render } from "preact";
 import "./styles/index.css";
-import { Page } from "./page.tsx";
+import { App } from "./app.tsx";
+import { embeddedSource } from "./data/embedded.ts";
+import { serverSource } from "./data/server.ts";
 import { startDisplay } from "./display.ts";
-import { loadReport } from "./load.ts";
-import { Refusal } from "./parts/refusal.tsx";
 import { preparePrinting } from "./print.ts";
 
-const root = document.getElementById("app");
-if (root !== null) {
-  startDisplay();
-  preparePrinting();
-  const loaded = loadReport(document.getElementById("pgdyno-data")?.textContent ?? null);
-  if (loaded.ok) document.title = `${loaded.report.experiment.name} – pgdyno`;
-  render(loaded.ok ? <Page report={loaded.report} /> : <Refusal {...loaded} />, root);
+/** The shell of `pgdyno serve` says that it is one, and may have no element for us. */
+function rootElement(): HTMLElement {
+  const found = document.getElementById("app");
+  if (found !== null) return found;
+  const made = document.createElement("div");
+  made.id = "app";
+  document.body.append(made);
+  return made;
 }
+
+const root = rootElement();
+root.tabIndex = -1;
+const isServed = document.querySelector('meta[name="pgdyno-mode"][content="serve"]') !== null;
+startDisplay();
+preparePrinting();
+if (isServed) root.replaceChildren();
+render(<App source={isServed ? serverSource() : embeddedSource()} />, root);

@@ -3,6 +3,7 @@
  * Units stand last in a name. `null` means "not known" or "not applicable", never zero.
  */
 
+import type { Mark } from "./model-trial.ts";
 import type { Curve, FactorEffect, LevelOf, Study, StudyClaim, StudyTable } from "./model-found.ts";
 
 export type * from "./model-found.ts";
@@ -33,7 +34,7 @@ export interface Setting {
   value: string;
   /** What the target itself reported after the setting was applied; differs when it was overridden or filled in part. */
   effective: string | null;
-  layer: "postgres" | "kernel" | "memory" | "block";
+  layer: "postgres" | "table" | "kernel" | "memory" | "block" | "cpu" | "net";
   /** "none" | "stability" | "durability": what this setting can cost the user. */
   risk: "none" | "stability" | "durability";
   /** True when this treatment adds or changes it relative to the one before (cumulative) or to the reference. */
@@ -99,6 +100,8 @@ export interface Treatment {
 }
 
 export interface Series {
+  /** Seconds that a point stands for where that is more than one: their mean throughput, their highest p95. */
+  bucket_s?: number | null;
   /** Seconds since the load began (warm-up included), one value per second: the end of each second. */
   t_s: number[];
   tps: number[];
@@ -133,6 +136,8 @@ export interface Trial {
   stand?: string | null;
   unsettled_s?: number | null;
   figures?: Record<string, number | null>;
+  /** Checkpoints, vacuums and disturbances. */
+  marks?: Mark[];
   series: Series;
 }
 

@@ -8,10 +8,11 @@ mod effects;
 mod levels;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod thinned;
 mod treatment;
 
-use crate::model::{Experiment, FORMAT, Factor, Report};
+use crate::model::{Experiment, FORMAT, Factor, Report, Trial};
 use analysis::Analysis;
 pub(crate) use answer::zone_in_words;
 use pgdyno_store::StoredExperiment;
@@ -43,6 +44,13 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
         facts: stored.record.facts.clone(),
         put_back: stored.put_back.clone(),
     }
+}
+
+/// A trial as it stands in a report of its experiment.
+pub(crate) fn trial_alone(stored: &StoredExperiment, trial: i64) -> Option<Trial> {
+    let place = stored.trials.iter().position(|(id, _)| *id == trial)?;
+    let is_left_out = Analysis::new(stored).is_left_out(place);
+    Some(trial_of(trial, &stored.trials[place].1, is_left_out))
 }
 
 fn drafts(analysis: &Analysis<'_>) -> Drafts {

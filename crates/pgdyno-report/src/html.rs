@@ -1,5 +1,6 @@
 //! One self-contained HTML file: the page of ui/ with the report's data inside.
 
+use crate::detail::{Details, Packed};
 use crate::model::Report;
 
 /// Why there is no HTML.
@@ -33,11 +34,25 @@ const PAGE: Option<(&str, &str)> = Some((
 #[cfg(not(page))]
 const PAGE: Option<(&str, &str)> = None;
 
-/// The report as one HTML file that opens from disk without a network.
+/// Style and script of the page, for a server that hands them out by themselves.
+pub fn page() -> Result<(&'static str, &'static str), HtmlError> {
+    PAGE.ok_or(HtmlError::NoPage)
+}
+
+/// The report as one HTML file that opens from disk without a network, without the details of its trials.
 pub fn html(report: &Report) -> Result<String, HtmlError> {
+    html_with(report, None)
+}
+
+/// The same with what [`pack`](crate::pack) made of the trials.
+pub fn html_with(report: &Report, trials: Option<(&Details, &[Packed])>) -> Result<String, HtmlError> {
     let (style, script) = PAGE.ok_or(HtmlError::NoPage)?;
     // With every < escaped, no text of the data can end the element or begin another.
     let data = serde_json::to_string(report)?.replace('<', "\\u003c");
+    let details = match trials {
+        None => String::new(),
+        Some((details, packed)) => details_of(details, packed)?,
+    };
     let title = escape(&format!("{} \u{2013} pgdyno", report.experiment.name));
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -45,10 +60,21 @@ pub fn html(report: &Report) -> Result<String, HtmlError> {
          <style>{style}</style>\n</head>\n<body>\n<div id=\"app\"></div>\n\
          <noscript>This page draws its charts with JavaScript. The same report without it: pgdyno report {} --format \
          md</noscript>\n\
-         <script type=\"application/json\" id=\"pgdyno-data\">{data}</script>\n<script>{script}</script>\n</body>\n\
+         <script type=\"application/json\" id=\"pgdyno-data\">{data}</script>\n{details}<script>{script}</script>\n</body>\n\
          </html>\n",
         report.experiment.id
     ))
+}
+
+/// An element for each trial: base64 has no character that could end it.
+fn details_of(details: &Details, packed: &[Packed]) -> Result<String, HtmlError> {
+    let about = serde_json::to_string(details)?;
+    let mut text = format!("<script type=\"application/json\" id=\"pgdyno-details\">{about}</script>\n");
+    for trial in packed {
+        let (id, packed) = (trial.trial, &trial.text);
+        text += &format!("<script type=\"text/plain\" id=\"pgdyno-trial-{id}\">{packed}</script>\n");
+    }
+    Ok(text)
 }
 
 fn escape(text: &str) -> String {

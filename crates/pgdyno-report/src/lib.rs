@@ -2,6 +2,7 @@
 
 mod build;
 mod csv;
+mod detail;
 mod html;
 mod markdown;
 mod metric;
@@ -10,7 +11,11 @@ mod words;
 
 pub use build::build;
 pub use csv::{SERIES_HEAD, csv, otava, series_csv};
-pub use html::{HtmlError, html};
+pub use detail::{
+    Details, Heat, Mark, MarkKind, PackError, Packed, Scope, Statement, TrialColumn, TrialDocument,
+    TrialPart, WaitType, Waits, is_mark_metric, pack, trial,
+};
+pub use html::{HtmlError, html, html_with, page};
 pub use markdown::markdown;
 pub use model::{
     Bounded, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Study, StudyClaim, StudyTable,

@@ -7,6 +7,7 @@ pub use found::{
     TableColumn, TableRow, UslCurve, Zone,
 };
 
+use crate::detail::Mark;
 use pgdyno_stats::Effect;
 use pgdyno_store::{
     CrossCheck, DistributionPoint, ErrorCount, ExperimentStatus, FactRecord, Percentiles, PutBackRecord,
@@ -102,8 +103,10 @@ pub struct Treatment {
 }
 
 /// Second by second.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Series {
+    /// Seconds that a point stands for, where that is more than one: then `tps` is their mean and `p95_ms` the highest.
+    pub bucket_s: Option<u32>,
     /// Ends of the seconds.
     pub t_s: Vec<f64>,
     /// Throughput.
@@ -159,6 +162,8 @@ pub struct Trial {
     pub unsettled_s: Option<f64>,
     /// All its figures by name.
     pub figures: BTreeMap<String, f64>,
+    /// Checkpoints, vacuums and disturbances, where [`Report::mark`] has been told of them.
+    pub marks: Vec<Mark>,
     /// Second by second.
     pub series: Series,
 }

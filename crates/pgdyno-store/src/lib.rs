@@ -8,12 +8,13 @@ mod store;
 
 pub use judge::{Judge, Judged, Observations, first_look};
 pub use record::{
-    ClaimRecord, CrossCheck, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus, FactRecord,
-    FactorRecord, FigureRecord, Percentiles, PutBackRecord, SecondRecord, SettingRecord, StoredExperiment,
-    StudyRecord, TableRecord, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
+    ClaimRecord, CrossCheck, CurrentTrial, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus,
+    FactRecord, FactorRecord, FigureRecord, Percentiles, ProgressRecord, PutBackRecord, SecondRecord,
+    SettingRecord, StoredExperiment, StudyRecord, TableRecord, TreatmentRecord, TrialRecord, TrialStatus,
+    WorkloadRecord,
 };
 pub use series::{ColumnRecord, GapRecord, SeriesRecord, pack_points, unpack_points};
 pub use store::{
-    Filter, ImportOutcome, Imported, Integrity, Life, Listed, NOTE_CHARS_MAX, Note, PrunePlan, PruneRule,
-    Removable, Store, StoreError, TAG_CHARS_MAX, check_file,
+    Filter, ImportOutcome, Imported, Integrity, Life, Listed, NOTE_CHARS_MAX, Note, ProgressPlace, PrunePlan,
+    PruneRule, Pulse, Removable, Store, StoreError, TAG_CHARS_MAX, check_file,
 };

@@ -474,6 +474,41 @@ impl ExperimentRecord {
     }
 }
 
+/// The format's name of [`ProgressRecord`].
+pub(crate) const PROGRESS_FORMAT: &str = "pgdyno-progress/1";
+
+/// How far a running experiment is. Not kept: it counts as long as the process that wrote it runs the experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgressRecord {
+    /// "pgdyno-progress/1".
+    pub format: String,
+    /// Trials in all, at most.
+    pub trials: u32,
+    /// Of which are stored.
+    pub done: u32,
+    /// Of which were stored before this process went on with it.
+    pub done_before: u32,
+    /// Length of a trial's load.
+    pub trial_s: f64,
+    /// When this process began its first trial.
+    pub begun_unix_ms: u64,
+    /// When it stored its last one; the same where there is none yet.
+    pub counted_unix_ms: u64,
+    /// What is done now, for people: "warm-up".
+    pub phase: String,
+    /// The trial that is run now; `None` between two.
+    pub current: Option<CurrentTrial>,
+}
+
+/// A trial that is run now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CurrentTrial {
+    /// Name of its treatment.
+    pub treatment: String,
+    /// 1-based.
+    pub block: u32,
+}
+
 /// An experiment as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredExperiment {

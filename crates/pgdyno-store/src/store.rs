@@ -19,6 +19,7 @@ mod import;
 mod integrity;
 mod labels;
 mod open;
+mod progress;
 mod prune;
 mod running;
 
@@ -26,6 +27,7 @@ pub use find::{Filter, Life, Listed};
 pub use import::{ImportOutcome, Imported};
 pub use integrity::{Integrity, check_file};
 pub use labels::{NOTE_CHARS_MAX, Note, TAG_CHARS_MAX};
+pub use progress::{ProgressPlace, Pulse};
 pub use prune::{PrunePlan, PruneRule, Removable};
 use running::RunningLock;
 

@@ -4,14 +4,17 @@ mod apply;
 mod compare;
 mod profile;
 mod sandbox;
+mod serve;
 mod store;
 
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
 pub(crate) use compare::{CapacityArgs, CompareArgs, ShowArgs};
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
 pub(crate) use sandbox::{CreateArgs, SandboxCommand};
+pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
-    CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
+    CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes, life,
+    since,
 };
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
@@ -66,6 +69,8 @@ pub(crate) enum Command {
     Capacity(CapacityArgs),
     /// Write the report of an experiment.
     Report(ReportArgs),
+    /// The store as a web page on this machine, with what runs now, and as JSON and metrics for other programs.
+    Serve(ServeArgs),
     /// Hand on what is stored of an experiment: its trials, series or histograms, in formats that other programs read.
     Export(SaveArgs),
     /// Words by which an experiment is found again: shown, added, removed.
@@ -490,9 +495,36 @@ pub(crate) struct ReportArgs {
     /// File to write, - for standard output. Default: pgdyno-report-ID.html, or standard output for md and json.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Trials whose series go along in HTML: all, none, or their numbers with commas. Where all are too many for a file of 5 MB,
+    /// they have fewer points, and the page says so.
+    #[arg(long, value_name = "all|none|ID,...", default_value = "all", value_parser = trials_wanted)]
+    pub(crate) trials: TrialsWanted,
     /// File of the store of results.
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
+}
+
+/// Trials whose details go along in a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TrialsWanted {
+    All,
+    None,
+    These(Vec<i64>),
+}
+
+fn trials_wanted(text: &str) -> Result<TrialsWanted, String> {
+    let number = |word: &str| {
+        let wrong =
+            || format!("{word:?} is no number of a trial; all, none, or numbers with commas are wanted");
+        word.trim().parse::<i64>().map_err(|_| wrong())
+    };
+    match text {
+        "all" => Ok(TrialsWanted::All),
+        "none" => Ok(TrialsWanted::None),
+        numbers => Ok(TrialsWanted::These(
+            numbers.split(',').map(number).collect::<Result<_, _>>()?,
+        )),
+    }
 }
 
 /// Formats of the catalogue.

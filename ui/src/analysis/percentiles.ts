@@ -1,5 +1,4 @@
 import { isKnown } from "../format/number.ts";
-import type { Treatment } from "../model.ts";
 
 export const NAMED_PERCENTILES = [50, 90, 95, 99, 99.9, 99.99] as const;
 
@@ -15,7 +14,7 @@ export function nines(percentile: number): number {
 }
 
 /** The curve from the median on; the largest value of all has no place on this axis, and zero none on a log one. */
-export function percentileCurve(treatment: Treatment): PercentilePoint[] {
+export function percentileCurve(treatment: { distribution: readonly { percentile: number; ms: number }[] }): PercentilePoint[] {
   const first = NAMED_PERCENTILES[0];
   const last = NAMED_PERCENTILES[NAMED_PERCENTILES.length - 1] ?? 99.99;
   return treatment.distribution

@@ -13,6 +13,9 @@ export const LAYER_TITLE: Record<Setting["layer"], string> = {
   kernel: "Kernel",
   memory: "Memory",
   block: "Block devices",
+  table: "Tables",
+  cpu: "Processors",
+  net: "Network",
 };
 
 const RISKS: readonly Setting["risk"][] = ["none", "stability", "durability"];

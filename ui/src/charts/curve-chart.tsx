@@ -98,5 +98,5 @@ export function CurveChart({ curve }: { curve: Curve }) {
     },
     [curve],
   );
-  return <PlotFigure draw={draw} summary={curveSummary(curve)} />;
+  return <PlotFigure draw={draw} summary={curveSummary(curve)} name={`Throughput and response time over ${curve.x}`} />;
 }

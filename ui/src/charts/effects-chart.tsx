@@ -63,5 +63,5 @@ export function EffectsChart({ rows, smallestEffect, what, axis }: Props) {
     },
     [rows, smallestEffect, axis],
   );
-  return <PlotFigure draw={draw} summary={effectsSummary(rows, what)} />;
+  return <PlotFigure draw={draw} summary={effectsSummary(rows, what)} name={what} />;
 }

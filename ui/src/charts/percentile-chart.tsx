@@ -3,7 +3,6 @@ import { useCallback } from "preact/hooks";
 import { logTicks, NAMED_PERCENTILES, namedPoints, nines, percentileCurve, type PercentilePoint } from "../analysis/percentiles.ts";
 import { spreadLabels } from "../analysis/spread.ts";
 import { milliseconds, tick } from "../format/number.ts";
-import type { Treatment } from "../model.ts";
 import { plotSymbol } from "./markers.ts";
 import { PlotFigure } from "./plot-figure.tsx";
 import { treatmentStyle } from "./style.ts";
@@ -12,8 +11,15 @@ const HEIGHT = 380;
 const MARGIN = { top: 26, bottom: 44, left: 52 };
 const LABEL_GAP = 16;
 
+/** Something with a distribution of response times: a treatment, a trial, a side of a comparison. */
+export interface Distributed {
+  name: string;
+  title: string;
+  distribution: readonly { percentile: number; ms: number }[];
+}
+
 interface Line {
-  treatment: Treatment;
+  treatment: Distributed;
   index: number;
   curve: PercentilePoint[];
 }
@@ -40,7 +46,7 @@ function endLabels(lines: readonly Line[], [low, high]: [number, number]): { tit
 }
 
 /** Response time against percentile; every further nine has the same room, since that is where the trouble is. */
-export function PercentileChart({ treatments, plan }: { treatments: readonly Treatment[]; plan: readonly Treatment[] }) {
+export function PercentileChart({ treatments, plan }: { treatments: readonly Distributed[]; plan: readonly Distributed[] }) {
   const lines: Line[] = treatments
     .map((treatment) => ({ treatment, index: plan.indexOf(treatment), curve: percentileCurve(treatment) }))
     .filter(({ curve }) => curve.length > 1);
@@ -91,5 +97,5 @@ export function PercentileChart({ treatments, plan }: { treatments: readonly Tre
   );
 
   if (lines.length === 0) return <p class="empty">No response-time distribution was recorded for the chosen treatments.</p>;
-  return <PlotFigure draw={draw} summary={percentilesSummary(lines)} />;
+  return <PlotFigure draw={draw} summary={percentilesSummary(lines)} name="Response time by percentile" />;
 }

@@ -1,4 +1,5 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { SaveButtons } from "../parts/save-buttons.tsx";
 import { useWidth } from "./use-width.ts";
 
 interface Props {
@@ -6,10 +7,12 @@ interface Props {
   draw: (width: number) => Element;
   /** What the chart says, for readers who do not see it. */
   summary: string;
+  /** Title of the picture when it is saved. */
+  name: string;
 }
 
 /** Holds one chart of Observable Plot and draws it again when its room or its data change. */
-export function PlotFigure({ draw, summary }: Props) {
+export function PlotFigure({ draw, summary, name }: Props) {
   const holder = useRef<HTMLDivElement>(null);
   const width = useWidth(holder);
   useLayoutEffect(() => {
@@ -19,5 +22,11 @@ export function PlotFigure({ draw, summary }: Props) {
     for (const style of chart.querySelectorAll("style")) style.remove();
     holder.current?.replaceChildren(chart);
   }, [draw, width]);
-  return <div class="chart" ref={holder} role="img" aria-label={summary} />;
+  const picture = () => ({ kind: "drawn" as const, svgs: [...(holder.current?.querySelectorAll<SVGSVGElement>("svg") ?? [])], title: name });
+  return (
+    <div class="saveable">
+      <div class="chart" ref={holder} role="img" aria-label={summary} />
+      <SaveButtons name={name} picture={picture} />
+    </div>
+  );
 }

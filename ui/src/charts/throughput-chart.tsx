@@ -4,6 +4,8 @@ import "uplot/dist/uPlot.min.css";
 import { align, type Metric } from "../analysis/series.ts";
 import { useDisplay } from "../display.ts";
 import type { Treatment, Trial } from "../model.ts";
+import type { Mark } from "../model-trial.ts";
+import { SaveButtons } from "../parts/save-buttons.tsx";
 import { timeOptions } from "./time-options.ts";
 import { useWidth } from "./use-width.ts";
 
@@ -13,12 +15,16 @@ interface Props {
   metric: Metric;
   warmup_s: number;
   summary: string;
+  /** Title of the picture when it is saved. */
+  name: string;
+  marks: readonly Mark[];
   onCursor: (index: number | null) => void;
 }
 
 /** One line per trial and second. Drag to look at a part of the time, double-click to see all of it again. */
-export function ThroughputChart({ trials, plan, metric, warmup_s, summary, onCursor }: Props) {
+export function ThroughputChart({ trials, plan, metric, warmup_s, summary, name, marks, onCursor }: Props) {
   const holder = useRef<HTMLDivElement>(null);
+  const drawn = useRef<uPlot | null>(null);
   const width = useWidth(holder);
   const { theme } = useDisplay();
   const data = useMemo(() => align(trials, metric), [trials, metric]);
@@ -26,13 +32,20 @@ export function ThroughputChart({ trials, plan, metric, warmup_s, summary, onCur
     const node = holder.current;
     if (node === null || width === 0) return undefined;
     const chart = new uPlot(
-      timeOptions({ width, trials, plan, metric, warmup_s, onCursor }),
+      timeOptions({ width, trials, plan, metric, warmup_s, marks, onCursor }),
       [data.seconds, ...data.columns],
       node,
     );
+    drawn.current = chart;
     return () => {
+      drawn.current = null;
       chart.destroy();
     };
-  }, [data, width, theme, warmup_s, plan, metric, trials, onCursor]);
-  return <div class="chart time-chart" ref={holder} role="img" aria-label={summary} />;
+  }, [data, width, theme, warmup_s, plan, metric, trials, marks, onCursor]);
+  return (
+    <div class="saveable">
+      <div class="chart time-chart" ref={holder} role="img" aria-label={summary} />
+      <SaveButtons name={name} picture={() => (drawn.current === null ? null : { kind: "time", chart: drawn.current, title: name, unit: metric === "tps" ? "TPS" : "ms" })} />
+    </div>
+  );
 }

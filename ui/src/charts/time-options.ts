@@ -2,6 +2,8 @@ import type uPlot from "uplot";
 import type { Metric } from "../analysis/series.ts";
 import { tick } from "../format/number.ts";
 import type { Treatment, Trial } from "../model.ts";
+import type { Mark } from "../model-trial.ts";
+import { drawStrip, stripHeight } from "./mark-strip.ts";
 import { cssValue, treatmentStyle } from "./style.ts";
 import { drawEndLabels, LABEL_ROOM, shadeWarmup } from "./time-marks.ts";
 
@@ -15,11 +17,13 @@ interface Wanted {
   plan: readonly Treatment[];
   metric: Metric;
   warmup_s: number;
+  /** Of all trials drawn, in a strip of their own above the lines: bands of many trials would hide them. */
+  marks: readonly Mark[];
   onCursor: (index: number | null) => void;
 }
 
 /** What uPlot is told; colours are read now, because canvas cannot follow CSS later. */
-export function timeOptions({ width, trials, plan, metric, warmup_s, onCursor }: Wanted): uPlot.Options {
+export function timeOptions({ width, trials, plan, metric, warmup_s, marks, onCursor }: Wanted): uPlot.Options {
   const narrow = width < NARROW;
   const font = `12px ${cssValue("--sans")}`;
   const places = trials.map((trial) => plan.findIndex((treatment) => treatment.name === trial.treatment));
@@ -28,7 +32,7 @@ export function timeOptions({ width, trials, plan, metric, warmup_s, onCursor }:
     width,
     height: HEIGHT,
     legend: { show: false },
-    padding: [10, narrow ? 16 : LABEL_ROOM, 0, 0],
+    padding: [10 + stripHeight(marks), narrow ? 16 : LABEL_ROOM, 0, 0],
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
     scales: {
       x: { time: false, range: (chart, low, high) => [low <= (chart.data[0][0] ?? 0) ? 0 : low, high] },
@@ -68,6 +72,7 @@ export function timeOptions({ width, trials, plan, metric, warmup_s, onCursor }:
       ],
       draw: [
         (chart) => {
+          drawStrip(chart, marks);
           drawEndLabels(chart, places, plan, font, narrow ? "inside" : "behind");
         },
       ],

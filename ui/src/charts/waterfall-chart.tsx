@@ -67,5 +67,5 @@ export function WaterfallChart({ rows }: { rows: readonly WaterfallRow[] }) {
     },
     [rows],
   );
-  return <PlotFigure draw={draw} summary={waterfallSummary(rows)} />;
+  return <PlotFigure draw={draw} summary={waterfallSummary(rows)} name="Throughput by step" />;
 }

@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { useSource } from "../data/context.ts";
 import type { Report } from "../model.ts";
 import { SECTIONS, sectionsOf, type SectionId } from "./section.tsx";
 
@@ -23,15 +24,25 @@ function useCurrentSection(ids: readonly SectionId[]): SectionId | null {
   return current;
 }
 
+/** Where the fragment tells the view, it cannot tell the section too. */
+function go(event: Event, id: SectionId): void {
+  event.preventDefault();
+  const section = document.getElementById(id);
+  section?.scrollIntoView();
+  section?.querySelector("h2")?.setAttribute("tabindex", "-1");
+  section?.querySelector("h2")?.focus({ preventScroll: true });
+}
+
 export function Contents({ report }: { report: Report }) {
-  const ids = useMemo(() => sectionsOf(report), [report]);
+  const { mode } = useSource();
+  const ids = useMemo(() => sectionsOf(report, mode === "serve"), [report, mode]);
   const current = useCurrentSection(ids);
   return (
     <nav class="contents" aria-label="Contents">
       <ol>
         {ids.map((id) => (
           <li key={id}>
-            <a href={`#${id}`} aria-current={id === current ? "true" : undefined}>
+            <a href={`#${id}`} aria-current={id === current ? "true" : undefined} onClick={mode === "serve" ? (event) => { go(event, id); } : undefined}>
               {SECTIONS[id]}
             </a>
           </li>

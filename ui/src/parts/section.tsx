@@ -11,8 +11,10 @@ export const SECTIONS = {
   tables: "Tables of results",
   time: "Throughput over time",
   response: "Response times",
+  efficiency: "Efficiency",
   settings: "Settings",
   trials: "Trials",
+  notes: "Notes and tags",
   facts: "Host and server",
   "put-back": "What was put back",
   repeat: "How to repeat it",
@@ -22,12 +24,13 @@ export const SECTIONS = {
 export type SectionId = keyof typeof SECTIONS;
 
 /** Those that a report has something for. */
-export function sectionsOf({ study, effects = [], curves = [], tables = [] }: Report): SectionId[] {
+export function sectionsOf({ study, effects = [], curves = [], tables = [] }: Report, hasNotes: boolean): SectionId[] {
   const missing = new Set<SectionId>();
   if (study === undefined || study === null) missing.add("claims");
   if (effects.length === 0) missing.add("effects");
   if (curves.length === 0) missing.add("curves");
   if (tables.length === 0) missing.add("tables");
+  if (!hasNotes) missing.add("notes");
   return (Object.keys(SECTIONS) as SectionId[]).filter((id) => !missing.has(id));
 }
 

@@ -3,7 +3,8 @@ import { clientsInWords } from "../analysis/metric.ts";
 import { count, plural } from "../format/number.ts";
 import { dateTime, duration, isoTime } from "../format/time.ts";
 import type { Report } from "../model.ts";
-import { ThemeButton } from "../parts/theme-button.tsx";
+import { useSource } from "../data/context.ts";
+import { TopBar } from "../parts/top-bar.tsx";
 
 const DESIGN = {
   cumulative: "cumulative steps",
@@ -47,13 +48,11 @@ function Circumstances({ report }: { report: Report }) {
 
 export function Header({ report }: { report: Report }) {
   const { experiment } = report;
+  const { mode } = useSource();
   const badges = notices(report);
   return (
     <header class="masthead">
-      <div class="masthead-line">
-        <span>pgdyno · experiment {experiment.id}</span>
-        <ThemeButton />
-      </div>
+      <TopBar trail={[...(mode === "serve" ? [] : [{ name: "pgdyno", href: "#/" }]), { name: `experiment ${String(experiment.id)}`, href: null }]} />
       <h1>{experiment.name}</h1>
       <p class="question">{experiment.question}</p>
       <p class="answer">{experiment.answer}</p>

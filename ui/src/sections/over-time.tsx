@@ -4,8 +4,11 @@ import { finishedTrialsOf, referenceOf, trialsOf } from "../analysis/throughput.
 import { ThroughputChart } from "../charts/throughput-chart.tsx";
 import { bounds, milliseconds, plural, tps, withUnit } from "../format/number.ts";
 import type { Report, Treatment, Trial } from "../model.ts";
+import type { MarkKind } from "../model-trial.ts";
 import { TreatmentPicker } from "../parts/picker.tsx";
 import { Section } from "../parts/section.tsx";
+import { MarkChoice } from "../trial/events.tsx";
+import { SecondsHeat } from "./seconds-heat.tsx";
 import { TimeTable } from "./time-table.tsx";
 
 export function metricFigure(metric: Metric): (value: number | null | undefined) => string {
@@ -49,6 +52,7 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
   );
   const [metric, setMetric] = useState<Metric>("tps");
   const [withExcluded, setWithExcluded] = useState(false);
+  const [hidden, setHidden] = useState<ReadonlySet<MarkKind>>(new Set());
   const [cursor, setCursor] = useState<number | null>(null);
   const onCursor = useCallback((index: number | null) => {
     setCursor(index);
@@ -61,6 +65,8 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
     () => treatments.flatMap((treatment) => (withExcluded ? trialsOf : finishedTrialsOf)(report, treatment.name)).filter((trial) => trial.series.t_s.length > 0),
     [report, key, withExcluded],
   );
+  const all = useMemo(() => trials.flatMap((trial) => trial.marks ?? []), [trials]);
+  const marks = useMemo(() => all.filter(({ kind }) => !hidden.has(kind)), [all, hidden]);
   const excluded = report.trials.filter((trial) => trial.status !== "finished" && trial.series.t_s.length > 0);
 
   if (withSeries.length === 0) {
@@ -71,10 +77,12 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
     );
   }
   const { warmup_s } = report.experiment.workload;
+  const joined = trials.find(({ series }) => (series.bucket_s ?? 1) > 1)?.series.bucket_s ?? 1;
+  const each = joined > 1 ? `one point for every ${String(joined)} s, with their mean throughput and their highest p95` : "one value for every second";
   const what = metric === "tps" ? "Throughput" : "p95 response time";
   const summary = `${what} per second of ${plural(trials.length, "trial")} of ${treatments.map(({ title }) => title).join(", ")}; the table below holds the values.`;
   return (
-    <Section id="time" lede="One line for every trial, one value for every second, all on the same scale from zero. The warm-up is shaded and does not count.">
+    <Section id="time" lede={`One line for every trial, ${each}, all on the same scale from zero. The warm-up is shaded and does not count.`}>
       <div class="controls">
         <TreatmentPicker plain legend="Treatments drawn" treatments={withSeries} plan={report.treatments} chosen={chosen} onChange={setChosen} />
         <fieldset class="picker">
@@ -86,6 +94,7 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
             </label>
           ))}
         </fieldset>
+        <MarkChoice marks={all} hidden={hidden} onChange={setHidden} />
         {excluded.length === 0 ? null : (
           <fieldset class="picker">
             <legend>Excluded trials</legend>
@@ -97,12 +106,13 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
         )}
       </div>
       <figure>
-        <ThroughputChart trials={trials} plan={report.treatments} metric={metric} warmup_s={warmup_s} summary={summary} onCursor={onCursor} />
+        <ThroughputChart trials={trials} plan={report.treatments} metric={metric} warmup_s={warmup_s} summary={summary} name={`${what} over time`} marks={marks} onCursor={onCursor} />
         <figcaption>
           <Readout treatments={treatments} trials={trials} metric={metric} index={cursor} />
         </figcaption>
       </figure>
       <TimeTable treatments={treatments} trials={trials} metric={metric} warmup_s={warmup_s} />
+      <SecondsHeat treatments={withSeries} trials={report.trials} />
     </Section>
   );
 }

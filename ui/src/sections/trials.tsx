@@ -1,9 +1,11 @@
 import { doubtfulTrials, excludedTrials, leftOutTrials, whyLeftOut } from "../analysis/badges.ts";
 import { bareMilliseconds, count, isKnown, plural, tick, tps, UNKNOWN } from "../format/number.ts";
 import { clockTime, isoTime } from "../format/time.ts";
+import { useSource } from "../data/context.ts";
 import type { Report, Trial } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { Section } from "../parts/section.tsx";
+import { addressOf } from "../router.ts";
 
 const HEADINGS = ["Trial", "Treatment", "Started", "Status", "TPS", "p95, ms", "Settled", "Committed, client / server", "Remarks"];
 
@@ -37,11 +39,18 @@ function CrossCheck({ check }: { check: Trial["cross_check"] }) {
 }
 
 function Row({ report, trial, titles }: { report: Report; trial: Trial; titles: ReadonlyMap<string, string> }) {
+  const { mode, hasTrial } = useSource();
   const notes = remarks(trial, whyLeftOut(report, trial));
   return (
     <tr role="row" class={`trial-${trial.status}`}>
       <th scope="row" role="rowheader">
-        block {trial.block}, no. {trial.position}
+        {hasTrial(trial.id) ? (
+          <a href={addressOf.trial(mode, report.experiment.id, trial.id)}>
+            block {trial.block}, no. {trial.position}
+          </a>
+        ) : (
+          `block ${String(trial.block)}, no. ${String(trial.position)}`
+        )}
       </th>
       <Cell label="Treatment">{titles.get(trial.treatment) ?? trial.treatment}</Cell>
       <Cell label="Started">
@@ -88,17 +97,24 @@ export function Trials({ report }: { report: Report }) {
   const excluded = excludedTrials(report);
   const leftOut = leftOutTrials(report);
   const doubtful = doubtfulTrials(report);
+  const { mode, hasTrial } = useSource();
+  const canBeSeen = report.trials.some(({ id }) => hasTrial(id));
   const lede =
     report.trials.length === 0
       ? "No trial was run."
       : `${plural(report.trials.length, "trial")} in an order drawn inside each block. ${
           excluded.length === 0 ? (leftOut.length === 0 ? "None was excluded." : "None failed.") : `Excluded: ${count(excluded.length)}, in no figure of this report.`
-        }${leftOut.length === 0 ? "" : ` Finished but left out: ${count(leftOut.length)}, by a rule that does not see the treatment.`}`;
+        }${leftOut.length === 0 ? "" : ` Finished but left out: ${count(leftOut.length)}, by a rule that does not see the treatment.`}${canBeSeen ? " Each opens with everything that was recorded beside it." : ""}`;
   return (
     <Section id="trials" lede={lede}>
       {excluded.length === 0 ? null : <TrialTable report={report} caption="Excluded" trials={excluded} titles={titles} />}
       {leftOut.length === 0 ? null : <TrialTable report={report} caption="Left out of every mean and effect" trials={leftOut} titles={titles} />}
       {doubtful.length === 0 ? null : <TrialTable report={report} caption="Counted, but disturbed, not settled or not in agreement" trials={doubtful} titles={titles} />}
+      {report.trials.length < 2 ? null : (
+        <p class="copy-line">
+          <a href={addressOf.compare(String(report.experiment.id), mode === "serve" ? "" : String(report.experiment.id))}>Compare treatments or trials side by side</a>
+        </p>
+      )}
       {report.trials.length === 0 ? null : (
         <details>
           <summary>All {plural(report.trials.length, "trial")} in the order of execution</summary>

@@ -43,11 +43,11 @@ export class Harness {
   private readonly browser: Promise<Browser> = launchBrowser();
   private pages = 0;
 
-  async open(report: unknown, options: BrowserContextOptions = {}): Promise<Opened> {
+  async open(report: unknown, options: BrowserContextOptions = {}, trials = ""): Promise<Opened> {
     const browser = await this.browser;
     this.pages += 1;
     const path = join(this.directory, `report-${String(this.pages)}.html`);
-    writeFileSync(path, assemble(report, DIST));
+    writeFileSync(path, assemble(report, DIST, trials));
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
     const page = await context.newPage();
     const { requests, complaints } = listen(page);

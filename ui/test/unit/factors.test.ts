@@ -62,7 +62,7 @@ describe("factors", () => {
   });
 
   test("sections are there for what there is", () => {
-    const added = (report: Report) => sectionsOf(report).filter((id) => ["claims", "effects", "curves", "tables"].includes(id));
+    const added = (report: Report) => sectionsOf(report, false).filter((id) => ["claims", "effects", "curves", "tables"].includes(id));
     expect(added(sampleReport())).toEqual([]);
     expect(added(ladder())).toEqual(["curves"]);
     expect(added(factors())).toEqual(["claims", "effects", "curves", "tables"]);

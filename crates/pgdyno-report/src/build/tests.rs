@@ -53,7 +53,7 @@ fn trial(block: u32, treatment: &str, tps: f64, status: TrialStatus) -> TrialRec
     }
 }
 
-fn stored(design: &str, blocks: u32) -> StoredExperiment {
+pub(crate) fn stored(design: &str, blocks: u32) -> StoredExperiment {
     let treatments = vec![
         treatment("reference", None),
         treatment("a", None),

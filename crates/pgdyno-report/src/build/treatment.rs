@@ -193,7 +193,9 @@ pub(super) fn trial_of(id: i64, trial: &TrialRecord, left_out: bool) -> Trial {
         stand: trial.stand.clone(),
         unsettled_s: trial.unsettled_s,
         figures: figures_of(&[trial]),
+        marks: Vec::new(),
         series: Series {
+            bucket_s: None,
             t_s: trial.seconds.iter().map(|s| s.t_s).collect(),
             tps: trial.seconds.iter().map(|s| s.tps).collect(),
             p95_ms: trial.seconds.iter().map(|s| s.p95_ms).collect(),

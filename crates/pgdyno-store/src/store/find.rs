@@ -155,7 +155,7 @@ impl Store {
     }
 
     /// What became of an experiment; one without an identity was begun by a pgdyno that kept no lock.
-    fn life(&self, id: i64, status: ExperimentStatus, identified: bool) -> Life {
+    pub(super) fn life(&self, id: i64, status: ExperimentStatus, identified: bool) -> Life {
         match status {
             ExperimentStatus::Finished => Life::Finished,
             ExperimentStatus::Interrupted => Life::Interrupted,

@@ -12,6 +12,8 @@ pub const NOTE_CHARS_MAX: usize = 10_000;
 /// A note on an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
+    /// Number in this store.
+    pub id: i64,
     /// When it was written.
     pub written_unix_ms: u64,
     /// What it says.
@@ -56,14 +58,27 @@ impl Store {
         read().map_err(|e| self.failed("read", e))
     }
 
-    /// Adds a note to an experiment.
-    pub fn note(&mut self, experiment: i64, text: &str) -> Result<(), StoreError> {
+    /// Adds a note to an experiment and returns the note's number.
+    pub fn note(&mut self, experiment: i64, text: &str) -> Result<i64, StoreError> {
         note_is_fine(text).map_err(StoreError::Words)?;
         self.experiment_is_there(experiment)?;
         self.write(
             "INSERT INTO note (experiment_id, written_unix_ms, text) VALUES (?1, ?2, ?3)",
             params![experiment, now_unix_ms(), text],
-        )
+        )?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    /// Removes a note from an experiment; `false` where it has none of this number.
+    pub fn remove_note(&mut self, experiment: i64, note: i64) -> Result<bool, StoreError> {
+        self.experiment_is_there(experiment)?;
+        self.connection
+            .execute(
+                "DELETE FROM note WHERE experiment_id = ?1 AND id = ?2",
+                params![experiment, note],
+            )
+            .map(|removed| removed > 0)
+            .map_err(|e| self.failed("written", e))
     }
 
     /// The notes on an experiment, the oldest first.
@@ -71,11 +86,12 @@ impl Store {
         self.experiment_is_there(experiment)?;
         let read = || -> rusqlite::Result<Vec<Note>> {
             self.connection
-                .prepare("SELECT written_unix_ms, text FROM note WHERE experiment_id = ?1 ORDER BY id")?
+                .prepare("SELECT id, written_unix_ms, text FROM note WHERE experiment_id = ?1 ORDER BY id")?
                 .query_map([experiment], |row| {
                     Ok(Note {
-                        written_unix_ms: row.get::<_, i64>(0)?.unsigned_abs(),
-                        text: row.get(1)?,
+                        id: row.get(0)?,
+                        written_unix_ms: row.get::<_, i64>(1)?.unsigned_abs(),
+                        text: row.get(2)?,
                     })
                 })?
                 .collect()

@@ -19,6 +19,11 @@ const HEADER_BYTES: usize = 100;
 impl Store {
     /// Opens the store at `path`, making it if it is not there.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
+        Store::open_within(path, BUSY)
+    }
+
+    /// The same, waiting no longer than `patience` for another process that holds the file.
+    pub fn open_within(path: &Path, patience: Duration) -> Result<Store, StoreError> {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory).map_err(|source| StoreError::Directory {
                 path: path.to_owned(),
@@ -28,7 +33,7 @@ impl Store {
         whole(path)?;
         let failed = |source| failed(path, "opened", source);
         let mut connection = Connection::open(path).map_err(failed)?;
-        let version = look(&connection, path, BUSY)?;
+        let version = look(&connection, path, patience)?;
         for (name, value) in [("synchronous", "FULL"), ("foreign_keys", "ON")] {
             connection.pragma_update(None, name, value).map_err(failed)?;
         }

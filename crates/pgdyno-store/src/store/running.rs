@@ -1,13 +1,15 @@
 //! Whether the process that runs an experiment lives: it keeps a file beside the store locked, and the kernel unlocks it
 //! when the process ends, however it ends.
 
+use super::progress;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Kept by the process that runs an experiment.
 pub(super) struct RunningLock {
-    path: PathBuf,
+    store: PathBuf,
+    id: i64,
     /// Locked as long as it is open.
     _file: File,
 }
@@ -18,16 +20,19 @@ impl RunningLock {
         let path = path_of(store, id);
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(RunningLock { path, _file: file })),
+            Ok(()) => Ok(Some(RunningLock {
+                store: store.to_owned(),
+                id,
+                _file: file,
+            })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
-    /// The experiment has ended in order: its file goes.
+    /// The experiment has ended in order: its files go.
     pub(super) fn release(self) {
-        // One that stays is unlocked, and tells nothing.
-        let _ = std::fs::remove_file(&self.path);
+        clear(&self.store, self.id);
     }
 }
 
@@ -39,12 +44,14 @@ pub(super) fn is_run(store: &Path, id: i64) -> bool {
     }
 }
 
-/// Removes what a killed process has left.
+/// Removes what the process that ran an experiment has left.
 pub(super) fn clear(store: &Path, id: i64) {
+    progress::clear(store, id);
+    // One that stays is unlocked, and tells nothing.
     let _ = std::fs::remove_file(path_of(store, id));
 }
 
-fn path_of(store: &Path, id: i64) -> PathBuf {
+pub(super) fn path_of(store: &Path, id: i64) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(format!("-running-{id}"));
     PathBuf::from(name)

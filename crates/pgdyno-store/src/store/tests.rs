@@ -1,6 +1,7 @@
 //! A store in a file of its own each.
 
 mod care;
+mod progress;
 
 use super::*;
 use crate::record::{TreatmentRecord, WorkloadRecord};

@@ -64,8 +64,11 @@ pub(crate) enum TagDoes {
 pub(crate) struct NoteArgs {
     /// Number of the experiment.
     pub(crate) id: i64,
-    /// What to add, 10,000 characters at most; without it the notes are shown.
+    /// What to add, 10,000 characters at most; without it the notes are shown with their numbers.
     pub(crate) text: Option<String>,
+    /// Remove the note of this number.
+    #[arg(long, value_name = "N", conflicts_with = "text")]
+    pub(crate) remove: Option<i64>,
     /// File of the store of results.
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
@@ -149,7 +152,8 @@ pub(crate) struct SaveArgs {
     pub(crate) store: Option<PathBuf>,
 }
 
-fn life(text: &str) -> Result<Life, String> {
+/// What became of an experiment, by its word.
+pub(crate) fn life(text: &str) -> Result<Life, String> {
     let named = Life::ALL.into_iter().find(|life| life.word() == text);
     named
         .filter(|life| *life != Life::RunningOrKilled)
@@ -157,7 +161,7 @@ fn life(text: &str) -> Result<Life, String> {
 }
 
 /// A day in the reader's zone, or an instant, as milliseconds since 1970.
-fn since(text: &str) -> Result<u64, String> {
+pub(crate) fn since(text: &str) -> Result<u64, String> {
     let day = text.parse::<civil::Date>().ok();
     let begins = |day: civil::Date| {
         day.to_zoned(TimeZone::system())

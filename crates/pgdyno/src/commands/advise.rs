@@ -15,6 +15,7 @@ use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, Severity};
 use pgdyno_store::FactRecord;
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
 /// Of the JSON that is printed; docs/advise.md describes it.
@@ -96,6 +97,38 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
         true => exit::NOT_HELD,
         false => exit::FINE,
     })
+}
+
+/// Advice for a target of stored experiments, by the facts that one of them has kept and by what all have shown. Settings are not
+/// stored, so what asks for them is among what could not be judged.
+pub(crate) fn of_stored(
+    context: &Context,
+    store: &Path,
+    target: &str,
+    facts: &[FactRecord],
+) -> anyhow::Result<Value> {
+    let begun = Instant::now();
+    let facts: Vec<Fact> = facts.iter().map(fact).collect();
+    let evidence = evidence::of(context, Some(store), target);
+    let advised = Advisor::shipped(&context.catalogue)?.advise(&Question {
+        facts: &facts,
+        settings: &[],
+        evidence: &evidence,
+        allowed: &[],
+        only: &[],
+    });
+    let sandbox = target
+        .strip_prefix("sandbox ")
+        .map(|name| format!("sandbox:{name}"));
+    let page = Page {
+        name: target.to_owned(),
+        what: String::new(),
+        target: sandbox.as_deref(),
+        is_host_alone: false,
+        advised: &advised,
+        verbose: false,
+    };
+    as_json(&page, Some(target), begun)
 }
 
 /// Rules and words that there are not are mistakes, and better said.
@@ -290,7 +323,7 @@ fn as_json(page: &Page<'_>, target: Option<&str>, begun: Instant) -> anyhow::Res
 }
 
 /// A file's content, whole or not at all.
-fn write_file(path: &std::path::Path, text: &str) -> anyhow::Result<()> {
+fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     use anyhow::Context as _;
     fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
 }

@@ -35,8 +35,10 @@ pub(crate) fn run(context: &Context, args: &CompareArgs) -> anyhow::Result<u8> {
         );
     }
     if args.json {
-        let value = json!({"format": "pgdyno-compare/1", "comparison": comparison, "gates": judged});
-        put!("{}", serde_json::to_string_pretty(&value)?);
+        put!(
+            "{}",
+            serde_json::to_string_pretty(&document(&comparison, &judged))?
+        );
     } else if args.md {
         put!("{}", markdown(&comparison, &judged).trim_end());
     } else {
@@ -52,6 +54,11 @@ pub(crate) fn run(context: &Context, args: &CompareArgs) -> anyhow::Result<u8> {
     } else {
         exit::FINE
     })
+}
+
+/// The JSON that docs/compare.md describes.
+pub(crate) fn document(comparison: &Comparison, judged: &[Judged]) -> serde_json::Value {
+    json!({"format": "pgdyno-compare/1", "comparison": comparison, "gates": judged})
 }
 
 fn compared(

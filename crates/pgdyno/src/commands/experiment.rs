@@ -4,6 +4,7 @@ use crate::cli::{ConsentArgs, ResumeArgs, RunArgs};
 use crate::commands::restore;
 use crate::context::{Context, stop_flag, variable};
 use crate::exit::{self, Usage};
+use crate::noted::Noted;
 use crate::stands::OwnStands;
 use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
@@ -159,9 +160,13 @@ fn with_lab(
 ) -> anyhow::Result<Summary> {
     let stop = stop_flag()?;
     let mut shown = progress::Experiment::new();
+    let mut noted = Noted::new(store.progress_place());
     let journals = context.journals();
     let scratch = context.scratch();
-    let mut on_event = |event: pgdyno_lab::Event<'_>| shown.event(&event);
+    let mut on_event = |event: pgdyno_lab::Event<'_>| {
+        noted.event(&event);
+        shown.event(&event);
+    };
     let host: Arc<dyn HostAccess> = Arc::new(context.host.clone());
     let mut lab = Lab {
         host: &host,
@@ -204,7 +209,7 @@ pub(crate) fn finish(
         print(&report);
     }
     if let Some(path) = report_file {
-        commands::report::write_html(&report, path)?;
+        commands::report::write_html(store, &report, path)?;
         tell!("report: {}", absolute(path).display());
     }
     if summary.all_s > 0.0 {

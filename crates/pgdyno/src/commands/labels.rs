@@ -3,7 +3,7 @@
 use crate::cli::{NoteArgs, TagArgs, TagDoes};
 use crate::commands::show::store;
 use crate::context::Context;
-use crate::exit;
+use crate::exit::{self, Usage};
 use crate::show::instant;
 use pgdyno_store::Store;
 
@@ -35,11 +35,23 @@ pub(crate) fn tag(context: &Context, args: &TagArgs) -> anyhow::Result<u8> {
 
 pub(crate) fn note(context: &Context, args: &NoteArgs) -> anyhow::Result<u8> {
     let mut store = store(context, args.store.as_deref())?;
-    match &args.text {
-        Some(text) => store.note(args.id, text)?,
-        None => {
+    match (&args.text, args.remove) {
+        (Some(text), _) => {
+            store.note(args.id, text)?;
+        }
+        (None, Some(number)) => {
+            if !store.remove_note(args.id, number)? {
+                return Err(Usage(format!(
+                    "experiment {0} has no note {number}; `pgdyno note {0}` shows those there are",
+                    args.id
+                ))
+                .into());
+            }
+        }
+        (None, None) => {
             for note in store.notes(args.id)? {
-                put!("{}  {}", instant(note.written_unix_ms), clean(&note.text));
+                let text = clean(&note.text);
+                put!("{}  {}  {text}", note.id, instant(note.written_unix_ms));
             }
         }
     }

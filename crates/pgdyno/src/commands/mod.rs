@@ -1,11 +1,11 @@
 //! The commands. Each prints its data to standard output and everything else to standard error.
 
-mod advise;
-mod apply;
+pub(crate) mod advise;
+pub(crate) mod apply;
 mod bench;
 mod capacity;
 mod check;
-mod compare;
+pub(crate) mod compare;
 mod data;
 mod demo;
 mod experiment;
@@ -16,10 +16,11 @@ mod knobs;
 mod labels;
 mod list;
 mod profile;
-mod report;
+pub(crate) mod report;
 mod restore;
 mod revert;
 pub(crate) mod sandbox;
+mod serve;
 mod show;
 mod store;
 mod watch;
@@ -60,5 +61,6 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
         Command::Knobs(args) => knobs::run(&args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(command) => sandbox::run(context, command),
+        Command::Serve(args) => serve::run(context, &args),
     }
 }

@@ -1,28 +1,66 @@
 //! `pgdyno report`: what an experiment has shown.
 
-use crate::cli::{Format, ReportArgs};
+use crate::cli::{Format, ReportArgs, TrialsWanted};
 use crate::commands::experiment::absolute;
 use crate::context::{Context, now_unix_ms};
 use crate::exit::{self, Usage};
 use anyhow::Context as _;
-use pgdyno_report::{Report, csv, html, markdown};
-use pgdyno_store::Store;
+use pgdyno_report::{Report, csv, html, html_with, is_mark_metric, markdown, pack};
+use pgdyno_store::{Store, StoreError, StoredExperiment};
 use std::path::{Path, PathBuf};
 
 const GENERATOR: &str = concat!("pgdyno ", env!("CARGO_PKG_VERSION"));
 
+/// Points of all trials of a page together: what a browser draws at once without a pause, and 2 MB of text.
+const PAGE_POINTS_MAX: usize = 60_000;
+
 /// The report of a stored experiment.
 pub(crate) fn build(store: &Store, id: i64) -> anyhow::Result<Report> {
-    Ok(pgdyno_report::build(
-        &store.experiment(id)?,
-        GENERATOR,
-        now_unix_ms(),
-    ))
+    Ok(of_stored(store, &store.experiment(id)?)?)
 }
 
-/// Writes a report as one HTML file.
-pub(crate) fn write_html(report: &Report, path: &Path) -> anyhow::Result<()> {
-    std::fs::write(path, html(report)?).with_context(|| format!("{} could not be written", path.display()))
+/// The same of one that was read already, with what marks its trials.
+pub(crate) fn of_stored(store: &Store, stored: &StoredExperiment) -> Result<Report, StoreError> {
+    let mut report = pgdyno_report::build(stored, GENERATOR, now_unix_ms());
+    for (trial, _) in &stored.trials {
+        report.mark(stored, *trial, &store.series_of(*trial, is_mark_metric)?);
+    }
+    Ok(report)
+}
+
+/// Writes a report as one HTML file with the details of all trials.
+pub(crate) fn write_html(store: &Store, report: &Report, path: &Path) -> anyhow::Result<()> {
+    let stored = store.experiment(report.experiment.id)?;
+    let text = page(store, &stored, report.clone(), &TrialsWanted::All)?;
+    std::fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
+}
+
+fn page(
+    store: &Store,
+    stored: &StoredExperiment,
+    mut report: Report,
+    trials: &TrialsWanted,
+) -> anyhow::Result<String> {
+    let wanted = |id: i64| match trials {
+        TrialsWanted::All => true,
+        TrialsWanted::None => false,
+        TrialsWanted::These(ids) => ids.contains(&id),
+    };
+    if let TrialsWanted::These(ids) = trials {
+        let strange = ids.iter().find(|id| !report.trials.iter().any(|t| t.id == **id));
+        if let Some(id) = strange {
+            let experiment = report.experiment.id;
+            return Err(Usage(format!("experiment {experiment} has no trial {id}")).into());
+        }
+    }
+    if *trials == TrialsWanted::None {
+        report.thin(PAGE_POINTS_MAX);
+        return Ok(html(&report)?);
+    }
+    let mut read = |id, scope: pgdyno_report::Scope| store.series_of(id, |metric| scope.wants(metric));
+    let (details, packed) = pack(stored, &report, &wanted, &mut read)?;
+    report.thin(PAGE_POINTS_MAX);
+    Ok(html_with(&report, Some((&details, &packed)))?)
 }
 
 pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
@@ -35,9 +73,10 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
             .map(|(stored, _)| stored.id)
             .ok_or_else(|| Usage(format!("there is no experiment in {}", store.path().display())))?,
     };
-    let report = build(&store, id)?;
+    let stored = store.experiment(id)?;
+    let report = of_stored(&store, &stored)?;
     let text = match args.format {
-        Format::Html => html(&report)?,
+        Format::Html => page(&store, &stored, report, &args.trials)?,
         Format::Md => markdown(&report),
         Format::Json => serde_json::to_string_pretty(&report)? + "\n",
         Format::Csv => csv(&report),

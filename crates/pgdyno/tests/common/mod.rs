@@ -3,6 +3,8 @@
 
 pub(crate) mod guest;
 pub(crate) mod mounts;
+pub(crate) mod openmetrics;
+pub(crate) mod web;
 
 use serde_json::Value;
 use std::fs;

@@ -94,6 +94,13 @@ fn tags_and_notes_are_kept_within_limits() {
         assert!(matches!(store.note(id, bad), Err(StoreError::Words(_))));
     }
     assert_eq!(store.notes(id).unwrap()[1].text, "it's \"fine\"; DROP TABLE note");
+    let other = add(&mut store, "other");
+    let number = store.note(id, "removed").unwrap();
+    assert_eq!(store.notes(id).unwrap()[2].id, number);
+    assert!(!store.remove_note(other, number).unwrap());
+    assert!(store.remove_note(id, number).unwrap());
+    assert!(!store.remove_note(id, number).unwrap());
+    assert_eq!(store.notes(id).unwrap().len(), 2);
     assert!(matches!(
         store.tag(99, "x"),
         Err(StoreError::Unknown { id: 99, .. })

@@ -4,7 +4,7 @@ use crate::cli::{ConfirmArgs, StatusArgs};
 use crate::context::{Context, variable};
 use crate::exit::{self, Usage};
 use crate::show;
-use pgdyno_knobs::{Content, Journal, Keep, Restorer, Standing, StatusLine, stale_journals};
+use pgdyno_knobs::{Content, Journal, Keep, Restorer, ServerRef, Standing, StatusLine, stale_journals};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -64,6 +64,26 @@ struct Shown {
     content: Content,
     lives: bool,
     lines: Vec<StatusLine>,
+}
+
+/// The changes of one journal, and on what they were made.
+pub(crate) struct Changed {
+    /// None where no server is concerned.
+    pub(crate) server: Option<ServerRef>,
+    /// As `pgdyno status --json` prints it.
+    pub(crate) journal: Value,
+}
+
+/// What is changed on this machine and its servers now.
+pub(crate) fn changed(context: &Context) -> anyhow::Result<Vec<Changed>> {
+    let all = journals(context)?;
+    let changed = all.iter().map(|journal| {
+        Ok(Changed {
+            server: journal.content.purpose.server.clone(),
+            journal: journal_json(journal)?,
+        })
+    });
+    changed.collect()
 }
 
 fn journals(context: &Context) -> anyhow::Result<Vec<Shown>> {

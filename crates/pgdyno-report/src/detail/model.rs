@@ -1,0 +1,138 @@
+//! What a trial's document holds: the JSON that ui/src/model-trial.ts describes.
+
+use crate::model::{Setting, Trial};
+use pgdyno_store::{DistributionPoint, ErrorCount};
+use serde::Serialize;
+
+/// One metric over time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrialColumn {
+    /// Name with the unit last; "tps" and "p95_ms" are the load's.
+    pub metric: String,
+    /// Which one of several.
+    pub label: Option<String>,
+    /// For people; "ratio" goes from 0 to 1, empty for a number without a unit.
+    pub unit: &'static str,
+    /// "load", "host" or "server".
+    pub layer: &'static str,
+    /// For people.
+    pub title: String,
+    /// Milliseconds after the start of the load, in order.
+    pub t_ms: Vec<u32>,
+    /// As many; `None` where there is no value.
+    pub values: Vec<Option<f64>>,
+}
+
+/// Kinds of marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkKind {
+    /// The server wrote what was dirty.
+    Checkpoint,
+    /// Tables were vacuumed.
+    Vacuum,
+    /// Something else used the machine.
+    Disturbance,
+    /// Something was not read.
+    Gap,
+}
+
+/// Something that happened, or that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mark {
+    /// After the start of the load.
+    pub at_ms: u32,
+    /// Its end, where it has one.
+    pub until_ms: Option<u32>,
+    /// Its kind.
+    pub kind: MarkKind,
+    /// In words.
+    pub text: String,
+}
+
+/// Sessions that waited for one type of event.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WaitType {
+    /// As the server names it; `CPU` are those that ran.
+    pub name: String,
+    /// Mean number of sessions in each second.
+    pub values: Vec<f64>,
+}
+
+/// What sessions waited for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Waits {
+    /// After the start of the load: ends of the seconds.
+    pub t_ms: Vec<u32>,
+    /// The busiest first.
+    pub types: Vec<WaitType>,
+}
+
+/// A statement as samples of the sessions saw it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Statement {
+    /// The server's number of the normalised statement.
+    pub query_id: String,
+    /// Its text, where it is stored.
+    pub query: Option<String>,
+    /// Mean number of sessions that were at it.
+    pub mean_sessions: f64,
+    /// The most in a second.
+    pub max_sessions: f64,
+    /// Its part of all sessions that were at any statement.
+    pub share_ratio: f64,
+}
+
+/// Response times over time: how many transactions of a stretch lay between two edges.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Heat {
+    /// Ends of the stretches.
+    pub t_s: Vec<f64>,
+    /// Lower edges of the classes, and the upper one of the last.
+    pub edges_ms: Vec<f64>,
+    /// For each stretch a count for each class.
+    pub counts: Vec<Vec<u64>>,
+}
+
+/// A trial as a report has it, and what is told of it here alone. Its `series` is empty: the columns hold it.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrialPart {
+    /// As in a report.
+    #[serde(flatten)]
+    pub trial: Trial,
+    /// Title of its treatment.
+    pub title: Option<String>,
+    /// Settings of its treatment with what the target reported in this trial.
+    pub settings: Vec<Setting>,
+}
+
+/// One trial with everything recorded beside it.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrialDocument {
+    /// "pgdyno-trial/1".
+    pub format: &'static str,
+    /// Number of its experiment.
+    pub experiment_id: i64,
+    /// The trial.
+    pub trial: TrialPart,
+    /// When its load began, as far as it is known: when the trial did.
+    pub load_begun_unix_ms: u64,
+    /// Warm-up.
+    pub warmup_s: f64,
+    /// Measured time.
+    pub measured_s: f64,
+    /// Load first, then host, then server.
+    pub series: Vec<TrialColumn>,
+    /// In order of time.
+    pub marks: Vec<Mark>,
+    /// `None` where sessions were not looked at.
+    pub waits: Option<Waits>,
+    /// The busiest first.
+    pub statements: Vec<Statement>,
+    /// Errors by SQLSTATE.
+    pub errors: Vec<ErrorCount>,
+    /// Response times of its measured time.
+    pub distribution: Vec<DistributionPoint>,
+    /// `None` where response times were not kept for each second.
+    pub latency_heat: Option<Heat>,
+}

@@ -1,0 +1,316 @@
+//! Documents of trials for a report file: thinned where there are too many, deflated, in base64.
+
+use super::model::TrialDocument;
+use super::{document, thin};
+use crate::model::Report;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use pgdyno_store::{SeriesRecord, StoredExperiment};
+use serde::Serialize;
+use std::io::Write as _;
+
+/// Room for a report file of 5 MB, less 1 MB for the page and the report itself.
+const PACKED_BYTES_MAX: usize = 4_000_000;
+/// Points of a column where all of its own are too many, and whether all metrics go along; from the best to the least.
+const LEVELS: &[(usize, Scope)] = &[
+    (usize::MAX, Scope::All),
+    (1200, Scope::All),
+    (600, Scope::All),
+    (300, Scope::All),
+    (1200, Scope::Main),
+    (600, Scope::Main),
+    (300, Scope::Main),
+    (150, Scope::Main),
+    (80, Scope::Main),
+];
+
+/// Metrics that go along where all are too many: those that the page shows first.
+const MAIN: &[&str] = &[
+    "tps",
+    "p95_ms",
+    "checkpoints.done_per_s",
+    "checkpoints.requested_per_s",
+    "checkpoints.sync_ms_per_s",
+    "checkpoints.timed_per_s",
+    "checkpoints.write_ms_per_s",
+    "checkpoints.blocks_written_per_s",
+    "cpu.busy_ratio",
+    "cpu.iowait_ratio",
+    "cpu.run_queue",
+    "cpu.steal_ratio",
+    "cpu.system_ratio",
+    "cpu.user_ratio",
+    "db.blocks_hit_per_s",
+    "db.blocks_read_per_s",
+    "disk.read_bytes_per_s",
+    "disk.write_bytes_per_s",
+    "disk.write_await_ms",
+    "memory.available_bytes",
+    "memory.cached_bytes",
+    "memory.dirty_bytes",
+    "psi.cpu.some_ratio",
+    "psi.io.some_ratio",
+    "sessions.active",
+    "vacuum.autovacuum_workers",
+    "vacuum.running",
+    "wal.bytes_per_s",
+    "wal.full_page_images_per_s",
+];
+
+/// Which metrics go along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// All.
+    All,
+    /// Those that the page shows first, of single CPUs none.
+    Main,
+}
+
+impl Scope {
+    /// Whether a metric is to be read: a series that is not wanted need not be unpacked.
+    pub fn wants(self, metric: &str) -> bool {
+        self == Scope::All || MAIN.contains(&metric) || metric.starts_with("waits.")
+    }
+}
+
+/// What the details of trials in a report file are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Details {
+    /// Points that a column has at most; `None` where it has all.
+    pub points_max: Option<usize>,
+    /// Which metrics.
+    pub scope: Scope,
+    /// Trials that were wanted and have none, for the file would be too large.
+    pub left_out: usize,
+}
+
+/// The packed document of a trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    /// Number of the trial.
+    pub trial: i64,
+    /// JSON with its times shared, zlib, base64.
+    pub text: String,
+}
+
+/// Why trials could not be packed; `E` is the reader's.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError<E> {
+    /// The series could not be read.
+    #[error("the series of trial {trial} could not be read")]
+    Read {
+        /// Its number.
+        trial: i64,
+        /// Why.
+        source: E,
+    },
+    /// The document could not be written.
+    #[error("the document of trial {trial} could not be packed: {source}")]
+    Write {
+        /// Its number.
+        trial: i64,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Packs the trials that `wanted` names, in the order of the report, with as many metrics and points as a file of 5 MB has room
+/// for. `read` gives the series of a trial, of which it may leave out metrics that the scope does not want.
+pub fn pack<E>(
+    stored: &StoredExperiment,
+    report: &Report,
+    wanted: &dyn Fn(i64) -> bool,
+    read: &mut dyn FnMut(i64, Scope) -> Result<SeriesRecord, E>,
+) -> Result<(Details, Vec<Packed>), PackError<E>> {
+    let ids: Vec<i64> = report
+        .trials
+        .iter()
+        .map(|t| t.id)
+        .filter(|id| wanted(*id))
+        .collect();
+    let mut reader = Reader { stored, report, read };
+    for &(points_max, scope) in LEVELS.iter().skip(first_level(&mut reader, &ids)?) {
+        if let Some(packed) = pack_all(&mut reader, &ids, points_max, scope, PACKED_BYTES_MAX)? {
+            let details = Details {
+                points_max: (points_max < usize::MAX).then_some(points_max),
+                scope,
+                left_out: 0,
+            };
+            return Ok((details, packed));
+        }
+    }
+    let details = Details {
+        points_max: None,
+        scope: Scope::Main,
+        left_out: ids.len(),
+    };
+    Ok((details, Vec::new()))
+}
+
+struct Reader<'a, E> {
+    stored: &'a StoredExperiment,
+    report: &'a Report,
+    read: &'a mut dyn FnMut(i64, Scope) -> Result<SeriesRecord, E>,
+}
+
+impl<E> Reader<'_, E> {
+    fn document(&mut self, trial: i64, scope: Scope) -> Result<Option<TrialDocument>, PackError<E>> {
+        let series = (self.read)(trial, scope).map_err(|source| PackError::Read { trial, source })?;
+        let of_report = self.report.trials.iter().find(|t| t.id == trial);
+        let mut document = of_report.and_then(|t| document(self.stored, t.clone(), &series));
+        if let Some(document) = &mut document {
+            document
+                .series
+                .retain(|column| kept(scope, &column.metric, column.label.as_deref()));
+        }
+        Ok(document)
+    }
+}
+
+/// Sums over CPUs stay; of waits their types are in the document already.
+fn kept(scope: Scope, metric: &str, label: Option<&str>) -> bool {
+    let is_one_cpu = metric.starts_with("cpu.") && !matches!(label, None | Some("all"));
+    match scope {
+        Scope::All => true,
+        Scope::Main => scope.wants(metric) && !metric.starts_with("waits.") && !is_one_cpu,
+    }
+}
+
+/// Reckons from the longest trial what all of them would take, and tells the first level that may fit.
+fn first_level<E>(reader: &mut Reader<'_, E>, ids: &[i64]) -> Result<usize, PackError<E>> {
+    let seconds = |id: &i64| {
+        let trial = reader.report.trials.iter().find(|t| t.id == *id);
+        trial.map_or(0, |t| t.series.t_s.len())
+    };
+    let Some(longest) = ids.iter().copied().max_by_key(seconds) else {
+        return Ok(0);
+    };
+    let all = reader.document(longest, Scope::All)?;
+    for (number, (points_max, scope)) in LEVELS.iter().enumerate() {
+        let Some(mut one) = all.clone() else { return Ok(0) };
+        one.series
+            .retain(|column| kept(*scope, &column.metric, column.label.as_deref()));
+        let size = text_of(longest, one, *points_max)?.len();
+        // Others are as long or shorter; half of it, for a guess must not cost what would have fitted.
+        if size * ids.len() / 2 <= PACKED_BYTES_MAX {
+            return Ok(number);
+        }
+    }
+    Ok(LEVELS.len() - 1)
+}
+
+/// `None` where they are too large together.
+fn pack_all<E>(
+    reader: &mut Reader<'_, E>,
+    ids: &[i64],
+    points_max: usize,
+    scope: Scope,
+    bytes_max: usize,
+) -> Result<Option<Vec<Packed>>, PackError<E>> {
+    let mut bytes = 0;
+    let mut packed = Vec::new();
+    for &trial in ids {
+        let Some(document) = reader.document(trial, scope)? else {
+            continue;
+        };
+        let text = text_of(trial, document, points_max)?;
+        bytes += text.len();
+        if bytes > bytes_max {
+            return Ok(None);
+        }
+        packed.push(Packed { trial, text });
+    }
+    Ok(Some(packed))
+}
+
+/// A document with its columns' times told once, as steps.
+#[derive(Serialize)]
+struct Shared<'a> {
+    #[serde(flatten)]
+    document: &'a TrialDocument,
+    axes: Vec<Vec<u32>>,
+    columns: Vec<SharedColumn<'a>>,
+}
+
+#[derive(Serialize)]
+struct SharedColumn<'a> {
+    metric: &'a str,
+    label: Option<&'a str>,
+    unit: &'a str,
+    layer: &'a str,
+    title: &'a str,
+    axis: usize,
+    #[serde(serialize_with = "short")]
+    values: Vec<Option<f64>>,
+}
+
+/// Whole numbers without a point.
+fn short<S: serde::Serializer>(values: &[Option<f64>], serializer: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeSeq as _;
+    let mut sequence = serializer.serialize_seq(Some(values.len()))?;
+    for value in values {
+        match value {
+            #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
+            Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => {
+                sequence.serialize_element(&(*value as i64))?;
+            }
+            other => sequence.serialize_element(other)?,
+        }
+    }
+    sequence.end()
+}
+
+fn text_of<E>(trial: i64, mut document: TrialDocument, points_max: usize) -> Result<String, PackError<E>> {
+    let mut columns = std::mem::take(&mut document.series);
+    if points_max < usize::MAX {
+        columns
+            .iter_mut()
+            .for_each(|column| thin::column(column, points_max));
+        if let Some(waits) = &mut document.waits {
+            thin::waits(waits, points_max);
+        }
+    }
+    let mut axes: Vec<&[u32]> = Vec::new();
+    let shared: Vec<SharedColumn<'_>> = columns
+        .iter()
+        .map(|column| {
+            let known = axes.iter().position(|axis| *axis == column.t_ms);
+            let axis = known.unwrap_or_else(|| {
+                axes.push(&column.t_ms);
+                axes.len() - 1
+            });
+            SharedColumn {
+                metric: &column.metric,
+                label: column.label.as_deref(),
+                unit: column.unit,
+                layer: column.layer,
+                title: &column.title,
+                axis,
+                values: column.values.clone(),
+            }
+        })
+        .collect();
+    let whole = Shared {
+        axes: axes.into_iter().map(steps).collect(),
+        columns: shared,
+        document: &document,
+    };
+    let write = |source| PackError::Write { trial, source };
+    let json = serde_json::to_vec(&whole).map_err(|error| write(error.into()))?;
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(6));
+    encoder.write_all(&json).map_err(write)?;
+    Ok(STANDARD.encode(encoder.finish().map_err(write)?))
+}
+
+/// The first, then how much later each next one is.
+fn steps(times: &[u32]) -> Vec<u32> {
+    let before = std::iter::once(0).chain(times.iter().copied());
+    times
+        .iter()
+        .zip(before)
+        .map(|(at, before)| at.saturating_sub(before))
+        .collect()
+}

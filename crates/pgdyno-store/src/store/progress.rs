@@ -1,0 +1,189 @@
+//! How far a running experiment is: a small file beside its lock, written by the process that runs it and read by whoever
+//! looks on. It is worth nothing without the lock, so one that a killed process has left deceives nobody.
+
+use super::{Store, StoreError, running};
+use crate::record::{CurrentTrial, ExperimentStatus, PROGRESS_FORMAT, ProgressRecord, TrialStatus};
+use crate::store::find::Life;
+use rusqlite::OptionalExtension;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A longer file is none of ours.
+const BYTES_MAX: u64 = 100_000;
+/// Restart, checkpoint and cross-check of a trial take about this long, until one has been measured.
+const OVERHEAD_S: f64 = 4.0;
+
+/// Where the progress of the experiments of a store is written down; for the one process that runs them.
+#[derive(Debug, Clone)]
+pub struct ProgressPlace {
+    store: PathBuf,
+}
+
+/// What can be said of an experiment at a glance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pulse {
+    /// What became of it.
+    pub life: Life,
+    /// When it began.
+    pub started_unix_ms: u64,
+    /// When it ended.
+    pub finished_unix_ms: Option<u64>,
+    /// Its finished trials.
+    pub trials_finished: u64,
+    /// Those that failed or do not hold.
+    pub trials_failed: u64,
+    /// What its process says; `None` where none runs it, or it says nothing.
+    pub progress: Option<ProgressRecord>,
+}
+
+impl ProgressPlace {
+    /// Writes down how far an experiment is: whole or not at all, and not flushed, for it is not kept.
+    pub fn write(&self, experiment: i64, progress: &ProgressRecord) -> io::Result<()> {
+        let path = path_of(&self.store, experiment);
+        let mut new = path.clone().into_os_string();
+        new.push(".new");
+        std::fs::write(&new, serde_json::to_vec(progress).map_err(io::Error::other)?)?;
+        std::fs::rename(&new, &path)
+    }
+}
+
+impl ProgressRecord {
+    /// At the beginning of the first trial of a process that is to run `trials` less `done`, each with a load of `trial_s`
+    /// seconds.
+    pub fn begun(trials: u32, done: u32, trial_s: f64, now_unix_ms: u64) -> ProgressRecord {
+        ProgressRecord {
+            format: PROGRESS_FORMAT.to_owned(),
+            trials,
+            done,
+            done_before: done,
+            trial_s,
+            begun_unix_ms: now_unix_ms,
+            counted_unix_ms: now_unix_ms,
+            phase: String::new(),
+            current: None,
+        }
+    }
+
+    /// A trial was stored.
+    pub fn count(&mut self, now_unix_ms: u64) {
+        self.done += 1;
+        self.counted_unix_ms = now_unix_ms;
+        self.current = None;
+    }
+
+    /// A trial begins.
+    pub fn begin(&mut self, treatment: &str, block: u32, phase: &str) {
+        self.current = Some(CurrentTrial {
+            treatment: treatment.to_owned(),
+            block,
+        });
+        phase.clone_into(&mut self.phase);
+    }
+
+    /// Seconds until the last trial ends, by the mean length of those that this process has run.
+    pub fn left_s(&self, now_unix_ms: u64) -> f64 {
+        let seconds = |from: u64, to: u64| {
+            let ms = u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX);
+            f64::from(ms) / 1e3
+        };
+        let here = self.done.saturating_sub(self.done_before);
+        let each_s = match here {
+            0 => self.trial_s + OVERHEAD_S,
+            here => seconds(self.begun_unix_ms, self.counted_unix_ms) / f64::from(here),
+        };
+        let left_s = each_s * f64::from(self.trials.saturating_sub(self.done));
+        (left_s - seconds(self.counted_unix_ms, now_unix_ms)).max(0.0)
+    }
+}
+
+impl Store {
+    /// Where the progress of its experiments is written.
+    pub fn progress_place(&self) -> ProgressPlace {
+        ProgressPlace {
+            store: self.path.clone(),
+        }
+    }
+
+    /// What can be said of an experiment at a glance: no record is read.
+    pub fn pulse(&self, experiment: i64) -> Result<Pulse, StoreError> {
+        let read = |e| self.failed("read", e);
+        let finished = self.encode("a status", &TrialStatus::Finished)?;
+        let row = self
+            .connection
+            .query_row(
+                "SELECT status, started_unix_ms, finished_unix_ms, identity IS NOT NULL, \
+                 (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id AND t.status = ?2), \
+                 (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id) \
+                 FROM experiment e WHERE id = ?1",
+                (experiment, finished),
+                |row| {
+                    Ok((
+                        row.get::<_, String>(0)?,
+                        row.get::<_, i64>(1)?,
+                        row.get::<_, Option<i64>>(2)?,
+                        row.get::<_, bool>(3)?,
+                        row.get::<_, i64>(4)?.unsigned_abs(),
+                        row.get::<_, i64>(5)?.unsigned_abs(),
+                    ))
+                },
+            )
+            .optional()
+            .map_err(read)?;
+        let Some((status, started, ended, identified, trials_finished, trials)) = row else {
+            return Err(StoreError::Unknown {
+                path: self.path.clone(),
+                id: experiment,
+            });
+        };
+        let status: ExperimentStatus = self.decode(&format!("experiment {experiment}"), &status)?;
+        let life = self.life(experiment, status, identified);
+        Ok(Pulse {
+            life,
+            started_unix_ms: started.unsigned_abs(),
+            finished_unix_ms: ended.map(i64::unsigned_abs),
+            trials_finished,
+            trials_failed: trials.saturating_sub(trials_finished),
+            progress: match life {
+                Life::Running => read_of(&self.path, experiment),
+                _ => None,
+            },
+        })
+    }
+
+    /// Numbers of the trials of an experiment that were stored after the trial of this number; 0 for all of them.
+    pub fn trials_after(&self, experiment: i64, trial: i64) -> Result<Vec<i64>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<i64>> {
+            self.connection
+                .prepare("SELECT id FROM trial WHERE experiment_id = ?1 AND id > ?2 ORDER BY id")?
+                .query_map([experiment, trial], |row| row.get(0))?
+                .collect()
+        };
+        read().map_err(|e| self.failed("read", e))
+    }
+}
+
+/// What the process that runs an experiment says of it; another version's file says nothing.
+fn read_of(store: &Path, experiment: i64) -> Option<ProgressRecord> {
+    let path = path_of(store, experiment);
+    if std::fs::metadata(&path).ok()?.len() > BYTES_MAX {
+        return None;
+    }
+    let progress: ProgressRecord = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+    (progress.format == PROGRESS_FORMAT).then_some(progress)
+}
+
+/// Removes what is written of an experiment.
+pub(super) fn clear(store: &Path, experiment: i64) {
+    let path = path_of(store, experiment);
+    let mut new = path.clone().into_os_string();
+    new.push(".new");
+    // One that stays tells nothing without its lock.
+    let _ = std::fs::remove_file(new);
+    let _ = std::fs::remove_file(path);
+}
+
+pub(super) fn path_of(store: &Path, experiment: i64) -> PathBuf {
+    let mut name = running::path_of(store, experiment).into_os_string();
+    name.push(".progress");
+    PathBuf::from(name)
+}

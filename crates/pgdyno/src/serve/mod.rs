@@ -1,0 +1,239 @@
+//! The web server of `pgdyno serve`: the page, the store as JSON, what runs now as a stream, and metrics. It reads; what it
+//! writes are tags and notes.
+
+mod answer;
+mod door;
+mod experiment;
+mod list;
+mod listener;
+mod live;
+mod metrics;
+mod page;
+mod problem;
+mod summary;
+mod targets;
+#[cfg(test)]
+mod tests;
+mod token;
+
+use crate::context::Context;
+use answer::Body;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::Method;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, delete, get, post, put};
+use door::Names;
+use listener::Limited;
+use page::Assets;
+use pgdyno_report::HtmlError;
+use problem::Problem;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use summary::Summaries;
+use targets::Advices;
+use token::Token;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+
+/// The longest note with every letter escaped in JSON, and some room.
+const BODY_BYTES_MAX: usize = 256 * 1024;
+/// Requests that read the store at a time.
+const TURNS: usize = 8;
+/// Live views that are open at a time.
+const STREAMS: usize = 64;
+/// Threads for what takes long; more than turns, for connections are resolved on them too.
+const THREADS_ASIDE: usize = 12;
+/// What is under way at the end gets so long to end in order.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// A load that is measured on this machine goes first.
+const NICE: i32 = 10;
+
+/// What it is started with.
+pub(crate) struct Options {
+    pub(crate) context: Context,
+    pub(crate) store: PathBuf,
+    /// Bound already.
+    pub(crate) listener: TcpListener,
+    pub(crate) listening: SocketAddr,
+    /// Where the token is kept; none for a new one each time.
+    pub(crate) token_file: Option<PathBuf>,
+    /// Names by which it may be meant.
+    pub(crate) allowed: Vec<String>,
+}
+
+/// What all requests share.
+struct App {
+    context: Context,
+    store: PathBuf,
+    token: Token,
+    /// Name of the cookie: cookies know no ports, and a second server must not take the first one's.
+    cookie: String,
+    names: Names,
+    assets: Result<Assets, HtmlError>,
+    turns: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    ending: watch::Receiver<bool>,
+    summaries: Summaries,
+    advices: Advices,
+}
+
+impl App {
+    fn is_ending(&self) -> bool {
+        *self.ending.borrow()
+    }
+}
+
+/// Serves until Ctrl-C, SIGTERM or the loss of the terminal.
+pub(crate) fn run(options: Options) -> anyhow::Result<()> {
+    // Threads begin with their parent's. Where that is refused, it is only less polite.
+    let _ = rustix::process::setpriority_process(None, NICE);
+    let token = match &options.token_file {
+        Some(path) => Token::of_file(path)?,
+        None => Token::draw()?,
+    };
+    let (end, ending) = watch::channel(false);
+    let app = Arc::new(App {
+        context: options.context,
+        store: options.store,
+        token,
+        cookie: format!("pgdyno-{}", options.listening.port()),
+        names: Names {
+            listening: options.listening,
+            allowed: options.allowed,
+        },
+        assets: Assets::built_in(),
+        turns: Arc::new(Semaphore::new(TURNS)),
+        streams: Arc::new(Semaphore::new(STREAMS)),
+        ending,
+        summaries: Summaries::default(),
+        advices: Advices::default(),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(THREADS_ASIDE)
+        .build()?;
+    let served = runtime.block_on(serve(options.listener, &app, options.token_file.as_deref(), end));
+    // A request that waits for another process is not waited for.
+    runtime.shutdown_timeout(FAREWELL);
+    served
+}
+
+async fn serve(
+    listener: TcpListener,
+    app: &Arc<App>,
+    token_file: Option<&std::path::Path>,
+    end: watch::Sender<bool>,
+) -> anyhow::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = Limited::new(tokio::net::TcpListener::from_std(listener)?);
+    let mut signals = [
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::hangup())?,
+    ];
+    greet(app, token_file);
+    let mut ending = app.ending.clone();
+    let ended = async move {
+        let _ = ending.changed().await;
+    };
+    let server = axum::serve(listener, router(Arc::clone(app))).with_graceful_shutdown(ended);
+    let mut server = tokio::spawn(async move { server.await });
+    let [interrupt, terminate, hangup] = &mut signals;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+        done = &mut server => return Ok(done??),
+    }
+    let _ = end.send(true);
+    let _ = tokio::time::timeout(FAREWELL, server).await;
+    Ok(())
+}
+
+/// Says where it is. The link is the only place where the token is shown; one that is kept in a file is not shown at all.
+fn greet(app: &App, token_file: Option<&std::path::Path>) {
+    let mut listening = app.names.listening;
+    tell!("serving {}; Ctrl-C ends it", app.store.display());
+    if !listening.ip().is_loopback() {
+        tell!("other machines reach it, and what is sent is not encrypted (docs/serve.md)");
+    }
+    if listening.ip().is_unspecified() {
+        listening.set_ip(match listening {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    if let Err(error) = app.open() {
+        tell!("{error}; until that is mended the page says so");
+    }
+    if app.assets.is_err() {
+        tell!(
+            "this pgdyno was built without its web page: /api/ and /metrics answer, and `make build` builds it with the page \
+             (Node is needed)"
+        );
+    }
+    match token_file {
+        None => put!("http://{listening}/?token={}", app.token.text()),
+        Some(path) => put!("http://{listening}/?token=$(cat {})", path.display()),
+    }
+}
+
+/// An address with its method and what answers there.
+type Route = (Method, &'static str, MethodRouter<Arc<App>>);
+
+/// All there are; openapi.json describes each.
+fn routes() -> Vec<Route> {
+    const NOTES: &str = "/api/experiments/{id}/notes";
+    const TAG: &str = "/api/experiments/{id}/tags/{word}";
+    let trial = "/api/experiments/{id}/trials/{trial}";
+    let note = "/api/experiments/{id}/notes/{note}";
+    vec![
+        (Method::GET, "/", get(page::shell)),
+        (Method::GET, "/app.css", get(page::style)),
+        (Method::GET, "/app.js", get(page::script)),
+        (Method::GET, "/api/experiments", get(list::list)),
+        (
+            Method::GET,
+            "/api/experiments/{id}/report",
+            get(experiment::report),
+        ),
+        (Method::GET, trial, get(experiment::trial)),
+        (Method::GET, "/api/experiments/{id}/live", get(live::live)),
+        (Method::GET, "/api/compare", get(experiment::compared)),
+        (Method::GET, "/api/targets", get(targets::targets)),
+        (Method::GET, NOTES, get(list::notes)),
+        (Method::POST, NOTES, post(list::add_note)),
+        (Method::DELETE, note, delete(list::remove_note)),
+        (Method::PUT, TAG, put(list::tag)),
+        (Method::DELETE, TAG, delete(list::untag)),
+        (Method::GET, "/api/openapi.json", get(openapi)),
+        (Method::GET, "/metrics", get(metrics::metrics)),
+    ]
+}
+
+/// The description of this interface.
+const OPENAPI: &str = include_str!("openapi.json");
+
+async fn openapi() -> Body {
+    Body::new("application/json", OPENAPI.as_bytes().to_vec(), false)
+}
+
+fn router(app: Arc<App>) -> Router {
+    let mut router = Router::new();
+    for (_, path, answers) in routes() {
+        router = router.route(path, answers);
+    }
+    router
+        .fallback(|| async {
+            Problem::nothing("there is nothing at this address")
+                .do_this("GET /api/openapi.json lists all addresses")
+        })
+        .method_not_allowed_fallback(|| async { Problem::wrong_method() })
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(Arc::clone(&app), door::door))
+        .with_state(app)
+}

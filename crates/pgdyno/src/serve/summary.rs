@@ -1,0 +1,158 @@
+//! What the list and the metrics say of an experiment beyond what the store keeps for a list: answer, planned trials, figures
+//! and verdicts. That takes all its trials to be read, so it is made once and kept as long as nothing of it has changed.
+
+use super::App;
+use crate::context::now_unix_ms;
+use pgdyno_report::build;
+use pgdyno_stats::Effect;
+use pgdyno_store::{
+    ExperimentRecord, ExperimentStatus, Filter, Life, Listed, Percentiles, Store, StoreError,
+};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// So many are kept: a few hundred bytes each.
+const KEPT_MAX: usize = 20_000;
+
+/// What all trials of an experiment together say.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Summary {
+    /// Trials at most, by the plan.
+    pub(super) planned: u64,
+    /// Trials that failed or do not hold.
+    pub(super) failed: u64,
+    /// The answer in one sentence; none before the end.
+    pub(super) answer: Option<String>,
+    /// In the order of the plan, those that were left out not among them.
+    pub(super) treatments: Vec<Figures>,
+}
+
+/// What the trials of a treatment say.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Figures {
+    pub(super) name: String,
+    pub(super) finished: usize,
+    pub(super) failed: usize,
+    /// Mean, low and high.
+    pub(super) tps: Option<(f64, f64, f64)>,
+    pub(super) percentiles: Option<Percentiles>,
+    /// What it is held against, and what came out by the figure that decides.
+    pub(super) against: Option<String>,
+    pub(super) effect: Option<Effect>,
+}
+
+/// By which a change is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    status: ExperimentStatus,
+    started_unix_ms: u64,
+    finished_unix_ms: Option<u64>,
+    trials_finished: u64,
+}
+
+impl Stamp {
+    fn of(listed: &Listed) -> Stamp {
+        Stamp {
+            status: listed.status,
+            started_unix_ms: listed.started_unix_ms,
+            finished_unix_ms: listed.finished_unix_ms,
+            trials_finished: listed.trials_finished,
+        }
+    }
+}
+
+/// By the experiment's number; none where its records cannot be read.
+type Known = HashMap<i64, (Stamp, Option<Arc<Summary>>)>;
+
+/// Those that were made already.
+#[derive(Default)]
+pub(super) struct Summaries {
+    known: Mutex<Known>,
+    filling: AtomicBool,
+}
+
+impl Summaries {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one of an experiment if it is there; `Some(None)` where it cannot be made.
+    pub(super) fn known(&self, listed: &Listed) -> Option<Option<Arc<Summary>>> {
+        let known = self.lock();
+        let (stamp, summary) = known.get(&listed.id)?;
+        (*stamp == Stamp::of(listed)).then(|| summary.clone())
+    }
+
+    /// The one of an experiment, made if it is not there; `None` where its records cannot be read.
+    pub(super) fn of(&self, store: &Store, listed: &Listed) -> Option<Arc<Summary>> {
+        if let Some(known) = self.known(listed) {
+            return known;
+        }
+        // One broken record is that experiment's trouble, not the list's; opening it tells what is wrong.
+        let made = summary(store, listed).ok().map(Arc::new);
+        let mut known = self.lock();
+        if known.len() >= KEPT_MAX {
+            known.clear();
+        }
+        known.insert(listed.id, (Stamp::of(listed), made.clone()));
+        made
+    }
+
+    /// Makes those that are missing, the newest first; one at a time does it, until the program ends.
+    fn fill(&self, store: &Store, is_ending: &dyn Fn() -> bool) -> Result<(), StoreError> {
+        for listed in store.find(&Filter::default())? {
+            if is_ending() {
+                break;
+            }
+            self.of(store, &listed);
+        }
+        Ok(())
+    }
+}
+
+impl App {
+    /// Makes the missing summaries behind the scenes.
+    pub(super) fn fill_summaries(self: &Arc<App>) {
+        if self.summaries.filling.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let app = Arc::clone(self);
+        tokio::spawn(async move {
+            // What goes wrong here goes wrong for the list too, which tells it.
+            let _ = app
+                .with_store(|app, store| Ok(app.summaries.fill(store, &|| app.is_ending())?))
+                .await;
+            app.summaries.filling.store(false, Ordering::Relaxed);
+        });
+    }
+}
+
+fn summary(store: &Store, listed: &Listed) -> Result<Summary, StoreError> {
+    let stored = store.experiment(listed.id)?;
+    let report = build(&stored, "", now_unix_ms());
+    let is_over = !matches!(listed.life, Life::Running);
+    let tested = report.treatments.into_iter().filter(|t| t.why_not.is_none());
+    Ok(Summary {
+        planned: planned(&stored.record),
+        failed: stored.trials.len() as u64 - listed.trials_finished.min(stored.trials.len() as u64),
+        answer: is_over.then_some(report.experiment.answer),
+        treatments: tested
+            .map(|t| Figures {
+                name: t.name,
+                finished: t.trials_finished,
+                failed: t.trials_failed,
+                tps: t.tps.map(|tps| (tps.mean, tps.low, tps.high)),
+                percentiles: t.percentiles,
+                against: t.against,
+                effect: t.step,
+            })
+            .collect(),
+    })
+}
+
+/// Each tested treatment once in each block; an experiment may end before that.
+fn planned(record: &ExperimentRecord) -> u64 {
+    let tested = record.treatments.iter().filter(|t| t.why_not.is_none()).count();
+    u64::from(record.blocks) * tested as u64
+}

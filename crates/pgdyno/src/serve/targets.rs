@@ -1,0 +1,116 @@
+//! The targets of the stored experiments: what they are, what is changed on them now, and what there is to advise.
+
+use super::App;
+use super::problem::Problem;
+use crate::commands::advise;
+use crate::commands::apply::{Changed, changed};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use pgdyno_knobs::ServerRef;
+use pgdyno_server::Conninfo;
+use pgdyno_store::{Filter, Listed, Store};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The targets of the newest experiments; those of older ones are left out.
+const TARGETS_MAX: usize = 50;
+/// Of a target's experiments, those that are tried for its facts.
+const TRIED_MAX: usize = 3;
+/// Advice that is not known yet is waited for so long; what is missing then comes with a later look.
+const FOR_ADVICE: Duration = Duration::from_secs(1);
+
+/// Advice for a target by its name, with the experiments that it was made from: number and trials of each.
+type Kept = HashMap<String, (Vec<(i64, u64)>, Value)>;
+
+/// Advice that was made already: it takes the trials of up to twenty experiments to be read.
+#[derive(Default)]
+pub(super) struct Advices(Mutex<Kept>);
+
+pub(super) async fn targets(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {
+    app.json(&headers, |app, store| document(app, store)).await
+}
+
+fn document(app: &App, store: &Store) -> Result<Value, Problem> {
+    let mut targets: Vec<(String, Vec<Listed>)> = Vec::new();
+    for listed in store.find(&Filter::default())? {
+        match targets.iter().position(|(name, _)| *name == listed.target) {
+            Some(at) => targets[at].1.push(listed),
+            None if targets.len() < TARGETS_MAX => targets.push((listed.target.clone(), vec![listed])),
+            None => {}
+        }
+    }
+    let changed = changed(&app.context).ok();
+    let begun = Instant::now();
+    let mut rows = Vec::new();
+    for (name, experiments) in &targets {
+        // A broken record is not in the way of an older one's facts.
+        let readable = |listed: &Listed| store.experiment(listed.id).ok();
+        let newest = experiments.iter().take(TRIED_MAX).find_map(readable);
+        let facts = newest.map(|newest| newest.record.facts).unwrap_or_default();
+        let ids: Vec<i64> = experiments.iter().map(|listed| listed.id).collect();
+        let patient = begun.elapsed() < FOR_ADVICE;
+        rows.push(json!({
+            "name": name, "experiments": ids,
+            "changed": changed.as_ref().map(|changed| of_target(changed, name)),
+            "advice": app.advices.of(name, experiments, patient, &|| {
+                advise::of_stored(&app.context, store.path(), name, &facts).ok()
+            }),
+            "facts": facts,
+        }));
+    }
+    let host: Option<Vec<&Value>> = changed.as_ref().map(|changed| {
+        let of_host = changed.iter().filter(|changed| changed.server.is_none());
+        of_host.map(|changed| &changed.journal).collect()
+    });
+    Ok(json!({"targets": rows, "changed_on_host": host}))
+}
+
+/// The journals that are about a target of this name.
+fn of_target<'a>(all: &'a [Changed], target: &str) -> Vec<&'a Value> {
+    all.iter()
+        .filter(|changed| changed.server.as_ref().and_then(name_of).as_deref() == Some(target))
+        .map(|changed| &changed.journal)
+        .collect()
+}
+
+/// What a server is called in the store.
+fn name_of(server: &ServerRef) -> Option<String> {
+    match server {
+        ServerRef::Sandbox { name, .. } => Some(format!("sandbox {name}")),
+        ServerRef::Address { conninfo, .. } => {
+            let conninfo = Conninfo::resolve(conninfo, &|_| None).ok()?;
+            Some(conninfo.to_string())
+        }
+    }
+}
+
+impl Advices {
+    fn of(
+        &self,
+        name: &str,
+        experiments: &[Listed],
+        patient: bool,
+        make: &dyn Fn() -> Option<Value>,
+    ) -> Option<Value> {
+        let stamp: Vec<(i64, u64)> = experiments
+            .iter()
+            .map(|listed| (listed.id, listed.trials_finished))
+            .collect();
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, advice)) = lock().get(name)
+            && *known == stamp
+        {
+            return Some(advice.clone());
+        }
+        let advice = if patient { make() } else { None }?;
+        let mut kept = lock();
+        if kept.len() >= TARGETS_MAX * 2 {
+            kept.clear();
+        }
+        kept.insert(name.to_owned(), (stamp, advice.clone()));
+        Some(advice)
+    }
+}

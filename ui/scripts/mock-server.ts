@@ -1,0 +1,142 @@
+import { readFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import type { Report } from "../src/model.ts";
+import type { Comparison, Listed, Note, Progress, Target } from "../src/model-serve.ts";
+import type { TrialDocument } from "../src/model-trial.ts";
+
+/** What the mock answers with; tests change it while it runs. */
+export interface World {
+  reports: Map<number, Report>;
+  trial: (report: Report, trial: number) => TrialDocument | null;
+  experiments: Listed[];
+  notes: Note[];
+  comparison: Comparison;
+  targets: Target[];
+  progress: Progress | null;
+  /** Refuses whoever asks. */
+  refuses: boolean;
+}
+
+const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const SHELL =
+  '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>pgdyno</title>' +
+  '<meta name="pgdyno-mode" content="serve"><link rel="stylesheet" href="/app.css"></head><body><script src="/app.js" defer></script></body></html>';
+
+function send(answer: ServerResponse, status: number, data: unknown): void {
+  answer.writeHead(status, { "content-type": "application/json" });
+  answer.end(status === 204 ? undefined : JSON.stringify(data));
+}
+
+function bodyOf(request: IncomingMessage): Promise<string> {
+  return new Promise((resolve) => {
+    let text = "";
+    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    request.on("end", () => {
+      resolve(text);
+    });
+  });
+}
+
+/** A small stand-in for `pgdyno serve`: the same addresses, answers and headers, and no store behind it. */
+export class MockServer {
+  private readonly server: Server;
+  private readonly streams = new Set<ServerResponse>();
+
+  private constructor(
+    readonly world: World,
+    private readonly dist: string,
+  ) {
+    this.server = createServer((request, answer) => void this.answer(request, answer));
+  }
+
+  static async start(world: World, dist: string): Promise<MockServer> {
+    const mock = new MockServer(world, dist);
+    await new Promise<void>((resolve) => mock.server.listen(0, "127.0.0.1", resolve));
+    return mock;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${String((this.server.address() as AddressInfo).port)}/`;
+  }
+
+  /** Ends all streams, as a server does that dies. */
+  cut(): void {
+    for (const stream of this.streams) stream.destroy();
+    this.streams.clear();
+  }
+
+  tell(event: string, data: unknown): void {
+    for (const stream of this.streams) stream.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  async stop(): Promise<void> {
+    this.cut();
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  private async answer(request: IncomingMessage, answer: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? "/", this.url);
+    if (url.pathname === "/") {
+      answer.writeHead(200, { "content-type": "text/html; charset=utf-8", "content-security-policy": CSP });
+      answer.end(SHELL);
+    } else if (url.pathname === "/app.js" || url.pathname === "/app.css") {
+      answer.writeHead(200, { "content-type": url.pathname.endsWith("js") ? "text/javascript" : "text/css" });
+      answer.end(readFileSync(join(this.dist, url.pathname)));
+    } else if (!url.pathname.startsWith("/api/")) {
+      send(answer, 404, { error: "no such page", what_to_do: null });
+    } else if (this.world.refuses) {
+      send(answer, 401, { error: "wrong token", what_to_do: null });
+    } else {
+      await this.api(request, answer, url);
+    }
+  }
+
+  private async api(request: IncomingMessage, answer: ServerResponse, url: URL): Promise<void> {
+    const [head, id, part, rest] = url.pathname.slice("/api/".length).split("/");
+    const { world } = this;
+    if (head === "experiments" && id === undefined) { send(answer, 200, { experiments: world.experiments }); return; }
+    if (head === "compare") { send(answer, 200, { format: "pgdyno-compare/1", comparison: world.comparison, gates: [] }); return; }
+    if (head === "targets") { send(answer, 200, { targets: world.targets }); return; }
+    const report = world.reports.get(Number(id));
+    if (head !== "experiments" || report === undefined) { send(answer, 404, { error: `there is no experiment ${id ?? ""}`, what_to_do: "`pgdyno list` shows those there are" }); return; }
+    if (part === "report") { send(answer, 200, report); return; }
+    if (part === "trials") {
+      const document = world.trial(report, Number(rest));
+      document === null ? send(answer, 404, { error: `there is no trial ${rest ?? ""}`, what_to_do: null }) : send(answer, 200, document); return;
+    }
+    if (part === "live") { this.stream(answer); return; }
+    if (part === "notes") return this.notes(request, answer, rest);
+    if (part === "tags") { this.tags(request, answer, Number(id), decodeURIComponent(rest ?? "")); return; }
+    send(answer, 404, { error: "no such page", what_to_do: null });
+  }
+
+  private stream(answer: ServerResponse): void {
+    answer.writeHead(200, { "content-type": "text/event-stream" });
+    this.streams.add(answer);
+    answer.on("close", () => this.streams.delete(answer));
+    if (this.world.progress !== null) answer.write(`event: progress\ndata: ${JSON.stringify(this.world.progress)}\n\n`);
+  }
+
+  private async notes(request: IncomingMessage, answer: ServerResponse, note: string | undefined): Promise<void> {
+    const { world } = this;
+    if (request.method === "POST") {
+      const { text } = JSON.parse(await bodyOf(request)) as { text: string };
+      world.notes.push({ id: world.notes.length + 1, written_unix_ms: Date.UTC(2026, 10, 22, 9, 30), text });
+      send(answer, 201, {}); return;
+    }
+    if (request.method === "DELETE") {
+      world.notes = world.notes.filter(({ id }) => id !== Number(note));
+      send(answer, 204, null); return;
+    }
+    send(answer, 200, { notes: world.notes });
+  }
+
+  private tags(request: IncomingMessage, answer: ServerResponse, id: number, word: string): void {
+    const row = this.world.experiments.find((each) => each.id === id);
+    if (row !== undefined) row.tags = request.method === "PUT" ? [...row.tags, word] : row.tags.filter((tag) => tag !== word);
+    send(answer, 204, null);
+  }
+}

@@ -1,0 +1,61 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { sampleReport } from "../test/sample/report.ts";
+import { sampleTrialDocument } from "../test/sample/trial-document.ts";
+import { sampleWorld } from "../test/sample/world.ts";
+import { assemble } from "./assemble.ts";
+import { launchBrowser } from "./browser.ts";
+import { MockServer } from "./mock-server.ts";
+import { trialElements } from "./pack.ts";
+
+/** Views of the server by the fragment of their address. */
+export const SERVED: Record<string, string> = {
+  index: "#/",
+  running: "#/experiments/9",
+  ladder: "#/experiments/8",
+  trial: "#/experiments/7/trials/4",
+  compare: "#/compare?a=7&b=7:memory",
+  target: "#/targets/sandbox%20demo",
+  live: "#/live",
+};
+
+/** Pictures of every view: npm run views -- <directory> [width,…] [view,…] */
+export async function main([directory, widths = "1280", only]: string[]): Promise<void> {
+  if (directory === undefined) throw new Error("Say where to: npm run views -- <directory> [widths] [views]");
+  mkdirSync(directory, { recursive: true });
+  const report = sampleReport();
+  const file = resolve(directory, "report.html");
+  const documents = report.trials.map((trial) => sampleTrialDocument(report, trial));
+  writeFileSync(file, assemble(report, "dist", trialElements(documents)));
+  const server = await MockServer.start(sampleWorld(), "dist");
+  const browser = await launchBrowser();
+  const local = pathToFileURL(file).href;
+  const views = { ...Object.fromEntries(Object.entries(SERVED).map(([name, hash]) => [name, server.url + hash])), report: local, "report-trial": `${local}#/trials/4` };
+  try {
+    for (const [name, url] of Object.entries(views)) {
+      if (only !== undefined && !only.split(",").includes(name)) continue;
+      for (const width of widths.split(",").map(Number)) {
+        for (const colorScheme of ["light", "dark"] as const) {
+          const page = await browser.newPage({ viewport: { width, height: 1000 }, colorScheme });
+          page.on("pageerror", (error) => {
+            console.log(`${name}: ${error.message}`);
+          });
+          page.on("console", (message) => {
+            if (message.type() === "error") console.log(`${name}: ${message.text()}`);
+          });
+          await page.goto(url);
+          await page.locator("main h1, main h2, header h1").first().waitFor();
+          await page.waitForTimeout(400);
+          const path = join(directory, `${name}-${String(width)}-${colorScheme}.png`);
+          await page.screenshot({ path, fullPage: true });
+          await page.close();
+          console.log(path);
+        }
+      }
+    }
+  } finally {
+    await browser.close();
+    await server.stop();
+  }
+}

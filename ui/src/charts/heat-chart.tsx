@@ -1,0 +1,82 @@
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { logTicks } from "../analysis/percentiles.ts";
+import { useDisplay } from "../display.ts";
+import { tick } from "../format/number.ts";
+import { clock } from "../format/unit.ts";
+import type { Heat } from "../model-trial.ts";
+import { SaveButtons } from "../parts/save-buttons.tsx";
+import { cssValue } from "./style.ts";
+import { useWidth } from "./use-width.ts";
+
+const HEIGHT = 260;
+const MARGIN = { top: 26, right: 12, bottom: 40, left: 52 };
+
+function hexed(colour: string): [number, number, number] {
+  const hex = colour.length === 4 ? colour.slice(1).replaceAll(/./g, "$&$&") : colour.slice(1);
+  return [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as [number, number, number];
+}
+
+/** From the ground to the ink of one colour: more is further from the page, in both themes and to all eyes. */
+function shade(ground: string, ink: string, part: number): string {
+  const [from, to] = [hexed(ground), hexed(ink)];
+  const mixed = from.map((value, place) => Math.round(value + ((to[place] ?? value) - value) * part));
+  return `rgb(${mixed.join(" ")})`;
+}
+
+function paint(canvas: HTMLCanvasElement, heat: Heat, width: number, ylabel: string): void {
+  const ratio = window.devicePixelRatio;
+  canvas.width = width * ratio;
+  canvas.height = HEIGHT * ratio;
+  const pen = canvas.getContext("2d");
+  const [low, high] = [heat.edges_ms[0] ?? 1, heat.edges_ms.at(-1) ?? 1];
+  const last = heat.t_s.at(-1) ?? 0;
+  if (pen === null || !(low > 0) || !(high > low) || !(last > 0)) return;
+  pen.scale(ratio, ratio);
+  const ground = cssValue("--page");
+  pen.fillStyle = ground;
+  pen.fillRect(0, 0, width, HEIGHT);
+  const [inner, tall] = [width - MARGIN.left - MARGIN.right, HEIGHT - MARGIN.top - MARGIN.bottom];
+  const x = (seconds: number) => MARGIN.left + (seconds / last) * inner;
+  const y = (ms: number) => MARGIN.top + tall - (Math.log(ms / low) / Math.log(high / low)) * tall;
+  const most = Math.max(1, ...heat.counts.map((column) => Math.max(0, ...column)));
+  heat.counts.forEach((column, place) => {
+    const [from, to] = [x(heat.t_s[place - 1] ?? 0), x(heat.t_s[place] ?? 0)];
+    column.forEach((amount, level) => {
+      if (!(amount > 0)) return;
+      // Few among many must be seen: the tail is what a heat map is for.
+      pen.fillStyle = shade(ground, cssValue("--t1"), 0.14 + 0.86 * Math.sqrt(amount / most));
+      const [top, bottom] = [y(heat.edges_ms[level + 1] ?? high), y(heat.edges_ms[level] ?? low)];
+      pen.fillRect(from, top, Math.max(1, to - from), Math.max(1, bottom - top));
+    });
+  });
+  pen.fillStyle = cssValue("--ink-2");
+  pen.font = `12px ${cssValue("--sans")}`;
+  pen.textBaseline = "middle";
+  pen.textAlign = "right";
+  for (const ms of logTicks([low, high])) pen.fillText(tick(ms), MARGIN.left - 6, y(ms));
+  pen.textAlign = "left";
+  pen.fillText(ylabel, 4, 10);
+  pen.textAlign = "center";
+  const step = [10, 15, 30, 60, 120, 300, 600, 1800].find((each) => (last / each) * 60 < inner) ?? 3600;
+  for (let at = 0; at <= last; at += step) pen.fillText(clock(at), x(at), HEIGHT - MARGIN.bottom + 12);
+  pen.fillText("since the load began", MARGIN.left + inner / 2, HEIGHT - 8);
+}
+
+/** How often which response time came, over time. The darker (on a dark page: the lighter), the more. */
+export function HeatChart({ heat, title, summary, ylabel }: { heat: Heat; title: string; summary: string; ylabel: string }) {
+  const holder = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const width = useWidth(holder);
+  const { theme } = useDisplay();
+  useLayoutEffect(() => {
+    if (canvas.current !== null && width > 0) paint(canvas.current, heat, width, ylabel);
+  }, [heat, width, theme, ylabel]);
+  return (
+    <div class="saveable">
+      <div class="chart heat-chart" ref={holder} role="img" aria-label={summary}>
+        <canvas ref={canvas} />
+      </div>
+      <SaveButtons name={title} picture={() => (canvas.current === null ? null : { kind: "canvas", canvas: canvas.current, title })} />
+    </div>
+  );
+}

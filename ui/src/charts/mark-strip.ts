@@ -1,0 +1,40 @@
+import uPlot from "uplot";
+import type { Mark, MarkKind } from "../model-trial.ts";
+import { MARK_VARIABLE } from "../trial/draw-marks.ts";
+import { cssValue } from "./style.ts";
+
+const ROW = 8;
+const GAP = 6;
+
+function kindsOf(marks: readonly Mark[]): MarkKind[] {
+  return (["checkpoint", "vacuum", "disturbance"] as const).filter((kind) => marks.some((mark) => mark.kind === kind));
+}
+
+/** Room above the lines, in CSS pixels. */
+export function stripHeight(marks: readonly Mark[]): number {
+  const rows = kindsOf(marks).length;
+  return rows === 0 ? 0 : rows * ROW + GAP;
+}
+
+/** A row for each kind of mark; where trials have one at the same time it is darker. */
+export function drawStrip(chart: uPlot, marks: readonly Mark[]): void {
+  const { ctx, bbox } = chart;
+  const ratio = uPlot.pxRatio;
+  const kinds = kindsOf(marks);
+  const x = (ms: number) => Math.min(bbox.left + bbox.width, Math.max(bbox.left, chart.valToPos(ms / 1000, "x", true)));
+  ctx.save();
+  kinds.forEach((kind, row) => {
+    const top = bbox.top - (GAP + (kinds.length - row) * ROW) * ratio;
+    ctx.fillStyle = cssValue(MARK_VARIABLE[kind]);
+    for (const mark of marks) {
+      if (mark.kind !== kind) continue;
+      const [from, to] = [x(mark.at_ms), x(mark.until_ms ?? mark.at_ms)];
+      if (to <= bbox.left || from >= bbox.left + bbox.width) continue;
+      ctx.globalAlpha = 0.3;
+      ctx.fillRect(from, top, Math.max(ratio, to - from), (ROW - 3) * ratio);
+      ctx.globalAlpha = 0.9;
+      ctx.fillRect(from, top, 1.5 * ratio, (ROW - 3) * ratio);
+    }
+  });
+  ctx.restore();
+}

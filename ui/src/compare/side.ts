@@ -1,0 +1,83 @@
+import { headlineTreatment } from "../analysis/headline.ts";
+import { isKnown } from "../format/number.ts";
+import type { Report, Setting } from "../model.ts";
+import type { CompareRow, Comparison, SideFigure } from "../model-serve.ts";
+import type { Spec } from "./spec.ts";
+
+/** One side as the page itself knows it: what can be drawn of it. */
+export interface Side {
+  name: string;
+  title: string;
+  distribution: { percentile: number; ms: number }[];
+  settings: Setting[];
+  figures: Record<string, number | null>;
+}
+
+/** Of a whole experiment its best treatment stands for it. */
+export function sideOf(report: Report, spec: Spec): Side | null {
+  const { treatments, trials, experiment } = report;
+  if (spec.trial !== null) {
+    const trial = trials.find(({ id }) => id === spec.trial);
+    if (trial === undefined) return null;
+    const treatment = treatments.find(({ name }) => name === trial.treatment);
+    const title = `${treatment?.title ?? trial.treatment}, block ${String(trial.block)} (trial ${String(trial.id)})`;
+    const distribution = [
+      [50, trial.percentiles?.p50_ms], [95, trial.percentiles?.p95_ms], [99, trial.percentiles?.p99_ms],
+    ].flatMap(([percentile, ms]) => (isKnown(percentile) && isKnown(ms) ? [{ percentile, ms }] : []));
+    return { name: `trial-${String(trial.id)}`, title, distribution, settings: treatment?.settings ?? [], figures: { tps: trial.tps, ...trial.figures } };
+  }
+  const treatment = spec.treatment === null ? (headlineTreatment(report) ?? treatments[0]) : treatments.find(({ name }) => name === spec.treatment);
+  if (treatment === undefined) return null;
+  const figures = { tps: treatment.tps?.mean ?? null, ...treatment.figures };
+  return { name: `${String(experiment.id)}:${treatment.name}`, title: `${experiment.name}: ${treatment.title}`, distribution: treatment.distribution, settings: treatment.settings, figures };
+}
+
+export interface SettingDifference {
+  knob: string;
+  a: string | null;
+  b: string | null;
+}
+
+/** Knobs that are not set alike. */
+export function settingsDiffer(a: readonly Setting[], b: readonly Setting[]): SettingDifference[] {
+  const knobs = [...new Set([...a, ...b].map(({ knob }) => knob))];
+  const value = (settings: readonly Setting[], knob: string) => settings.find((setting) => setting.knob === knob)?.value ?? null;
+  return knobs.map((knob) => ({ knob, a: value(a, knob), b: value(b, knob) })).filter((row) => row.a !== row.b);
+}
+
+const FIGURES: readonly [name: string, larger_is_better: boolean][] = [
+  ["tps", true], ["p50_ms", false], ["p95_ms", false], ["p99_ms", false], ["server_cpu_us_per_tx", false], ["client_cpu_us_per_tx", false], ["wal_bytes_per_tx", false],
+];
+
+/** What a report file can say without a server: figures and ratios, and no verdict. */
+export function plainComparison(a: Side, b: Side): Comparison {
+  const figure = (value: number | null | undefined): SideFigure | null => (isKnown(value) ? { mean: value, low: null, high: null, n: 1 } : null);
+  const rows = FIGURES.flatMap(([metric, larger_is_better]): CompareRow[] => {
+    const [of_a, of_b] = [a.figures[metric], b.figures[metric]];
+    if (!isKnown(of_a) && !isKnown(of_b)) return [];
+    const ratio = isKnown(of_a) && isKnown(of_b) && of_a > 0 ? of_b / of_a : null;
+    return [{ metric, larger_is_better, a: figure(of_a), b: figure(of_b), ratio, effect: null, why_no_interval: null, left_out: 0 }];
+  });
+  return { basis: "trials", confidence: 0, smallest_effect: 0, pairs: [{ a: a.title, b: b.title, rows, differs: [] }] };
+}
+
+const TITLES: Record<string, [title: string, unit: string]> = {
+  tps: ["Throughput", "TPS"],
+  p50_ms: ["Response time, p50", "ms"],
+  p95_ms: ["Response time, p95", "ms"],
+  p99_ms: ["Response time, p99", "ms"],
+  max_ms: ["Response time, longest", "ms"],
+  stability_cv: ["Variation per second", "ratio"],
+  server_cpu_us_per_tx: ["Server CPU per transaction", "µs"],
+  client_cpu_us_per_tx: ["Client CPU per transaction", "µs"],
+  wal_bytes_per_tx: ["WAL per transaction", "bytes"],
+};
+
+/** A figure in words with its unit, by its name's end where it is not one of the known. */
+export function figureTitle(metric: string): { title: string; unit: string } {
+  const known = TITLES[metric];
+  if (known !== undefined) return { title: known[0], unit: known[1] };
+  const ending = ([["_bytes_per_s", "bytes/s"], ["_per_s", "per second"], ["_ratio", "ratio"], ["_bytes", "bytes"], ["_ms", "ms"], ["_us", "µs"], ["_s", "s"]] as const).find(([end]) => metric.endsWith(end));
+  const bare = ending === undefined ? metric : metric.slice(0, -ending[0].length);
+  return { title: bare.replaceAll("_", " "), unit: ending?.[1] ?? "" };
+}

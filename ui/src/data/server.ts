@@ -1,0 +1,90 @@
+import { checkedReport } from "../load.ts";
+import type { Report } from "../model.ts";
+import type { Comparison, Listed, Note, Target } from "../model-serve.ts";
+import type { TrialDocument } from "../model-trial.ts";
+import type { Server, Source } from "./source.ts";
+import { cut, Trouble, troubleOfStatus } from "./trouble.ts";
+import { checkedTrial } from "./unpack.ts";
+
+/** Documents of trials that are kept; an hour's trial takes some 20 MB in memory. */
+const TRIALS_KEPT = 6;
+
+async function json(answer: Response): Promise<unknown> {
+  try {
+    return (await answer.json()) as unknown;
+  } catch {
+    return null;
+  }
+}
+
+async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
+  let answer: Response;
+  try {
+    const content = body === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    answer = await fetch(path, { method, credentials: "same-origin", ...content });
+  } catch {
+    throw cut();
+  }
+  if (!answer.ok) {
+    const said = (await json(answer)) as { error?: unknown; what_to_do?: unknown } | null;
+    throw troubleOfStatus(answer.status, said?.error, said?.what_to_do);
+  }
+  if (answer.status === 204) return null;
+  const data = await json(answer);
+  if (data === null && method === "GET") throw new Trouble("damaged", "The server's answer cannot be read.", "The connection may have been cut in the middle of it. Try again.");
+  return data;
+}
+
+/** A list in an answer; what is no list is none. */
+function listOf<Item>(data: unknown, name: string): Item[] {
+  const found = (data as Record<string, unknown> | null)?.[name];
+  return Array.isArray(found) ? (found as Item[]) : [];
+}
+
+function of(experiment: number, rest = ""): string {
+  return `/api/experiments/${String(experiment)}${rest}`;
+}
+
+const server: Server = {
+  experiments: async () => listOf<Listed>(await ask("GET", "/api/experiments"), "experiments"),
+  compare: async (a, b) => {
+    const data = (await ask("GET", `/api/compare?${new URLSearchParams({ a, b }).toString()}`)) as { comparison?: Comparison } & Comparison;
+    return data.comparison ?? data;
+  },
+  targets: async () => listOf<Target>(await ask("GET", "/api/targets"), "targets"),
+  notes: async (experiment) => listOf<Note>(await ask("GET", of(experiment, "/notes")), "notes"),
+  addNote: async (experiment, text) => {
+    await ask("POST", of(experiment, "/notes"), { text });
+  },
+  removeNote: async (experiment, note) => {
+    await ask("DELETE", of(experiment, `/notes/${String(note)}`));
+  },
+  addTag: async (experiment, word) => {
+    await ask("PUT", of(experiment, `/tags/${encodeURIComponent(word)}`));
+  },
+  removeTag: async (experiment, word) => {
+    await ask("DELETE", of(experiment, `/tags/${encodeURIComponent(word)}`));
+  },
+  liveAddress: (experiment) => of(experiment, "/live"),
+};
+
+/** Asks `pgdyno serve`, which knows us by its cookie. */
+export function serverSource(): Source {
+  const trials = new Map<string, Promise<TrialDocument>>();
+  return {
+    mode: "serve",
+    report: async (experiment): Promise<Report> => checkedReport(await ask("GET", of(experiment ?? 0, "/report"))),
+    trial: (experiment, trial) => {
+      const path = of(experiment ?? 0, `/trials/${String(trial)}`);
+      const known = trials.get(path) ?? ask("GET", path).then(checkedTrial);
+      trials.set(path, known);
+      known.catch(() => trials.delete(path));
+      const oldest = trials.keys().next();
+      if (trials.size > TRIALS_KEPT && oldest.done !== true) trials.delete(oldest.value);
+      return known;
+    },
+    hasTrial: () => true,
+    details: null,
+    server,
+  };
+}

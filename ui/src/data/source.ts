@@ -1,0 +1,30 @@
+import type { Report } from "../model.ts";
+import type { Comparison, Listed, Note, Target } from "../model-serve.ts";
+import type { Details, TrialDocument } from "../model-trial.ts";
+import type { Mode } from "../router.ts";
+
+/** What only a server can do. */
+export interface Server {
+  experiments: () => Promise<Listed[]>;
+  compare: (a: string, b: string) => Promise<Comparison>;
+  targets: () => Promise<Target[]>;
+  notes: (experiment: number) => Promise<Note[]>;
+  addNote: (experiment: number, text: string) => Promise<void>;
+  removeNote: (experiment: number, note: number) => Promise<void>;
+  addTag: (experiment: number, word: string) => Promise<void>;
+  removeTag: (experiment: number, word: string) => Promise<void>;
+  /** Address of the experiment's stream of events. */
+  liveAddress: (experiment: number) => string;
+}
+
+/** Where the page has its data from: itself, or `pgdyno serve`. Everything rejects with a Trouble. */
+export interface Source {
+  mode: Mode;
+  report: (experiment: number | null) => Promise<Report>;
+  trial: (experiment: number | null, trial: number) => Promise<TrialDocument>;
+  /** Whether a trial can be looked at. */
+  hasTrial: (trial: number) => boolean;
+  /** What was left out of a report file's trials; null where nothing is. */
+  details: Details | null;
+  server: Server | null;
+}

@@ -1,0 +1,37 @@
+/** Why something cannot be shown, in the reader's words. Whatever fails on the way to data becomes one of these. */
+
+export type TroubleKind = "token" | "cut" | "missing" | "refused" | "damaged";
+
+export class Trouble extends Error {
+  constructor(
+    readonly kind: TroubleKind,
+    readonly heading: string,
+    readonly advice: string,
+  ) {
+    super(heading);
+  }
+}
+
+const REFUSED: Partial<Record<number, [TroubleKind, string, string]>> = {
+  401: ["token", "This server does not know you.", "The token is missing, wrong, or from before the server was started anew. Open the link that “pgdyno serve” printed."],
+  403: ["token", "This server refuses that.", "Open the page by the link that “pgdyno serve” printed, and try again from there."],
+  404: ["missing", "There is no such thing here.", "It may have been removed, or the link is of another store."],
+};
+
+/** What an answer that is no success means; the server's own words where it has any. */
+export function troubleOfStatus(status: number, error: unknown, whatToDo: unknown): Trouble {
+  const [kind, heading, advice] = REFUSED[status] ?? ["refused", `The server answered with an error (${String(status)}).`, "Try again; “pgdyno serve” says more in its terminal."];
+  const word = (text: unknown, otherwise: string) => (typeof text === "string" && text !== "" ? text : otherwise);
+  // Of a token it is said here what is known to help.
+  return kind === "token" ? new Trouble(kind, heading, advice) : new Trouble(kind, word(error, heading), word(whatToDo, advice));
+}
+
+export function cut(): Trouble {
+  return new Trouble("cut", "The server cannot be reached.", "The connection is cut, or “pgdyno serve” has ended. Start it again and open the link that it prints.");
+}
+
+export function asTrouble(error: unknown): Trouble {
+  if (error instanceof Trouble) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new Trouble("damaged", "These measurements could not be shown.", `Something in them is not as it should be (${message}).`);
+}

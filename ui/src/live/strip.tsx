@@ -1,0 +1,78 @@
+import { useSource } from "../data/context.ts";
+import { count, isKnown } from "../format/number.ts";
+import { clockTime, duration } from "../format/time.ts";
+import type { Progress } from "../model-serve.ts";
+import { useLive, type Live } from "./use-live.ts";
+
+function Bar({ progress }: { progress: Progress }) {
+  const { trials_finished: done, trials_planned: planned } = progress;
+  return <progress class="live-bar" max={Math.max(1, planned)} value={Math.min(done, planned)} aria-label="Trials finished" />;
+}
+
+function Figures({ progress }: { progress: Progress }) {
+  const { current, left_s, decided } = progress;
+  return (
+    <dl class="live-figures">
+      <div>
+        <dt>Trials</dt>
+        <dd>
+          {count(progress.trials_finished)} of {count(progress.trials_planned)}
+        </dd>
+      </div>
+      <div>
+        <dt>So far</dt>
+        <dd>{duration(progress.elapsed_s * 1000)}</dd>
+      </div>
+      <div>
+        <dt>Time left</dt>
+        <dd>{isKnown(left_s) ? `about ${duration(left_s * 1000)}` : "not known yet"}</dd>
+      </div>
+      <div class="live-now">
+        <dt>Now</dt>
+        <dd>{current === null ? "between trials" : `${current.treatment}, block ${String(current.block)}: ${current.phase}`}</dd>
+      </div>
+      {decided.length === 0 ? null : (
+        <div>
+          <dt>Decided</dt>
+          <dd>{decided.map(({ treatment, verdict }) => `${treatment} ${verdict}`).join(", ")}</dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+function stateInWords({ state, heard_unix_ms, status }: Live): string {
+  const since = heard_unix_ms === null ? "" : ` The figures are of ${clockTime(heard_unix_ms)}.`;
+  switch (state) {
+    case "connecting":
+      return "Connecting …";
+    case "open":
+      return "Live";
+    case "cut":
+      return `The connection is cut; it is tried again.${since}`;
+    case "ended":
+      return `Ended: ${status ?? "finished"}`;
+  }
+}
+
+/** What a running experiment is at. */
+export function LiveStrip({ experiment, running, onNews }: { experiment: number; running: boolean; onNews: () => void }) {
+  const { server } = useSource();
+  const address = running && server !== null ? server.liveAddress(experiment) : null;
+  const live = useLive(address, onNews);
+  if (address === null) return null;
+  return (
+    <aside class={`live live-${live.state}`} aria-label="Progress">
+      <p class="live-state" role="status">
+        <span class="live-dot" aria-hidden="true" />
+        {stateInWords(live)}
+      </p>
+      {live.progress === null ? null : (
+        <>
+          <Bar progress={live.progress} />
+          <Figures progress={live.progress} />
+        </>
+      )}
+    </aside>
+  );
+}

@@ -1,0 +1,78 @@
+/** What `pgdyno serve` answers beside reports and trials. Shapes that come from other commands are read with care. */
+
+import type { Effect, Fact } from "./model.ts";
+
+export interface Listed {
+  id: number;
+  name: string;
+  question: string;
+  status: string;
+  started_unix_ms: number;
+  finished_unix_ms: number | null;
+  target: string;
+  trials_finished: number;
+  trials_failed: number;
+  trials_planned: number | null;
+  answer: string | null;
+  tags: string[];
+  /** How many there are. */
+  notes: number;
+}
+
+export interface Note {
+  id: number;
+  written_unix_ms: number;
+  text: string;
+}
+
+export interface Progress {
+  trials_finished: number;
+  trials_planned: number;
+  elapsed_s: number;
+  left_s: number | null;
+  current: { treatment: string; block: number; phase: string } | null;
+  decided: { treatment: string; verdict: string }[];
+}
+
+export interface SideFigure {
+  mean: number;
+  low: number | null;
+  high: number | null;
+  n: number;
+}
+
+export interface CompareRow {
+  metric: string;
+  larger_is_better: boolean;
+  a: SideFigure | null;
+  b: SideFigure | null;
+  ratio: number | null;
+  effect: Effect | null;
+  why_no_interval: string | null;
+  left_out: number;
+}
+
+export type Difference = Record<string, unknown>;
+
+export interface ComparePair {
+  a: string;
+  b: string;
+  rows: CompareRow[];
+  differs: Difference[];
+}
+
+export interface Comparison {
+  basis: "blocks" | "trials" | "two-trials";
+  confidence: number;
+  smallest_effect: number;
+  pairs: ComparePair[];
+}
+
+export interface Target {
+  name: string;
+  experiments: number[];
+  /** null: not known. */
+  changed: unknown[] | null;
+  facts: Fact[] | null;
+  advice: unknown;
+}

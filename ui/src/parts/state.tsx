@@ -1,0 +1,45 @@
+import type { ComponentChildren } from "preact";
+import { useErrorBoundary } from "preact/hooks";
+import type { Loading } from "../data/use-loaded.ts";
+import { asTrouble, type Trouble } from "../data/trouble.ts";
+
+/** What is the matter, and what to do about it. */
+export function TroubleBox({ trouble, again }: { trouble: Trouble; again: (() => void) | null }) {
+  return (
+    <div class={`trouble trouble-${trouble.kind}`} role="alert">
+      <h2>{trouble.heading}</h2>
+      <p>{trouble.advice}</p>
+      {again === null || trouble.kind === "damaged" ? null : (
+        <button type="button" class="button" onClick={again}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface Props<Value> {
+  loading: Loading<Value>;
+  again: () => void;
+  what: string;
+  children: (value: Value) => ComponentChildren;
+}
+
+/** Shows what has come; until then that it is on its way, and else why it does not come. */
+export function Loaded<Value>({ loading, again, what, children }: Props<Value>) {
+  if (loading.state === "loading") {
+    return (
+      <p class="waiting" role="status">
+        Loading {what} …
+      </p>
+    );
+  }
+  if (loading.state === "trouble") return <TroubleBox trouble={loading.trouble} again={again} />;
+  return <>{children(loading.value)}</>;
+}
+
+/** Keeps a part that cannot be shown from taking the page with it. A boundary catches only what its children throw. */
+export function Guarded({ children }: { children: ComponentChildren }) {
+  const [error] = useErrorBoundary() as [unknown, () => void];
+  return error === undefined ? <>{children}</> : <TroubleBox trouble={asTrouble(error)} again={null} />;
+}

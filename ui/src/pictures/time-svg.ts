@@ -1,0 +1,73 @@
+import type uPlot from "uplot";
+import { escaped, framed, type Size } from "./plain-svg.ts";
+
+const HEAD = 30;
+const KEY_ROOM = 22;
+
+function resolved(value: unknown): string {
+  const made: unknown = typeof value === "function" ? (value as () => unknown)() : value;
+  return typeof made === "string" ? made : "none";
+}
+
+/** Path of a column between the instants that are looked at; a gap begins a new piece. */
+function path(chart: uPlot, column: number, toZero: boolean): string {
+  const [times, values] = [chart.data[0], chart.data[column] ?? []];
+  const [from, to] = chart.series[0]?.idxs ?? [0, times.length - 1];
+  const points: string[] = [];
+  let pen = "M";
+  for (let place = from; place <= to; place += 1) {
+    const value = values[place];
+    if (value === undefined) continue;
+    if (value === null) {
+      pen = "M";
+      continue;
+    }
+    points.push(`${pen}${chart.valToPos(times[place] ?? 0, "x").toFixed(1)},${chart.valToPos(value, "y").toFixed(1)}`);
+    pen = "L";
+  }
+  if (!toZero || points.length === 0) return points.join("");
+  const ground = chart.valToPos(0, "y").toFixed(1);
+  return `${points.join("")}L${chart.valToPos(times[to] ?? 0, "x").toFixed(1)},${ground}L${chart.valToPos(times[from] ?? 0, "x").toFixed(1)},${ground}Z`;
+}
+
+function drawnAxes(chart: uPlot, width: number, height: number): string {
+  const colour = (place: number) => resolved((chart.axes[place] as { stroke?: unknown } | undefined)?.stroke);
+  const labels = (place: number) => {
+    const axis = chart.axes[place] as { _splits?: number[]; _values?: (string | null)[] } | undefined;
+    return (axis?._splits ?? []).map((at, index) => ({ at, text: axis?._values?.[index] ?? "" })).filter(({ text }) => text !== "");
+  };
+  const down = labels(1).map(({ at, text }) => {
+    const y = chart.valToPos(at, "y");
+    return `<line x1="0" x2="${String(width)}" y1="${y.toFixed(1)}" y2="${y.toFixed(1)}" stroke="#8883"/><text x="-6" y="${(y + 4).toFixed(1)}" text-anchor="end" fill="${colour(1)}">${escaped(text)}</text>`;
+  });
+  const along = labels(0)
+    .map(({ at, text }) => ({ x: chart.valToPos(at, "x"), text }))
+    .filter(({ x }) => x >= 0 && x <= width)
+    .map(({ x, text }) => `<text x="${x.toFixed(1)}" y="${String(height + 16)}" text-anchor="middle" fill="${colour(0)}">${escaped(text)}</text>`);
+  return [...down, ...along].join("");
+}
+
+/** What a chart over time shows at the moment, as vectors. */
+export function timeSvg(chart: uPlot, title: string): { text: string; size: Size } {
+  const [left, top] = [chart.over.offsetLeft, chart.over.offsetTop];
+  const [width, height] = [chart.over.clientWidth, chart.over.clientHeight];
+  const size = { width: chart.width, height: HEAD + chart.height + KEY_ROOM };
+  const lines = chart.series.slice(1).map((series, place) => {
+    const fill = resolved(series.fill);
+    const dash = (series.dash ?? []).join(" ");
+    return `<path d="${path(chart, place + 1, fill !== "none")}" fill="${fill}" stroke="${resolved(series.stroke)}" stroke-width="${String(series.width ?? 1)}" stroke-opacity="${String(series.alpha ?? 1)}"${dash === "" ? "" : ` stroke-dasharray="${dash}"`}/>`;
+  });
+  let x = left;
+  const names = chart.series.slice(1).map((series) => {
+    const name = typeof series.label === "string" ? series.label : "";
+    const colour = resolved(series.fill) === "none" ? resolved(series.stroke) : resolved(series.fill);
+    const key = `<rect x="${String(x)}" y="${String(size.height - 18)}" width="12" height="4" fill="${colour}"/><text x="${String(x + 16)}" y="${String(size.height - 12)}" fill="${resolved((chart.axes[0] as { stroke?: unknown } | undefined)?.stroke)}">${escaped(name)}</text>`;
+    x += 34 + name.length * 7;
+    return key;
+  });
+  const clip = `<clipPath id="view"><rect width="${String(width)}" height="${String(height)}"/></clipPath>`;
+  const inside = `<g transform="translate(${String(left)} ${String(HEAD + top)})" font-size="12">${clip}${drawnAxes(chart, width, height)}<g clip-path="url(#view)">${lines.join("")}</g></g>`;
+  // With a line for every trial of a large experiment names would run out of the picture.
+  const keys = names.length > 8 ? "" : `<g font-size="12">${names.join("")}</g>`;
+  return { text: framed(inside + keys, title, size), size };
+}

@@ -1,0 +1,76 @@
+import { useEffect, useState } from "preact/hooks";
+
+/** What the fragment of the address asks for. In a report file `experiment` is null: there is only the one. */
+export type Route =
+  | { view: "index" }
+  | { view: "experiment"; experiment: number | null; section: string | null }
+  | { view: "trial"; experiment: number | null; trial: number }
+  | { view: "compare"; a: string; b: string }
+  | { view: "target"; name: string | null }
+  | { view: "live" }
+  | { view: "unknown"; asked: string };
+
+export type Mode = "file" | "serve";
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function number(text: string | undefined): number | null {
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** Reads a fragment. Plain anchors are sections of the experiment, as they have always been in report files. */
+export function parseRoute(hash: string, mode: Mode): Route {
+  const unknown: Route = { view: "unknown", asked: decoded(hash) };
+  const first: Route = mode === "serve" ? { view: "index" } : { view: "experiment", experiment: null, section: null };
+  if (!hash.startsWith("#/")) {
+    if (mode === "serve") return first;
+    return { view: "experiment", experiment: null, section: hash === "" ? null : decoded(hash.slice(1)) };
+  }
+  const [path = "", query = ""] = hash.slice(2).split("?", 2);
+  const parts = path.split("/").filter((part) => part !== "");
+  const [head, second, third, fourth] = parts;
+  if (head === undefined) return first;
+  if (head === "compare") {
+    const asked = new URLSearchParams(query);
+    return { view: "compare", a: asked.get("a") ?? "", b: asked.get("b") ?? "" };
+  }
+  if (mode === "file") {
+    const trial = number(second);
+    return head === "trials" && trial !== null ? { view: "trial", experiment: null, trial } : unknown;
+  }
+  if (head === "live") return { view: "live" };
+  if (head === "targets") return { view: "target", name: second === undefined ? null : decoded(second) };
+  const experiment = number(second);
+  if (head !== "experiments" || experiment === null) return unknown;
+  if (third === undefined) return { view: "experiment", experiment, section: null };
+  const trial = number(fourth);
+  return third === "trials" && trial !== null ? { view: "trial", experiment, trial } : unknown;
+}
+
+/** Addresses of views, each as the fragment that parseRoute reads. */
+export const addressOf = {
+  experiment: (mode: Mode, id: number) => (mode === "file" ? "#/" : `#/experiments/${String(id)}`),
+  trial: (mode: Mode, id: number, trial: number) => (mode === "file" ? `#/trials/${String(trial)}` : `#/experiments/${String(id)}/trials/${String(trial)}`),
+  compare: (a: string, b: string) => `#/compare?${new URLSearchParams({ a, b }).toString()}`,
+  target: (name: string) => `#/targets/${encodeURIComponent(name)}`,
+} as const;
+
+export function useRoute(mode: Mode): Route {
+  const [route, setRoute] = useState(() => parseRoute(location.hash, mode));
+  useEffect(() => {
+    const look = () => {
+      setRoute(parseRoute(location.hash, mode));
+    };
+    window.addEventListener("hashchange", look);
+    return () => {
+      window.removeEventListener("hashchange", look);
+    };
+  }, [mode]);
+  return route;
+}

@@ -1,0 +1,63 @@
+import { costs, type Cost } from "../analysis/efficiency.ts";
+import { heldAgainst } from "../analysis/throughput.ts";
+import { change, isKnown, UNKNOWN } from "../format/number.ts";
+import { valueWithUnit } from "../format/unit.ts";
+import type { Report, Treatment } from "../model.ts";
+import { Cell, DataTable } from "../parts/data-table.tsx";
+import { Section } from "../parts/section.tsx";
+
+const BAR_WIDTH = 120;
+
+/** The value as a length: the widest of the column is the longest bar. */
+function Bar({ value, most, index }: { value: number; most: number; index: number }) {
+  const width = most > 0 ? (Math.max(0, value) / most) * BAR_WIDTH : 0;
+  return (
+    <svg class="cell-bar" viewBox={`0 0 ${String(BAR_WIDTH)} 6`} preserveAspectRatio="none" aria-hidden="true">
+      <rect width={BAR_WIDTH} height="6" fill="var(--shade)" />
+      <rect width={width} height="6" fill={index === 0 ? "var(--ink-3)" : "var(--t1)"} />
+    </svg>
+  );
+}
+
+function Value({ report, treatment, cost, index }: { report: Report; treatment: Treatment; cost: Cost; index: number }) {
+  const value = cost.of(treatment);
+  if (!isKnown(value)) return <span class="quiet">{UNKNOWN}</span>;
+  const against = treatment.name === report.experiment.reference ? null : heldAgainst(report, treatment);
+  const before = against === null ? null : cost.of(against);
+  return (
+    <>
+      <span class="figure-main">{valueWithUnit(value, cost.unit)}</span>
+      <Bar value={value} most={cost.most} index={index} />
+      <span class="interval">{isKnown(before) && before > 0 ? change(value / before) : ""}</span>
+    </>
+  );
+}
+
+/** What a transaction costs: less is better everywhere. */
+export function Efficiency({ report }: { report: Report }) {
+  const tested = report.treatments.filter(({ status }) => status === "tested");
+  const known = costs(tested);
+  if (known.length === 0) {
+    return (
+      <Section id="efficiency">
+        <p class="empty">What a transaction cost was not recorded.</p>
+      </Section>
+    );
+  }
+  return (
+    <Section id="efficiency" lede="What one committed transaction cost, as means over the trials that count. Shorter bars are better; changes are against what the treatment is held against, without an interval.">
+      <DataTable class="cards efficiency-table" captionHidden caption="Costs per transaction" headings={["Treatment", ...known.map(({ title }) => title)]}>
+        {tested.map((treatment) => (
+          <tr role="row" key={treatment.name}>
+            <th scope="row" role="rowheader">{treatment.title}</th>
+            {known.map((cost) => (
+              <Cell key={cost.name} label={cost.title} number>
+                <Value report={report} treatment={treatment} cost={cost} index={report.treatments.indexOf(treatment)} />
+              </Cell>
+            ))}
+          </tr>
+        ))}
+      </DataTable>
+    </Section>
+  );
+}

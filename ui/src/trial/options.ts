@@ -1,0 +1,111 @@
+import type uPlot from "uplot";
+import { cssValue } from "../charts/style.ts";
+import { byteSteps, clock, ticksWithUnit } from "../format/unit.ts";
+import type { Mark } from "../model-trial.ts";
+import type { TimeAxis } from "./axis.ts";
+import { drawMarks } from "./draw-marks.ts";
+import type { Panel } from "./panels.ts";
+
+export const HEIGHT = 168;
+const AXIS_WIDTH = 64;
+const COLOURS = 8;
+const DASHES: number[][] = [[], [6, 3], [2, 2.5], [10, 3, 2, 3], [14, 4], [4, 4], [7, 3, 2, 3, 2, 3], [1, 3]];
+
+/** Colour and dash of a line by its place in the panel; stacks are told apart by colour and order. */
+export function lineStyle(place: number): { variable: string; dash: number[] } {
+  return { variable: `--t${String((place + 1) % COLOURS)}`, dash: DASHES[place % DASHES.length] ?? [] };
+}
+
+interface Wanted {
+  panel: Panel;
+  axis: TimeAxis;
+  marks: readonly Mark[];
+  warmup_s: number;
+  width: number;
+  /** Charts of one trial share their pointer by this name. */
+  group: string;
+  onCursor: (index: number | null) => void;
+}
+
+/** Only where the pointer is goes from chart to chart; what is dragged out goes by the axis. */
+function sync(group: string): uPlot.Cursor.Sync {
+  const moves = (type: string) => type === "mousemove" || type === "mouseleave";
+  return { key: group, setSeries: false, scales: ["x", null], filters: { pub: moves, sub: moves } };
+}
+
+function seriesOf({ lines, stacked }: Panel): uPlot.Series[] {
+  return lines.map((line, place) => {
+    const { variable, dash } = lineStyle(place);
+    const colour = cssValue(variable);
+    const fill = stacked ? { fill: colour } : {};
+    return {
+      label: line.title,
+      stroke: stacked ? cssValue("--page") : colour,
+      width: stacked ? 1 : 1.4,
+      dash: stacked ? [] : dash,
+      points: { show: false },
+      spanGaps: false,
+      ...fill,
+    };
+  });
+}
+
+function axesOf(unit: string): uPlot.Axis[] {
+  const font = `12px ${cssValue("--sans")}`;
+  const common = { stroke: cssValue("--ink-2"), font, ticks: { show: false } };
+  const steps = unit.startsWith("bytes") ? { incrs: byteSteps() } : {};
+  return [
+    { ...common, grid: { show: false }, size: 26, space: 70, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400], values: (_, ticks) => ticks.map(clock) },
+    { ...common, ...steps, grid: { stroke: cssValue("--line"), width: 1 }, size: AXIS_WIDTH, space: 34, values: (_, ticks) => ticksWithUnit(ticks, unit) },
+  ];
+}
+
+/** Drags look closer on all charts, a double click shows everything again. */
+export function panelOptions({ panel, axis, marks, warmup_s, width, group, onCursor }: Wanted): uPlot.Options {
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    padding: [8, 12, 0, 0],
+    cursor: {
+      y: false,
+      points: { show: false },
+      drag: { x: true, y: false, setScale: false },
+      sync: sync(group),
+      bind: {
+        dblclick: () => () => {
+          axis.look(null);
+          return null;
+        },
+      },
+    },
+    scales: {
+      x: { time: false, auto: false, min: (axis.range ?? axis.whole)[0], max: (axis.range ?? axis.whole)[1] },
+      y: { range: (_chart, low, high) => [Math.min(0, low), high > 0 ? high * 1.06 : low < 0 ? 0 : 1] },
+    },
+    axes: axesOf(panel.unit),
+    // The sums of a stack are drawn from the highest down: each covers what lies above it.
+    series: [{}, ...(panel.stacked ? seriesOf(panel).toReversed() : seriesOf(panel))],
+    hooks: {
+      drawClear: [
+        (chart) => {
+          drawMarks(chart, marks, warmup_s);
+        },
+      ],
+      setCursor: [
+        (chart) => {
+          onCursor(chart.cursor.idx ?? null);
+        },
+      ],
+      setSelect: [
+        (chart) => {
+          const { left, width: dragged } = chart.select;
+          if (dragged < 4) return;
+          const range = [chart.posToVal(left, "x"), chart.posToVal(left + dragged, "x")] as const;
+          chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          axis.look(range);
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { clock } from "../format/unit.ts";
+import type { MarkKind, TrialDocument } from "../model-trial.ts";
+import { TimeAxis, type Range } from "./axis.ts";
+import { Chooser } from "./chooser.tsx";
+import { isDrawn } from "./draw-marks.ts";
+import { MarkChoice, MarkTable, Missing } from "./events.tsx";
+import { PanelChart } from "./panel-chart.tsx";
+import { choices, defaultPanels, LAYER_TITLE, LAYERS, panelOf, type Panel } from "./panels.ts";
+import { StretchTable } from "./stretch-table.tsx";
+
+function endOf(document: TrialDocument): number {
+  const ends = document.series.map(({ t_ms }) => t_ms.at(-1) ?? 0);
+  return Math.max(1, document.warmup_s + document.measured_s, ...ends.map((ms) => ms / 1000));
+}
+
+function useRange(axis: TimeAxis): Range | null {
+  const [range, setRange] = useState(axis.range);
+  useEffect(() => {
+    let frame = 0;
+    // Charts follow at once; the words and the table when there is time.
+    const stop = axis.listen((next) => {
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(() => {
+        setRange(next);
+      });
+    });
+    return () => {
+      cancelAnimationFrame(frame);
+      stop();
+    };
+  }, [axis]);
+  return range;
+}
+
+const KEYS = "Drag across a chart to look closer at all of them, double-click for everything. With the keyboard: ← → move, + − zoom, 0 shows all.";
+
+function Toolbar({ axis, range }: { axis: TimeAxis; range: Range | null }) {
+  const [from, to] = range ?? axis.whole;
+  return (
+    <div class="time-toolbar">
+      <div class="time-buttons" role="group" aria-label="Stretch of time">
+        {([["−", "-", "Zoom out"], ["+", "+", "Zoom in"], ["←", "ArrowLeft", "Earlier"], ["→", "ArrowRight", "Later"]] as const).map(([sign, key, name]) => (
+          <button key={key} type="button" class="button" aria-label={name} onClick={() => { axis.press(key); }}>
+            {sign}
+          </button>
+        ))}
+        <button type="button" class="button" disabled={range === null} onClick={() => { axis.look(null); }}>
+          All
+        </button>
+      </div>
+      <span class="time-range" role="status">
+        {clock(from)} – {clock(to)} <span class="quiet">since the load began</span>
+      </span>
+      <span class="quiet time-help">{KEYS}</span>
+    </div>
+  );
+}
+
+/** All charts of a trial on one axis of time. */
+export function TrialOverTime({ document }: { document: TrialDocument }) {
+  const axis = useMemo(() => new TimeAxis([0, endOf(document)]), [document]);
+  const first = useMemo(() => defaultPanels(document).map(({ id }) => id), [document]);
+  const all = useMemo(() => choices(document), [document]);
+  const [chosen, setChosen] = useState<readonly string[]>(first);
+  const [hidden, setHidden] = useState<ReadonlySet<MarkKind>>(new Set());
+  const range = useRange(axis);
+  const cache = useRef(new Map<string, Panel | null>());
+  const panels = useMemo(() => {
+    const known = cache.current;
+    return chosen
+      .map((id) => {
+        if (!known.has(id)) known.set(id, panelOf(document, id));
+        return known.get(id) ?? null;
+      })
+      .filter((panel) => panel !== null);
+  }, [chosen, document]);
+  const marks = useMemo(() => document.marks.filter((mark) => isDrawn(mark) && !hidden.has(mark.kind)), [document, hidden]);
+  const toggle = useCallback((id: string) => {
+    setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id]));
+  }, []);
+  const press = (event: KeyboardEvent) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target instanceof HTMLInputElement) return;
+    if (axis.press(event.key)) event.preventDefault();
+  };
+  const group = `trial-${String(document.trial.id)}`;
+  return (
+    <>
+      <div class="controls">
+        <MarkChoice marks={document.marks} hidden={hidden} onChange={setHidden} />
+      </div>
+      <Chooser all={all} chosen={chosen} onToggle={toggle} onReset={() => { setChosen(first); }} />
+      <div class="panels" role="application" aria-label={`Charts over time. ${KEYS}`} tabIndex={0} onKeyDown={press}>
+        <Toolbar axis={axis} range={range} />
+        {panels.length === 0 ? <p class="empty">No series is chosen.</p> : null}
+        {LAYERS.map((layer) => ({ layer, own: panels.filter((panel) => panel.layer === layer) }))
+          .filter(({ own }) => own.length > 0)
+          .map(({ layer, own }) => (
+            <div key={layer} class="panel-layer" role="group" aria-label={LAYER_TITLE[layer]}>
+              <p class="panel-layer-name">{LAYER_TITLE[layer]}</p>
+              <div class="panel-grid">
+                {own.map((panel) => (
+                  <PanelChart key={panel.id} panel={panel} axis={axis} marks={marks} warmup_s={document.warmup_s} group={group} onRemove={() => { toggle(panel.id); }} />
+                ))}
+              </div>
+            </div>
+          ))}
+      </div>
+      <StretchTable panels={panels} range={range} />
+      <MarkTable marks={document.marks} />
+      <Missing marks={document.marks} />
+    </>
+  );
+}

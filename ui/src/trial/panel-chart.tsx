@@ -1,0 +1,99 @@
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { useWidth } from "../charts/use-width.ts";
+import { useDisplay } from "../display.ts";
+import { clock, valueWithUnit } from "../format/unit.ts";
+import type { Mark } from "../model-trial.ts";
+import { SaveButtons } from "../parts/save-buttons.tsx";
+import { stack, stretchOf, table } from "./align.ts";
+import type { TimeAxis } from "./axis.ts";
+import { lineStyle, panelOptions } from "./options.ts";
+import type { Panel } from "./panels.ts";
+
+interface Props {
+  panel: Panel;
+  axis: TimeAxis;
+  marks: readonly Mark[];
+  warmup_s: number;
+  group: string;
+  onRemove: (() => void) | null;
+}
+
+export function panelSummary({ title, unit, lines }: Panel): string {
+  const parts = lines.map((line) => {
+    const found = stretchOf(line, null);
+    const value = (each: number) => valueWithUnit(each, unit);
+    return found === null ? `${line.title}: no values` : `${line.title}: mean ${value(found.mean)}, from ${value(found.least)} to ${value(found.most)}`;
+  });
+  return `${title} over time. ${parts.join("; ")}. The table below the charts holds these values for the stretch that is looked at.`;
+}
+
+/** A line's colour, dash and name with the value under the pointer, which is written without drawing the page anew. */
+function Key({ panel, line, keep }: { panel: Panel; line: number; keep: (element: HTMLElement | null) => void }) {
+  const { variable, dash } = lineStyle(line);
+  return (
+    <li>
+      <svg width="18" height="10" viewBox="0 0 18 10" aria-hidden="true">
+        {panel.stacked ? (
+          <rect x="1" y="0" width="12" height="10" fill={`var(${variable})`} opacity="0.8" />
+        ) : (
+          <line x1="0" x2="18" y1="5" y2="5" stroke={`var(${variable})`} stroke-width="2" stroke-dasharray={dash.join(" ")} />
+        )}
+      </svg>
+      <span>{panel.lines[line]?.title}</span>
+      <output class="key-value" aria-live="off" ref={keep} />
+    </li>
+  );
+}
+
+export function PanelChart({ panel, axis, marks, warmup_s, group, onRemove }: Props) {
+  const holder = useRef<HTMLDivElement>(null);
+  const chart = useRef<uPlot | null>(null);
+  const values = useRef<(HTMLElement | null)[]>([]);
+  const instant = useRef<HTMLOutputElement>(null);
+  const width = useWidth(holder);
+  const { theme } = useDisplay();
+  const data = useMemo(() => table(panel), [panel]);
+  useLayoutEffect(() => {
+    const node = holder.current;
+    if (node === null || width === 0) return undefined;
+    const onCursor = (index: number | null) => {
+      panel.lines.forEach((_, line) => {
+        const element = values.current[line];
+        if (element !== null && element !== undefined) element.textContent = index === null ? "" : valueWithUnit(data.columns[line]?.[index], panel.unit);
+      });
+      if (instant.current !== null) instant.current.textContent = index === null ? "" : clock(data.seconds[index] ?? 0);
+    };
+    const columns = panel.stacked ? stack(data.columns).toReversed() : data.columns;
+    const made = new uPlot(panelOptions({ panel, axis, marks, warmup_s, width, group, onCursor }), [data.seconds, ...columns], node);
+    chart.current = made;
+    const remove = axis.add(made);
+    return () => {
+      remove();
+      chart.current = null;
+      made.destroy();
+    };
+  }, [data, width, theme, axis, marks, warmup_s, group, panel]);
+  return (
+    <figure class="panel">
+      <figcaption class="panel-head">
+        <h3>{panel.title}</h3>
+        <output class="panel-instant" aria-live="off" ref={instant} />
+        <ul class="panel-keys">
+          {panel.lines.map((line, place) => (
+            <Key key={line.title} panel={panel} line={place} keep={(element) => { values.current[place] = element; }} />
+          ))}
+          {panel.more > 0 ? <li class="quiet">and {panel.more} smaller</li> : null}
+        </ul>
+        {onRemove === null ? null : (
+          <button type="button" class="button-bare panel-remove" aria-label={`Remove ${panel.title}`} onClick={onRemove}>
+            ×
+          </button>
+        )}
+      </figcaption>
+      <div class="chart panel-chart" ref={holder} role="img" aria-label={panelSummary(panel)} />
+      <SaveButtons name={panel.title} picture={() => (chart.current === null ? null : { kind: "time", chart: chart.current, title: panel.title, unit: panel.unit })} />
+    </figure>
+  );
+}

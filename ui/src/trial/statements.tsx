@@ -1,0 +1,80 @@
+import { useState } from "preact/hooks";
+import { count, fixed, isKnown, UNKNOWN, withUnit, type Maybe } from "../format/number.ts";
+import { valueWithUnit } from "../format/unit.ts";
+import type { Statement } from "../model-trial.ts";
+import { Cell } from "../parts/data-table.tsx";
+
+type Figure = Exclude<keyof Statement, "query" | "query_id">;
+
+interface Column {
+  figure: Figure;
+  title: string;
+  shown: (value: Maybe) => string;
+}
+
+const sessions = (value: Maybe) => (isKnown(value) ? fixed(value, value >= 10 ? 1 : 2) : UNKNOWN);
+
+const COLUMNS: readonly Column[] = [
+  { figure: "share_ratio", title: "Share of busy sessions", shown: (value) => valueWithUnit(value, "ratio") },
+  { figure: "mean_sessions", title: "Sessions, mean", shown: sessions },
+  { figure: "max_sessions", title: "Sessions, most", shown: sessions },
+  { figure: "calls", title: "Calls", shown: count },
+  { figure: "total_ms", title: "Total", shown: (value) => (isKnown(value) ? withUnit(fixed(value / 1000, 1), "s") : UNKNOWN) },
+  { figure: "mean_ms", title: "Mean", shown: (value) => valueWithUnit(value, "ms") },
+  { figure: "rows", title: "Rows", shown: count },
+  { figure: "shared_hit", title: "Blocks hit", shown: count },
+  { figure: "shared_read", title: "Blocks read", shown: count },
+  { figure: "wal_bytes", title: "WAL", shown: (value) => valueWithUnit(value, "bytes") },
+];
+
+function sorted(statements: readonly Statement[], by: Figure, rising: boolean): Statement[] {
+  const sign = rising ? 1 : -1;
+  return statements.toSorted((a, b) => sign * ((a[by] ?? -Infinity) - (b[by] ?? -Infinity)));
+}
+
+/** Statements with what is known of each; a heading sorts by its column. */
+export function Statements({ statements }: { statements: readonly Statement[] }) {
+  const columns = COLUMNS.filter(({ figure }) => statements.some((statement) => isKnown(statement[figure])));
+  const [by, setBy] = useState<Figure>(columns[0]?.figure ?? "mean_sessions");
+  const [rising, setRising] = useState(false);
+  if (statements.length === 0) {
+    return <p class="empty">No statements were recorded: the server names them from version 14 on, with compute_query_id.</p>;
+  }
+  const choose = (figure: Figure) => {
+    setRising(figure === by ? !rising : false);
+    setBy(figure);
+  };
+  return (
+    <div class="table-frame" role="region" aria-label="Statements" tabIndex={0}>
+      <table>
+        <caption class="visually-hidden">Statements; the headings sort</caption>
+        <thead>
+          <tr>
+            <th scope="col">Statement</th>
+            {columns.map(({ figure, title }) => (
+              <th key={figure} scope="col" class="number" aria-sort={figure === by ? (rising ? "ascending" : "descending") : "none"}>
+                <button type="button" class="sort" onClick={() => { choose(figure); }}>
+                  {title} <span aria-hidden="true">{figure === by ? (rising ? "▲" : "▼") : ""}</span>
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {sorted(statements, by, rising).map((statement, row) => (
+            <tr key={statement.query_id ?? row}>
+              <th scope="row" class="statement">
+                {statement.query === null || statement.query === undefined ? <span>query id {statement.query_id ?? UNKNOWN}</span> : <code>{statement.query}</code>}
+              </th>
+              {columns.map(({ figure, title, shown }) => (
+                <Cell key={figure} label={title} number>
+                  {shown(statement[figure])}
+                </Cell>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

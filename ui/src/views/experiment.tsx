@@ -1,0 +1,90 @@
+import { useEffect } from "preact/hooks";
+import { headlineTreatment } from "../analysis/headline.ts";
+import { useSource } from "../data/context.ts";
+import { useLoaded } from "../data/use-loaded.ts";
+import { LiveStrip } from "../live/strip.tsx";
+import type { Report } from "../model.ts";
+import { Contents } from "../parts/contents.tsx";
+import { Refusal } from "../parts/refusal.tsx";
+import { Guarded, Loaded } from "../parts/state.tsx";
+import { Claims } from "../sections/claims.tsx";
+import { Curves } from "../sections/curves.tsx";
+import { Efficiency } from "../sections/efficiency.tsx";
+import { FactorEffects } from "../sections/factor-effects.tsx";
+import { Facts } from "../sections/facts.tsx";
+import { Footer } from "../sections/footer.tsx";
+import { Header } from "../sections/header.tsx";
+import { KeyFigures } from "../sections/key-figures.tsx";
+import { Notes } from "../sections/notes.tsx";
+import { OverTime } from "../sections/over-time.tsx";
+import { PutBackTable } from "../sections/put-back.tsx";
+import { Repeat } from "../sections/repeat.tsx";
+import { ResponseTimes } from "../sections/response-times.tsx";
+import { Settings } from "../sections/settings.tsx";
+import { Steps } from "../sections/steps.tsx";
+import { StudyTables } from "../sections/study-tables.tsx";
+import { Trials } from "../sections/trials.tsx";
+
+/** One experiment: from the page itself, or from the server, where it may still be running. */
+export function ExperimentView({ experiment, section }: { experiment: number | null; section: string | null }) {
+  const source = useSource();
+  const [loading, again] = useLoaded(`experiment/${String(experiment)}`, () => source.report(experiment));
+  if (loading.state === "trouble" && source.mode === "file") {
+    return <Refusal heading={loading.trouble.heading} advice={loading.trouble.advice} />;
+  }
+  if (loading.state !== "here") {
+    return (
+      <div class="page page-plain">
+        <main class="content">
+          <Loaded loading={loading} again={again} what="the experiment">
+            {() => null}
+          </Loaded>
+        </main>
+      </div>
+    );
+  }
+  return (
+    <Guarded>
+      <Content report={loading.value} section={section} onNews={again} />
+    </Guarded>
+  );
+}
+
+/** Everything it shows comes in as the one report, so that a live page can hand in newer ones. */
+function Content({ report, section, onNews }: { report: Report; section: string | null; onNews: () => void }) {
+  const headline = headlineTreatment(report);
+  useEffect(() => {
+    document.title = `${report.experiment.name} – pgdyno`;
+  }, [report.experiment.name]);
+  useEffect(() => {
+    // When this came from another view, the browser had nowhere to go yet.
+    if (section !== null) document.getElementById(section)?.scrollIntoView();
+  }, [section]);
+  return (
+    <div class="page">
+      <Contents report={report} />
+      <div class="content">
+        <Header report={report} />
+        <LiveStrip experiment={report.experiment.id} running={report.experiment.status === "running"} onNews={onNews} />
+        <main id="top">
+          <KeyFigures report={report} headline={headline} />
+          <Claims report={report} />
+          <Steps report={report} />
+          <FactorEffects report={report} />
+          <Curves curves={report.curves ?? []} experiment={report.experiment.id} />
+          <StudyTables tables={report.tables ?? []} />
+          <OverTime report={report} headline={headline} />
+          <ResponseTimes report={report} headline={headline} />
+          <Efficiency report={report} />
+          <Settings report={report} />
+          <Trials report={report} />
+          <Notes experiment={report.experiment.id} />
+          <Facts facts={report.facts} />
+          <PutBackTable entries={report.put_back} />
+          <Repeat experiment={report.experiment} />
+        </main>
+        <Footer report={report} />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,52 @@
+import { useEffect } from "preact/hooks";
+import { useSource } from "../data/context.ts";
+import { useLoaded } from "../data/use-loaded.ts";
+import type { Target } from "../model-serve.ts";
+import { Loaded } from "../parts/state.tsx";
+import { TopBar } from "../parts/top-bar.tsx";
+import { addressOf } from "../router.ts";
+import { TargetContent } from "../target/content.tsx";
+import { plural } from "../format/number.ts";
+
+function List({ all }: { all: readonly Target[] }) {
+  if (all.length === 0) return <p class="empty">No target is known: no experiment has been stored yet.</p>;
+  return (
+    <ul class="target-list">
+      {all.map(({ name, experiments, changed }) => (
+        <li key={name}>
+          <a href={addressOf.target(name)}>{name}</a>
+          <span class="quiet">
+            {plural(experiments.length, "experiment")}
+            {changed === null || changed.length === 0 ? "" : `, ${plural(changed.length, "setting")} changed now`}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A target, or all of them. */
+export function TargetView({ name }: { name: string | null }) {
+  const { server } = useSource();
+  const [loading, again] = useLoaded("targets", () => server?.targets() ?? Promise.resolve([]));
+  useEffect(() => {
+    document.title = `${name ?? "Targets"} – pgdyno`;
+  }, [name]);
+  return (
+    <div class="page page-plain">
+      <div class="content">
+        <TopBar trail={[{ name: "pgdyno", href: "#/" }, { name: "targets", href: name === null ? null : "#/targets" }, ...(name === null ? [] : [{ name, href: null }])]} current="Targets" />
+        <main>
+          <h1 class="view-title">{name ?? "Targets"}</h1>
+          <Loaded loading={loading} again={again} what="the targets">
+            {(all) => {
+              if (name === null) return <List all={all} />;
+              const found = all.find((target) => target.name === name);
+              return found === undefined ? <p class="empty">This store knows no target of that name.</p> : <TargetContent target={found} />;
+            }}
+          </Loaded>
+        </main>
+      </div>
+    </div>
+  );
+}
