@@ -43,6 +43,7 @@ bench: need-bench build ## load engine, facts, sampler, store, and the reference
 	benches/sampler.sh $(PGDYNO) target/release/examples/record
 	$(CARGO) build --release --locked -p pgdyno-store --example fill
 	benches/store.sh $(PGDYNO) target/release/examples/fill
+	benches/own.sh $(PGDYNO)
 	benches/aa.sh $(PGDYNO)
 
 screenshots: need-test ui/dist/app.js ## pictures of the report

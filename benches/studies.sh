@@ -29,7 +29,7 @@ from collections import Counter
 report = json.load(sys.stdin)
 trials = report["trials"]
 finished = sum(trial["status"] == "finished" for trial in trials)
-claims = Counter(claim["outcome"] for claim in (report.get("study") or {}).get("claims", []))
+claims = Counter(claim["outcome"] for claim in report["claims"])
 words = {"undecided": "not decided", "not-tested": "not tested"}
 said = ", ".join("%d %s" % (n, words.get(outcome, outcome)) for outcome, n in sorted(claims.items())) or "tables only"
 floor = report["decision"]["noise_floor"]

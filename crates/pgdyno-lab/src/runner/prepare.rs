@@ -98,8 +98,12 @@ impl<'a> Lab<'a> {
             target: Some(target),
         };
         let refused = |setting: &Setting| {
-            let error = reader.check(setting).err()?;
-            Some(format!("{}: {error}", setting.knob))
+            let error = reader.check(setting).err()?.to_string();
+            // Most errors name the knob first.
+            Some(match error.starts_with(&setting.knob) {
+                true => error,
+                false => format!("{}: {error}", setting.knob),
+            })
         };
         // What all stand on is refused for all; another version knows other parameters, and its trial tells what it refuses.
         let of_all: Vec<String> = match plan.treatments.iter().all(|t| t.server.version.is_none()) {

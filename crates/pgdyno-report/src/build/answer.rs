@@ -177,6 +177,8 @@ fn with_words(record: &ExperimentRecord, treatments: &[Treatment], best: usize) 
     }
 }
 
+const UNDECIDED: &str = "could not be decided";
+
 /// "A and B paid; C did harm".
 fn groups_in_words(record: &ExperimentRecord, treatments: &[Treatment]) -> String {
     let titled = |verdict: Verdict| -> Vec<&str> {
@@ -190,7 +192,7 @@ fn groups_in_words(record: &ExperimentRecord, treatments: &[Treatment]) -> Strin
         (titled(Verdict::Better), "paid"),
         (titled(Verdict::Worse), "did harm"),
         (titled(Verdict::Same), "made no difference that matters"),
-        (titled(Verdict::Undecided), "could not be decided"),
+        (titled(Verdict::Undecided), UNDECIDED),
     ];
     let compared = treatments.iter().filter(|t| t.step.is_some()).count();
     let what = if record.factors.is_empty() {
@@ -202,6 +204,9 @@ fn groups_in_words(record: &ExperimentRecord, treatments: &[Treatment]) -> Strin
         .iter()
         .filter(|(titles, _)| !titles.is_empty())
         .map(|(titles, verb)| match titles.len() {
+            n if n == compared && n > 1 && *verb == UNDECIDED => {
+                format!("taken one by one, none of the {n} {what} could be decided")
+            }
             n if n == compared && n > 1 => format!("taken one by one, all {n} {what} {verb}"),
             n if n > NAMES_IN_ANSWER => format!("{n} of {compared} {what} {verb}"),
             _ => format!("{} {verb}", listed(titles)),
