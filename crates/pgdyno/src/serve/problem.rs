@@ -84,7 +84,7 @@ impl From<StoreError> for Problem {
                 Problem::failed(text).do_this("use the newer pgdyno, or `pgdyno serve --store FILE`")
             }
             StoreError::Older { .. } => {
-                Problem::failed(text).do_this("any command that opens the store to write does that")
+                Problem::failed(text).do_this("run that once, when no earlier pgdyno uses the store any more")
             }
             StoreError::Foreign { .. } => Problem::failed(text).do_this("`pgdyno serve --store FILE`"),
             StoreError::Sqlite { .. } | StoreError::Record { .. } => {

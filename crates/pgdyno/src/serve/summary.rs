@@ -100,7 +100,12 @@ impl Summaries {
             return known;
         }
         // One broken record is that experiment's trouble, not the list's; opening it tells what is wrong.
-        let made = summary(store, id, stamp).ok().map(Arc::new);
+        let made = match summary(store, id, stamp) {
+            Ok(made) => Some(Arc::new(made)),
+            Err(StoreError::Record { .. }) => None,
+            // A store that is locked just now is read the next time.
+            Err(_) => return None,
+        };
         let mut known = self.lock();
         if known.len() >= KEPT_MAX {
             known.clear();

@@ -169,8 +169,24 @@ fn who_is_cut_off_misses_no_trial() {
     for number in [first, second] {
         assert_eq!(back.next(), Some(("trial".to_owned(), json!({"id": number}))));
     }
-    back.until("progress");
+    // Nothing is said of how far it is; the plan is known all the same, in the stream as in the metrics.
+    let told = back.until("progress");
     assert_eq!(back.id, second.to_string());
+    assert_eq!(
+        (&told["trials_planned"], &told["left_s"]),
+        (&json!(8), &Value::Null)
+    );
+    let metrics = web.get("/metrics").text();
+    let planned = metrics
+        .lines()
+        .find(|line| line.starts_with("pgdyno_running_trials_planned{"));
+    assert!(planned.is_some_and(|line| line.ends_with(" 8")), "{metrics}");
+    // Servers are not asked meanwhile.
+    let target = &web.json("/api/targets")["targets"][0];
+    assert_eq!(
+        (&target["name"], &target["changed"]),
+        (&json!("sandbox a"), &Value::Null)
+    );
 }
 
 #[test]
