@@ -76,6 +76,8 @@ pub enum Event<'a> {
         treatment: &'a Treatment,
         /// What happened.
         reason: &'a str,
+        /// Its trials that do not come for that.
+        lost: u32,
     },
     /// It ends before all blocks are run.
     EndsEarly {
@@ -456,13 +458,18 @@ impl<'a> Running<'_, 'a> {
         let plan = self.plan;
         let done = self.lab.store.done(self.id)?;
         self.recall()?;
+        let is_done = |block: u32, name: &str| done.iter().any(|(b, other)| *b == block && other == name);
+        let lost = self.ended.keys().flat_map(|number| {
+            let name = &plan.treatments[*number].name;
+            (1..=plan.file.blocks).filter(move |block| !is_done(*block, name))
+        });
+        let lost = u32::try_from(lost.count()).unwrap_or(u32::MAX);
         (self.lab.on_event)(Event::Begun {
             id: self.id,
-            trials: plan.trials(),
+            trials: plan.trials().saturating_sub(lost),
             done: u32::try_from(done.len()).unwrap_or(u32::MAX),
             trial_s: plan.trial_s(),
         });
-        let is_done = |block: u32, name: &str| done.iter().any(|(b, other)| *b == block && other == name);
         for block in 1..=plan.file.blocks {
             for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
                 let treatment = &plan.treatments[number];

@@ -63,6 +63,17 @@ pub enum StoreError {
         /// Its schema.
         found: i64,
     },
+    /// Written by an earlier pgdyno, where it is to be left as it is.
+    #[error(
+        "the store {path} has schema {found} of an earlier pgdyno; `pgdyno list --store {path}` brings it to schema {}",
+        schema::VERSION
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+    },
     /// A database of another program.
     #[error("{path} is a database of another program; name another store")]
     Foreign {

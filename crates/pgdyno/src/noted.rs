@@ -41,9 +41,11 @@ impl Noted {
         let Some((_, progress)) = &mut self.of else {
             return;
         };
-        let before = progress.clone();
-        match event {
-            Event::TrialBegins { treatment, block } => progress.begin(&treatment.name, *block, "preparing"),
+        let has_changed = match event {
+            Event::TrialBegins { treatment, block } => {
+                progress.begin(&treatment.name, *block, "preparing");
+                true
+            }
             Event::Standing(_) => phase(progress, "going to its server"),
             Event::Data(_) => phase(progress, "creating data"),
             Event::Second(second) if second.measured => phase(progress, "measuring"),
@@ -51,18 +53,24 @@ impl Noted {
             Event::TrialEnds(_) => {
                 progress.count(now_unix_ms());
                 phase(progress, "between trials");
+                true
+            }
+            Event::GuardActs { lost, .. } => {
+                progress.trials = progress.trials.saturating_sub(*lost);
+                *lost > 0
+            }
+            Event::EndsEarly { .. } => {
+                progress.trials = progress.done;
+                true
             }
             Event::Waiting { .. } => phase(progress, "waiting for its hours"),
             Event::PuttingBack => {
-                progress.current = None;
-                phase(progress, "putting back");
+                progress.put_back();
+                true
             }
-            Event::Begun { .. }
-            | Event::NotTested { .. }
-            | Event::GuardActs { .. }
-            | Event::EndsEarly { .. } => {}
-        }
-        if *progress != before {
+            Event::Begun { .. } | Event::NotTested { .. } => false,
+        };
+        if has_changed {
             self.write();
         }
     }
@@ -78,8 +86,56 @@ impl Noted {
     }
 }
 
-fn phase(progress: &mut ProgressRecord, phase: &str) {
-    if progress.phase != phase {
+/// Whether that is another phase.
+fn phase(progress: &mut ProgressRecord, phase: &str) -> bool {
+    let is_new = progress.phase != phase;
+    if is_new {
         phase.clone_into(&mut progress.phase);
+    }
+    is_new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_store::{ExperimentRecord, Store};
+    use serde_json::json;
+
+    #[test]
+    fn what_is_left_is_what_still_comes() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&dir.path().join("x")).unwrap();
+        let record: ExperimentRecord = serde_json::from_value(json!({
+            "name": "x", "question": "?", "design": "ab", "blocks": 4, "seed": 1, "confidence": 0.95,
+            "smallest_effect": 0.02, "treatments": [], "facts": [], "file": "", "repeat": [], "target": "x",
+            "workload": {"name": "x", "scale": 1, "clients": 1, "threads": 1, "warmup_s": 1.0, "measure_s": 1.0},
+        }))
+        .unwrap();
+        let id = store.begin(&record).unwrap();
+        let mut noted = Noted::new(store.progress_place());
+        let mut check = |event: Event<'_>, trials: u32, phase: &str, is_left: bool| {
+            noted.event(&event);
+            let told = store.pulse(id).unwrap().progress.unwrap();
+            let left_s = told.left_s(now_unix_ms());
+            assert_eq!((told.trials, told.phase.as_str()), (trials, phase));
+            assert_eq!(
+                left_s.map(|left_s| left_s > 0.0),
+                is_left.then_some(told.trials > told.done)
+            );
+        };
+        let begun = Event::Begun {
+            id,
+            trials: 8,
+            done: 2,
+            trial_s: 1000.0,
+        };
+        check(begun, 8, "", true);
+        check(Event::Waiting { minutes: 1 }, 8, "waiting for its hours", true);
+        let early = Event::EndsEarly {
+            reason: "every comparison is decided",
+            blocks: 1,
+        };
+        check(early, 2, "waiting for its hours", true);
+        check(Event::PuttingBack, 2, "putting back", false);
     }
 }

@@ -102,7 +102,12 @@ impl Experiment {
             Event::Waiting { minutes } => {
                 self.line(&format!("outside of its hours: waiting for {minutes} minutes"))
             }
-            Event::GuardActs { treatment, reason } => {
+            Event::GuardActs {
+                treatment,
+                reason,
+                lost,
+            } => {
+                self.trials = self.trials.saturating_sub(*lost);
                 self.line(&format!("{} is not tried again: {reason}", treatment.title));
             }
             Event::EndsEarly { reason, blocks } => {

@@ -5,6 +5,10 @@ mod common;
 mod door;
 #[path = "serve/faults.rs"]
 mod faults;
+#[path = "serve/limits.rs"]
+mod limits;
+#[path = "../src/serve/listener.rs"]
+mod listener;
 #[path = "serve/live.rs"]
 mod live;
 
@@ -147,6 +151,10 @@ fn experiments_are_listed_and_found() {
     web.get("/api/experiments?status=dead")
         .is_problem(400, &["status", "killed"]);
     web.get("/api/experiments?nmae=x").is_problem(400, &["nmae"]);
+    web.get("/api/experiments?since=2026")
+        .is_problem(400, &["since", "12 digits"]);
+    web.get("/api/experiments?since=2026-11-01T08:00:00")
+        .is_problem(400, &["since", "with its zone"]);
     let row = &web.json("/api/experiments")["experiments"][0];
     assert_eq!(row["status"], "finished");
     assert_eq!(
@@ -264,7 +272,8 @@ fn tags_and_notes_are_written_and_nothing_else() {
     web.ask("POST", notes, &kind, &long)
         .is_problem(400, &["10001", "10000"]);
     let far = json!({"text": "x".repeat(300_000)}).to_string();
-    assert_eq!(web.ask("POST", notes, &kind, &far).status, 413);
+    web.ask("POST", notes, &kind, &far)
+        .is_problem(413, &["262144 bytes"]);
     web.ask("POST", "/api/experiments/9/notes", &kind, &body)
         .is_problem(404, &["9"]);
     assert_eq!(web.ask("DELETE", &format!("{notes}/1"), &[], "").status, 204);

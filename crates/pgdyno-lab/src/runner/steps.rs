@@ -166,6 +166,7 @@ impl Running<'_, '_> {
             (self.lab.on_event)(Event::GuardActs {
                 treatment,
                 reason: &reason,
+                lost: self.plan.file.blocks.saturating_sub(record.block),
             });
             self.ended.insert(number, reason.clone());
             return (failed(record, reason), measurement.series);

@@ -70,9 +70,9 @@ pub struct Listed {
     pub id: i64,
     /// Its name.
     pub name: String,
-    /// The question.
+    /// The question; empty where its record cannot be read.
     pub question: String,
-    /// Name of the target.
+    /// Name of the target; empty where its record cannot be read.
     pub target: String,
     /// As it is stored.
     pub status: ExperimentStatus,
@@ -84,6 +84,8 @@ pub struct Listed {
     pub finished_unix_ms: Option<u64>,
     /// Its finished trials.
     pub trials_finished: u64,
+    /// Those that failed or do not hold.
+    pub trials_failed: u64,
     /// By the alphabet.
     pub tags: Vec<String>,
     /// How many notes there are.
@@ -91,7 +93,7 @@ pub struct Listed {
 }
 
 /// The part of a record that a list shows; the rest is not made into anything.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Brief {
     question: String,
     target: String,
@@ -102,7 +104,8 @@ SELECT e.id, e.name, e.status, e.started_unix_ms, e.finished_unix_ms, e.record, 
        (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id AND t.status = ?1),
        (SELECT group_concat(word, ' ' ORDER BY word) FROM tag WHERE experiment_id = e.id),
        (SELECT count(*) FROM note n WHERE n.experiment_id = e.id),
-       (SELECT group_concat(text, char(10)) FROM note n WHERE n.experiment_id = e.id)
+       (SELECT group_concat(text, char(10)) FROM note n WHERE n.experiment_id = e.id),
+       (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id)
 FROM experiment e WHERE e.started_unix_ms >= ?2 ORDER BY e.id DESC";
 
 impl Store {
@@ -111,13 +114,24 @@ impl Store {
         let finished = self.encode("a status", &TrialStatus::Finished)?;
         let since = i64::try_from(filter.since_unix_ms.unwrap_or(0)).unwrap_or(i64::MAX);
         let read = |e| self.failed("read", e);
+        let mut killed = Vec::new();
         let mut statement = self.connection.prepare(LIST).map_err(read)?;
         let mut rows = statement.query((finished, since)).map_err(read)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(read)? {
             let (listed, notes) = self.listed(row)?;
+            if listed.life == Life::Killed {
+                killed.push(listed.id);
+            }
             if fits(filter, &listed, &notes) {
                 found.push(listed);
+            }
+        }
+        // The statement is over: only now is read what was written since it began.
+        drop(rows);
+        for id in killed {
+            if self.has_ended(id)? {
+                return self.find(filter);
             }
         }
         Ok(found)
@@ -127,11 +141,18 @@ impl Store {
         let read = |e| self.failed("read", e);
         let id: i64 = row.get(0).map_err(read)?;
         let what = format!("experiment {id}");
-        let record = row.get_ref(5).and_then(|text| Ok(text.as_str()?)).map_err(read)?;
-        let brief: Brief = self.decode(&what, record)?;
+        let record = row.get_ref(5).map_err(read)?;
+        // One broken record is that experiment's trouble, not the list's; opening it tells what is wrong.
+        let brief: Brief = record
+            .as_str()
+            .ok()
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
         let status = self.decode(&what, &row.get::<_, String>(2).map_err(read)?)?;
         let rest = || -> rusqlite::Result<(Listed, String)> {
             let words: Option<String> = row.get(8)?;
+            let trials_finished = row.get::<_, i64>(7)?.unsigned_abs();
+            let trials = row.get::<_, i64>(11)?.unsigned_abs();
             let listed = Listed {
                 id,
                 name: row.get(1)?,
@@ -141,7 +162,8 @@ impl Store {
                 life: self.life(id, status, row.get(6)?),
                 started_unix_ms: row.get::<_, i64>(3)?.unsigned_abs(),
                 finished_unix_ms: row.get::<_, Option<i64>>(4)?.map(i64::unsigned_abs),
-                trials_finished: row.get::<_, i64>(7)?.unsigned_abs(),
+                trials_finished,
+                trials_failed: trials.saturating_sub(trials_finished),
                 tags: words
                     .iter()
                     .flat_map(|w| w.split(' '))
@@ -160,10 +182,25 @@ impl Store {
             ExperimentStatus::Finished => Life::Finished,
             ExperimentStatus::Interrupted => Life::Interrupted,
             ExperimentStatus::Running if self.running.contains_key(&id) => Life::Running,
-            ExperimentStatus::Running if running::is_run(&self.path, id) => Life::Running,
-            ExperimentStatus::Running if identified => Life::Killed,
-            ExperimentStatus::Running => Life::RunningOrKilled,
+            ExperimentStatus::Running => match running::look(&self.path, id) {
+                Some(true) => Life::Running,
+                Some(false) if identified => Life::Killed,
+                _ => Life::RunningOrKilled,
+            },
         }
+    }
+
+    /// Whether an experiment that seems killed has ended in order, or gone, between the look at its row and at its lock.
+    pub(super) fn has_ended(&self, id: i64) -> Result<bool, StoreError> {
+        let running = self.encode("a status", &ExperimentStatus::Running)?;
+        self.connection
+            .query_row(
+                "SELECT count(*) FROM experiment WHERE id = ?1 AND status = ?2",
+                (id, running),
+                |row| row.get::<_, i64>(0),
+            )
+            .map(|still| still == 0)
+            .map_err(|e| self.failed("read", e))
     }
 }
 

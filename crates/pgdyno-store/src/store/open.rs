@@ -19,24 +19,14 @@ const HEADER_BYTES: usize = 100;
 impl Store {
     /// Opens the store at `path`, making it if it is not there.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
-        Store::open_within(path, BUSY)
-    }
-
-    /// The same, waiting no longer than `patience` for another process that holds the file.
-    pub fn open_within(path: &Path, patience: Duration) -> Result<Store, StoreError> {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory).map_err(|source| StoreError::Directory {
                 path: path.to_owned(),
                 source,
             })?;
         }
-        whole(path)?;
+        let (mut connection, version) = opened(path, OpenFlags::default(), BUSY)?;
         let failed = |source| failed(path, "opened", source);
-        let mut connection = Connection::open(path).map_err(failed)?;
-        let version = look(&connection, path, patience)?;
-        for (name, value) in [("synchronous", "FULL"), ("foreign_keys", "ON")] {
-            connection.pragma_update(None, name, value).map_err(failed)?;
-        }
         if version < schema::VERSION {
             // One at a time: of two that change the journal's mode at once, one would wait for the other in vain. Where a directory
             // cannot be locked, SQLite's own locks remain.
@@ -54,6 +44,44 @@ impl Store {
             running: BTreeMap::new(),
         })
     }
+
+    /// Opens the store at `path` as it is, neither made nor brought up to this schema, waiting no longer than `patience` for
+    /// another process that holds the file.
+    pub fn open_as_it_is(path: &Path, patience: Duration) -> Result<Store, StoreError> {
+        let missing = || StoreError::Missing {
+            path: path.to_owned(),
+        };
+        if !path.exists() {
+            return Err(missing());
+        }
+        let flags = OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE;
+        let (connection, version) = opened(path, flags, patience)?;
+        match version {
+            // An empty file.
+            0 => Err(missing()),
+            schema::VERSION => Ok(Store {
+                connection,
+                path: path.to_owned(),
+                running: BTreeMap::new(),
+            }),
+            found => Err(StoreError::Older {
+                path: path.to_owned(),
+                found,
+            }),
+        }
+    }
+}
+
+/// A connection with its settings, and the schema of what is there.
+fn opened(path: &Path, flags: OpenFlags, patience: Duration) -> Result<(Connection, i64), StoreError> {
+    whole(path)?;
+    let failed = |source| failed(path, "opened", source);
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    let version = look(&connection, path, patience)?;
+    for (name, value) in [("synchronous", "FULL"), ("foreign_keys", "ON")] {
+        connection.pragma_update(None, name, value).map_err(failed)?;
+    }
+    Ok((connection, version))
 }
 
 /// A store of this or an older schema that is read as it is.

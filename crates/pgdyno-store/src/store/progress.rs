@@ -5,13 +5,17 @@ use super::{Store, StoreError, running};
 use crate::record::{CurrentTrial, ExperimentStatus, PROGRESS_FORMAT, ProgressRecord, TrialStatus};
 use crate::store::find::Life;
 use rusqlite::OptionalExtension;
-use std::io;
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A longer file is none of ours.
 const BYTES_MAX: u64 = 100_000;
 /// Restart, checkpoint and cross-check of a trial take about this long, until one has been measured.
 const OVERHEAD_S: f64 = 4.0;
+/// The phase after the last trial.
+const PUTTING_BACK: &str = "putting back";
 
 /// Where the progress of the experiments of a store is written down; for the one process that runs them.
 #[derive(Debug, Clone)]
@@ -39,11 +43,12 @@ pub struct Pulse {
 impl ProgressPlace {
     /// Writes down how far an experiment is: whole or not at all, and not flushed, for it is not kept.
     pub fn write(&self, experiment: i64, progress: &ProgressRecord) -> io::Result<()> {
-        let path = path_of(&self.store, experiment);
-        let mut new = path.clone().into_os_string();
-        new.push(".new");
-        std::fs::write(&new, serde_json::to_vec(progress).map_err(io::Error::other)?)?;
-        std::fs::rename(&new, &path)
+        let text = serde_json::to_vec(progress).map_err(io::Error::other)?;
+        let new = new_of(&self.store, experiment);
+        // Whatever is there, a link perhaps, is not written to.
+        let _ = std::fs::remove_file(&new);
+        File::create_new(&new)?.write_all(&text)?;
+        std::fs::rename(&new, path_of(&self.store, experiment))
     }
 }
 
@@ -80,8 +85,18 @@ impl ProgressRecord {
         phase.clone_into(&mut self.phase);
     }
 
-    /// Seconds until the last trial ends, by the mean length of those that this process has run.
-    pub fn left_s(&self, now_unix_ms: u64) -> f64 {
+    /// No further trial begins: what was changed is put back.
+    pub fn put_back(&mut self) {
+        self.current = None;
+        PUTTING_BACK.clone_into(&mut self.phase);
+    }
+
+    /// Seconds until the last trial ends, by the mean length of those that this process has run; `None` once no further one
+    /// begins, for nothing tells how long the rest takes.
+    pub fn left_s(&self, now_unix_ms: u64) -> Option<f64> {
+        if self.phase == PUTTING_BACK {
+            return None;
+        }
         let seconds = |from: u64, to: u64| {
             let ms = u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX);
             f64::from(ms) / 1e3
@@ -92,7 +107,7 @@ impl ProgressRecord {
             here => seconds(self.begun_unix_ms, self.counted_unix_ms) / f64::from(here),
         };
         let left_s = each_s * f64::from(self.trials.saturating_sub(self.done));
-        (left_s - seconds(self.counted_unix_ms, now_unix_ms)).max(0.0)
+        Some((left_s - seconds(self.counted_unix_ms, now_unix_ms)).max(0.0))
     }
 }
 
@@ -137,6 +152,9 @@ impl Store {
         };
         let status: ExperimentStatus = self.decode(&format!("experiment {experiment}"), &status)?;
         let life = self.life(experiment, status, identified);
+        if life == Life::Killed && self.has_ended(experiment)? {
+            return self.pulse(experiment);
+        }
         Ok(Pulse {
             life,
             started_unix_ms: started.unsigned_abs(),
@@ -164,22 +182,28 @@ impl Store {
 
 /// What the process that runs an experiment says of it; another version's file says nothing.
 fn read_of(store: &Path, experiment: i64) -> Option<ProgressRecord> {
-    let path = path_of(store, experiment);
-    if std::fs::metadata(&path).ok()?.len() > BYTES_MAX {
+    let file = running::open(&path_of(store, experiment), OFlags::RDONLY).ok()?;
+    if !file.metadata().ok()?.is_file() {
         return None;
     }
-    let progress: ProgressRecord = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+    let mut text = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut text).ok()?;
+    let progress: ProgressRecord = serde_json::from_slice(&text).ok()?;
     (progress.format == PROGRESS_FORMAT).then_some(progress)
 }
 
 /// Removes what is written of an experiment.
 pub(super) fn clear(store: &Path, experiment: i64) {
-    let path = path_of(store, experiment);
-    let mut new = path.clone().into_os_string();
-    new.push(".new");
     // One that stays tells nothing without its lock.
-    let _ = std::fs::remove_file(new);
-    let _ = std::fs::remove_file(path);
+    let _ = std::fs::remove_file(new_of(store, experiment));
+    let _ = std::fs::remove_file(path_of(store, experiment));
+}
+
+/// Where it is written before it takes the other's place.
+fn new_of(store: &Path, experiment: i64) -> PathBuf {
+    let mut name = path_of(store, experiment).into_os_string();
+    name.push(".new");
+    PathBuf::from(name)
 }
 
 pub(super) fn path_of(store: &Path, experiment: i64) -> PathBuf {

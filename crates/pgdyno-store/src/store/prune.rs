@@ -68,7 +68,9 @@ impl Store {
         for listed in meant.into_iter().skip(rule.keep.unwrap_or(0)).filter(old) {
             match listed.life {
                 Life::Running => plan.kept_running.push(listed),
-                Life::RunningOrKilled if rule.life.is_none() => plan.kept_running.push(listed),
+                Life::RunningOrKilled if rule.life.is_none() || running::is_run(&self.path, listed.id) => {
+                    plan.kept_running.push(listed)
+                }
                 _ if rule.keeps(&listed.tags) => plan.kept_by_tag.push(listed),
                 _ => {
                     let (trials, bytes) = self.takes(listed.id)?;

@@ -2,9 +2,17 @@
 //! when the process ends, however it ends.
 
 use super::progress;
-use std::fs::{File, OpenOptions, TryLockError};
+use rustix::fs::{Mode, OFlags};
+use std::fs::{File, Metadata, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Who only looks on has the lock for an instant, who runs an experiment for much longer.
+const LOOKED_AT: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Kept by the process that runs an experiment.
 pub(super) struct RunningLock {
@@ -15,18 +23,29 @@ pub(super) struct RunningLock {
 }
 
 impl RunningLock {
-    /// Locks the file of an experiment; `None` where another process has it.
+    /// Locks the file of an experiment, and removes what a dead process has said of it; `None` where another process has it.
     pub(super) fn take(store: &Path, id: i64) -> io::Result<Option<RunningLock>> {
         let path = path_of(store, id);
-        let file = OpenOptions::new().create(true).append(true).open(&path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(RunningLock {
-                store: store.to_owned(),
-                id,
-                _file: file,
-            })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
+        let deadline = Instant::now() + LOOKED_AT;
+        loop {
+            let file = open(&path, OFlags::WRONLY | OFlags::CREATE)?;
+            match file.try_lock() {
+                Ok(()) if is_at(&file, &path)? => {
+                    progress::clear(store, id);
+                    return Ok(Some(RunningLock {
+                        store: store.to_owned(),
+                        id,
+                        _file: file,
+                    }));
+                }
+                // Removed by one that has ended since it was opened: locked, it would tell nobody.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    thread::park_timeout(LOOK_AGAIN)
+                }
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
         }
     }
 
@@ -36,12 +55,23 @@ impl RunningLock {
     }
 }
 
-/// Whether a process runs this experiment. A file that cannot be looked at counts as one: nothing is removed for that.
-pub(super) fn is_run(store: &Path, id: i64) -> bool {
-    match File::open(path_of(store, id)) {
-        Ok(file) => file.try_lock().is_err(),
-        Err(error) => error.kind() != io::ErrorKind::NotFound,
+/// Whether a process runs this experiment; `None` where its file cannot be looked at.
+pub(super) fn look(store: &Path, id: i64) -> Option<bool> {
+    let file = match open(&path_of(store, id), OFlags::RDONLY) {
+        Ok(file) => file,
+        Err(error) => return (error.kind() == io::ErrorKind::NotFound).then_some(false),
+    };
+    // Shared, so that others who look meanwhile see no lock.
+    match file.try_lock_shared() {
+        Ok(()) => Some(false),
+        Err(TryLockError::WouldBlock) => Some(true),
+        Err(TryLockError::Error(_)) => None,
     }
+}
+
+/// The same where that it cannot be told counts as one: nothing is removed for that.
+pub(super) fn is_run(store: &Path, id: i64) -> bool {
+    look(store, id) != Some(false)
 }
 
 /// Removes what the process that ran an experiment has left.
@@ -49,6 +79,22 @@ pub(super) fn clear(store: &Path, id: i64) {
     progress::clear(store, id);
     // One that stays is unlocked, and tells nothing.
     let _ = std::fs::remove_file(path_of(store, id));
+}
+
+/// Opens a file beside the store. Its name is no secret: no link is followed, and no pipe waited for.
+pub(super) fn open(path: &Path, how: OFlags) -> io::Result<File> {
+    let how = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(
+        path,
+        how,
+        Mode::from_raw_mode(0o666),
+    )?))
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let of = |about: Metadata| (about.dev(), about.ino());
+    let there = std::fs::symlink_metadata(path).ok().map(of);
+    Ok(there == Some(of(file.metadata()?)))
 }
 
 pub(super) fn path_of(store: &Path, id: i64) -> PathBuf {

@@ -162,18 +162,21 @@ pub(crate) fn life(text: &str) -> Result<Life, String> {
 
 /// A day in the reader's zone, or an instant, as milliseconds since 1970.
 pub(crate) fn since(text: &str) -> Result<u64, String> {
-    let day = text.parse::<civil::Date>().ok();
+    // An instant's text is a day's too, and its time would be lost.
+    let is_day = !text.contains(['T', 't', ' ', ':', '[']);
+    let day = text.parse::<civil::Date>().ok().filter(|_| is_day);
     let begins = |day: civil::Date| {
         day.to_zoned(TimeZone::system())
             .ok()
             .map(|zoned| zoned.timestamp())
     };
     let instant = text.parse::<Timestamp>().ok();
-    // A day parses from an instant's text too.
     instant
         .or_else(|| day.and_then(begins))
         .and_then(|instant| u64::try_from(instant.as_millisecond()).ok())
-        .ok_or_else(|| "expected a day, as 2026-11-01, or an instant, as 2026-11-01T08:00:00Z".to_owned())
+        .ok_or_else(|| {
+            "expected a day, as 2026-11-01, or an instant with its zone, as 2026-11-01T08:00:00Z".to_owned()
+        })
 }
 
 fn age(text: &str) -> Result<Duration, String> {
@@ -203,7 +206,14 @@ mod tests {
         }
         assert_eq!(since("1970-01-02T00:00:00Z"), Ok(86_400_000));
         assert!(since("2026-11-01").is_ok());
-        for bad in ["", "yesterday", "2026-13-01", "1960-01-01"] {
+        for bad in [
+            "",
+            "yesterday",
+            "2026-13-01",
+            "1960-01-01",
+            "2026-11-01T08:00:00",
+            "2026-11-01 08:00",
+        ] {
             assert!(since(bad).is_err(), "{bad}");
         }
     }

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::exit::{self, Usage};
 use pgdyno_host::Fact;
 use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, Severity};
-use pgdyno_store::FactRecord;
+use pgdyno_store::{FactRecord, Store};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -103,13 +103,13 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
 /// stored, so what asks for them is among what could not be judged.
 pub(crate) fn of_stored(
     context: &Context,
-    store: &Path,
+    store: &Store,
     target: &str,
     facts: &[FactRecord],
 ) -> anyhow::Result<Value> {
     let begun = Instant::now();
     let facts: Vec<Fact> = facts.iter().map(fact).collect();
-    let evidence = evidence::of(context, Some(store), target);
+    let evidence = evidence::in_store(store, target)?;
     let advised = Advisor::shipped(&context.catalogue)?.advise(&Question {
         facts: &facts,
         settings: &[],
@@ -295,7 +295,7 @@ fn amount(value: f64, is_bytes: bool) -> String {
 }
 
 /// As a shell takes it for one word.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@,+%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();

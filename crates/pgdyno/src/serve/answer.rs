@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// How long a request waits for another process that holds the store.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a request waits for others that read the store.
+const FOR_TURN: Duration = Duration::from_secs(30);
 /// Less than a packet is not packed.
 const PACKED_BYTES_MIN: usize = 1400;
 
@@ -39,6 +41,12 @@ impl Body {
             },
             is_packed,
         }
+    }
+
+    pub(super) fn json(value: &impl Serialize, pack: bool) -> Result<Body, Problem> {
+        let bytes = serde_json::to_vec(value)
+            .map_err(|error| Problem::failed(format!("the answer cannot be written: {error}")))?;
+        Ok(Body::new("application/json", bytes, pack))
     }
 }
 
@@ -76,39 +84,35 @@ pub(super) fn takes_gzip(asked: &HeaderMap) -> bool {
 }
 
 impl App {
-    /// Opens the store; one that is not there is not made, for a mistyped name must not leave an empty store.
+    /// Opens the store as it is: a mistyped name must not leave an empty one, and who only looks on migrates nothing.
     pub(super) fn open(&self) -> Result<Store, StoreError> {
-        if !self.store.exists() {
-            return Err(StoreError::Missing {
-                path: self.store.clone(),
-            });
-        }
-        Store::open_within(&self.store, PATIENCE)
+        Store::open_as_it_is(&self.store, PATIENCE)
     }
 
-    /// Does something that may take long, apart from the thread that moves bytes; so many at a time.
-    pub(super) async fn aside<T: Send + 'static>(
+    /// Does something with the store, apart from the thread that moves bytes; so many at a time.
+    pub(super) async fn with_store<T: Send + 'static>(
         self: &Arc<App>,
-        act: impl FnOnce(&App) -> Result<T, Problem> + Send + 'static,
+        act: impl FnOnce(&App, &mut Store) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let gone = |_| Problem::failed("this could not be done: pgdyno is ending");
-        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(gone)?;
+        let turn = tokio::time::timeout(FOR_TURN, Arc::clone(&self.turns).acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else {
+            return Err(Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "so many requests read the store that this one has got no turn",
+            )
+            .do_this("try again"));
+        };
         let app = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || {
-            let done = act(&app);
+            let done = app
+                .open()
+                .map_err(Problem::from)
+                .and_then(|mut store| act(&app, &mut store));
             drop(turn);
             done
         });
         done.await
             .unwrap_or_else(|_| Err(Problem::failed("this could not be done: a fault of pgdyno's own")))
-    }
-
-    /// The same with the store.
-    pub(super) async fn with_store<T: Send + 'static>(
-        self: &Arc<App>,
-        act: impl FnOnce(&App, &mut Store) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Problem> {
-        self.aside(|app| act(app, &mut app.open()?)).await
     }
 
     /// Answers with what is made of the store.
@@ -119,16 +123,10 @@ impl App {
     ) -> Result<Response, Problem> {
         let pack = takes_gzip(asked);
         let body = self
-            .with_store(move |app, store| as_json(&make(app, store)?, pack))
+            .with_store(move |app, store| Body::json(&make(app, store)?, pack))
             .await?;
         Ok(body.into_response())
     }
-}
-
-pub(super) fn as_json(value: &impl Serialize, pack: bool) -> Result<Body, Problem> {
-    let bytes = serde_json::to_vec(value)
-        .map_err(|error| Problem::failed(format!("the answer cannot be written: {error}")))?;
-    Ok(Body::new("application/json", bytes, pack))
 }
 
 /// A number in an address.

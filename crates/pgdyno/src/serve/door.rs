@@ -1,19 +1,23 @@
 //! Who may come in: every request passes here first. It must mean this server by its name, come from this server's own page if
 //! from any, and carry the token; every answer leaves with the same strict headers.
 
-use super::App;
 use super::page;
 use super::problem::Problem;
+use super::{App, BODY_BYTES_MAX};
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HOST, HeaderName, LOCATION, ORIGIN,
-    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HOST, HeaderName, ORIGIN,
+    REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection that is silent for a little longer is closed.
+const ANSWER_MAX: Duration = Duration::from_secs(100);
 
 /// Nothing but what this server sends, and no script or style within a page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; \
@@ -89,8 +93,12 @@ impl Names {
 pub(super) async fn door(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let wants_page = wants_page(&request);
     let mut response = match admit(&app, &request) {
-        Ok(None) => next.run(request).await,
-        Ok(Some(redirect)) => redirect,
+        // Time for a body to come, and for the answer to begin.
+        Ok(None) => match tokio::time::timeout(ANSWER_MAX, next.run(request)).await {
+            Ok(answer) => answer,
+            Err(_) => late().into_response(),
+        },
+        Ok(Some(way_in)) => way_in,
         Err(problem) if wants_page => page::refusal(&problem),
         Err(problem) => problem.into_response(),
     };
@@ -101,10 +109,13 @@ pub(super) async fn door(State(app): State<Arc<App>>, request: Request, next: Ne
     };
     if (status.is_client_error() || status.is_server_error()) && is_plain(&response) {
         // What the router or an extractor refused: told like everything else.
-        let problem = Problem::new(status, "this request cannot be understood");
-        response = problem.into_response();
+        response = refused(status).into_response();
     }
     let headers = response.headers_mut();
+    if status == StatusCode::UNAUTHORIZED {
+        let bearer = HeaderValue::from_static("Bearer realm=\"pgdyno\"");
+        headers.insert(WWW_AUTHENTICATE, bearer);
+    }
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -128,6 +139,25 @@ pub(super) async fn door(State(app): State<Arc<App>>, request: Request, next: Ne
     response
 }
 
+fn refused(status: StatusCode) -> Problem {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
+            status,
+            format!("the body of this request has more than {BODY_BYTES_MAX} bytes"),
+        ),
+        _ => Problem::new(status, "this request cannot be understood"),
+    }
+}
+
+fn late() -> Problem {
+    let seconds = ANSWER_MAX.as_secs();
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        format!("this request could not be answered within {seconds} s"),
+    )
+    .do_this("try again when less is asked for")
+}
+
 /// A browser that goes somewhere, and shows what comes.
 fn wants_page(request: &Request) -> bool {
     let path = request.uri().path();
@@ -138,7 +168,7 @@ fn wants_page(request: &Request) -> bool {
     !path.starts_with("/api/") && accept.is_some_and(|accept| accept.contains("text/html"))
 }
 
-/// `None` where the request may go on; a redirect where it came by the link with the token.
+/// `None` where the request may go on; an answer where it came by the link with the token.
 fn admit(app: &App, request: &Request) -> Result<Option<Response>, Problem> {
     let headers = request.headers();
     let host = meant(app, headers)?;
@@ -205,15 +235,13 @@ fn in_link(request: &Request) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
-/// The token leaves the address bar: the browser keeps it as a cookie and is sent to the page.
+/// The token leaves the address bar: the browser keeps it as a cookie and goes to the page.
 fn into_cookie(app: &App, headers: &HeaderMap) -> Response {
     let forwarded = headers.get("x-forwarded-proto");
     let is_encrypted = forwarded.is_some_and(|scheme| scheme.as_bytes().eq_ignore_ascii_case(b"https"));
-    let mut response = StatusCode::SEE_OTHER.into_response();
-    let headers = response.headers_mut();
-    headers.insert(LOCATION, HeaderValue::from_static("/"));
+    let mut response = page::way_in();
     if let Some(cookie) = app.token.cookie(&app.cookie, is_encrypted) {
-        headers.insert(SET_COOKIE, cookie);
+        response.headers_mut().insert(SET_COOKIE, cookie);
     }
     response
 }

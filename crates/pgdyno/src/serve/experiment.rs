@@ -36,9 +36,12 @@ pub(super) async fn trial(
     let (id, trial) = (number(&id, "experiment")?, number(&trial, "trial")?);
     app.json(&headers, move |_, store| {
         let stored = store.experiment(id)?;
-        let series = store.series(trial)?;
-        pgdyno_report::trial(&stored, trial, &series)
-            .ok_or_else(|| Problem::nothing(format!("experiment {id} has no trial {trial}")))
+        let none = || Problem::nothing(format!("experiment {id} has no trial {trial}"));
+        // Series are long: only those of this experiment's own trials are unpacked.
+        if !stored.trials.iter().any(|(number, _)| *number == trial) {
+            return Err(none());
+        }
+        pgdyno_report::trial(&stored, trial, &store.series(trial)?).ok_or_else(none)
     })
     .await
 }

@@ -1,8 +1,9 @@
 //! The list of experiments, and the words that people give them: tags and notes, which are all that is ever written.
 
 use super::App;
-use super::answer::{as_json, number, takes_gzip};
+use super::answer::{Body, number, takes_gzip};
 use super::problem::Problem;
+use super::summary::{Stamp, Summary};
 use crate::cli::{life, since};
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// A list waits so long for answers that are not known yet; those that are missing then come with a later one.
 const FOR_ANSWERS: Duration = Duration::from_millis(60);
+/// Of an instant since 1973.
+const MS_DIGITS_MIN: usize = 12;
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -27,7 +30,7 @@ pub(super) async fn list(
     let pack = takes_gzip(&headers);
     let make = move |app: &App, store: &mut Store| {
         let (rows, is_whole) = rows(app, store, &filter)?;
-        Ok((as_json(&rows, pack)?, is_whole))
+        Ok((Body::json(&rows, pack)?, is_whole))
     };
     let (body, is_whole) = app.with_store(make).await?;
     if !is_whole {
@@ -51,10 +54,7 @@ fn filter(query: &str) -> Result<Filter, Problem> {
             "search" => filter.search = Some(value),
             "status" if value == Life::RunningOrKilled.word() => filter.life = Some(Life::RunningOrKilled),
             "status" => filter.life = Some(life(&value).map_err(wrong)?),
-            "since" => {
-                let instant = value.parse::<u64>().or_else(|_| since(&value));
-                filter.since_unix_ms = Some(instant.map_err(wrong)?);
-            }
+            "since" => filter.since_unix_ms = Some(instant(&value).map_err(wrong)?),
             _ => {
                 return Err(Problem::wrong(format!(
                     "there is no filter {name:?}: expected tag, name, status, since or search"
@@ -65,6 +65,15 @@ fn filter(query: &str) -> Result<Filter, Problem> {
     Ok(filter)
 }
 
+/// A day, an instant, or milliseconds since 1970; a year alone is none of them.
+fn instant(text: &str) -> Result<u64, String> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return since(text);
+    }
+    let ms = text.parse().ok().filter(|_| text.len() >= MS_DIGITS_MIN);
+    ms.ok_or_else(|| format!("milliseconds since 1970 have {MS_DIGITS_MIN} digits or some more"))
+}
+
 /// The list, and whether all that is to be said of it is known.
 fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(Value, bool), Problem> {
     let mut is_whole = true;
@@ -72,35 +81,26 @@ fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(Value, bool), Prob
     let begun = Instant::now();
     let mut rows = Vec::new();
     for listed in found {
-        let summary = match app.summaries.known(&listed) {
+        let (id, stamp) = (listed.id, Stamp::from(&listed));
+        let summary = match app.summaries.known(id, stamp) {
             Some(known) => known,
-            None if begun.elapsed() < FOR_ANSWERS => app.summaries.of(store, &listed),
+            None if begun.elapsed() < FOR_ANSWERS => app.summaries.of(store, id, stamp),
             None => {
                 is_whole = false;
                 None
             }
         };
-        let failed = match &summary {
-            Some(summary) if listed.life != Life::Running => summary.failed,
-            _ => store.pulse(listed.id)?.trials_failed,
-        };
-        let planned = summary.as_ref().map(|summary| summary.planned);
-        rows.push(row(
-            &listed,
-            failed,
-            planned,
-            summary.and_then(|s| s.answer.clone()),
-        ));
+        rows.push(row(&listed, summary.as_deref()));
     }
     Ok((json!({"experiments": rows}), is_whole))
 }
 
-fn row(listed: &Listed, failed: u64, planned: Option<u64>, answer: Option<String>) -> Value {
+fn row(listed: &Listed, summary: Option<&Summary>) -> Value {
     json!({
         "id": listed.id, "name": listed.name, "question": listed.question, "status": listed.life.word(),
         "started_unix_ms": listed.started_unix_ms, "finished_unix_ms": listed.finished_unix_ms,
-        "target": listed.target, "trials_finished": listed.trials_finished, "trials_failed": failed,
-        "trials_planned": planned, "answer": answer, "tags": listed.tags, "notes": listed.notes,
+        "target": listed.target, "trials_finished": listed.trials_finished, "trials_failed": listed.trials_failed,
+        "trials_planned": summary.map(|s| s.planned), "answer": summary.and_then(|s| s.answer.as_deref()), "tags": listed.tags, "notes": listed.notes,
     })
 }
 
@@ -209,13 +209,23 @@ mod tests {
             (found.life, found.since_unix_ms),
             (Some(Life::Killed), Some(86_400_000))
         );
-        assert_eq!(filter("since=12").unwrap().since_unix_ms, Some(12));
+        assert_eq!(
+            filter("since=123456789012").unwrap().since_unix_ms,
+            Some(123_456_789_012)
+        );
         assert_eq!(
             filter("status=running+or+killed").unwrap().life,
             Some(Life::RunningOrKilled)
         );
         assert_eq!(filter("").unwrap(), Filter::default());
-        for bad in ["status=x", "since=soon", "tga=x", "%ff=1"] {
+        for bad in [
+            "status=x",
+            "since=soon",
+            "since=2026",
+            "since=2026-11-01T08:00",
+            "tga=x",
+            "%ff=1",
+        ] {
             assert_eq!(filter(bad).unwrap_err().status, StatusCode::BAD_REQUEST, "{bad}");
         }
     }

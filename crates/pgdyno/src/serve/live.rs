@@ -3,13 +3,13 @@
 use super::App;
 use super::answer::number;
 use super::problem::Problem;
+use super::summary::{Stamp, Summary};
 use crate::context::now_unix_ms;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_core::Stream;
-use pgdyno_report::build;
 use pgdyno_stats::Verdict;
 use pgdyno_store::{Life, Pulse, Store};
 use serde_json::{Value, json};
@@ -56,17 +56,7 @@ pub(super) async fn live(
     let seen = headers
         .get("last-event-id")
         .and_then(|value| value.to_str().ok()?.parse().ok());
-    let mut watcher = Watcher {
-        id,
-        seen,
-        known: None,
-    };
-    let (watcher, first) = app
-        .with_store(move |_, store| {
-            let first = watcher.look(store)?;
-            Ok((watcher, first))
-        })
-        .await?;
+    let (watcher, first) = app.look(Watcher { id, seen }).await?;
     let (to, feed) = channel(WAITING_MAX);
     tokio::spawn(watch(Arc::clone(&app), watcher, first, to, place));
     Ok(Sse::new(Feed(feed)).into_response())
@@ -107,15 +97,21 @@ async fn watch(
             () = to.closed() => return,
             _ = ending.changed() => return,
         }
-        let before = watcher.clone();
-        let looked = app.with_store(move |_, store| {
-            let seen = watcher.look(store)?;
-            Ok((watcher, seen))
+        seen = app.look(watcher).await.map(|(looked, seen)| {
+            watcher = looked;
+            seen
         });
-        (watcher, seen) = match looked.await {
-            Ok((watcher, seen)) => (watcher, Ok(seen)),
-            Err(problem) => (before, Err(problem)),
-        };
+    }
+}
+
+impl App {
+    /// What is to be told now, and the watcher that has told it.
+    async fn look(self: &Arc<App>, mut watcher: Watcher) -> Result<(Watcher, Seen), Problem> {
+        self.with_store(move |app, store| {
+            let seen = watcher.look(app, store)?;
+            Ok((watcher, seen))
+        })
+        .await
     }
 }
 
@@ -130,24 +126,15 @@ struct Seen {
     is_over: bool,
 }
 
-/// What changes with the trials alone, and need not be made anew at each look.
-#[derive(Clone)]
-struct Known {
-    trials: u64,
-    planned: u64,
-    decided: Value,
-}
-
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Watcher {
     id: i64,
     /// Number of the last trial that was told of.
     seen: Option<i64>,
-    known: Option<Known>,
 }
 
 impl Watcher {
-    fn look(&mut self, store: &Store) -> Result<Seen, Problem> {
+    fn look(&mut self, app: &App, store: &Store) -> Result<Seen, Problem> {
         let pulse = store.pulse(self.id)?;
         let new = store.trials_after(self.id, self.seen.unwrap_or(0))?;
         let mut events = Vec::new();
@@ -155,54 +142,59 @@ impl Watcher {
         for trial in new.iter().filter(|_| self.seen.is_some()) {
             events.push(event("trial", &json!({"id": trial})).id(trial.to_string()));
         }
-        self.seen = new.last().copied().or(self.seen).or(Some(0));
-        let known = self.known(store, &pulse)?;
-        events.push(event("progress", &progress(&pulse, &known)));
+        let seen = new.last().copied().or(self.seen).unwrap_or(0);
+        self.seen = Some(seen);
+        let summary = app.summaries.of(store, self.id, Stamp::from(&pulse));
+        let summary = summary.ok_or_else(|| {
+            Problem::failed(format!("the trials of experiment {} cannot be read", self.id))
+                .do_this("`pgdyno check-store` tells what of the store can be read")
+        })?;
+        // With its number, so that who is cut off before the first trial misses none.
+        events.push(event("progress", &progress(&pulse, &summary)).id(seen.to_string()));
         let is_over = !matches!(pulse.life, Life::Running | Life::RunningOrKilled);
         if is_over {
             events.push(event("end", &json!({"status": pulse.life.word()})));
         }
         Ok(Seen { events, is_over })
     }
-
-    fn known(&mut self, store: &Store, pulse: &Pulse) -> Result<Known, Problem> {
-        let trials = pulse.trials_finished + pulse.trials_failed;
-        if let Some(known) = self.known.as_ref().filter(|known| known.trials == trials) {
-            return Ok(known.clone());
-        }
-        let report = build(&store.experiment(self.id)?, "", now_unix_ms());
-        let tested = report.treatments.iter().filter(|t| t.why_not.is_none());
-        let known = Known {
-            trials,
-            planned: u64::from(report.experiment.blocks_planned) * tested.count() as u64,
-            decided: report
-                .treatments
-                .iter()
-                .filter_map(|t| Some((t.name.as_str(), t.step.as_ref()?.verdict)))
-                .filter(|(_, verdict)| *verdict != Verdict::Undecided)
-                .map(|(treatment, verdict)| json!({"treatment": treatment, "verdict": verdict}))
-                .collect(),
-        };
-        self.known = Some(known.clone());
-        Ok(known)
-    }
 }
 
-fn progress(pulse: &Pulse, known: &Known) -> Value {
-    let now = now_unix_ms();
+fn progress(pulse: &Pulse, summary: &Summary) -> Value {
     let said = pulse.progress.as_ref();
-    let until = pulse.finished_unix_ms.unwrap_or(now);
     let current = said.and_then(|said| {
         let current = said.current.as_ref()?;
         Some(json!({"treatment": current.treatment, "block": current.block, "phase": said.phase}))
     });
+    let verdicts = summary
+        .treatments
+        .iter()
+        .filter_map(|t| Some((&t.name, t.effect?.verdict)));
+    let decided: Value = verdicts
+        .filter(|(_, verdict)| *verdict != Verdict::Undecided)
+        .map(|(treatment, verdict)| json!({"treatment": treatment, "verdict": verdict}))
+        .collect();
     json!({
         "trials_finished": pulse.trials_finished, "trials_failed": pulse.trials_failed,
-        "trials_planned": said.map_or(known.planned, |said| u64::from(said.trials)),
-        "elapsed_s": seconds(until.saturating_sub(pulse.started_unix_ms)),
-        "left_s": said.map(|said| said.left_s(now)),
-        "phase": said.map(|said| &said.phase), "current": current, "decided": known.decided,
+        "trials_planned": planned(pulse, summary), "elapsed_s": elapsed_s(pulse),
+        "left_s": said.and_then(|said| said.left_s(now_unix_ms())),
+        "phase": said.map(|said| &said.phase), "current": current, "decided": decided,
     })
+}
+
+/// Trials at most: what its process says, for it knows which do not come any more, else by the plan.
+pub(super) fn planned(pulse: &Pulse, summary: &Summary) -> u64 {
+    let said = pulse.progress.as_ref();
+    said.map_or(summary.planned, |said| u64::from(said.trials))
+}
+
+/// Seconds that the process that runs it is at it, from the beginning to the end of one that has ended in order; `None` where
+/// nothing tells.
+pub(super) fn elapsed_s(pulse: &Pulse) -> Option<f64> {
+    let (from, to) = match pulse.life {
+        Life::Running => (pulse.progress.as_ref()?.begun_unix_ms, now_unix_ms()),
+        _ => (pulse.started_unix_ms, pulse.finished_unix_ms?),
+    };
+    Some(seconds(to.saturating_sub(from)))
 }
 
 pub(super) fn seconds(ms: u64) -> f64 {

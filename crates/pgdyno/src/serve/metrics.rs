@@ -3,9 +3,10 @@
 
 use super::App;
 use super::answer::{Body, takes_gzip};
-use super::live::seconds;
+use super::live::{elapsed_s, planned, seconds};
 use super::problem::Problem;
-use super::summary::{Figures, Summary};
+use super::summary::{Figures, Stamp, Summary};
+use crate::context::now_unix_ms;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -47,7 +48,8 @@ struct Seen {
     counts: BTreeMap<&'static str, u64>,
     /// The newest of each name and target that has ended with a result.
     latest: Vec<(Listed, Arc<Summary>)>,
-    running: Vec<(Listed, Pulse)>,
+    /// With the trials at most, where that is known.
+    running: Vec<(Listed, Pulse, Option<u64>)>,
     is_whole: bool,
 }
 
@@ -65,16 +67,19 @@ impl Seen {
             *seen.counts.entry(listed.life.word()).or_default() += 1;
             if listed.life == Life::Running {
                 let pulse = store.pulse(listed.id)?;
-                seen.running.push((listed, pulse));
+                let summary = app.summaries.of(store, listed.id, Stamp::from(&pulse));
+                let trials = summary.map(|summary| planned(&pulse, &summary));
+                seen.running.push((listed, pulse, trials));
                 continue;
             }
             let name = (listed.name.clone(), listed.target.clone());
             if listed.trials_finished == 0 || told.len() >= EXPERIMENTS_MAX || !told.insert(name) {
                 continue;
             }
-            let summary = match app.summaries.known(&listed) {
+            let (id, stamp) = (listed.id, Stamp::from(&listed));
+            let summary = match app.summaries.known(id, stamp) {
                 Some(known) => known,
-                None if begun.elapsed() < FOR_RESULTS => app.summaries.of(store, &listed),
+                None if begun.elapsed() < FOR_RESULTS => app.summaries.of(store, id, stamp),
                 None => {
                     seen.is_whole = false;
                     None
@@ -131,8 +136,7 @@ impl Seen {
             "",
             "Trials of a treatment; those that failed do not count.",
         );
-        self.each(|listed, figures, labels| {
-            let _ = listed;
+        self.each(|figures, labels| {
             for (outcome, count) in [("finished", figures.finished), ("failed", figures.failed)] {
                 let mut labels = labels.to_vec();
                 labels.push(("outcome", outcome));
@@ -174,7 +178,7 @@ impl Seen {
         ];
         for (name, unit, help, value) in gauges {
             page.family(name, "gauge", unit, help);
-            self.each(|_, figures, labels| {
+            self.each(|figures, labels| {
                 if let Some(value) = value(figures) {
                     page.sample(name, labels, value);
                 }
@@ -201,7 +205,7 @@ impl Seen {
         ];
         for (name, help, value) in gauges {
             page.family(name, "gauge", "ratio", help);
-            self.each(|_, figures, labels| {
+            self.each(|figures, labels| {
                 if let Some(effect) = &figures.effect {
                     page.sample(name, &held(labels, figures), value(effect));
                 }
@@ -209,7 +213,7 @@ impl Seen {
         }
         let name = "pgdyno_verdict";
         page.family(name, "stateset", "", "What may be said of that ratio.");
-        self.each(|_, figures, labels| {
+        self.each(|figures, labels| {
             let Some(effect) = &figures.effect else { return };
             for (word, verdict) in VERDICTS {
                 let mut labels = held(labels, figures);
@@ -220,54 +224,50 @@ impl Seen {
     }
 
     fn running(&self, page: &mut Page) {
-        type Of = fn(&Listed, &Pulse) -> Option<f64>;
+        type Of = fn(&Pulse, Option<u64>) -> Option<f64>;
         let gauges: [(&str, &str, &str, Of); 5] = [
             (
                 "pgdyno_running_trials_finished",
                 "",
                 "Finished trials of an experiment that is run.",
-                |_, p| Some(whole(p.trials_finished)),
+                |p, _| Some(whole(p.trials_finished)),
             ),
             (
                 "pgdyno_running_trials_failed",
                 "",
                 "Its trials that failed.",
-                |_, p| Some(whole(p.trials_failed)),
+                |p, _| Some(whole(p.trials_failed)),
             ),
             (
                 "pgdyno_running_trials_planned",
                 "",
                 "Its trials in all, at most.",
-                |_, p| Some(f64::from(p.progress.as_ref()?.trials)),
+                |_, trials| trials.map(whole),
             ),
             (
                 "pgdyno_running_elapsed_seconds",
                 "seconds",
-                "Time since it began.",
-                |l, _| {
-                    Some(seconds(
-                        crate::context::now_unix_ms().saturating_sub(l.started_unix_ms),
-                    ))
-                },
+                "Time since its process began.",
+                |p, _| elapsed_s(p),
             ),
             (
                 "pgdyno_running_left_seconds",
                 "seconds",
                 "Time until its end, by its trials so far.",
-                |_, p| Some(p.progress.as_ref()?.left_s(crate::context::now_unix_ms())),
+                |p, _| p.progress.as_ref()?.left_s(now_unix_ms()),
             ),
         ];
         for (name, unit, help, value) in gauges {
             page.family(name, "gauge", unit, help);
-            for (listed, pulse) in &self.running {
-                if let Some(value) = value(listed, pulse) {
+            for (listed, pulse, trials) in &self.running {
+                if let Some(value) = value(pulse, *trials) {
                     let id = listed.id.to_string();
                     page.sample(name, &numbered(listed, &id), value);
                 }
             }
         }
         page.family("pgdyno_running_trial", "info", "", "The trial that is run now.");
-        for (listed, pulse) in &self.running {
+        for (listed, pulse, _) in &self.running {
             let Some(progress) = &pulse.progress else { continue };
             let Some(current) = &progress.current else {
                 continue;
@@ -283,12 +283,12 @@ impl Seen {
         }
     }
 
-    fn each(&self, mut act: impl FnMut(&Listed, &Figures, &[(&str, &str)])) {
+    fn each(&self, mut act: impl FnMut(&Figures, &[(&str, &str)])) {
         for (listed, summary) in &self.latest {
             for figures in &summary.treatments {
                 let mut labels = of(listed).to_vec();
                 labels.push(("treatment", &figures.name));
-                act(listed, figures, &labels);
+                act(figures, &labels);
             }
         }
     }

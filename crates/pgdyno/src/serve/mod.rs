@@ -16,15 +16,16 @@ mod targets;
 mod tests;
 mod token;
 
+use crate::commands::advise::quoted;
 use crate::context::Context;
-use answer::Body;
+use answer::{Body, takes_gzip};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use door::Names;
-use listener::Limited;
+use listener::Limits;
 use page::Assets;
 use pgdyno_report::HtmlError;
 use problem::Problem;
@@ -33,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use summary::Summaries;
-use targets::Advices;
+use targets::{Advices, Changes};
 use token::Token;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
@@ -78,6 +79,7 @@ struct App {
     ending: watch::Receiver<bool>,
     summaries: Summaries,
     advices: Advices,
+    changes: Changes,
 }
 
 impl App {
@@ -110,6 +112,7 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
         ending,
         summaries: Summaries::default(),
         advices: Advices::default(),
+        changes: Changes::default(),
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -129,25 +132,26 @@ async fn serve(
     end: watch::Sender<bool>,
 ) -> anyhow::Result<()> {
     listener.set_nonblocking(true)?;
-    let listener = Limited::new(tokio::net::TcpListener::from_std(listener)?);
+    let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut signals = [
         signal(SignalKind::interrupt())?,
         signal(SignalKind::terminate())?,
         signal(SignalKind::hangup())?,
     ];
     greet(app, token_file);
-    let mut ending = app.ending.clone();
-    let ended = async move {
-        let _ = ending.changed().await;
-    };
-    let server = axum::serve(listener, router(Arc::clone(app))).with_graceful_shutdown(ended);
-    let mut server = tokio::spawn(async move { server.await });
+    let server = listener::serve(
+        listener,
+        router(Arc::clone(app)),
+        app.ending.clone(),
+        Limits::USUAL,
+    );
+    let mut server = tokio::spawn(server);
     let [interrupt, terminate, hangup] = &mut signals;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
         _ = hangup.recv() => {}
-        done = &mut server => return Ok(done??),
+        done = &mut server => return Ok(done?),
     }
     let _ = end.send(true);
     let _ = tokio::time::timeout(FAREWELL, server).await;
@@ -178,7 +182,13 @@ fn greet(app: &App, token_file: Option<&std::path::Path>) {
     }
     match token_file {
         None => put!("http://{listening}/?token={}", app.token.text()),
-        Some(path) => put!("http://{listening}/?token=$(cat {})", path.display()),
+        Some(path) => {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            put!(
+                "http://{listening}/?token=$(cat {})",
+                quoted(&path.to_string_lossy())
+            );
+        }
     }
 }
 
@@ -218,8 +228,12 @@ fn routes() -> Vec<Route> {
 /// The description of this interface.
 const OPENAPI: &str = include_str!("openapi.json");
 
-async fn openapi() -> Body {
-    Body::new("application/json", OPENAPI.as_bytes().to_vec(), false)
+async fn openapi(headers: HeaderMap) -> Body {
+    Body::new(
+        "application/json",
+        OPENAPI.as_bytes().to_vec(),
+        takes_gzip(&headers),
+    )
 }
 
 fn router(app: Arc<App>) -> Router {

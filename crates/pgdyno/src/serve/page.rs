@@ -5,9 +5,7 @@ use super::answer::{gzip, takes_gzip};
 use super::problem::Problem;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY, WWW_AUTHENTICATE,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pgdyno_report::HtmlError;
@@ -130,17 +128,26 @@ pub(super) fn refusal(problem: &Problem) -> Response {
     if let Some(what_to_do) = &problem.what_to_do {
         let _ = writeln!(body, "<p>What to do: {}.</p>", escape(what_to_do));
     }
-    let text = format!(
+    html(problem.status, small("", &body))
+}
+
+/// What the link is answered with: the way to the page, for browsers to go by themselves. A redirect would still count as the
+/// site's where the link was clicked, and the cookie would stay behind.
+pub(super) fn way_in() -> Response {
+    let refresh = "<meta http-equiv=\"refresh\" content=\"0; url=/\">\n";
+    html(
+        StatusCode::OK,
+        small(refresh, "<p><a href=\"/\">The page</a></p>\n"),
+    )
+}
+
+/// A page without style and script.
+fn small(head: &str, body: &str) -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>pgdyno</title>\n</head>\n<body>\n\
-         <h1>pgdyno</h1>\n{body}</body>\n</html>\n"
-    );
-    let mut response = html(problem.status, text);
-    if problem.status == StatusCode::UNAUTHORIZED {
-        let bearer = HeaderValue::from_static("Bearer realm=\"pgdyno\"");
-        response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
-    }
-    response
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n{head}<title>pgdyno</title>\n</head>\n\
+         <body>\n<h1>pgdyno</h1>\n{body}</body>\n</html>\n"
+    )
 }
 
 fn html(status: StatusCode, text: String) -> Response {

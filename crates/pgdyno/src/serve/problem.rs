@@ -1,6 +1,6 @@
 //! What goes wrong, told in the same form everywhere: a sentence, and what to do about it.
 
-use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pgdyno_lab::compare::CompareError;
@@ -60,12 +60,8 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = (self.status, self.as_json().to_string()).into_response();
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if self.status == StatusCode::UNAUTHORIZED {
-            let bearer = HeaderValue::from_static("Bearer realm=\"pgdyno\"");
-            headers.insert(WWW_AUTHENTICATE, bearer);
-        }
+        let kind = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
         response
     }
 }
@@ -86,6 +82,9 @@ impl From<StoreError> for Problem {
                 .do_this("bring the file back from a copy; `pgdyno check-store` tells whether it is whole"),
             StoreError::Newer { .. } => {
                 Problem::failed(text).do_this("use the newer pgdyno, or `pgdyno serve --store FILE`")
+            }
+            StoreError::Older { .. } => {
+                Problem::failed(text).do_this("run that once, when no earlier pgdyno uses the store any more")
             }
             StoreError::Foreign { .. } => Problem::failed(text).do_this("`pgdyno serve --store FILE`"),
             StoreError::Sqlite { .. } | StoreError::Record { .. } => {

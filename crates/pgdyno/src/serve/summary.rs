@@ -5,9 +5,7 @@ use super::App;
 use crate::context::now_unix_ms;
 use pgdyno_report::build;
 use pgdyno_stats::Effect;
-use pgdyno_store::{
-    ExperimentRecord, ExperimentStatus, Filter, Life, Listed, Percentiles, Store, StoreError,
-};
+use pgdyno_store::{ExperimentRecord, Filter, Life, Listed, Percentiles, Pulse, Store, StoreError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,8 +18,6 @@ const KEPT_MAX: usize = 20_000;
 pub(super) struct Summary {
     /// Trials at most, by the plan.
     pub(super) planned: u64,
-    /// Trials that failed or do not hold.
-    pub(super) failed: u64,
     /// The answer in one sentence; none before the end.
     pub(super) answer: Option<String>,
     /// In the order of the plan, those that were left out not among them.
@@ -44,20 +40,34 @@ pub(super) struct Figures {
 
 /// By which a change is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    status: ExperimentStatus,
+pub(super) struct Stamp {
+    life: Life,
     started_unix_ms: u64,
     finished_unix_ms: Option<u64>,
     trials_finished: u64,
+    trials_failed: u64,
 }
 
-impl Stamp {
-    fn of(listed: &Listed) -> Stamp {
+impl From<&Listed> for Stamp {
+    fn from(listed: &Listed) -> Stamp {
         Stamp {
-            status: listed.status,
+            life: listed.life,
             started_unix_ms: listed.started_unix_ms,
             finished_unix_ms: listed.finished_unix_ms,
             trials_finished: listed.trials_finished,
+            trials_failed: listed.trials_failed,
+        }
+    }
+}
+
+impl From<&Pulse> for Stamp {
+    fn from(pulse: &Pulse) -> Stamp {
+        Stamp {
+            life: pulse.life,
+            started_unix_ms: pulse.started_unix_ms,
+            finished_unix_ms: pulse.finished_unix_ms,
+            trials_finished: pulse.trials_finished,
+            trials_failed: pulse.trials_failed,
         }
     }
 }
@@ -78,24 +88,29 @@ impl Summaries {
     }
 
     /// The one of an experiment if it is there; `Some(None)` where it cannot be made.
-    pub(super) fn known(&self, listed: &Listed) -> Option<Option<Arc<Summary>>> {
+    pub(super) fn known(&self, id: i64, stamp: Stamp) -> Option<Option<Arc<Summary>>> {
         let known = self.lock();
-        let (stamp, summary) = known.get(&listed.id)?;
-        (*stamp == Stamp::of(listed)).then(|| summary.clone())
+        let (of, summary) = known.get(&id)?;
+        (*of == stamp).then(|| summary.clone())
     }
 
     /// The one of an experiment, made if it is not there; `None` where its records cannot be read.
-    pub(super) fn of(&self, store: &Store, listed: &Listed) -> Option<Arc<Summary>> {
-        if let Some(known) = self.known(listed) {
+    pub(super) fn of(&self, store: &Store, id: i64, stamp: Stamp) -> Option<Arc<Summary>> {
+        if let Some(known) = self.known(id, stamp) {
             return known;
         }
         // One broken record is that experiment's trouble, not the list's; opening it tells what is wrong.
-        let made = summary(store, listed).ok().map(Arc::new);
+        let made = match summary(store, id, stamp) {
+            Ok(made) => Some(Arc::new(made)),
+            Err(StoreError::Record { .. }) => None,
+            // A store that is locked just now is read the next time.
+            Err(_) => return None,
+        };
         let mut known = self.lock();
         if known.len() >= KEPT_MAX {
             known.clear();
         }
-        known.insert(listed.id, (Stamp::of(listed), made.clone()));
+        known.insert(id, (stamp, made.clone()));
         made
     }
 
@@ -105,7 +120,7 @@ impl Summaries {
             if is_ending() {
                 break;
             }
-            self.of(store, &listed);
+            self.of(store, listed.id, Stamp::from(&listed));
         }
         Ok(())
     }
@@ -128,14 +143,13 @@ impl App {
     }
 }
 
-fn summary(store: &Store, listed: &Listed) -> Result<Summary, StoreError> {
-    let stored = store.experiment(listed.id)?;
+fn summary(store: &Store, id: i64, stamp: Stamp) -> Result<Summary, StoreError> {
+    let stored = store.experiment(id)?;
     let report = build(&stored, "", now_unix_ms());
-    let is_over = !matches!(listed.life, Life::Running);
+    let is_over = stamp.life != Life::Running;
     let tested = report.treatments.into_iter().filter(|t| t.why_not.is_none());
     Ok(Summary {
         planned: planned(&stored.record),
-        failed: stored.trials.len() as u64 - listed.trials_finished.min(stored.trials.len() as u64),
         answer: is_over.then_some(report.experiment.answer),
         treatments: tested
             .map(|t| Figures {

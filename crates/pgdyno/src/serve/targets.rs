@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use pgdyno_knobs::ServerRef;
 use pgdyno_server::Conninfo;
-use pgdyno_store::{Filter, Listed, Store};
+use pgdyno_store::{Filter, Life, Listed, Store};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +22,20 @@ const TRIED_MAX: usize = 3;
 /// Advice that is not known yet is waited for so long; what is missing then comes with a later look.
 const FOR_ADVICE: Duration = Duration::from_secs(1);
 
-/// Advice for a target by its name, with the experiments that it was made from: number and trials of each.
-type Kept = HashMap<String, (Vec<(i64, u64)>, Value)>;
+/// What is changed is looked up anew after so long: servers are asked for that.
+const CHANGES_HOLD: Duration = Duration::from_secs(5);
+
+/// What tells an experiment of a target and how far it is: number, start, finished trials.
+type Stamp = (i64, u64, u64);
+
+/// Advice for a target by its name, with the experiments that it was made from.
+type Kept = HashMap<String, (Vec<Stamp>, Value)>;
+
+/// What was found to be changed, when, and whether servers were asked.
+#[derive(Default)]
+pub(super) struct Changes(Mutex<Option<Looked>>);
+
+type Looked = (Instant, bool, Arc<Vec<Changed>>);
 
 /// Advice that was made already: it takes the trials of up to twenty experiments to be read.
 #[derive(Default)]
@@ -35,14 +47,21 @@ pub(super) async fn targets(State(app): State<Arc<App>>, headers: HeaderMap) -> 
 
 fn document(app: &App, store: &Store) -> Result<Value, Problem> {
     let mut targets: Vec<(String, Vec<Listed>)> = Vec::new();
+    // A question in the middle of a measurement is a disturbance.
+    let mut ask_servers = true;
     for listed in store.find(&Filter::default())? {
+        ask_servers &= listed.life != Life::Running;
+        // A record that cannot be read names no target.
+        if listed.target.is_empty() {
+            continue;
+        }
         match targets.iter().position(|(name, _)| *name == listed.target) {
             Some(at) => targets[at].1.push(listed),
             None if targets.len() < TARGETS_MAX => targets.push((listed.target.clone(), vec![listed])),
             None => {}
         }
     }
-    let changed = changed(&app.context).ok();
+    let changed = app.changes.now(app, ask_servers);
     let begun = Instant::now();
     let mut rows = Vec::new();
     for (name, experiments) in &targets {
@@ -54,9 +73,9 @@ fn document(app: &App, store: &Store) -> Result<Value, Problem> {
         let patient = begun.elapsed() < FOR_ADVICE;
         rows.push(json!({
             "name": name, "experiments": ids,
-            "changed": changed.as_ref().map(|changed| of_target(changed, name)),
+            "changed": changed.as_ref().filter(|_| ask_servers).map(|changed| of_target(changed, name)),
             "advice": app.advices.of(name, experiments, patient, &|| {
-                advise::of_stored(&app.context, store.path(), name, &facts).ok()
+                advise::of_stored(&app.context, store, name, &facts).ok()
             }),
             "facts": facts,
         }));
@@ -87,6 +106,22 @@ fn name_of(server: &ServerRef) -> Option<String> {
     }
 }
 
+impl Changes {
+    /// None where it cannot be told. One request asks; others wait for what it finds.
+    fn now(&self, app: &App, ask_servers: bool) -> Option<Arc<Vec<Changed>>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, asked, changed)) = &*kept
+            && *asked == ask_servers
+            && at.elapsed() < CHANGES_HOLD
+        {
+            return Some(Arc::clone(changed));
+        }
+        let found = Arc::new(changed(&app.context, ask_servers).ok()?);
+        *kept = Some((Instant::now(), ask_servers, Arc::clone(&found)));
+        Some(found)
+    }
+}
+
 impl Advices {
     fn of(
         &self,
@@ -95,9 +130,9 @@ impl Advices {
         patient: bool,
         make: &dyn Fn() -> Option<Value>,
     ) -> Option<Value> {
-        let stamp: Vec<(i64, u64)> = experiments
+        let stamp: Vec<Stamp> = experiments
             .iter()
-            .map(|listed| (listed.id, listed.trials_finished))
+            .map(|listed| (listed.id, listed.started_unix_ms, listed.trials_finished))
             .collect();
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, advice)) = lock().get(name)

@@ -4,6 +4,8 @@ use crate::exit::{Refused, Usage};
 use anyhow::Context as _;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, HeaderValue};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -60,9 +62,23 @@ impl Token {
     fn read(path: &Path) -> anyhow::Result<Token> {
         let place = path.display();
         let unreadable = || format!("the token file {place} cannot be read");
-        let file = File::open(path).with_context(unreadable)?;
-        let mode = file.metadata().with_context(unreadable)?.mode();
-        if mode & (OF_OTHERS | GROUP_WRITES) != 0 {
+        // A pipe is not waited for.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(path, flags, Mode::empty()).with_context(unreadable)?);
+        let about = file.metadata().with_context(unreadable)?;
+        if !about.is_file() {
+            return Err(Usage(format!(
+                "the token file {place} is no plain file; name another one"
+            ))
+            .into());
+        }
+        if ![geteuid().as_raw(), 0].contains(&about.uid()) {
+            return Err(Refused(format!(
+                "the token file {place} belongs to another user, who may change it; name one of your own"
+            ))
+            .into());
+        }
+        if about.mode() & (OF_OTHERS | GROUP_WRITES) != 0 {
             return Err(Refused(format!(
                 "others may read or change the token file {place}; `chmod 600 {place}` closes it (640 lets its group read)"
             ))

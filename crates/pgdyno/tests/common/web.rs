@@ -161,6 +161,7 @@ impl Web {
         Events {
             stream,
             text: Vec::new(),
+            id: String::new(),
         }
     }
 
@@ -195,6 +196,8 @@ impl Drop for Web {
 pub(crate) struct Events {
     stream: BufReader<TcpStream>,
     text: Vec<u8>,
+    /// As the last event that had one tells.
+    pub(crate) id: String,
 }
 
 impl Events {
@@ -207,6 +210,9 @@ impl Events {
                 let event: Vec<u8> = self.text.drain(..end + 2).collect();
                 let event = String::from_utf8(event).expect("text");
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+                if let Some(id) = field("id: ") {
+                    id.clone_into(&mut self.id);
+                }
                 let data = field("data: ").expect("data");
                 let name = field("event: ").expect("a name").to_owned();
                 return Some((name, serde_json::from_str(data).expect("JSON")));

@@ -65,9 +65,12 @@ fn the_token_opens_and_nothing_else_does() {
     let reply = web.raw("GET", &link, &[host], "");
     let expected = format!("{cookie_name}={}; HttpOnly; SameSite=Strict; Path=/", web.token);
     assert_eq!(
-        (reply.status, reply.header("location"), reply.header("set-cookie")),
-        (303, "/", expected.as_str())
+        (reply.status, reply.header("set-cookie")),
+        (200, expected.as_str())
     );
+    // No redirect: that would still be the other site's where the link was clicked, and come without the cookie.
+    let refresh = "<meta http-equiv=\"refresh\" content=\"0; url=/\">";
+    assert!(reply.text().contains(refresh) && !reply.text().contains(&web.token));
     let reply = web.raw("GET", &link, &[host, ("X-Forwarded-Proto", "https")], "");
     assert_eq!(reply.header("set-cookie"), format!("{expected}; Secure"));
 
@@ -227,4 +230,27 @@ fn a_token_in_a_file_stays() {
     fs::set_permissions(&path, open).expect("opened");
     home.run(&["serve", "--listen", "127.0.0.1:0", "--token-file", &name])
         .fails(4, &["chmod 600"]);
+    let refuse = |path: &std::path::Path, code: i32, word: &str| {
+        let name = path.to_string_lossy();
+        home.run(&["serve", "--listen", "127.0.0.1:0", "--token-file", &name])
+            .fails(code, &[word]);
+    };
+    refuse(path.parent().expect("a directory"), 2, "no plain file");
+    let pipe = home.file("pipe");
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, 0o600.into(), 0).expect("made");
+    refuse(&pipe, 2, "no plain file");
+    fs::write(&path, "0123456789abcdef").expect("written");
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("closed");
+    std::os::unix::fs::chown(&path, Some(1), None).expect("given away");
+    refuse(&path, 4, "another user");
+}
+
+#[test]
+fn the_printed_link_is_for_a_shell() {
+    let home = Home::new();
+    let path = home.file("it's a token");
+    let web = Web::start(&home, &["--token-file", &path.to_string_lossy()]);
+    let quoted = path.to_string_lossy().replace('\'', "'\\''");
+    assert_eq!(web.token, format!("$(cat '{quoted}')"));
 }

@@ -79,6 +79,8 @@ fn a_store_that_cannot_be_read_is_told() {
         bytes
     };
     check(&with(60, 99), 500, &["schema 99", "newer pgdyno"]);
+    check(&with(60, 1), 500, &["schema 1", "earlier pgdyno", "pgdyno list"]);
+    check(b"", 503, &["there is no store of results"]);
     check(&with(68, 1), 500, &["another program", "--store"]);
     check(
         b"this is no database, whatever its length may be, is it?",

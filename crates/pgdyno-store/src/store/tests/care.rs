@@ -575,3 +575,49 @@ fn a_locked_store_is_said_to_be_locked() {
     assert!(matches!(error, StoreError::Locked { .. }), "{error}");
     assert!(error.to_string().contains("locked by another process"));
 }
+
+#[test]
+fn a_broken_record_is_listed_without_its_words() {
+    let (_dir, path) = here();
+    let mut store = Store::open(&path).unwrap();
+    add(&mut store, "whole");
+    let id = add(&mut store, "broken");
+    store
+        .connection
+        .execute("UPDATE experiment SET record = '{' WHERE id = ?1", [id])
+        .unwrap();
+    let found = store.find(&Filter::default()).unwrap();
+    let told: Vec<_> = found
+        .iter()
+        .map(|e| {
+            (
+                e.name.as_str(),
+                e.question.as_str(),
+                e.target.as_str(),
+                e.trials_finished,
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [("broken", "", "", 1), ("whole", "what?", "sandbox demo", 1)]
+    );
+}
+
+#[test]
+fn what_is_opened_as_it_is_stays_so() {
+    let (_dir, path) = here();
+    let open = || Store::open_as_it_is(&path, Duration::from_millis(100));
+    assert!(matches!(open(), Err(StoreError::Missing { .. })));
+    assert!(!path.exists());
+    std::fs::write(&path, "").unwrap();
+    assert!(matches!(open(), Err(StoreError::Missing { .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+    std::fs::remove_file(&path).unwrap();
+    old(&path, 2, ExperimentStatus::Finished);
+    let before = std::fs::read(&path).unwrap();
+    assert!(matches!(open(), Err(StoreError::Older { found: 2, .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    drop(Store::open(&path).unwrap());
+    assert_eq!(open().unwrap().find(&Filter::default()).unwrap().len(), 1);
+}

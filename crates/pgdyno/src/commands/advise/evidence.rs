@@ -4,7 +4,7 @@ use crate::context::{Context, now_unix_ms};
 use pgdyno_knobs::{Evidence, Setting, Shown};
 use pgdyno_report::{Report, build};
 use pgdyno_stats::Verdict;
-use pgdyno_store::Store;
+use pgdyno_store::{Filter, Store, StoreError};
 use std::path::Path;
 
 /// Of so many of the newest experiments.
@@ -16,22 +16,24 @@ pub(super) fn of(context: &Context, store: Option<&Path>, target: &str) -> Vec<E
     if !path.exists() {
         return Vec::new();
     }
-    read(&path, target).unwrap_or_else(|error| {
+    let found = Store::open(&path).and_then(|store| in_store(&store, target));
+    found.unwrap_or_else(|error| {
         tell!("what experiments have shown here is left out: {error:#}");
         Vec::new()
     })
 }
 
-fn read(path: &Path, target: &str) -> anyhow::Result<Vec<Evidence>> {
-    let store = Store::open(path)?;
+/// What an open store has; a single experiment that cannot be read is passed over.
+pub(super) fn in_store(store: &Store, target: &str) -> Result<Vec<Evidence>, StoreError> {
     let mut evidence = Vec::new();
-    let experiments = store.list()?;
-    let here = experiments
-        .into_iter()
-        .filter(|(experiment, trials)| experiment.record.target == target && *trials > 0);
-    for (experiment, _) in here.take(EXPERIMENTS_MAX) {
-        let report = build(&store.experiment(experiment.id)?, "", now_unix_ms());
-        evidence.extend(shown(&report));
+    let mut here = store.find(&Filter::default())?;
+    here.retain(|listed| listed.target == target && listed.trials_finished > 0);
+    for listed in here.iter().take(EXPERIMENTS_MAX) {
+        match store.experiment(listed.id) {
+            Ok(stored) => evidence.extend(shown(&build(&stored, "", now_unix_ms()))),
+            Err(StoreError::Record { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(evidence)
 }

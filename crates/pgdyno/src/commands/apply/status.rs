@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 pub(crate) fn status(context: &Context, args: &StatusArgs) -> anyhow::Result<u8> {
-    let all = journals(context)?;
+    let all = journals(context, true)?;
     if all.is_empty() && !args.json {
         tell!("nothing is changed");
         return Ok(exit::FINE);
@@ -20,7 +20,7 @@ pub(crate) fn status(context: &Context, args: &StatusArgs) -> anyhow::Result<u8>
 
 /// Whether all that was applied and kept is still in force.
 pub(super) fn verify_kept(context: &Context, as_json: bool) -> anyhow::Result<u8> {
-    let all = journals(context)?;
+    let all = journals(context, true)?;
     if all.iter().all(|journal| journal.lines.is_empty()) {
         return Err(Usage(
             "nothing is applied; name a target, and a profile or KNOB=VALUE to look at".into(),
@@ -37,7 +37,7 @@ pub(super) fn verify_kept(context: &Context, as_json: bool) -> anyhow::Result<u8
 
 pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> anyhow::Result<u8> {
     let mut confirmed = 0;
-    for journal in journals(context)? {
+    for journal in journals(context, true)? {
         let wanted = args.numbers.is_empty() || args.numbers.contains(&journal.number);
         let waits = matches!(journal.content.kept(), Some(Keep::UnlessConfirmed { .. }));
         if !wanted || !waits {
@@ -74,9 +74,9 @@ pub(crate) struct Changed {
     pub(crate) journal: Value,
 }
 
-/// What is changed on this machine and its servers now.
-pub(crate) fn changed(context: &Context) -> anyhow::Result<Vec<Changed>> {
-    let all = journals(context)?;
+/// What is changed on this machine now, and on its servers where they may be asked.
+pub(crate) fn changed(context: &Context, servers_too: bool) -> anyhow::Result<Vec<Changed>> {
+    let all = journals(context, servers_too)?;
     let changed = all.iter().map(|journal| {
         Ok(Changed {
             server: journal.content.purpose.server.clone(),
@@ -86,7 +86,7 @@ pub(crate) fn changed(context: &Context) -> anyhow::Result<Vec<Changed>> {
     changed.collect()
 }
 
-fn journals(context: &Context) -> anyhow::Result<Vec<Shown>> {
+fn journals(context: &Context, servers_too: bool) -> anyhow::Result<Vec<Shown>> {
     let restorer = Restorer {
         host: &context.host,
         environment: &variable,
@@ -95,7 +95,9 @@ fn journals(context: &Context) -> anyhow::Result<Vec<Shown>> {
     };
     let mut all = Vec::new();
     for (at, path) in stale_journals(&context.journals())?.into_iter().enumerate() {
-        if let Some((content, lives)) = Journal::look(&path)? {
+        if let Some((content, lives)) = Journal::look(&path)?
+            && (servers_too || content.purpose.server.is_none())
+        {
             all.push(Shown {
                 number: at + 1,
                 lines: restorer.status(&content),
