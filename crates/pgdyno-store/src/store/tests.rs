@@ -4,7 +4,14 @@ mod care;
 
 use super::*;
 use crate::record::{TreatmentRecord, WorkloadRecord};
+use crate::schema;
 use crate::series::{ColumnRecord, GapRecord};
+use rusqlite::Connection;
+use std::time::Duration;
+
+fn check_file(path: &Path, patience: Duration) -> Result<Integrity, StoreError> {
+    Reader::of_file(path, patience)?.check()
+}
 
 fn experiment() -> ExperimentRecord {
     ExperimentRecord {
@@ -118,7 +125,8 @@ fn what_is_stored_is_read_by_another_process() {
 #[test]
 fn series_are_stored_with_their_trial() {
     let dir = tempfile::tempdir().unwrap();
-    let mut store = Store::open(&dir.path().join("x")).unwrap();
+    let path = dir.path().join("x");
+    let mut store = Store::open(&path).unwrap();
     let id = store.begin(&experiment()).unwrap();
     let column = |label: &str| ColumnRecord {
         metric: "cpu.user_ratio".into(),
@@ -146,8 +154,8 @@ fn series_are_stored_with_their_trial() {
         .unwrap();
     assert_eq!(store.series(with).unwrap(), series);
     assert_eq!(store.series(without).unwrap(), SeriesRecord::default());
-    store
-        .connection
+    Connection::open(&path)
+        .unwrap()
         .execute("UPDATE series SET points = x'07'", [])
         .unwrap();
     let error = store.series(with).unwrap_err().to_string();

@@ -226,7 +226,7 @@ pub(crate) fn finish(
     }
     if summary.status != ExperimentStatus::Finished {
         let id = summary.id;
-        let store = context.store_path(None) == store.path();
+        let store = store.place().file() == Some(&context.store_path(None));
         let named = if store {
             String::new()
         } else {

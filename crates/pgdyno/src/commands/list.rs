@@ -22,7 +22,7 @@ pub(crate) fn run(context: &Context, args: &ListArgs) -> anyhow::Result<u8> {
         put!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(exit::FINE);
     }
-    let path = store.path().display();
+    let path = store.place();
     match (found.is_empty(), filter == Filter::default()) {
         (true, true) => tell!("no experiments in {path}; `pgdyno demo` makes one"),
         (true, false) => tell!("no such experiment in {path}; `pgdyno list` shows all"),

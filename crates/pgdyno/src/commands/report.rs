@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
             .list()?
             .first()
             .map(|(stored, _)| stored.id)
-            .ok_or_else(|| Usage(format!("there is no experiment in {}", store.path().display())))?,
+            .ok_or_else(|| Usage(format!("there is no experiment in {}", store.place())))?,
     };
     let report = build(&store, id)?;
     let text = match args.format {

@@ -31,14 +31,14 @@ pub(crate) fn number(store: &Store, reference: Option<&Reference>) -> anyhow::Re
         numbers.join(", ")
     };
     let Some((newest, _)) = all.first() else {
-        return Err(Usage(format!("there is no experiment in {}", store.path().display())).into());
+        return Err(Usage(format!("there is no experiment in {}", store.place())).into());
     };
     match reference.and_then(|reference| reference.experiment) {
         None => Ok(newest.id),
         Some(id) if all.iter().any(|(stored, _)| stored.id == id) => Ok(id),
         Some(id) => Err(Usage(format!(
             "there is no experiment {id} in {}; the newest are {} (`pgdyno list`)",
-            store.path().display(),
+            store.place(),
             there()
         ))
         .into()),

@@ -6,12 +6,14 @@ use crate::commands::show::store;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use crate::show;
-use pgdyno_store::{ImportOutcome, Imported, Listed, PrunePlan, PruneRule, Removable, Store, check_file};
+use pgdyno_store::{ImportOutcome, Imported, Listed, PrunePlan, PruneRule, Reader, Removable, Store};
 use serde_json::json;
 use std::time::Duration;
 
 /// How long the check waits for another process: as long as somebody does who looks on.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an import does: the other store's owner may be storing a trial.
+const IMPORT_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
     let mut store = store(context, args.store.store.as_deref())?;
@@ -31,7 +33,7 @@ pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
     let sizes = match args.dry_run || plan.removed.is_empty() {
         true => None,
         false => match store.reclaim() {
-            Ok(sizes) => Some(sizes),
+            Ok(sizes) => sizes,
             Err(error) => {
                 tell!(
                     "what was removed is gone, but its space was not given back to the file system: {error}"
@@ -115,7 +117,7 @@ fn mega(bytes: u64) -> String {
 
 pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8> {
     let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
-    let done = store.import(&args.other)?;
+    let done = store.import(&Reader::of_file(&args.other, IMPORT_PATIENCE)?)?;
     if args.store.json {
         let rows: Vec<_> = done.iter().map(imported_as_json).collect();
         put!("{}", serde_json::to_string_pretty(&rows)?);
@@ -167,7 +169,7 @@ fn imported_as_json(imported: &Imported) -> serde_json::Value {
 
 pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> anyhow::Result<u8> {
     let path = context.store_path(args.file.as_deref());
-    let found = check_file(&path, PATIENCE)?;
+    let found = Reader::of_file(&path, PATIENCE)?.check()?;
     if args.json {
         let mut value = serde_json::to_value(&found)?;
         value["format"] = json!("pgdyno-check-store/1");

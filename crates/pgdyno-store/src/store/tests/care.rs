@@ -1,10 +1,10 @@
 //! Tags, lists, retention, import and the check, on stores of this schema and of older ones.
 
-use super::{experiment, trial};
+use super::{check_file, experiment, trial};
 use crate::schema;
 use crate::series::{ColumnRecord, SeriesRecord};
 use crate::store::{
-    Filter, ImportOutcome, Life, NOTE_CHARS_MAX, PruneRule, Store, StoreError, TAG_CHARS_MAX, check_file,
+    Filter, ImportOutcome, Life, NOTE_CHARS_MAX, PruneRule, Reader, Store, StoreError, TAG_CHARS_MAX,
 };
 use crate::{ExperimentStatus, TrialStatus};
 use rusqlite::Connection;
@@ -66,6 +66,10 @@ fn old(path: &Path, version: i64, status: ExperimentStatus) {
             .execute("INSERT INTO series VALUES (1, 'load.tps', '', ?1)", [points])
             .unwrap();
     }
+}
+
+fn other_store(path: &Path) -> Reader {
+    Reader::of_file(path, Duration::ZERO).unwrap()
 }
 
 fn here() -> (tempfile::TempDir, PathBuf) {
@@ -321,7 +325,7 @@ fn a_rule_removes_what_it_means_and_nothing_that_is_tagged_or_runs() {
         })
         .unwrap();
     assert!(plan.removed.iter().all(|r| r.trials == 1 && r.bytes > 0));
-    let (before, after) = store.reclaim().unwrap();
+    let (before, after) = store.reclaim().unwrap().unwrap();
     assert!(after <= before);
     let left: Vec<i64> = store.list().unwrap().iter().map(|(e, _)| e.id).collect();
     assert_eq!(left, [5, 4, 2]);
@@ -373,7 +377,7 @@ fn an_experiment_is_imported_once() {
     add(&mut store, "mine");
     let outcomes = |store: &mut Store, path: &Path| -> Vec<ImportOutcome> {
         store
-            .import(path)
+            .import(&other_store(path))
             .unwrap()
             .into_iter()
             .map(|i| i.outcome)
@@ -420,11 +424,11 @@ fn older_schemas_are_imported_once_as_they_are_and_brought_up() {
         old(&other, version, ExperimentStatus::Finished);
         let before = std::fs::read(&other).unwrap();
         let mut store = Store::open(&path).unwrap();
-        let first = store.import(&other).unwrap();
+        let first = store.import(&other_store(&other)).unwrap();
         assert_eq!(first[0].outcome, ImportOutcome::Added { id: 1, trials: 1 });
         assert_eq!(std::fs::read(&other).unwrap(), before);
         drop(Store::open(&other).unwrap());
-        let second = store.import(&other).unwrap();
+        let second = store.import(&other_store(&other)).unwrap();
         assert_eq!(
             second[0].outcome,
             ImportOutcome::Here {
@@ -434,7 +438,7 @@ fn older_schemas_are_imported_once_as_they_are_and_brought_up() {
         );
         // The other way round, into one that has it without an identity.
         let mut back = Store::open(&other).unwrap();
-        let third = back.import(&path).unwrap();
+        let third = back.import(&other_store(&path)).unwrap();
         assert_eq!(
             third[0].outcome,
             ImportOutcome::Here {
