@@ -14,6 +14,6 @@ pub use record::{
 };
 pub use series::{ColumnRecord, GapRecord, SeriesRecord, pack_points, unpack_points};
 pub use store::{
-    Filter, ImportOutcome, Imported, Integrity, Life, Listed, NOTE_CHARS_MAX, Note, Place, PrunePlan,
+    Filter, ImportOutcome, Imported, Integrity, Life, Link, Listed, NOTE_CHARS_MAX, Note, Place, PrunePlan,
     PruneRule, Reader, Removable, Store, StoreError, TAG_CHARS_MAX,
 };

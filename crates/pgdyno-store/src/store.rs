@@ -1,4 +1,4 @@
-//! A store of results: one file of SQLite, safe for two processes; every trial durable when it ends.
+//! A store of results, in one file of SQLite or in PostgreSQL: safe for many processes, every trial durable when it ends.
 
 use crate::record::{
     ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord, TrialStatus,
@@ -17,6 +17,7 @@ mod identity;
 mod import;
 mod integrity;
 mod labels;
+mod postgres;
 mod prune;
 mod reader;
 mod sqlite;
@@ -28,6 +29,8 @@ pub use find::{Filter, Life, Listed};
 pub use import::{ImportOutcome, Imported};
 pub use integrity::Integrity;
 pub use labels::{NOTE_CHARS_MAX, Note, TAG_CHARS_MAX};
+pub use postgres::Link;
+use postgres::Postgres;
 pub use prune::{PrunePlan, PruneRule, Removable};
 pub use reader::Reader;
 use sqlite::Sqlite;
@@ -45,6 +48,19 @@ impl Store {
     /// Opens the store in the file at `path`, making it if it is not there.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
         let database = Box::new(Sqlite::open(path)?);
+        Ok(Store { database })
+    }
+
+    /// Opens the store in PostgreSQL that the link leads to, making it if it is not there. One that was lost is connected to
+    /// anew, and what is known not to be stored is stored then.
+    pub fn over(link: Link) -> Result<Store, StoreError> {
+        let database = Box::new(Postgres::open(link, true)?);
+        Ok(Store { database })
+    }
+
+    /// The same with a store that is there: a mistyped name makes none.
+    pub fn over_existing(link: Link) -> Result<Store, StoreError> {
+        let database = Box::new(Postgres::open(link, false)?);
         Ok(Store { database })
     }
 

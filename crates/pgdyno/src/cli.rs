@@ -103,8 +103,8 @@ pub(crate) enum Command {
 /// Which store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
@@ -122,8 +122,8 @@ pub(crate) struct DemoArgs {
     /// Directory of initdb, pg_ctl and postgres, instead of fetching the latest PostgreSQL.
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 
@@ -206,8 +206,8 @@ pub(crate) struct AdviseArgs {
     /// Write an experiment file that would prove the advised settings here, each by itself.
     #[arg(long, value_name = "FILE")]
     pub(crate) experiment: Option<PathBuf>,
-    /// File of the store of results, for what experiments have shown here.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results, a file or postgres://user@host/database, for what experiments have shown here.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 
@@ -490,8 +490,8 @@ pub(crate) struct ReportArgs {
     /// File to write, - for standard output. Default: pgdyno-report-ID.html, or standard output for md and json.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 

@@ -26,6 +26,7 @@ mod progress;
 mod shipped;
 mod show;
 mod stands;
+mod store_place;
 mod target;
 mod watch;
 

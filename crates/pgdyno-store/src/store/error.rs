@@ -125,4 +125,62 @@ pub enum StoreError {
         /// By name.
         treatment: String,
     },
+    /// The server's own.
+    #[error("the store {place} could not be {action}: {reason}")]
+    Postgres {
+        /// Which.
+        place: Place,
+        /// "opened", "written", "read".
+        action: &'static str,
+        /// The server's words.
+        reason: String,
+    },
+    /// There is no way to its server.
+    #[error("the store {place} could not be opened: {source}")]
+    Unreachable {
+        /// Which.
+        place: Place,
+        /// The words of whoever knows the way.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Its server was there, and is no more.
+    #[error(
+        "the connection to the store {place} broke while it was being {action}, and another could not be had: {reason}. What was \
+         being written may be missing"
+    )]
+    Gone {
+        /// Which.
+        place: Place,
+        /// "opened", "written", "read".
+        action: &'static str,
+        /// What happened.
+        reason: String,
+    },
+    /// A server that takes no writes.
+    #[error(
+        "the store {place} is on a standby, or read-only: nothing can be written there. Name its primary, or several hosts with \
+         target_session_attrs=read-write"
+    )]
+    ReadOnly {
+        /// Which.
+        place: Place,
+    },
+    /// What the role must not.
+    #[error(
+        "the store {place} refuses what is wanted: {reason}. Its owner can allow it (docs/store.md, \"In PostgreSQL\")"
+    )]
+    Denied {
+        /// Which.
+        place: Place,
+        /// The server's words.
+        reason: String,
+    },
+    /// A database that cannot hold every text.
+    #[error("the database of the store {place} has the encoding {encoding}; a store needs one with UTF8")]
+    Encoding {
+        /// Which.
+        place: Place,
+        /// The database's.
+        encoding: String,
+    },
 }

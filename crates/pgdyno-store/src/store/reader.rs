@@ -1,6 +1,7 @@
 //! A store that is read and never changed: to be checked, or imported into another.
 
 use super::database::{Database, Place};
+use super::postgres::{Link, Postgres};
 use super::sqlite::Sqlite;
 use super::{StoreError, decode};
 use serde::de::DeserializeOwned;
@@ -16,6 +17,12 @@ impl Reader {
     /// The store in the file at `path`, waiting for another process as long as `patience`.
     pub fn of_file(path: &Path, patience: Duration) -> Result<Reader, StoreError> {
         let database = Box::new(Sqlite::read(path, patience)?);
+        Ok(Reader { database })
+    }
+
+    /// The store in PostgreSQL that the link leads to, as it is now.
+    pub fn over(link: Link) -> Result<Reader, StoreError> {
+        let database = Box::new(Postgres::read(link)?);
         Ok(Reader { database })
     }
 

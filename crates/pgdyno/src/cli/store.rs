@@ -39,8 +39,8 @@ pub(crate) struct TagArgs {
     /// What to do; without it the tags are shown.
     #[command(subcommand)]
     pub(crate) does: Option<TagDoes>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE", global = true)]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE", global = true)]
     pub(crate) store: Option<PathBuf>,
 }
 
@@ -66,8 +66,8 @@ pub(crate) struct NoteArgs {
     pub(crate) id: i64,
     /// What to add, 10,000 characters at most; without it the notes are shown.
     pub(crate) text: Option<String>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct PruneArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// File of the other store, of this schema or an older one; it is not changed.
+    /// The other store, of this schema or an older one: a file, or postgres://user@host/database; it is not changed.
     pub(crate) other: PathBuf,
     #[command(flatten)]
     pub(crate) store: super::StoreArgs,
@@ -104,7 +104,7 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckStoreArgs {
-    /// File of the store; the usual one if not given.
+    /// The store: a file, or postgres://user@host/database; the usual one if not given.
     pub(crate) file: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
@@ -144,8 +144,8 @@ pub(crate) struct SaveArgs {
     /// File to write; standard output if not given, or with -.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 

@@ -4,11 +4,11 @@ use crate::cli::ListArgs;
 use crate::context::Context;
 use crate::exit;
 use crate::show;
-use pgdyno_store::{Filter, Listed, Store};
+use pgdyno_store::{Filter, Listed};
 use serde_json::json;
 
 pub(crate) fn run(context: &Context, args: &ListArgs) -> anyhow::Result<u8> {
-    let store = Store::open(&context.store_path(args.store.store.as_deref()))?;
+    let store = context.store(args.store.store.as_deref())?;
     let filter = Filter {
         tags: args.tag.clone(),
         name: args.name.clone(),

@@ -26,7 +26,7 @@ pub(crate) fn write_html(report: &Report, path: &Path) -> anyhow::Result<()> {
 }
 
 pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
-    let store = Store::open(&context.store_path(args.store.as_deref()))?;
+    let store = context.store(args.store.as_deref())?;
     let id = match args.id {
         Some(id) => id,
         None => store

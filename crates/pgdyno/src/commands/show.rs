@@ -12,11 +12,7 @@ use std::path::Path;
 
 /// Opens a store that is there: a mistyped name must not make an empty one.
 pub(crate) fn store(context: &Context, named: Option<&Path>) -> anyhow::Result<Store> {
-    let path = context.store_path(named);
-    if !path.exists() {
-        return Err(Usage(format!("there is no store of results at {}", path.display())).into());
-    }
-    Ok(Store::open(&path)?)
+    context.store_there(named)
 }
 
 /// The number of the experiment that a reference means; an unknown one is told with what there is.

@@ -6,7 +6,7 @@ use crate::commands::show::store;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use crate::show;
-use pgdyno_store::{ImportOutcome, Imported, Listed, PrunePlan, PruneRule, Reader, Removable, Store};
+use pgdyno_store::{ImportOutcome, Imported, Listed, PrunePlan, PruneRule, Removable};
 use serde_json::json;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ const IMPORT_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
     let mut store = store(context, args.store.store.as_deref())?;
+    let in_a_server = store.place().file().is_none();
     let age_ms = args
         .older_than
         .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
@@ -50,8 +51,12 @@ pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
         return Ok(exit::FINE);
     }
     say(&plan, args.dry_run);
-    if let Some((before, after)) = sizes {
-        tell!("the store had {}, it has {} now", mega(before), mega(after));
+    match sizes {
+        Some((before, after)) => tell!("the store had {}, it has {} now", mega(before), mega(after)),
+        None if in_a_server && !args.dry_run && !plan.removed.is_empty() => {
+            tell!("the server's autovacuum makes the space usable again")
+        }
+        None => {}
     }
     Ok(exit::FINE)
 }
@@ -116,8 +121,10 @@ fn mega(bytes: u64) -> String {
 }
 
 pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8> {
-    let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
-    let done = store.import(&Reader::of_file(&args.other, IMPORT_PATIENCE)?)?;
+    let mut store = context.store(args.store.store.as_deref())?;
+    let other = context.store_place(Some(&args.other))?;
+    let name = other.to_string();
+    let done = store.import(&other.reader(IMPORT_PATIENCE)?)?;
     if args.store.json {
         let rows: Vec<_> = done.iter().map(imported_as_json).collect();
         put!("{}", serde_json::to_string_pretty(&rows)?);
@@ -142,7 +149,7 @@ pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8>
         vec![imported.theirs.to_string(), here, imported.name.clone(), what]
     };
     match done.is_empty() {
-        true => tell!("no experiments in {}", args.other.display()),
+        true => tell!("no experiments in {name}"),
         false => put!(
             "{}",
             show::table(
@@ -168,8 +175,9 @@ fn imported_as_json(imported: &Imported) -> serde_json::Value {
 }
 
 pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> anyhow::Result<u8> {
-    let path = context.store_path(args.file.as_deref());
-    let found = Reader::of_file(&path, PATIENCE)?.check()?;
+    let place = context.store_place(args.file.as_deref())?;
+    let name = place.to_string();
+    let found = place.reader(PATIENCE)?.check()?;
     if args.json {
         let mut value = serde_json::to_value(&found)?;
         value["format"] = json!("pgdyno-check-store/1");
@@ -181,7 +189,7 @@ pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> anyhow::Result<
         }
         tell!(
             "{}: schema {}, experiments {}, trials {}, series {} with {} points; {}",
-            path.display(),
+            name,
             found.schema,
             found.experiments,
             found.trials,

@@ -12,18 +12,19 @@ const EXPERIMENTS_MAX: usize = 20;
 
 /// None where there is no store: advice does without, and makes none.
 pub(super) fn of(context: &Context, store: Option<&Path>, target: &str) -> Vec<Evidence> {
-    let path = context.store_path(store);
-    if !path.exists() {
-        return Vec::new();
-    }
-    read(&path, target).unwrap_or_else(|error| {
+    let found = || -> anyhow::Result<Vec<Evidence>> {
+        match context.store_if_there(store)? {
+            Some(store) => read(&store, target),
+            None => Ok(Vec::new()),
+        }
+    };
+    found().unwrap_or_else(|error| {
         tell!("what experiments have shown here is left out: {error:#}");
         Vec::new()
     })
 }
 
-fn read(path: &Path, target: &str) -> anyhow::Result<Vec<Evidence>> {
-    let store = Store::open(path)?;
+fn read(store: &Store, target: &str) -> anyhow::Result<Vec<Evidence>> {
     let mut evidence = Vec::new();
     let experiments = store.list()?;
     let here = experiments
