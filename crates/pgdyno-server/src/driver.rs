@@ -5,6 +5,7 @@ use crate::asker::NoConnection;
 use crate::conninfo::{Conninfo, Hosts, Lookup, keywords};
 use crate::server::{ServerError, connector, not_connected};
 use postgres::Client;
+use postgres::config::Host;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 
@@ -30,11 +31,19 @@ pub fn client(conninfo: &Conninfo) -> Result<Client, ServerError> {
 /// What a connection string names, as a URL with the user and without a password or anything else. Nobody is asked.
 pub fn shown(text: &str, environment: Lookup<'_>) -> Result<String, ServerError> {
     let hosts = Hosts::resolve(text, environment)?;
-    let places: Vec<String> = hosts.each.iter().map(Conninfo::place).collect();
     let (user, database) = hosts
         .each
         .first()
         .map_or(("", ""), |first| (first.user(), first.database()));
+    if let [one] = &hosts.each[..]
+        && let Host::Unix(directory) = one.host()
+    {
+        let (directory, port) = (directory.display(), one.port());
+        return Ok(format!(
+            "postgres://{user}@/{database}?host={directory}&port={port}"
+        ));
+    }
+    let places: Vec<String> = hosts.each.iter().map(Conninfo::place).collect();
     Ok(format!("postgres://{user}@{}/{database}", places.join(",")))
 }
 
@@ -62,6 +71,10 @@ mod tests {
         check(
             "host=a,b port=1,2 user=ann password=secret dbname=lab",
             "postgres://ann@a:1,b:2/lab",
+        );
+        check(
+            "host=/run/pg user=ann password=secret dbname=lab",
+            "postgres://ann@/lab?host=/run/pg&port=5432",
         );
     }
 

@@ -53,7 +53,8 @@ impl StorePlace {
             .unwrap_or_else(|| SCHEMA.to_owned());
         let mut name = shown(&text, &variable)?;
         if schema != SCHEMA {
-            name += &format!("?{SCHEMA_WORD}={schema}");
+            let sign = if name.contains('?') { '&' } else { '?' };
+            name += &format!("{sign}{SCHEMA_WORD}={schema}");
         }
         Ok(StorePlace::Server { text, schema, name })
     }

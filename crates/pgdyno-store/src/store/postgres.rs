@@ -40,8 +40,8 @@ impl Postgres {
         };
         let first = session.send(&self.place, action, sql, values, &mut act);
         match first {
-            Err(error) if !session.in_transaction && session.is_lost() && !had_rows.get() => {
-                session.renew(&self.place, action, &error)?;
+            Err(_) if !session.in_transaction && session.may_return() && !had_rows.get() => {
+                session.renew(&self.place, action)?;
                 session.send(&self.place, action, sql, values, &mut act)
             }
             other => other,
@@ -201,8 +201,8 @@ impl Session {
             },
         };
         drop(sent);
-        if matches!(outcome, Err(StoreError::Gone { .. })) {
-            self.lose();
+        if let Err(StoreError::Gone { reason, .. }) = &outcome {
+            self.lose(reason);
         }
         outcome
     }
@@ -253,7 +253,7 @@ impl Database for Postgres {
     }
 
     fn may_try_again(&self, error: &StoreError) -> bool {
-        matches!(error, StoreError::Gone { .. }) && self.session.borrow().is_lost()
+        matches!(error, StoreError::Gone { .. }) && self.session.borrow().may_return()
     }
 
     fn brief(&self) -> &'static str {

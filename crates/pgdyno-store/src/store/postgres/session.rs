@@ -70,6 +70,10 @@ pub(super) struct Session {
     pub(super) in_transaction: bool,
     /// Experiments that this process runs.
     pub(super) held: BTreeSet<i64>,
+    /// How it was lost.
+    lost: String,
+    /// Whether the server was waited for in vain: it is asked once more then, and not waited for again.
+    is_away: bool,
 }
 
 impl Session {
@@ -82,6 +86,8 @@ impl Session {
             number: 0,
             in_transaction: false,
             held: BTreeSet::new(),
+            lost: String::new(),
+            is_away: false,
         })
     }
 
@@ -97,27 +103,27 @@ impl Session {
         self.client.is_none()
     }
 
-    pub(super) fn lose(&mut self) {
+    /// Whether another connection may be had.
+    pub(super) fn may_return(&self) -> bool {
+        self.is_lost() && !self.is_away
+    }
+
+    pub(super) fn lose(&mut self, how: &str) {
         self.client = None;
+        how.clone_into(&mut self.lost);
     }
 
     /// The connection. One that was lost before this statement is made anew, but in the middle of a transaction.
     pub(super) fn client(&mut self, place: &Place, action: &'static str) -> Result<&mut Client, StoreError> {
         if self.client.is_none() && !self.in_transaction {
-            let lost = gone(place, action, "it was lost before");
-            self.renew(place, action, &lost)?;
+            self.renew(place, action)?;
         }
-        let lost = || gone(place, action, "it was lost before");
+        let lost = || gone(place, action, &self.lost);
         self.client.as_mut().ok_or_else(lost)
     }
 
     /// Connects anew, and takes again what this process holds.
-    pub(super) fn renew(
-        &mut self,
-        place: &Place,
-        action: &'static str,
-        lost: &StoreError,
-    ) -> Result<(), StoreError> {
+    pub(super) fn renew(&mut self, place: &Place, action: &'static str) -> Result<(), StoreError> {
         let begun = Instant::now();
         let (mut client, known_by) = loop {
             let entered = enter(&self.link).and_then(|(mut client, known_by)| {
@@ -126,12 +132,18 @@ impl Session {
             });
             match entered {
                 Ok(entered) => break entered,
-                Err(error) if begun.elapsed() >= self.link.patience => {
-                    return Err(gone(place, action, &format!("{lost}; then: {error}")));
+                Err(error) if self.is_away || begun.elapsed() >= self.link.patience => {
+                    self.is_away = true;
+                    let then = match &error {
+                        StoreError::Unreachable { source, .. } => source.to_string(),
+                        other => other.to_string(),
+                    };
+                    return Err(gone(place, action, &format!("{}; then: {then}", self.lost)));
                 }
                 Err(_) => wait(),
             }
         };
+        self.is_away = false;
         self.take_again(&mut client)
             .map_err(|e| failed(place, action, &e))?
             .map_or(Ok(()), |id| {

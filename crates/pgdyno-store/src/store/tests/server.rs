@@ -301,6 +301,7 @@ fn a_server_that_stays_away_is_said_to_be_gone() {
         !format!("{error:?} {words}").contains("not-to-be-told"),
         "{words}"
     );
+    assert_eq!(words.matches("the connection to the store").count(), 1, "{words}");
     // It is back, and goes on as if nothing had been.
     way.is_cut.store(false, Ordering::SeqCst);
     store.add_trial(id, &record, &column()).unwrap();
