@@ -267,6 +267,21 @@ fn what_is_stored_is_handed_on() {
             expected("work_mem__16_MB", 80)
         ]
     );
+    for more in [
+        &["1", "2"][..],
+        &["1", "--series"],
+        &["--name", "nightly", "--series"],
+    ] {
+        let file = home.file("out.parquet");
+        let path = file.to_string_lossy();
+        home.run(&[&["export", "--format", "parquet", "-o", &path], more].concat())
+            .fine();
+        let bytes = fs::read(&file).expect("a file");
+        // What is in it is read back by the report's own tests.
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{more:?}");
+    }
+    home.run(&["export", "1", "--format", "json", "--series"])
+        .fails(2, &["csv and parquet"]);
     home.run(&["export", "1", "2", "--format", "csv"])
         .fails(2, &["otava"]);
     home.run(&["export", "9", "--format", "csv"])

@@ -122,20 +122,22 @@ pub(crate) enum SaveFormat {
     Otava,
     /// HdrHistogram's log, an interval for each trial.
     Hdr,
+    /// Apache Parquet for DuckDB, Spark and others: a row for each trial; with --series a row for each point of its series.
+    Parquet,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SaveArgs {
-    /// Number of the experiment; several for otava.
+    /// Number of the experiment; several for otava and parquet.
     #[arg(required_unless_present = "name")]
     pub(crate) id: Vec<i64>,
-    /// All experiments of this name in place of numbers, for otava: the nights of one experiment.
+    /// All experiments of this name in place of numbers, for otava and parquet: the nights of one experiment.
     #[arg(long, conflicts_with = "id")]
     pub(crate) name: Option<String>,
     /// The format (docs/store.md).
     #[arg(long, short, value_enum)]
     pub(crate) format: SaveFormat,
-    /// The series in place of the trials, for csv.
+    /// The series in place of the trials, for csv and parquet.
     #[arg(long)]
     pub(crate) series: bool,
     /// The treatment, for otava; the first one of each experiment if not given.
