@@ -3,7 +3,7 @@
 use crate::record::{
     ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord, TrialStatus,
 };
-use crate::series::{self, SeriesRecord};
+use crate::series::{ColumnRecord, SeriesRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -127,11 +127,7 @@ impl Store {
             self.encode("a trial", &trial.status)?.into(),
             self.encode("a trial", trial)?.into(),
         ];
-        let packed: Vec<Vec<u8>> = series
-            .columns
-            .iter()
-            .map(|column| series::pack_points(&column.at_ms, &column.values))
-            .collect();
+        let packed: Vec<Vec<u8>> = series.columns.iter().map(ColumnRecord::packed).collect();
         database.transaction(|again| {
             let Some(id) = database.insert(INSERT_TRIAL, &values)? else {
                 // What is the same to the byte is what was lost with its answer.

@@ -7,7 +7,7 @@ mod server;
 
 use super::*;
 use crate::record::{TreatmentRecord, WorkloadRecord};
-use crate::series::{ColumnRecord, GapRecord};
+use crate::series::GapRecord;
 use rig::{Rig, each};
 
 fn experiment() -> ExperimentRecord {
@@ -133,7 +133,7 @@ fn series_stored(rig: &Rig) {
         metric: "cpu.user_ratio".into(),
         label: label.into(),
         at_ms: vec![1000, 2001, 5000],
-        values: vec![0.1, 0.2, 1e-9],
+        values: vec![0.1, 0.2, 1e-6],
     };
     let series = SeriesRecord {
         columns: vec![column("all"), column("cpu0")],
