@@ -219,6 +219,14 @@ fn a_stored_record_of_format_1_is_read() {
     assert_eq!(found.treatment, "memory");
 }
 
+/// Of the types, so that a server of pages may have its stores on threads of their own.
+#[test]
+fn a_store_may_go_to_another_thread() {
+    fn goes<T: Send>() {}
+    goes::<Store>();
+    goes::<Reader>();
+}
+
 #[test]
 fn many_may_make_it_at_once() {
     let at_once = |rig: &Rig| {

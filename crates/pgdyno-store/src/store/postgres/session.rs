@@ -20,12 +20,14 @@ const PAUSE: Duration = Duration::from_millis(50);
 const SETUP: &str = "
 SET client_min_messages = warning;
 SET lock_timeout = '30s';
+SET default_transaction_isolation = 'read committed';
 SET statement_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
 SET tcp_keepalives_idle = 60;
 SET tcp_keepalives_interval = 10;
 SET tcp_keepalives_count = 6;
-SELECT set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'idle_session_timeout';
+SELECT set_config(name, '0', false) FROM pg_catalog.pg_settings 
+WHERE name IN ('idle_session_timeout', 'transaction_timeout');
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 ";
 
