@@ -117,6 +117,21 @@ pub enum LabError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A trial that is lost, or may be.
+    #[error(
+        "the trial of block {block} with \"{treatment}\" has ended and could not be stored: {source}. `pgdyno resume {id}` runs it \
+         again if it is missing"
+    )]
+    NotStored {
+        /// Number of the experiment.
+        id: i64,
+        /// 1-based.
+        block: u32,
+        /// By name.
+        treatment: String,
+        /// The store's words.
+        source: Box<StoreError>,
+    },
     /// The server, before the first trial.
     #[error(transparent)]
     Server(#[from] ServerError),
@@ -503,7 +518,13 @@ impl<'a> Running<'_, 'a> {
 
     fn store(&mut self, record: &TrialRecord, series: &SeriesRecord) -> Result<(), LabError> {
         let begun = Instant::now();
-        self.lab.store.add_trial(self.id, record, series)?;
+        let stored = self.lab.store.add_trial(self.id, record, series);
+        stored.map_err(|source| LabError::NotStored {
+            id: self.id,
+            block: record.block,
+            treatment: record.treatment.clone(),
+            source: Box::new(source),
+        })?;
         self.looks.add(record);
         self.own += begun.elapsed();
         Ok(())

@@ -133,7 +133,7 @@ fn number(value: Option<f64>) -> String {
 }
 
 /// Factors by name, in the order of the treatments' levels.
-fn factors(report: &Report) -> Vec<String> {
+pub(crate) fn factors(report: &Report) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for level in report.treatments.iter().flat_map(|t| &t.levels) {
         if !names.contains(&level.factor) {
@@ -144,7 +144,7 @@ fn factors(report: &Report) -> Vec<String> {
 }
 
 /// Figures by name: those that every trial may have, then the others by the alphabet.
-fn figures(report: &Report) -> Vec<String> {
+pub(crate) fn figures(report: &Report) -> Vec<String> {
     let there: BTreeSet<&String> = report.trials.iter().flat_map(|t| t.figures.keys()).collect();
     let known: Vec<&str> = known_names().collect();
     let first = known.iter().map(|name| (*name).to_owned());

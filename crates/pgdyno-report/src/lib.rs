@@ -1,4 +1,4 @@
-//! Records in; HTML, Markdown, JSON, CSV and the terminal's table out. Gets records, never a connection.
+//! Records in; HTML, Markdown, JSON, CSV, Parquet and the terminal's table out. Gets records, never a connection.
 
 mod build;
 mod csv;
@@ -7,6 +7,7 @@ mod html;
 mod markdown;
 mod metric;
 mod model;
+mod parquet;
 mod words;
 
 pub use build::build;
@@ -21,4 +22,5 @@ pub use model::{
     Bounded, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Study, StudyClaim, StudyTable,
     TableBlock, TableCell, TableColumn, TableRow, Treatment, Trial, UslCurve, Zone,
 };
+pub use parquet::{ParquetFault, SeriesParquet, trials_parquet};
 pub use words::{effect, figure_heading, figure_value, verdict_word};

@@ -1,7 +1,7 @@
 //! Where a server is, and how it is reached.
 
 mod hosts;
-mod keywords;
+pub(crate) mod keywords;
 mod passfile;
 mod resolve;
 

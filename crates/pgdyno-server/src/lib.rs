@@ -7,6 +7,7 @@ pub mod autoconf;
 mod conninfo;
 mod control;
 mod counters;
+mod driver;
 mod facts;
 mod find;
 mod pooler;
@@ -25,6 +26,7 @@ pub use counters::{
     Counters, SessionLimits, counters, pause, session_limits, sessions_named, wait_for_leaving,
     wait_until_gone,
 };
+pub use driver::{client, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};

@@ -268,11 +268,14 @@ fn connect_limit(conninfo: &Conninfo) -> Duration {
     limit.copied().unwrap_or(CONNECT_TIMEOUT)
 }
 
-/// A connection that has passed authentication, within connect_timeout all in all.
-fn log_in(conninfo: &Conninfo) -> Result<Asker, ServerError> {
-    let target = conninfo.to_string();
+/// What connects, and how long it may take all in all.
+pub(crate) fn connector(
+    conninfo: &Conninfo,
+) -> (
+    impl FnOnce() -> Result<postgres::Client, postgres::Error> + Send + 'static,
+    Duration,
+) {
     let (mut config, tls) = (conninfo.config().clone(), conninfo.tls().cloned());
-    let limit = connect_limit(conninfo);
     config.application_name("pgdyno");
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(TCP_USER_TIMEOUT);
@@ -281,15 +284,25 @@ fn log_in(conninfo: &Conninfo) -> Result<Asker, ServerError> {
         Some(tls) => config.connect(MakeRustlsConnect::new(ClientConfig::clone(&tls))),
         None => config.connect(NoTls),
     };
-    Asker::connect(connect, limit).map_err(|why| {
-        let reason = match why {
-            NoConnection::Refused(error) => return refusal(target, &error),
-            NoConnection::NoThread(error) => format!("the system refused a thread: {error}"),
-            NoConnection::Silent => format!("nothing within {} s (connect_timeout)", limit.as_secs()),
-            NoConnection::Gone => "the driver gave up".into(),
-        };
-        ServerError::Unreachable { target, reason }
-    })
+    (connect, connect_limit(conninfo))
+}
+
+/// A connection that has passed authentication, within connect_timeout all in all.
+fn log_in(conninfo: &Conninfo) -> Result<Asker, ServerError> {
+    let (connect, limit) = connector(conninfo);
+    Asker::connect(connect, limit).map_err(|why| not_connected(conninfo, why))
+}
+
+pub(crate) fn not_connected(conninfo: &Conninfo, why: NoConnection) -> ServerError {
+    let target = conninfo.to_string();
+    let limit = connect_limit(conninfo);
+    let reason = match why {
+        NoConnection::Refused(error) => return refusal(target, &error),
+        NoConnection::NoThread(error) => format!("the system refused a thread: {error}"),
+        NoConnection::Silent => format!("nothing within {} s (connect_timeout)", limit.as_secs()),
+        NoConnection::Gone => "the driver gave up".into(),
+    };
+    ServerError::Unreachable { target, reason }
 }
 
 /// Why there is no connection.

@@ -30,7 +30,7 @@ enum Kind {
     Count,
     /// A share in hundredths, as of clock ticks in a second.
     Share,
-    /// A counter's growth by the exact length of its interval: every bit of it is noise.
+    /// A counter's growth by the exact length of its interval: every bit of it is noise, of which the store keeps five digits.
     Rate,
 }
 
@@ -106,11 +106,20 @@ fn series(
         true => Kind::Rate,
         false => kinds[index * 37 % kinds.len()],
     };
-    let column = |index: usize| ColumnRecord {
-        metric: format!("bench.metric_{index:03}"),
-        label: String::new(),
-        at_ms: random.times(points),
-        values: random.values(only.unwrap_or(kind(index)), points),
+    let column = |index: usize| {
+        let kind = only.unwrap_or(kind(index));
+        // The store keeps the digits of a metric by the unit in its name.
+        let unit = match kind {
+            Kind::Rate => "_per_s",
+            Kind::Share => "_ratio",
+            _ => "",
+        };
+        ColumnRecord {
+            metric: format!("bench.metric_{index:03}{unit}"),
+            label: String::new(),
+            at_ms: random.times(points),
+            values: random.values(kind, points),
+        }
     };
     SeriesRecord {
         columns: (0..columns).map(column).collect(),
@@ -200,11 +209,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .zip(["constant", "rare", "walk", "count", "share", "rate"])
     {
         let sample = series(&mut random, 10, points, 0, Some(*kind));
-        let packed: usize = sample
-            .columns
-            .iter()
-            .map(|column| pgdyno_store::pack_points(&column.at_ms, &column.values).len())
-            .sum();
+        let packed: usize = sample.columns.iter().map(|column| column.packed().len()).sum();
         println!(
             "  {name:8} {share:2} parts, bytes per point {:.3}",
             packed as f64 / (10 * points) as f64

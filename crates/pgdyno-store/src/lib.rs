@@ -15,6 +15,6 @@ pub use record::{
 };
 pub use series::{ColumnRecord, GapRecord, SeriesRecord, pack_points, unpack_points};
 pub use store::{
-    Filter, ImportOutcome, Imported, Integrity, Life, Listed, NOTE_CHARS_MAX, Note, ProgressPlace, PrunePlan,
-    PruneRule, Pulse, Removable, Store, StoreError, TAG_CHARS_MAX, check_file,
+    Filter, ImportOutcome, Imported, Integrity, Life, Link, Listed, NOTE_CHARS_MAX, Note, Place,
+    ProgressPlace, PrunePlan, PruneRule, Pulse, Reader, Removable, Store, StoreError, TAG_CHARS_MAX,
 };

@@ -1,5 +1,7 @@
 //! The schema, and how a store is brought up to it. docs/store.md describes it.
 
+pub(crate) mod postgres;
+
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Version of the schema this pgdyno writes, in SQLite's user_version.

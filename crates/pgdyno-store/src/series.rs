@@ -1,6 +1,7 @@
-//! Columns of a trial's series; how they are packed is in `blob.rs`.
+//! Columns of a trial's series; how they are packed is in `blob.rs`, which digits are kept in `digits.rs`.
 
 mod blob;
+mod digits;
 
 pub use blob::{pack_points, unpack_points};
 
@@ -17,6 +18,13 @@ pub struct ColumnRecord {
     pub at_ms: Vec<u32>,
     /// As many values.
     pub values: Vec<f64>,
+}
+
+impl ColumnRecord {
+    /// The blob of this column as it is stored: of rates and shares five digits are kept (docs/store.md).
+    pub fn packed(&self) -> Vec<u8> {
+        pack_points(&self.at_ms, &digits::kept(&self.metric, &self.values))
+    }
 }
 
 /// Why something is missing from a series.

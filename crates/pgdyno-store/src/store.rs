@@ -1,193 +1,123 @@
-//! A store of results in SQLite: one file, safe for two processes, every trial durable when it ends.
+//! A store of results, in one file of SQLite or in PostgreSQL: safe for many processes, every trial durable when it ends.
 
 use crate::record::{
     ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord, TrialStatus,
 };
-use crate::schema;
-use crate::series::{self, SeriesRecord};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
+use crate::series::{ColumnRecord, SeriesRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod columns;
+mod database;
+mod error;
 mod find;
 mod identity;
 mod import;
 mod integrity;
 mod labels;
-mod open;
+mod postgres;
 mod progress;
 mod prune;
-mod running;
+mod reader;
+mod sqlite;
 
+pub use database::Place;
+use database::{Database, Row, Value};
+pub use error::StoreError;
 pub use find::{Filter, Life, Listed};
 pub use import::{ImportOutcome, Imported};
-pub use integrity::{Integrity, check_file};
+pub use integrity::Integrity;
 pub use labels::{NOTE_CHARS_MAX, Note, TAG_CHARS_MAX};
+pub use postgres::Link;
+use postgres::Postgres;
 pub use progress::{ProgressPlace, Pulse};
 pub use prune::{PrunePlan, PruneRule, Removable};
-use running::RunningLock;
+pub use reader::Reader;
+use sqlite::Sqlite;
 
-/// Trouble with a store.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// SQLite's own.
-    #[error("the store {path} could not be {action}: {source}")]
-    Sqlite {
-        /// The file.
-        path: PathBuf,
-        /// "opened", "written", "read".
-        action: &'static str,
-        /// SQLite's words.
-        source: rusqlite::Error,
-    },
-    /// Files.
-    #[error("the directory of the store {path} could not be made: {source}")]
-    Directory {
-        /// The file.
-        path: PathBuf,
-        /// The system's words.
-        source: std::io::Error,
-    },
-    /// Written by a later pgdyno.
-    #[error(
-        "the store {path} has schema {found}; this pgdyno knows {}. Use the newer pgdyno, or another store",
-        schema::VERSION
-    )]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-    },
-    /// Written by an earlier pgdyno, where it is to be left as it is.
-    #[error(
-        "the store {path} has schema {found} of an earlier pgdyno; `pgdyno list --store {path}` brings it to schema {}",
-        schema::VERSION
-    )]
-    Older {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-    },
-    /// A database of another program.
-    #[error("{path} is a database of another program; name another store")]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A record that cannot be read.
-    #[error("{what} in the store {path} cannot be read: {reason}")]
-    Record {
-        /// The file.
-        path: PathBuf,
-        /// "experiment 3".
-        what: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Another process has it, and does not let go.
-    #[error("the store {path} is locked by another process; try again when that has ended")]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Cut short.
-    #[error(
-        "the store {path} is truncated: it has {found_bytes} bytes of at least {expected_bytes}; bring it back from a copy"
-    )]
-    Truncated {
-        /// The file.
-        path: PathBuf,
-        /// Its length.
-        found_bytes: u64,
-        /// What it should be.
-        expected_bytes: u64,
-    },
-    /// The file beside it that tells who runs an experiment.
-    #[error(
-        "the file beside the store {path} that marks an experiment as running could not be locked: {source}"
-    )]
-    Lock {
-        /// The file of the store.
-        path: PathBuf,
-        /// The system's words.
-        source: std::io::Error,
-    },
-    /// Nothing there.
-    #[error("there is no store of results at {path}")]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Read without a lock, and written by another process in that time.
-    #[error("the store {path} was written while it was read; try again")]
-    Meanwhile {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Being run by another process.
-    #[error("experiment {id} in {path} is being run by another process")]
-    Running {
-        /// The file.
-        path: PathBuf,
-        /// Its number.
-        id: i64,
-    },
-    /// A tag or a note that cannot be kept.
-    #[error("{0}")]
-    Words(String),
-    /// No such experiment.
-    #[error("there is no experiment {id} in {path}; `pgdyno list` shows those there are")]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-        /// Its number.
-        id: i64,
-    },
-}
+const INSERT_TRIAL: &str = "
+INSERT INTO trial (experiment_id, block, treatment, status, record) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (experiment_id, block, treatment) DO NOTHING RETURNING id";
 
 /// An open store.
 pub struct Store {
-    connection: Connection,
-    path: PathBuf,
-    /// Kept while this process runs experiments, so that others see that they live.
-    running: BTreeMap<i64, RunningLock>,
+    database: Box<dyn Database>,
 }
 
 impl Store {
+    /// Opens the store in the file at `path`, making it if it is not there.
+    pub fn open(path: &Path) -> Result<Store, StoreError> {
+        let database = Box::new(Sqlite::open(path)?);
+        Ok(Store { database })
+    }
+
+    /// Opens the store in PostgreSQL that the link leads to, making it if it is not there. One that was lost is connected to
+    /// anew, and what is known not to be stored is stored then.
+    pub fn over(link: Link) -> Result<Store, StoreError> {
+        let database = Box::new(Postgres::open(link, true)?);
+        Ok(Store { database })
+    }
+
+    /// The same with a store that is there: a mistyped name makes none.
+    pub fn over_existing(link: Link) -> Result<Store, StoreError> {
+        let database = Box::new(Postgres::open(link, false)?);
+        Ok(Store { database })
+    }
+
+    /// Opens the store in the file at `path` as it is, neither made nor brought up to this schema, waiting no longer than `patience`
+    /// for another process that holds the file.
+    pub fn open_as_it_is(path: &Path, patience: Duration) -> Result<Store, StoreError> {
+        let database = Box::new(Sqlite::open_as_it_is(path, patience)?);
+        Ok(Store { database })
+    }
+
     /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn place(&self) -> &Place {
+        self.database.place()
+    }
+
+    fn database(&self) -> &dyn Database {
+        &*self.database
     }
 
     /// Begins an experiment and returns its number.
     pub fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
-        let text = self.encode("an experiment", record)?;
-        let status = self.encode("an experiment", &ExperimentStatus::Running)?;
+        let database = self.database();
         let started_unix_ms = now_unix_ms();
         let identity = identity::new(record, started_unix_ms);
-        let insert = |connection: &mut Connection, path: &Path| {
-            let transaction = connection.transaction()?;
-            transaction.execute(
-                "INSERT INTO experiment (name, status, started_unix_ms, record, identity) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![record.name, status, started_unix_ms, text, identity],
-            )?;
-            let id = transaction.last_insert_rowid();
-            // Nobody may see it as running without its lock.
-            let lock = RunningLock::take(path, id);
-            if matches!(lock, Ok(Some(_))) {
-                transaction.commit()?;
+        let values = [
+            Value::from(&record.name),
+            self.encode("an experiment", &ExperimentStatus::Running)?.into(),
+            started_unix_ms.into(),
+            self.encode("an experiment", record)?.into(),
+            identity.as_str().into(),
+        ];
+        let mut held = None;
+        let begun = database.transaction(|_| {
+            if let Some(id) = held.take() {
+                database.let_go(id);
             }
-            Ok((id, lock))
-        };
-        let (id, lock) = insert(&mut self.connection, &self.path).map_err(|e| self.failed("written", e))?;
-        self.keep_lock(id, lock)?;
-        Ok(id)
+            let inserted = database.insert(
+                "INSERT INTO experiment (name, status, started_unix_ms, record, identity) VALUES ($1, $2, $3, $4, $5) \
+                 ON CONFLICT (identity) DO NOTHING RETURNING id",
+                &values,
+            )?;
+            // There already where only the answer to the first attempt was lost.
+            let id = match inserted {
+                Some(id) => id,
+                None => database.number("SELECT id FROM experiment WHERE identity = $1", &values[4..])?,
+            };
+            // Nobody may see it as running without its lock.
+            self.hold(id)?;
+            held = Some(id);
+            Ok(id)
+        });
+        if let (Err(_), Some(id)) = (&begun, held) {
+            database.let_go(id);
+        }
+        begun
     }
 
     /// Stores a trial with its series: durable, and whole, when this returns. A trial of the same block and treatment is
@@ -198,222 +128,189 @@ impl Store {
         trial: &TrialRecord,
         series: &SeriesRecord,
     ) -> Result<i64, StoreError> {
-        let text = self.encode("a trial", trial)?;
-        let status = self.encode("a trial", &trial.status)?;
-        let insert = |connection: &mut Connection| {
-            let transaction = connection.transaction()?;
-            transaction.execute(
-                "INSERT INTO trial (experiment_id, block, treatment, status, record) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![experiment, trial.block, trial.treatment, status, text],
-            )?;
-            let id = transaction.last_insert_rowid();
-            add_series(&transaction, id, series)?;
-            transaction.commit()?;
+        let database = self.database();
+        let values = [
+            Value::from(experiment),
+            trial.block.into(),
+            Value::from(&trial.treatment),
+            self.encode("a trial", &trial.status)?.into(),
+            self.encode("a trial", trial)?.into(),
+        ];
+        let packed: Vec<Vec<u8>> = series.columns.iter().map(ColumnRecord::packed).collect();
+        database.transaction(|again| {
+            let Some(id) = database.insert(INSERT_TRIAL, &values)? else {
+                // What is the same to the byte is what was lost with its answer.
+                let there = again.then(|| {
+                    let sql = "SELECT id FROM trial WHERE experiment_id = $1 AND block = $2 AND treatment = $3 \
+                               AND status = $4 AND record = $5";
+                    database.first(sql, &values, |row| row.int(0))
+                });
+                return there.transpose()?.flatten().ok_or_else(|| StoreError::Twice {
+                    place: self.place().clone(),
+                    experiment,
+                    block: trial.block,
+                    treatment: trial.treatment.clone(),
+                });
+            };
+            let rows: Vec<Vec<Value>> = series
+                .columns
+                .iter()
+                .zip(&packed)
+                .map(|(column, points)| {
+                    vec![
+                        id.into(),
+                        Value::from(&column.metric),
+                        Value::from(&column.label),
+                        points.clone().into(),
+                    ]
+                })
+                .collect();
+            database.insert_all("series (trial_id, metric, label, points)", &rows)?;
+            let rows: Vec<Vec<Value>> = series
+                .gaps
+                .iter()
+                .map(|gap| {
+                    vec![
+                        id.into(),
+                        gap.at_ms.into(),
+                        Value::from(&gap.source),
+                        Value::from(&gap.reason),
+                    ]
+                })
+                .collect();
+            database.insert_all("gap (trial_id, at_ms, source, reason)", &rows)?;
             Ok(id)
-        };
-        insert(&mut self.connection).map_err(|e| self.failed("written", e))
+        })
     }
 
     /// Says how far an experiment is now.
     pub fn set_status(&mut self, experiment: i64, status: ExperimentStatus) -> Result<(), StoreError> {
-        if status == ExperimentStatus::Running && !self.running.contains_key(&experiment) {
-            let lock = RunningLock::take(&self.path, experiment);
-            self.keep_lock(experiment, lock)?;
-            self.identify(experiment)?;
+        if status == ExperimentStatus::Running {
+            let stored = self.experiment_alone(experiment)?;
+            self.hold(experiment)?;
+            self.identify(&stored)?;
         }
         let text = self.encode("a status", &status)?;
         let finished = (status != ExperimentStatus::Running).then(now_unix_ms);
-        self.write(
-            "UPDATE experiment SET status = ?2, finished_unix_ms = ?3 WHERE id = ?1",
-            params![experiment, text, finished],
+        self.database().execute(
+            "UPDATE experiment SET status = $2, finished_unix_ms = $3 WHERE id = $1",
+            &[experiment.into(), text.into(), finished.into()],
         )?;
-        if status != ExperimentStatus::Running
-            && let Some(lock) = self.running.remove(&experiment)
-        {
-            lock.release();
+        if status != ExperimentStatus::Running {
+            self.database().let_go(experiment);
         }
         Ok(())
     }
 
-    fn keep_lock(&mut self, id: i64, lock: std::io::Result<Option<RunningLock>>) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        match lock {
-            Ok(Some(lock)) => self.running.insert(id, lock),
-            Ok(None) => return Err(StoreError::Running { path, id }),
-            Err(source) => return Err(StoreError::Lock { path, source }),
-        };
-        Ok(())
+    /// Marks an experiment as run by this process.
+    fn hold(&self, id: i64) -> Result<(), StoreError> {
+        let place = || self.place().clone();
+        match self.database().hold(id)? {
+            true => Ok(()),
+            false => Err(StoreError::Running { place: place(), id }),
+        }
     }
 
     /// Gives an experiment of an earlier schema, which has none, the identity that follows from what it is.
-    fn identify(&mut self, id: i64) -> Result<(), StoreError> {
-        let stored = self.experiment_alone(id)?;
+    fn identify(&self, stored: &StoredExperiment) -> Result<(), StoreError> {
         let identity = identity::derived(&stored.record, stored.started_unix_ms);
-        self.write(
-            "UPDATE OR IGNORE experiment SET identity = ?2 WHERE id = ?1 AND identity IS NULL",
-            params![id, identity],
-        )
+        self.database().execute(
+            "UPDATE experiment SET identity = $2 WHERE id = $1 AND identity IS NULL \
+             AND NOT EXISTS (SELECT 1 FROM experiment other WHERE other.identity = $2)",
+            &[stored.id.into(), identity.into()],
+        )?;
+        Ok(())
     }
 
     /// Keeps what was put back at the end.
     pub fn set_put_back(&mut self, experiment: i64, put_back: &[PutBackRecord]) -> Result<(), StoreError> {
         let text = self.encode("what was put back", &put_back)?;
-        self.write(
-            "UPDATE experiment SET put_back = ?2 WHERE id = ?1",
-            params![experiment, text],
-        )
+        self.database().execute(
+            "UPDATE experiment SET put_back = $2 WHERE id = $1",
+            &[experiment.into(), text.into()],
+        )?;
+        Ok(())
     }
 
     /// (block, treatment) of all trials that are stored.
     pub fn done(&self, experiment: i64) -> Result<Vec<(u32, String)>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT block, treatment FROM trial WHERE experiment_id = ?1 ORDER BY id")
-            .map_err(|e| self.failed("read", e))?;
-        let rows = statement.query_map([experiment], |row| Ok((row.get(0)?, row.get(1)?)));
-        rows.and_then(Iterator::collect)
-            .map_err(|e| self.failed("read", e))
+        self.database().rows(
+            "SELECT block, treatment FROM trial WHERE experiment_id = $1 ORDER BY id",
+            &[experiment.into()],
+            |row| Ok((row.small(0)?, row.text(1)?)),
+        )
     }
 
     /// An experiment with all its trials.
     pub fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError> {
         let mut found = self.experiment_alone(id)?;
-        let mut statement = self
-            .connection
-            .prepare("SELECT id, record FROM trial WHERE experiment_id = ?1 ORDER BY id")
-            .map_err(|e| self.failed("read", e))?;
-        let rows: Vec<(i64, String)> = statement
-            .query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))
-            .and_then(Iterator::collect)
-            .map_err(|e| self.failed("read", e))?;
-        for (trial, text) in rows {
-            found
-                .trials
-                .push((trial, self.decode(&format!("trial {trial}"), &text)?));
-        }
+        let trials = "SELECT id, record FROM trial WHERE experiment_id = $1 ORDER BY id";
+        found.trials = self.database().rows(trials, &[id.into()], |row| {
+            let trial = row.int(0)?;
+            Ok((trial, self.decode(&format!("trial {trial}"), &row.text(1)?)?))
+        })?;
         Ok(found)
     }
 
     /// An experiment without its trials.
     pub(crate) fn experiment_alone(&self, id: i64) -> Result<StoredExperiment, StoreError> {
-        self.connection
-            .query_row(
-                "SELECT id, record, status, started_unix_ms, finished_unix_ms, put_back FROM experiment WHERE id = ?1",
-                [id],
-                raw_experiment,
-            )
-            .optional()
-            .map_err(|e| self.failed("read", e))?
+        self.database()
+            .first(
+                "SELECT id, record, status, started_unix_ms, finished_unix_ms, put_back FROM experiment WHERE id = $1",
+                &[id.into()],
+                |row| self.stored(row),
+            )?
             .ok_or_else(|| StoreError::Unknown {
-                path: self.path.clone(),
+                place: self.place().clone(),
                 id,
             })
-            .and_then(|raw| self.decode_experiment(raw))
     }
 
     /// All experiments without their trials, the newest first, with their number of finished trials.
     pub fn list(&self) -> Result<Vec<(StoredExperiment, u64)>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare(
-                "SELECT id, record, status, started_unix_ms, finished_unix_ms, put_back, \
-                 (SELECT count(*) FROM trial t WHERE t.experiment_id = experiment.id AND t.status = ?1) \
-                 FROM experiment ORDER BY id DESC",
-            )
-            .map_err(|e| self.failed("read", e))?;
         let finished = self.encode("a status", &TrialStatus::Finished)?;
-        let rows: Vec<(RawExperiment, i64)> = statement
-            .query_map([finished], |row| Ok((raw_experiment(row)?, row.get(6)?)))
-            .and_then(Iterator::collect)
-            .map_err(|e| self.failed("read", e))?;
-        rows.into_iter()
-            .map(|(raw, trials)| Ok((self.decode_experiment(raw)?, trials.unsigned_abs())))
-            .collect()
+        self.database().rows(
+            "SELECT id, record, status, started_unix_ms, finished_unix_ms, put_back, \
+             (SELECT count(*) FROM trial t WHERE t.experiment_id = experiment.id AND t.status = $1) \
+             FROM experiment ORDER BY id DESC",
+            &[finished.into()],
+            |row| Ok((self.stored(row)?, row.count(6)?)),
+        )
     }
 
-    fn decode_experiment(&self, raw: RawExperiment) -> Result<StoredExperiment, StoreError> {
-        let what = format!("experiment {}", raw.id);
+    fn stored(&self, row: &mut Row<'_>) -> Result<StoredExperiment, StoreError> {
+        let id = row.int(0)?;
+        let what = format!("experiment {id}");
         Ok(StoredExperiment {
-            id: raw.id,
-            record: self.decode(&what, &raw.record)?,
-            status: self.decode(&what, &raw.status)?,
-            started_unix_ms: raw.started_unix_ms.unsigned_abs(),
-            finished_unix_ms: raw.finished_unix_ms.map(i64::unsigned_abs),
-            put_back: self.decode(&what, &raw.put_back)?,
+            id,
+            record: self.decode(&what, &row.text(1)?)?,
+            status: self.decode(&what, &row.text(2)?)?,
+            started_unix_ms: row.count(3)?,
+            finished_unix_ms: row.maybe_int(4)?.map(i64::unsigned_abs),
+            put_back: self.decode(&what, &row.text(5)?)?,
             trials: Vec::new(),
         })
     }
 
     fn encode(&self, what: &str, value: &impl Serialize) -> Result<String, StoreError> {
-        serde_json::to_string(value).map_err(|e| self.broken(what, &e))
+        serde_json::to_string(value).map_err(|e| broken(self.place(), what, e.to_string()))
     }
 
     fn decode<T: DeserializeOwned>(&self, what: &str, text: &str) -> Result<T, StoreError> {
-        serde_json::from_str(text).map_err(|e| self.broken(what, &e))
-    }
-
-    fn broken(&self, what: &str, error: &serde_json::Error) -> StoreError {
-        StoreError::Record {
-            path: self.path.clone(),
-            what: what.to_owned(),
-            reason: error.to_string(),
-        }
-    }
-
-    fn write(&mut self, sql: &str, values: impl rusqlite::Params) -> Result<(), StoreError> {
-        self.connection
-            .execute(sql, values)
-            .map(|_| ())
-            .map_err(|e| self.failed("written", e))
-    }
-
-    fn failed(&self, action: &'static str, source: rusqlite::Error) -> StoreError {
-        failed(&self.path, action, source)
+        decode(self.place(), what, text)
     }
 }
 
-/// SQLite's error, or that another process has the file.
-fn failed(path: &Path, action: &'static str, source: rusqlite::Error) -> StoreError {
-    let path = path.to_owned();
-    match source.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { path },
-        _ => StoreError::Sqlite { path, action, source },
-    }
+fn decode<T: DeserializeOwned>(place: &Place, what: &str, text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|e| broken(place, what, e.to_string()))
 }
 
-fn add_series(transaction: &Transaction<'_>, trial: i64, series: &SeriesRecord) -> rusqlite::Result<()> {
-    let mut insert = transaction
-        .prepare("INSERT INTO series (trial_id, metric, label, points) VALUES (?1, ?2, ?3, ?4)")?;
-    for column in &series.columns {
-        let points = series::pack_points(&column.at_ms, &column.values);
-        insert.execute(params![trial, column.metric, column.label, points])?;
+fn broken(place: &Place, what: &str, reason: String) -> StoreError {
+    StoreError::Record {
+        place: place.clone(),
+        what: what.to_owned(),
+        reason,
     }
-    let mut insert =
-        transaction.prepare("INSERT INTO gap (trial_id, at_ms, source, reason) VALUES (?1, ?2, ?3, ?4)")?;
-    for gap in &series.gaps {
-        insert.execute(params![trial, gap.at_ms, gap.source, gap.reason])?;
-    }
-    Ok(())
-}
-
-struct RawExperiment {
-    id: i64,
-    record: String,
-    status: String,
-    started_unix_ms: i64,
-    finished_unix_ms: Option<i64>,
-    put_back: String,
-}
-
-fn raw_experiment(row: &Row<'_>) -> rusqlite::Result<RawExperiment> {
-    Ok(RawExperiment {
-        id: row.get(0)?,
-        record: row.get(1)?,
-        status: row.get(2)?,
-        started_unix_ms: row.get(3)?,
-        finished_unix_ms: row.get(4)?,
-        put_back: row.get(5)?,
-    })
 }
 
 fn now_unix_ms() -> i64 {

@@ -108,8 +108,8 @@ pub(crate) enum Command {
 /// Which store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
@@ -127,8 +127,8 @@ pub(crate) struct DemoArgs {
     /// Directory of initdb, pg_ctl and postgres, instead of fetching the latest PostgreSQL.
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 
@@ -211,8 +211,8 @@ pub(crate) struct AdviseArgs {
     /// Write an experiment file that would prove the advised settings here, each by itself.
     #[arg(long, value_name = "FILE")]
     pub(crate) experiment: Option<PathBuf>,
-    /// File of the store of results, for what experiments have shown here.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results, a file or postgres://user@host/database, for what experiments have shown here.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 
@@ -499,8 +499,8 @@ pub(crate) struct ReportArgs {
     /// they have fewer points, and the page says so.
     #[arg(long, value_name = "all|none|ID,...", default_value = "all", value_parser = trials_wanted)]
     pub(crate) trials: TrialsWanted,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 

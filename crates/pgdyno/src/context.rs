@@ -5,7 +5,7 @@ use pgdyno_host::LocalHost;
 use pgdyno_knobs::Catalogue;
 use pgdyno_server::User;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -47,11 +47,6 @@ impl Context {
     /// What an experiment keeps while it runs.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.directories.state.join("scratch")
-    }
-
-    /// The store that a command names, or the usual one.
-    pub(crate) fn store_path(&self, named: Option<&Path>) -> PathBuf {
-        named.map_or_else(|| self.directories.data.join("results.sqlite"), Path::to_owned)
     }
 }
 
@@ -120,6 +115,7 @@ pub(crate) fn now_unix_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn directories_follow_the_variables() {

@@ -28,6 +28,7 @@ mod serve;
 mod shipped;
 mod show;
 mod stands;
+mod store_place;
 mod target;
 mod watch;
 

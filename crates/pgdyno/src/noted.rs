@@ -8,14 +8,15 @@ use pgdyno_store::{ProgressPlace, ProgressRecord};
 /// The progress of an experiment, written where it changes: a handful of times a trial, and not second by second, for a file
 /// that is written is a disturbance.
 pub(crate) struct Noted {
-    place: ProgressPlace,
+    /// None where the store is no file: nobody looks for it then.
+    place: Option<ProgressPlace>,
     of: Option<(i64, ProgressRecord)>,
     /// A directory that cannot be written to is told once.
     told: bool,
 }
 
 impl Noted {
-    pub(crate) fn new(place: ProgressPlace) -> Noted {
+    pub(crate) fn new(place: Option<ProgressPlace>) -> Noted {
         Noted {
             place,
             of: None,
@@ -76,8 +77,10 @@ impl Noted {
     }
 
     fn write(&mut self) {
-        let Some((id, progress)) = &self.of else { return };
-        if let Err(error) = self.place.write(*id, progress)
+        let (Some(place), Some((id, progress))) = (&self.place, &self.of) else {
+            return;
+        };
+        if let Err(error) = place.write(*id, progress)
             && !self.told
         {
             self.told = true;

@@ -18,12 +18,17 @@ fn floors() -> BTreeMap<&'static str, u32> {
 }
 
 /// What an invariant forbids beyond the floors: a crate and what it must never depend on.
-const NEVER: [(&str, &[&str]); 6] = [
+const NEVER: [(&str, &[&str]); 7] = [
     ("pgdyno-stats", &["postgres", "rusqlite", "tokio", "rustix"]),
     ("pgdyno-host", &["postgres", "rusqlite"]),
     // What it reads of TOML is what is known of other programs' output (catalog/formats/loads.toml), never an experiment.
     ("pgdyno-load", &["rusqlite", "schemars"]),
     ("pgdyno-knobs", &["rusqlite"]),
+    // It is handed its connections; what reaches a server, and how, is not its business.
+    (
+        "pgdyno-store",
+        &["pgdyno-server", "pgdyno-host", "rustls", "tokio"],
+    ),
     ("pgdyno-lab", &["rusqlite"]),
     (
         "pgdyno-report",

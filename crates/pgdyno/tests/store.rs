@@ -267,10 +267,125 @@ fn what_is_stored_is_handed_on() {
             expected("work_mem__16_MB", 80)
         ]
     );
+    for more in [
+        &["1", "2"][..],
+        &["1", "--series"],
+        &["--name", "nightly", "--series"],
+    ] {
+        let file = home.file("out.parquet");
+        let path = file.to_string_lossy();
+        home.run(&[&["export", "--format", "parquet", "-o", &path], more].concat())
+            .fine();
+        let bytes = fs::read(&file).expect("a file");
+        // What is in it is read back by the report's own tests.
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{more:?}");
+    }
+    home.run(&["export", "1", "--format", "json", "--series"])
+        .fails(2, &["csv and parquet"]);
     home.run(&["export", "1", "2", "--format", "csv"])
         .fails(2, &["otava"]);
     home.run(&["export", "9", "--format", "csv"])
         .fails(1, &["there is no experiment 9"]);
     home.run(&["export", "1", "--format", "otava", "--treatment", "x"])
         .fails(2, &["no experiment"]);
+}
+
+/// The same commands with a store in PostgreSQL, which is asked for a password.
+#[test]
+fn a_store_in_postgresql_is_used_like_a_file() {
+    let home = Home::new();
+    let initdb = common::system_program("initdb");
+    let bin = initdb.parent().expect("a directory").to_string_lossy();
+    home.run(&["sandbox", "create", "lab", "--pg-bin", &bin]).fine();
+    home.ask("lab", "CREATE ROLE ann LOGIN PASSWORD 'not-to-be-told'");
+    home.ask("lab", "CREATE DATABASE team OWNER ann");
+    let port = home.record("lab")["port"].as_u64().expect("a port");
+    let url = format!("postgres://ann:not-to-be-told@127.0.0.1:{port}/team?sslmode=disable");
+    let name = format!("postgres://ann@127.0.0.1:{port}/team");
+    filled(&home, &["memory", "wal"]);
+    let file = home.file("data/results.sqlite");
+    let file = file.to_string_lossy();
+
+    home.run(&["show", "--store", &url])
+        .fails(2, &["there is no store of results", &name]);
+    let said = home
+        .run(&["import", &file, "--store", &url, "--json"])
+        .fine()
+        .json();
+    assert_eq!(
+        (&said[0]["outcome"], &said[1]["trials"]),
+        (&json!("added"), &json!(4))
+    );
+    let both = |arguments: &[&str]| {
+        let here = home.run(arguments).fine();
+        let there = home.run(&[arguments, &["--store", &url]].concat()).fine();
+        assert_eq!(here.out, there.out, "{arguments:?}");
+        assert!(
+            !there.err.contains("not-to-be-told") && !there.out.contains("not-to-be-told"),
+            "{arguments:?}"
+        );
+    };
+    home.run(&["tag", "2", "add", "nightly", "--store", &url]).fine();
+    home.run(&["tag", "2", "add", "nightly"]).fine();
+    both(&["list"]);
+    both(&["list", "--tag", "nightly", "--json"]);
+    both(&["export", "1", "--format", "csv"]);
+    both(&["export", "2", "--format", "csv", "--series"]);
+    both(&["compare", "1", "2"]);
+
+    // By a variable, by key=value pairs, in another schema.
+    let listed = |command: &mut std::process::Command| common::said(command.output().expect("it runs"));
+    let said = listed(home.command(&["list"]).env("PGDYNO_STORE", &url)).fine();
+    assert!(said.out.contains("nightly"), "{}", said.out);
+    let pairs = format!("host=127.0.0.1 port={port} user=ann dbname=team sslmode=disable schema=other");
+    let said = listed(
+        home.command(&["list", "--store", &pairs])
+            .env("PGPASSWORD", "not-to-be-told"),
+    );
+    assert!(
+        said.fine()
+            .err
+            .contains(&format!("no experiments in {name}?schema=other"))
+    );
+
+    let said = home.run(&["prune", "--keep", "0", "--store", &url]).fine();
+    assert!(said.err.contains("autovacuum"), "{}", said.err);
+    let said = home.run(&["check-store", &url]).fine();
+    assert!(
+        said.err.contains(&name)
+            && said
+                .err
+                .contains("experiments 1, trials 4, series 4 with 8 points; all holds"),
+        "{}",
+        said.err
+    );
+    // And back.
+    home.run(&["prune", "--keep", "0", "--tag-kept", "none"]).fine();
+    home.run(&["import", &url]).fine();
+    assert!(home.run(&["list"]).fine().out.contains("nightly"));
+
+    // No trouble tells the password.
+    let refused = |url: &str, code: i32, words: &[&str]| {
+        let said = home.run(&["list", "--store", url]).fails(code, words);
+        assert!(!said.err.contains("not-to-be-told"), "{}", said.err);
+    };
+    refused(
+        &url.replace("/team", "/none"),
+        1,
+        &["there is no such database", "hint:"],
+    );
+    refused(&url.replace("ann:", "bob:"), 1, &["refused the login", "hint:"]);
+    refused(
+        &url.replace("ann:not-to-be-told@", "ann:x:not-to-be-told@y@"),
+        2,
+        &["the connection string cannot be read"],
+    );
+    refused(
+        &url.replace(&port.to_string(), "1"),
+        1,
+        &["could not be opened", "127.0.0.1:1"],
+    );
+    home.ask("lab", "ALTER ROLE ann SET default_transaction_read_only = on");
+    refused(&url, 1, &["read-only", &name]);
+    home.run(&["sandbox", "destroy", "lab"]).fine();
 }

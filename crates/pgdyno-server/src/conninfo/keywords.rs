@@ -54,14 +54,14 @@ const NOT_DONE: [&str; 11] = [
 
 /// A connection string in two parts.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(crate) struct Words {
     pub(super) own: BTreeMap<String, String>,
     /// For the driver.
     pub(super) pairs: Vec<(String, String)>,
 }
 
 /// Splits "key=value ..." or "postgresql://...?key=value". `None` where it is neither.
-pub(super) fn split(text: &str) -> Option<Words> {
+pub(crate) fn split(text: &str) -> Option<Words> {
     let mut words = Words::default();
     let all = match text
         .strip_prefix("postgres://")
@@ -123,6 +123,24 @@ impl Words {
             .chain(&WITHOUT_EFFECT)
             .find(|name| self.get(name).is_some())
             .copied()
+    }
+
+    /// Takes out a word that is not libpq's.
+    pub(crate) fn take(&mut self, name: &str) -> Option<String> {
+        let at = self.pairs.iter().position(|(other, _)| other == name)?;
+        Some(self.pairs.remove(at).1)
+    }
+
+    /// All of them as a connection string.
+    pub(crate) fn written(&self) -> String {
+        let pairs = self.pairs.iter().map(|(name, value)| (name, value));
+        let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
+        self.own
+            .iter()
+            .chain(pairs)
+            .map(|(name, value)| format!("{name}='{}'", quoted(value)))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// What the driver is given; an empty value is none, as with libpq. It begins with a space, so that no name, of a

@@ -1,6 +1,6 @@
 //! The series beside trials, read whole or one column at a time.
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, broken};
 use crate::series::{self, ColumnRecord, GapRecord, SeriesRecord};
 
 impl Store {
@@ -16,11 +16,22 @@ impl Store {
             columns.push(column);
             Ok::<_, StoreError>(())
         })?;
-        let gaps = self.gaps(trial).map_err(|e| self.failed("read", e))?;
+        let gaps = self.database().rows(
+            "SELECT at_ms, source, reason FROM gap WHERE trial_id = $1 ORDER BY at_ms, rowid",
+            &[trial.into()],
+            |row| {
+                Ok(GapRecord {
+                    at_ms: row.small(0)?,
+                    source: row.text(1)?,
+                    reason: row.text(2)?,
+                })
+            },
+        )?;
         Ok(SeriesRecord { columns, gaps })
     }
 
-    /// Hands the columns beside a trial to `act`, by metric and label, one at a time: no more than one is held.
+    /// Hands the columns beside a trial to `act`, by metric and label, one at a time: all are held as they are packed, no more
+    /// than one unpacked.
     pub fn each_column<E: From<StoreError>>(
         &self,
         trial: i64,
@@ -36,23 +47,15 @@ impl Store {
         wants: impl Fn(&str) -> bool,
         mut act: impl FnMut(ColumnRecord) -> Result<(), E>,
     ) -> Result<(), E> {
-        let read = |e| E::from(self.failed("read", e));
-        let mut statement = self
-            .connection
-            .prepare("SELECT metric, label, points FROM series WHERE trial_id = ?1 ORDER BY metric, label")
-            .map_err(read)?;
-        let mut rows = statement.query([trial]).map_err(read)?;
-        while let Some(row) = rows.next().map_err(read)? {
-            let metric: String = row.get(0).map_err(read)?;
-            if !wants(&metric) {
-                continue;
-            }
-            let label = row.get(1).map_err(read)?;
-            let points: Vec<u8> = row.get(2).map_err(read)?;
-            let (at_ms, values) = series::unpack_points(&points).map_err(|reason| StoreError::Record {
-                path: self.path.clone(),
-                what: format!("the series {metric} of trial {trial}"),
-                reason,
+        let packed = self.database().rows(
+            "SELECT metric, label, points FROM series WHERE trial_id = $1 ORDER BY metric, label",
+            &[trial.into()],
+            |row| Ok((row.text(0)?, row.text(1)?, row.blob(2)?)),
+        )?;
+        for (metric, label, points) in packed.into_iter().filter(|(metric, ..)| wants(metric)) {
+            let (at_ms, values) = series::unpack_points(&points).map_err(|reason| {
+                let what = format!("the series {metric} of trial {trial}");
+                broken(self.place(), &what, reason)
             })?;
             act(ColumnRecord {
                 metric,
@@ -62,18 +65,5 @@ impl Store {
             })?;
         }
         Ok(())
-    }
-
-    fn gaps(&self, trial: i64) -> rusqlite::Result<Vec<GapRecord>> {
-        self.connection
-            .prepare("SELECT at_ms, source, reason FROM gap WHERE trial_id = ?1 ORDER BY at_ms, rowid")?
-            .query_map([trial], |row| {
-                Ok(GapRecord {
-                    at_ms: row.get(0)?,
-                    source: row.get(1)?,
-                    reason: row.get(2)?,
-                })
-            })?
-            .collect()
     }
 }

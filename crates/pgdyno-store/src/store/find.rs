@@ -1,8 +1,7 @@
 //! Experiments as a list: found by tag, name, status, time or words, without reading what they hold.
 
-use super::{Store, StoreError, running};
+use super::{Row, Store, StoreError};
 use crate::record::{ExperimentStatus, TrialStatus};
-use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
 /// What became of an experiment, as far as can be told now.
@@ -99,27 +98,35 @@ struct Brief {
     target: String,
 }
 
-const LIST: &str = "
-SELECT e.id, e.name, e.status, e.started_unix_ms, e.finished_unix_ms, e.record, e.identity IS NOT NULL,
-       (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id AND t.status = ?1),
-       (SELECT group_concat(word, ' ' ORDER BY word) FROM tag WHERE experiment_id = e.id),
-       (SELECT count(*) FROM note n WHERE n.experiment_id = e.id),
-       (SELECT group_concat(text, char(10)) FROM note n WHERE n.experiment_id = e.id),
-       (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id)
-FROM experiment e WHERE e.started_unix_ms >= ?2 ORDER BY e.id DESC";
+/// What stands for the record is up to the database: whole records over a network would be megabytes for a list.
+fn list_sql(brief: &str) -> String {
+    format!(
+        "SELECT e.id, e.name, e.status, e.started_unix_ms, e.finished_unix_ms, {brief}, e.identity IS NOT NULL, \
+         (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id AND t.status = $1), \
+         (SELECT string_agg(word, ' ' ORDER BY word) FROM tag WHERE experiment_id = e.id), \
+         (SELECT count(*) FROM note n WHERE n.experiment_id = e.id), \
+         (SELECT string_agg(text, '\n') FROM note n WHERE n.experiment_id = e.id), \
+         (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id) \
+         FROM experiment e WHERE e.started_unix_ms >= $2 ORDER BY e.id DESC"
+    )
+}
 
 impl Store {
     /// The experiments that the filter lets through, the newest first.
     pub fn find(&self, filter: &Filter) -> Result<Vec<Listed>, StoreError> {
         let finished = self.encode("a status", &TrialStatus::Finished)?;
         let since = i64::try_from(filter.since_unix_ms.unwrap_or(0)).unwrap_or(i64::MAX);
-        let read = |e| self.failed("read", e);
-        let mut killed = Vec::new();
-        let mut statement = self.connection.prepare(LIST).map_err(read)?;
-        let mut rows = statement.query((finished, since)).map_err(read)?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(read)? {
-            let (listed, notes) = self.listed(row)?;
+        let sql = list_sql(self.database().brief());
+        let values = [finished.into(), since.into()];
+        let all = |sql: &str| self.database().rows(sql, &values, |row| self.listed(row));
+        // A record that is no JSON any more stops a server that is to take it apart.
+        let all = match all(&sql) {
+            Err(StoreError::Postgres { .. }) => all(&list_sql("e.record"))?,
+            all => all?,
+        };
+        let (mut killed, mut found) = (Vec::new(), Vec::new());
+        for (mut listed, notes, identified) in all {
+            listed.life = self.life(listed.id, listed.status, identified);
             if listed.life == Life::Killed {
                 killed.push(listed.id);
             }
@@ -128,7 +135,6 @@ impl Store {
             }
         }
         // The statement is over: only now is read what was written since it began.
-        drop(rows);
         for id in killed {
             if self.has_ended(id)? {
                 return self.find(filter);
@@ -137,43 +143,34 @@ impl Store {
         Ok(found)
     }
 
-    fn listed(&self, row: &Row<'_>) -> Result<(Listed, String), StoreError> {
-        let read = |e| self.failed("read", e);
-        let id: i64 = row.get(0).map_err(read)?;
+    /// An experiment as far as its row tells, its notes, and whether it has an identity.
+    fn listed(&self, row: &mut Row<'_>) -> Result<(Listed, String, bool), StoreError> {
+        let id = row.int(0)?;
         let what = format!("experiment {id}");
-        let record = row.get_ref(5).map_err(read)?;
         // One broken record is that experiment's trouble, not the list's; opening it tells what is wrong.
-        let brief: Brief = record
-            .as_str()
+        let brief: Brief = row
+            .maybe_text(5)
             .ok()
-            .and_then(|text| serde_json::from_str(text).ok())
+            .flatten()
+            .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default();
-        let status = self.decode(&what, &row.get::<_, String>(2).map_err(read)?)?;
-        let rest = || -> rusqlite::Result<(Listed, String)> {
-            let words: Option<String> = row.get(8)?;
-            let trials_finished = row.get::<_, i64>(7)?.unsigned_abs();
-            let trials = row.get::<_, i64>(11)?.unsigned_abs();
-            let listed = Listed {
-                id,
-                name: row.get(1)?,
-                question: brief.question,
-                target: brief.target,
-                status,
-                life: self.life(id, status, row.get(6)?),
-                started_unix_ms: row.get::<_, i64>(3)?.unsigned_abs(),
-                finished_unix_ms: row.get::<_, Option<i64>>(4)?.map(i64::unsigned_abs),
-                trials_finished,
-                trials_failed: trials.saturating_sub(trials_finished),
-                tags: words
-                    .iter()
-                    .flat_map(|w| w.split(' '))
-                    .map(str::to_owned)
-                    .collect(),
-                notes: row.get::<_, i64>(9)?.unsigned_abs(),
-            };
-            Ok((listed, row.get::<_, Option<String>>(10)?.unwrap_or_default()))
+        let words = row.maybe_text(8)?.unwrap_or_default();
+        let (trials_finished, trials) = (row.count(7)?, row.count(11)?);
+        let listed = Listed {
+            id,
+            name: row.text(1)?,
+            question: brief.question,
+            target: brief.target,
+            status: self.decode(&what, &row.text(2)?)?,
+            life: Life::RunningOrKilled,
+            started_unix_ms: row.count(3)?,
+            finished_unix_ms: row.maybe_int(4)?.map(i64::unsigned_abs),
+            trials_finished,
+            trials_failed: trials.saturating_sub(trials_finished),
+            tags: words.split_whitespace().map(str::to_owned).collect(),
+            notes: row.count(9)?,
         };
-        rest().map_err(read)
+        Ok((listed, row.maybe_text(10)?.unwrap_or_default(), row.flag(6)?))
     }
 
     /// What became of an experiment; one without an identity was begun by a pgdyno that kept no lock.
@@ -181,8 +178,7 @@ impl Store {
         match status {
             ExperimentStatus::Finished => Life::Finished,
             ExperimentStatus::Interrupted => Life::Interrupted,
-            ExperimentStatus::Running if self.running.contains_key(&id) => Life::Running,
-            ExperimentStatus::Running => match running::look(&self.path, id) {
+            ExperimentStatus::Running => match self.database().look(id) {
                 Some(true) => Life::Running,
                 Some(false) if identified => Life::Killed,
                 _ => Life::RunningOrKilled,
@@ -193,14 +189,9 @@ impl Store {
     /// Whether an experiment that seems killed has ended in order, or gone, between the look at its row and at its lock.
     pub(super) fn has_ended(&self, id: i64) -> Result<bool, StoreError> {
         let running = self.encode("a status", &ExperimentStatus::Running)?;
-        self.connection
-            .query_row(
-                "SELECT count(*) FROM experiment WHERE id = ?1 AND status = ?2",
-                (id, running),
-                |row| row.get::<_, i64>(0),
-            )
-            .map(|still| still == 0)
-            .map_err(|e| self.failed("read", e))
+        let sql = "SELECT count(*) FROM experiment WHERE id = $1 AND status = $2";
+        let still = self.database().number(sql, &[id.into(), running.into()])?;
+        Ok(still == 0)
     }
 }
 

@@ -1,23 +1,20 @@
-//! Whether a store is whole: SQLite's own check, what refers to what, and that every record and series can be read.
+//! Whether a store is whole: the database's own check, what refers to what, and that every record and series can be read.
 
-use super::open::Foreign;
-use super::{StoreError, failed, labels};
+use super::database::{Database, Row};
+use super::{Reader, StoreError, labels};
 use crate::record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord, TrialStatus};
 use crate::series;
-use rusqlite::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::time::Duration;
 
-/// So many faults are told; a file that has more has one cause.
+/// So many faults are told; a store that has more has one cause.
 const FAULTS_MAX: usize = 100;
 
 /// What was looked at, and what does not hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Integrity {
-    /// Version of the file's schema.
+    /// Version of the store's schema.
     pub schema: i64,
     /// Experiments looked at.
     pub experiments: u64,
@@ -31,90 +28,77 @@ pub struct Integrity {
     pub faults: Vec<String>,
 }
 
-/// Looks at every byte of the store at `path`, of this schema or an older one, waiting for another process as long as
-/// `patience`. The file is not changed. An error is a file that is no such store or cannot be read at all.
-pub fn check_file(path: &Path, patience: Duration) -> Result<Integrity, StoreError> {
-    let file = Foreign::open(path, patience)?;
-    let mut look = Look {
-        connection: &file.connection,
-        treatments: BTreeMap::new(),
-        found: Integrity {
-            schema: file.version,
-            ..Integrity::default()
-        },
-    };
-    look.all().map_err(|source| failed(path, "read", source))?;
-    file.unchanged()?;
-    Ok(look.found)
+impl Reader {
+    /// Looks at every byte of the store. An error is a store that cannot be read at all.
+    pub fn check(&self) -> Result<Integrity, StoreError> {
+        let mut look = Look {
+            database: self.database(),
+            treatments: BTreeMap::new(),
+            found: Integrity {
+                schema: self.database().version(),
+                ..Integrity::default()
+            },
+        };
+        look.all()?;
+        self.database().unchanged()?;
+        Ok(look.found)
+    }
 }
 
 struct Look<'a> {
-    connection: &'a Connection,
+    database: &'a dyn Database,
     /// Of each experiment: blocks that were planned, and the names of its treatments.
     treatments: BTreeMap<i64, (u32, BTreeSet<String>)>,
     found: Integrity,
 }
 
 impl Look<'_> {
-    fn all(&mut self) -> rusqlite::Result<()> {
-        self.sqlite()?;
-        // What SQLite itself cannot follow is not worth more words.
+    fn all(&mut self) -> Result<(), StoreError> {
+        for fault in self.database.own_faults(FAULTS_MAX)? {
+            self.fault(fault);
+        }
+        // What the database itself cannot follow is not worth more words.
         if !self.found.faults.is_empty() {
             return Ok(());
         }
-        self.references()?;
-        self.experiments()?;
-        self.trials()?;
+        for fault in self.database.lost_references()? {
+            self.fault(fault);
+        }
+        self.each(
+            "SELECT id, name, status, record, put_back FROM experiment ORDER BY id",
+            Self::experiment,
+        )?;
+        self.each(
+            "SELECT id, experiment_id, block, treatment, status, record FROM trial ORDER BY id",
+            Self::trial,
+        )?;
         if self.found.schema >= 2 {
-            self.series()?;
+            self.each("SELECT trial_id, metric, label, points FROM series", Self::column)?;
         }
         if self.found.schema >= 3 {
-            self.labels()?;
+            self.each("SELECT experiment_id, word FROM tag", |look, row| {
+                look.label(row, labels::tag_is_fine)
+            })?;
+            self.each("SELECT experiment_id, text FROM note", |look, row| {
+                look.label(row, labels::note_is_fine)
+            })?;
         }
         Ok(())
+    }
+
+    fn each(
+        &mut self,
+        sql: &str,
+        mut act: impl FnMut(&mut Self, &mut Row<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let database = self.database;
+        database.each("read", sql, &[], &mut |row| act(self, row))
     }
 
     fn fault(&mut self, text: String) {
         if self.found.faults.len() < FAULTS_MAX {
             self.found.faults.push(text);
         }
-    }
-
-    fn sqlite(&mut self) -> rusqlite::Result<()> {
-        let mut statement = self
-            .connection
-            .prepare(&format!("PRAGMA integrity_check({FAULTS_MAX})"))?;
-        let lines = statement
-            .query_map([], |row| row.get::<_, String>(0))
-            .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>);
-        match lines {
-            Ok(lines) => {
-                for line in lines.iter().filter(|line| *line != "ok") {
-                    self.fault(format!("SQLite: {line}"));
-                }
-                Ok(())
-            }
-            // A page that is damaged badly ends the check itself.
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
-                self.fault(format!("SQLite: {error}"));
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn references(&mut self) -> rusqlite::Result<()> {
-        let mut statement = self.connection.prepare("PRAGMA foreign_key_check")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
-            let number: Option<i64> = row.get(1)?;
-            let which = number.map_or_else(String::new, |number| format!(" {number}"));
-            self.fault(format!(
-                "{table}{which} refers to a row of {parent} that is not there"
-            ));
-        }
-        Ok(())
     }
 
     fn decoded<T: DeserializeOwned>(&mut self, what: &str, part: &str, text: &str) -> Option<T> {
@@ -127,103 +111,72 @@ impl Look<'_> {
         }
     }
 
-    fn experiments(&mut self) -> rusqlite::Result<()> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT id, name, status, record, put_back FROM experiment ORDER BY id")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let (id, name): (i64, String) = (row.get(0)?, row.get(1)?);
-            let what = format!("experiment {id}");
-            self.found.experiments += 1;
-            self.decoded::<ExperimentStatus>(&what, "status", row.get_ref(2)?.as_str()?);
-            self.decoded::<Vec<PutBackRecord>>(&what, "list of what was put back", row.get_ref(4)?.as_str()?);
-            let record: Option<ExperimentRecord> = self.decoded(&what, "record", row.get_ref(3)?.as_str()?);
-            let Some(record) = record else { continue };
-            if record.name != name {
-                self.fault(format!(
-                    "{what}: it is called {name:?}, its record says {:?}",
-                    record.name
-                ));
-            }
-            let names = record.treatments.into_iter().map(|treatment| treatment.name);
-            self.treatments.insert(id, (record.blocks, names.collect()));
+    fn experiment(&mut self, row: &mut Row<'_>) -> Result<(), StoreError> {
+        let (id, name) = (row.int(0)?, row.text(1)?);
+        let what = format!("experiment {id}");
+        self.found.experiments += 1;
+        self.decoded::<ExperimentStatus>(&what, "status", &row.text(2)?);
+        self.decoded::<Vec<PutBackRecord>>(&what, "list of what was put back", &row.text(4)?);
+        let record: Option<ExperimentRecord> = self.decoded(&what, "record", &row.text(3)?);
+        let Some(record) = record else { return Ok(()) };
+        if record.name != name {
+            self.fault(format!(
+                "{what}: it is called {name:?}, its record says {:?}",
+                record.name
+            ));
+        }
+        let names = record.treatments.into_iter().map(|treatment| treatment.name);
+        self.treatments.insert(id, (record.blocks, names.collect()));
+        Ok(())
+    }
+
+    fn trial(&mut self, row: &mut Row<'_>) -> Result<(), StoreError> {
+        let (id, experiment, block) = (row.int(0)?, row.int(1)?, row.int(2)?);
+        let treatment = row.text(3)?;
+        let what = format!("trial {id} of experiment {experiment}");
+        self.found.trials += 1;
+        let status: Option<TrialStatus> = self.decoded(&what, "status", &row.text(4)?);
+        let record: Option<TrialRecord> = self.decoded(&what, "record", &row.text(5)?);
+        if let (Some(status), Some(record)) = (status, record)
+            && (i64::from(record.block), &record.treatment, record.status) != (block, &treatment, status)
+        {
+            self.fault(format!(
+                "{what}: its record is of another block, treatment or status"
+            ));
+        }
+        let planned = self.treatments.get(&experiment);
+        let fits = planned.is_none_or(|(blocks, names)| {
+            (1..=i64::from(*blocks)).contains(&block) && names.contains(&treatment)
+        });
+        if !fits {
+            self.fault(format!(
+                "{what}: block {block} with {treatment:?} is not in the experiment's plan"
+            ));
         }
         Ok(())
     }
 
-    fn trials(&mut self) -> rusqlite::Result<()> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT id, experiment_id, block, treatment, status, record FROM trial ORDER BY id")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let (id, experiment, block): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            let treatment: String = row.get(3)?;
-            let what = format!("trial {id} of experiment {experiment}");
-            self.found.trials += 1;
-            let status: Option<TrialStatus> = self.decoded(&what, "status", row.get_ref(4)?.as_str()?);
-            let record: Option<TrialRecord> = self.decoded(&what, "record", row.get_ref(5)?.as_str()?);
-            if let (Some(status), Some(record)) = (status, record)
-                && (i64::from(record.block), &record.treatment, record.status) != (block, &treatment, status)
-            {
-                self.fault(format!(
-                    "{what}: its record is of another block, treatment or status"
-                ));
-            }
-            let planned = self.treatments.get(&experiment);
-            let fits = planned.is_none_or(|(blocks, names)| {
-                (1..=i64::from(*blocks)).contains(&block) && names.contains(&treatment)
-            });
-            if !fits {
-                self.fault(format!(
-                    "{what}: block {block} with {treatment:?} is not in the experiment's plan"
-                ));
-            }
+    fn column(&mut self, row: &mut Row<'_>) -> Result<(), StoreError> {
+        let (trial, metric, label) = (row.int(0)?, row.text(1)?, row.text(2)?);
+        self.found.columns += 1;
+        match series::unpack_points(&row.blob(3)?) {
+            Ok((at_ms, _)) => self.found.points += at_ms.len() as u64,
+            Err(reason) => self.fault(format!(
+                "the series {metric} {label:?} of trial {trial} cannot be read: {reason}"
+            )),
         }
         Ok(())
     }
 
-    fn series(&mut self) -> rusqlite::Result<()> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT trial_id, metric, label, points FROM series")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            self.found.columns += 1;
-            match series::unpack_points(row.get_ref(3)?.as_blob()?) {
-                Ok((at_ms, _)) => self.found.points += at_ms.len() as u64,
-                Err(reason) => {
-                    let (trial, metric, label): (i64, String, String) =
-                        (row.get(0)?, row.get(1)?, row.get(2)?);
-                    self.fault(format!(
-                        "the series {metric} {label:?} of trial {trial} cannot be read: {reason}"
-                    ));
-                }
-            }
+    fn label(
+        &mut self,
+        row: &mut Row<'_>,
+        is_fine: fn(&str) -> Result<(), String>,
+    ) -> Result<(), StoreError> {
+        let (id, text) = (row.int(0)?, row.text(1)?);
+        if let Err(reason) = is_fine(&text) {
+            self.fault(format!("experiment {id}: {reason}"));
         }
         Ok(())
-    }
-
-    fn labels(&mut self) -> rusqlite::Result<()> {
-        let tags: Vec<(i64, String)> = self.pairs("SELECT experiment_id, word FROM tag")?;
-        for (id, word) in tags {
-            if let Err(reason) = labels::tag_is_fine(&word) {
-                self.fault(format!("experiment {id}: {reason}"));
-            }
-        }
-        for (id, text) in self.pairs("SELECT experiment_id, text FROM note")? {
-            if let Err(reason) = labels::note_is_fine(&text) {
-                self.fault(format!("experiment {id}: {reason}"));
-            }
-        }
-        Ok(())
-    }
-
-    fn pairs(&self, sql: &str) -> rusqlite::Result<Vec<(i64, String)>> {
-        self.connection
-            .prepare(sql)?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect()
     }
 }

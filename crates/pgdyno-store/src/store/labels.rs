@@ -1,7 +1,6 @@
 //! Tags and notes of experiments: words to find them by, and what people have to say about them.
 
 use super::{Store, StoreError, now_unix_ms};
-use rusqlite::params;
 use serde::Serialize;
 
 /// Longest tag, in characters.
@@ -20,95 +19,83 @@ pub struct Note {
     pub text: String,
 }
 
+/// Twice is once: a note of that instant with that text is kept once.
+pub(super) const INSERT_NOTE: &str = "
+INSERT INTO note (experiment_id, written_unix_ms, text) SELECT $1, $2, $3 WHERE NOT EXISTS
+(SELECT 1 FROM note WHERE experiment_id = $1 AND written_unix_ms = $2 AND text = $3)";
+pub(super) const INSERT_TAG: &str =
+    "INSERT INTO tag (experiment_id, word) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+
 impl Store {
     /// Tags an experiment; `false` where it has that tag already.
     pub fn tag(&mut self, experiment: i64, word: &str) -> Result<bool, StoreError> {
         tag_is_fine(word).map_err(StoreError::Words)?;
         self.experiment_is_there(experiment)?;
-        self.connection
-            .execute(
-                "INSERT OR IGNORE INTO tag (experiment_id, word) VALUES (?1, ?2)",
-                params![experiment, word],
-            )
-            .map(|added| added > 0)
-            .map_err(|e| self.failed("written", e))
+        let added = self
+            .database()
+            .execute(INSERT_TAG, &[experiment.into(), word.into()])?;
+        Ok(added > 0)
     }
 
     /// Takes a tag from an experiment; `false` where it has none such.
     pub fn untag(&mut self, experiment: i64, word: &str) -> Result<bool, StoreError> {
         self.experiment_is_there(experiment)?;
-        self.connection
-            .execute(
-                "DELETE FROM tag WHERE experiment_id = ?1 AND word = ?2",
-                params![experiment, word],
-            )
-            .map(|removed| removed > 0)
-            .map_err(|e| self.failed("written", e))
+        let removed = self.database().execute(
+            "DELETE FROM tag WHERE experiment_id = $1 AND word = $2",
+            &[experiment.into(), word.into()],
+        )?;
+        Ok(removed > 0)
     }
 
     /// The tags of an experiment by the alphabet.
     pub fn tags(&self, experiment: i64) -> Result<Vec<String>, StoreError> {
         self.experiment_is_there(experiment)?;
-        let read = || -> rusqlite::Result<Vec<String>> {
-            self.connection
-                .prepare("SELECT word FROM tag WHERE experiment_id = ?1 ORDER BY word")?
-                .query_map([experiment], |row| row.get(0))?
-                .collect()
-        };
-        read().map_err(|e| self.failed("read", e))
+        self.database().rows(
+            "SELECT word FROM tag WHERE experiment_id = $1 ORDER BY word",
+            &[experiment.into()],
+            |row| row.text(0),
+        )
     }
 
     /// Adds a note to an experiment and returns the note's number.
     pub fn note(&mut self, experiment: i64, text: &str) -> Result<i64, StoreError> {
         note_is_fine(text).map_err(StoreError::Words)?;
         self.experiment_is_there(experiment)?;
-        self.write(
-            "INSERT INTO note (experiment_id, written_unix_ms, text) VALUES (?1, ?2, ?3)",
-            params![experiment, now_unix_ms(), text],
-        )?;
-        Ok(self.connection.last_insert_rowid())
+        let values = [experiment.into(), now_unix_ms().into(), text.into()];
+        self.database().execute(INSERT_NOTE, &values)?;
+        let sql = "SELECT max(id) FROM note WHERE experiment_id = $1 AND written_unix_ms = $2 AND text = $3";
+        self.database().number(sql, &values)
     }
 
     /// Removes a note from an experiment; `false` where it has none of this number.
     pub fn remove_note(&mut self, experiment: i64, note: i64) -> Result<bool, StoreError> {
         self.experiment_is_there(experiment)?;
-        self.connection
-            .execute(
-                "DELETE FROM note WHERE experiment_id = ?1 AND id = ?2",
-                params![experiment, note],
-            )
-            .map(|removed| removed > 0)
-            .map_err(|e| self.failed("written", e))
+        let sql = "DELETE FROM note WHERE experiment_id = $1 AND id = $2";
+        let removed = self.database().execute(sql, &[experiment.into(), note.into()])?;
+        Ok(removed > 0)
     }
 
     /// The notes on an experiment, the oldest first.
     pub fn notes(&self, experiment: i64) -> Result<Vec<Note>, StoreError> {
         self.experiment_is_there(experiment)?;
-        let read = || -> rusqlite::Result<Vec<Note>> {
-            self.connection
-                .prepare("SELECT id, written_unix_ms, text FROM note WHERE experiment_id = ?1 ORDER BY id")?
-                .query_map([experiment], |row| {
-                    Ok(Note {
-                        id: row.get(0)?,
-                        written_unix_ms: row.get::<_, i64>(1)?.unsigned_abs(),
-                        text: row.get(2)?,
-                    })
-                })?
-                .collect()
-        };
-        read().map_err(|e| self.failed("read", e))
+        self.database().rows(
+            "SELECT id, written_unix_ms, text FROM note WHERE experiment_id = $1 ORDER BY id",
+            &[experiment.into()],
+            |row| {
+                Ok(Note {
+                    id: row.int(0)?,
+                    written_unix_ms: row.count(1)?,
+                    text: row.text(2)?,
+                })
+            },
+        )
     }
 
     fn experiment_is_there(&self, id: i64) -> Result<(), StoreError> {
-        let there = self
-            .connection
-            .query_row("SELECT count(*) FROM experiment WHERE id = ?1", [id], |row| {
-                row.get::<_, i64>(0)
-            })
-            .map_err(|e| self.failed("read", e))?;
-        match there {
+        let sql = "SELECT count(*) FROM experiment WHERE id = $1";
+        match self.database().number(sql, &[id.into()])? {
             0 => Err(StoreError::Unknown {
-                path: self.path.clone(),
+                place: self.place().clone(),
                 id,
             }),
             _ => Ok(()),

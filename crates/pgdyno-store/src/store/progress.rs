@@ -1,10 +1,10 @@
 //! How far a running experiment is: a small file beside its lock, written by the process that runs it and read by whoever
 //! looks on. It is worth nothing without the lock, so one that a killed process has left deceives nobody.
 
-use super::{Store, StoreError, running};
+use super::sqlite::running;
+use super::{Store, StoreError};
 use crate::record::{CurrentTrial, ExperimentStatus, PROGRESS_FORMAT, ProgressRecord, TrialStatus};
 use crate::store::find::Life;
-use rusqlite::OptionalExtension;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -112,71 +112,57 @@ impl ProgressRecord {
 }
 
 impl Store {
-    /// Where the progress of its experiments is written.
-    pub fn progress_place(&self) -> ProgressPlace {
-        ProgressPlace {
-            store: self.path.clone(),
-        }
+    /// Where the progress of its experiments is written; `None` where it is no file.
+    pub fn progress_place(&self) -> Option<ProgressPlace> {
+        let store = self.place().file()?.to_owned();
+        Some(ProgressPlace { store })
     }
 
     /// What can be said of an experiment at a glance: no record is read.
     pub fn pulse(&self, experiment: i64) -> Result<Pulse, StoreError> {
-        let read = |e| self.failed("read", e);
         let finished = self.encode("a status", &TrialStatus::Finished)?;
-        let row = self
-            .connection
-            .query_row(
-                "SELECT status, started_unix_ms, finished_unix_ms, identity IS NOT NULL, \
-                 (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id AND t.status = ?2), \
-                 (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id) \
-                 FROM experiment e WHERE id = ?1",
-                (experiment, finished),
-                |row| {
-                    Ok((
-                        row.get::<_, String>(0)?,
-                        row.get::<_, i64>(1)?,
-                        row.get::<_, Option<i64>>(2)?,
-                        row.get::<_, bool>(3)?,
-                        row.get::<_, i64>(4)?.unsigned_abs(),
-                        row.get::<_, i64>(5)?.unsigned_abs(),
-                    ))
-                },
-            )
-            .optional()
-            .map_err(read)?;
-        let Some((status, started, ended, identified, trials_finished, trials)) = row else {
-            return Err(StoreError::Unknown {
-                path: self.path.clone(),
-                id: experiment,
-            });
-        };
-        let status: ExperimentStatus = self.decode(&format!("experiment {experiment}"), &status)?;
-        let life = self.life(experiment, status, identified);
-        if life == Life::Killed && self.has_ended(experiment)? {
+        let what = format!("experiment {experiment}");
+        let found = self.database().first(
+            "SELECT status, started_unix_ms, finished_unix_ms, identity IS NOT NULL, \
+             (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id AND t.status = $2), \
+             (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id) \
+             FROM experiment e WHERE id = $1",
+            &[experiment.into(), finished.into()],
+            |row| {
+                let status: ExperimentStatus = self.decode(&what, &row.text(0)?)?;
+                let (trials_finished, trials) = (row.count(4)?, row.count(5)?);
+                let pulse = Pulse {
+                    life: Life::RunningOrKilled,
+                    started_unix_ms: row.count(1)?,
+                    finished_unix_ms: row.maybe_int(2)?.map(i64::unsigned_abs),
+                    trials_finished,
+                    trials_failed: trials.saturating_sub(trials_finished),
+                    progress: None,
+                };
+                Ok((pulse, status, row.flag(3)?))
+            },
+        )?;
+        let (mut pulse, status, identified) = found.ok_or_else(|| StoreError::Unknown {
+            place: self.place().clone(),
+            id: experiment,
+        })?;
+        pulse.life = self.life(experiment, status, identified);
+        if pulse.life == Life::Killed && self.has_ended(experiment)? {
             return self.pulse(experiment);
         }
-        Ok(Pulse {
-            life,
-            started_unix_ms: started.unsigned_abs(),
-            finished_unix_ms: ended.map(i64::unsigned_abs),
-            trials_finished,
-            trials_failed: trials.saturating_sub(trials_finished),
-            progress: match life {
-                Life::Running => read_of(&self.path, experiment),
-                _ => None,
-            },
-        })
+        if pulse.life == Life::Running {
+            pulse.progress = self.place().file().and_then(|file| read_of(file, experiment));
+        }
+        Ok(pulse)
     }
 
     /// Numbers of the trials of an experiment that were stored after the trial of this number; 0 for all of them.
     pub fn trials_after(&self, experiment: i64, trial: i64) -> Result<Vec<i64>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<i64>> {
-            self.connection
-                .prepare("SELECT id FROM trial WHERE experiment_id = ?1 AND id > ?2 ORDER BY id")?
-                .query_map([experiment, trial], |row| row.get(0))?
-                .collect()
-        };
-        read().map_err(|e| self.failed("read", e))
+        self.database().rows(
+            "SELECT id FROM trial WHERE experiment_id = $1 AND id > $2 ORDER BY id",
+            &[experiment.into(), trial.into()],
+            |row| row.int(0),
+        )
     }
 }
 

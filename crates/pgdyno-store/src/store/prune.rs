@@ -1,7 +1,6 @@
 //! Retention: what a rule would remove, its removal, and the space given back.
 
-use super::{Filter, Life, Listed, Store, StoreError, running};
-use rusqlite::{Connection, TransactionBehavior};
+use super::{Filter, Life, Listed, Store, StoreError};
 
 /// Which experiments go: those that all that is given holds for. Without anything, none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,11 +38,11 @@ pub struct PrunePlan {
 }
 
 const TRIALS_AND_BYTES: &str = "
-SELECT (SELECT count(*) FROM trial WHERE experiment_id = ?1),
-       (SELECT length(CAST(record AS BLOB)) + length(CAST(put_back AS BLOB)) FROM experiment WHERE id = ?1)
-     + (SELECT coalesce(sum(length(CAST(record AS BLOB))), 0) FROM trial WHERE experiment_id = ?1)
-     + (SELECT coalesce(sum(length(points)), 0) FROM series s JOIN trial t ON t.id = s.trial_id
-        WHERE t.experiment_id = ?1)";
+SELECT (SELECT count(*) FROM trial WHERE experiment_id = $1),
+       (SELECT octet_length(record) + octet_length(put_back) FROM experiment WHERE id = $1)
+     + (SELECT coalesce(sum(octet_length(record)), 0) FROM trial WHERE experiment_id = $1)
+     + (SELECT coalesce(sum(octet_length(points)), 0) FROM series s JOIN trial t ON t.id = s.trial_id
+        WHERE t.experiment_id = $1)";
 
 impl Store {
     /// What a rule would remove; nothing is.
@@ -68,7 +67,7 @@ impl Store {
         for listed in meant.into_iter().skip(rule.keep.unwrap_or(0)).filter(old) {
             match listed.life {
                 Life::Running => plan.kept_running.push(listed),
-                Life::RunningOrKilled if rule.life.is_none() || running::is_run(&self.path, listed.id) => {
+                Life::RunningOrKilled if rule.life.is_none() || self.database().is_run(listed.id) => {
                     plan.kept_running.push(listed)
                 }
                 _ if rule.keeps(&listed.tags) => plan.kept_by_tag.push(listed),
@@ -88,47 +87,31 @@ impl Store {
     /// Removes what the rule means now, all or nothing, and says what that was. [`Store::reclaim`] gives its space back.
     pub fn prune(&mut self, rule: &PruneRule) -> Result<PrunePlan, StoreError> {
         let plan = self.plan_prune(rule)?;
-        let remove = |connection: &mut Connection| {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let database = self.database();
+        database.transaction(|_| {
             for removable in &plan.removed {
-                transaction.execute("DELETE FROM experiment WHERE id = ?1", [removable.experiment.id])?;
+                let id = removable.experiment.id.into();
+                database.execute("DELETE FROM experiment WHERE id = $1", &[id])?;
             }
-            transaction.commit()
-        };
-        remove(&mut self.connection).map_err(|e| self.failed("written", e))?;
+            Ok(())
+        })?;
         for removable in &plan.removed {
-            running::clear(&self.path, removable.experiment.id);
+            database.clear(removable.experiment.id);
         }
         Ok(plan)
     }
 
     /// Gives the space of what was removed back to the file system: SQLite writes the file anew. Bytes of the file before
-    /// and after.
-    pub fn reclaim(&mut self) -> Result<(u64, u64), StoreError> {
-        let before = self.file_bytes()?;
-        self.connection
-            .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
-            .map_err(|e| self.failed("written", e))?;
-        Ok((before, self.file_bytes()?))
-    }
-
-    fn file_bytes(&self) -> Result<u64, StoreError> {
-        let pages = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-        self.connection
-            .query_row(pages, [], |row| row.get::<_, i64>(0))
-            .map(i64::unsigned_abs)
-            .map_err(|e| self.failed("read", e))
+    /// and after; `None` in PostgreSQL, whose autovacuum makes the space usable again.
+    pub fn reclaim(&mut self) -> Result<Option<(u64, u64)>, StoreError> {
+        self.database().reclaim()
     }
 
     fn takes(&self, id: i64) -> Result<(u64, u64), StoreError> {
-        self.connection
-            .query_row(TRIALS_AND_BYTES, [id], |row| {
-                Ok((
-                    row.get::<_, i64>(0)?.unsigned_abs(),
-                    row.get::<_, i64>(1)?.unsigned_abs(),
-                ))
-            })
-            .map_err(|e| self.failed("read", e))
+        let found = self.database().first(TRIALS_AND_BYTES, &[id.into()], |row| {
+            Ok((row.count(0)?, row.maybe_int(1)?.unwrap_or(0).unsigned_abs()))
+        })?;
+        Ok(found.unwrap_or_default())
     }
 }
 

@@ -1,11 +1,15 @@
-//! A store in a file of its own each.
+//! What must hold of a store, in every database.
 
 mod care;
+mod files;
 mod progress;
+mod rig;
+mod server;
 
 use super::*;
 use crate::record::{TreatmentRecord, WorkloadRecord};
-use crate::series::{ColumnRecord, GapRecord};
+use crate::series::GapRecord;
+use rig::{Rig, each};
 
 fn experiment() -> ExperimentRecord {
     ExperimentRecord {
@@ -83,9 +87,11 @@ fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
 
 #[test]
 fn what_is_stored_is_read_by_another_process() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("deep/results.sqlite");
-    let mut store = Store::open(&path).unwrap();
+    each(stored_and_read);
+}
+
+fn stored_and_read(rig: &Rig) {
+    let mut store = rig.open();
     let id = store.begin(&experiment()).unwrap();
     store
         .add_trial(
@@ -101,7 +107,7 @@ fn what_is_stored_is_read_by_another_process() {
             &SeriesRecord::default(),
         )
         .unwrap();
-    let other = Store::open(&path).unwrap();
+    let other = rig.open();
     let found = other.experiment(id).unwrap();
     assert_eq!(found.record, experiment());
     assert_eq!(found.status, ExperimentStatus::Running);
@@ -118,14 +124,17 @@ fn what_is_stored_is_read_by_another_process() {
 
 #[test]
 fn series_are_stored_with_their_trial() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut store = Store::open(&dir.path().join("x")).unwrap();
+    each(series_stored);
+}
+
+fn series_stored(rig: &Rig) {
+    let mut store = rig.open();
     let id = store.begin(&experiment()).unwrap();
     let column = |label: &str| ColumnRecord {
         metric: "cpu.user_ratio".into(),
         label: label.into(),
         at_ms: vec![1000, 2001, 5000],
-        values: vec![0.1, 0.2, 1e-9],
+        values: vec![0.1, 0.2, 1e-6],
     };
     let series = SeriesRecord {
         columns: vec![column("all"), column("cpu0")],
@@ -147,10 +156,7 @@ fn series_are_stored_with_their_trial() {
         .unwrap();
     assert_eq!(store.series(with).unwrap(), series);
     assert_eq!(store.series(without).unwrap(), SeriesRecord::default());
-    store
-        .connection
-        .execute("UPDATE series SET points = x'07'", [])
-        .unwrap();
+    rig.sql(&format!("UPDATE series SET points = {}", rig.blob("07")));
     let error = store.series(with).unwrap_err().to_string();
     assert!(
         error.contains("cpu.user_ratio") && error.contains("format is 7"),
@@ -158,55 +164,13 @@ fn series_are_stored_with_their_trial() {
     );
 }
 
-/// What an earlier version wrote is brought up to this one, and keeps what it holds.
-#[test]
-fn a_store_of_schema_1_is_read() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("old");
-    let connection = Connection::open(&path).unwrap();
-    connection.execute_batch(schema::STEPS[0]).unwrap();
-    connection.pragma_update(None, "user_version", 1).unwrap();
-    connection
-        .pragma_update(None, "application_id", schema::APPLICATION_ID)
-        .unwrap();
-    // Values of facts were texts, and trials had no counters.
-    let fact = r#"{"group":"host","name":"cpu.threads","value":"8","missing":null,"source":"/proc/cpuinfo"}"#;
-    let record = serde_json::to_string(&experiment()).unwrap();
-    let record = record.replace(r#""facts":[]"#, &format!(r#""facts":[{fact}]"#));
-    connection
-        .execute(
-            "INSERT INTO experiment (name, status, started_unix_ms, record) VALUES ('demo', '\"finished\"', 1, ?1)",
-            [record],
-        )
-        .unwrap();
-    let expected = trial(1, "reference", TrialStatus::Finished);
-    let mut record = serde_json::to_value(&expected).unwrap();
-    assert!(
-        record
-            .as_object_mut()
-            .unwrap()
-            .remove("counters_per_tx")
-            .is_some()
-    );
-    connection
-        .execute(
-            "INSERT INTO trial (experiment_id, block, treatment, status, record) \
-             VALUES (1, 1, 'reference', '\"finished\"', ?1)",
-            [record.to_string()],
-        )
-        .unwrap();
-    drop(connection);
-    let store = Store::open(&path).unwrap();
-    let found = store.experiment(1).unwrap();
-    assert_eq!(found.record.facts[0].shown(), "8");
-    assert_eq!(found.trials, [(1, expected)]);
-    assert_eq!(store.series(1).unwrap(), SeriesRecord::default());
-}
-
 #[test]
 fn a_trial_is_stored_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut store = Store::open(&dir.path().join("x")).unwrap();
+    each(stored_once);
+}
+
+fn stored_once(rig: &Rig) {
+    let mut store = rig.open();
     let id = store.begin(&experiment()).unwrap();
     store
         .add_trial(
@@ -239,37 +203,6 @@ fn a_trial_is_stored_once() {
     ));
 }
 
-#[test]
-fn newer_foreign_and_broken_files_are_refused_and_left_as_they_are() {
-    let dir = tempfile::tempdir().unwrap();
-    let newer = dir.path().join("newer");
-    drop(Store::open(&newer).unwrap());
-    let connection = Connection::open(&newer).unwrap();
-    connection.pragma_update(None, "user_version", 99).unwrap();
-    drop(connection);
-    assert!(matches!(
-        Store::open(&newer),
-        Err(StoreError::Newer { found: 99, .. })
-    ));
-
-    let foreign = dir.path().join("foreign");
-    Connection::open(&foreign)
-        .unwrap()
-        .execute_batch("CREATE TABLE mine (a)")
-        .unwrap();
-    let before = std::fs::read(&foreign).unwrap();
-    assert!(matches!(Store::open(&foreign), Err(StoreError::Foreign { .. })));
-    assert_eq!(std::fs::read(&foreign).unwrap(), before);
-
-    let broken = dir.path().join("broken");
-    std::fs::write(
-        &broken,
-        "this is no database, whatever its length may be....................",
-    )
-    .unwrap();
-    assert!(matches!(Store::open(&broken), Err(StoreError::Sqlite { .. })));
-}
-
 /// What an earlier version wrote must stay readable: a record of format 1, word for word.
 #[test]
 fn a_stored_record_of_format_1_is_read() {
@@ -287,19 +220,27 @@ fn a_stored_record_of_format_1_is_read() {
     assert_eq!(found.treatment, "memory");
 }
 
+/// Of the types, so that a server of pages may have its stores on threads of their own.
+#[test]
+fn a_store_may_go_to_another_thread() {
+    fn goes<T: Send>() {}
+    goes::<Store>();
+    goes::<Reader>();
+}
+
 #[test]
 fn many_may_make_it_at_once() {
+    let at_once = |rig: &Rig| {
+        std::thread::scope(|scope| {
+            let opened: Vec<_> = (0..6)
+                .map(|_| scope.spawn(|| rig.try_open().map(drop).map_err(|e| e.to_string())))
+                .collect();
+            for thread in opened {
+                assert_eq!(thread.join().unwrap(), Ok(()));
+            }
+        });
+    };
     for _ in 0..20 {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("results.sqlite");
-        let opened: Vec<_> = (0..6)
-            .map(|_| {
-                let path = path.clone();
-                std::thread::spawn(move || Store::open(&path).map(drop).map_err(|e| e.to_string()))
-            })
-            .collect();
-        for thread in opened {
-            assert_eq!(thread.join().unwrap(), Ok(()));
-        }
+        each(at_once);
     }
 }

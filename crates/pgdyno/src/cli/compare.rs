@@ -22,11 +22,11 @@ pub(crate) struct CompareArgs {
     /// Exit code 3 also where a gate is not decided.
     #[arg(long, requires = "fail_if")]
     pub(crate) strict: bool,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
-    /// File of the store that B is in, where it is another one.
-    #[arg(long, value_name = "FILE")]
+    /// The store that B is in, where it is another one.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store_b: Option<PathBuf>,
     /// Print JSON (docs/compare.md).
     #[arg(long, conflicts_with = "md")]
@@ -52,8 +52,8 @@ pub(crate) struct CapacityArgs {
     /// Price of the whole host for an hour.
     #[arg(long, value_name = "PRICE", value_parser = positive)]
     pub(crate) price_per_host_hour: Option<f64>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
     /// Print JSON (docs/capacity.md).
     #[arg(long)]
@@ -64,8 +64,8 @@ pub(crate) struct CapacityArgs {
 pub(crate) struct ShowArgs {
     /// Number of the experiment; the newest if not given, or with last.
     pub(crate) experiment: Option<Reference>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]

@@ -39,8 +39,8 @@ pub(crate) struct TagArgs {
     /// What to do; without it the tags are shown.
     #[command(subcommand)]
     pub(crate) does: Option<TagDoes>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE", global = true)]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE", global = true)]
     pub(crate) store: Option<PathBuf>,
 }
 
@@ -69,8 +69,8 @@ pub(crate) struct NoteArgs {
     /// Remove the note of this number.
     #[arg(long, value_name = "N", conflicts_with = "text")]
     pub(crate) remove: Option<i64>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct PruneArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// File of the other store, of this schema or an older one; it is not changed.
+    /// The other store, of this schema or an older one: a file, or postgres://user@host/database; it is not changed.
     pub(crate) other: PathBuf,
     #[command(flatten)]
     pub(crate) store: super::StoreArgs,
@@ -107,7 +107,7 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckStoreArgs {
-    /// File of the store; the usual one if not given.
+    /// The store: a file, or postgres://user@host/database; the usual one if not given.
     pub(crate) file: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
@@ -125,20 +125,22 @@ pub(crate) enum SaveFormat {
     Otava,
     /// HdrHistogram's log, an interval for each trial.
     Hdr,
+    /// Apache Parquet for DuckDB, Spark and others: a row for each trial; with --series a row for each point of its series.
+    Parquet,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SaveArgs {
-    /// Number of the experiment; several for otava.
+    /// Number of the experiment; several for otava and parquet.
     #[arg(required_unless_present = "name")]
     pub(crate) id: Vec<i64>,
-    /// All experiments of this name in place of numbers, for otava: the nights of one experiment.
+    /// All experiments of this name in place of numbers, for otava and parquet: the nights of one experiment.
     #[arg(long, conflicts_with = "id")]
     pub(crate) name: Option<String>,
     /// The format (docs/store.md).
     #[arg(long, short, value_enum)]
     pub(crate) format: SaveFormat,
-    /// The series in place of the trials, for csv.
+    /// The series in place of the trials, for csv and parquet.
     #[arg(long)]
     pub(crate) series: bool,
     /// The treatment, for otava; the first one of each experiment if not given.
@@ -147,8 +149,8 @@ pub(crate) struct SaveArgs {
     /// File to write; standard output if not given, or with -.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// File of the store of results.
-    #[arg(long, value_name = "FILE")]
+    /// The store of results: a file, or postgres://user@host/database.
+    #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 

@@ -57,7 +57,7 @@ fn newest(context: &Context, store: &Store) -> anyhow::Result<i64> {
     let why = || {
         none(&format!(
             "no experiment in {} varies CPUs or clients",
-            store.path().display()
+            store.place()
         ))
     };
     Ok(found.ok_or_else(why)?)

@@ -15,15 +15,17 @@ pub(crate) fn run(context: &Context, args: &CompareArgs) -> anyhow::Result<u8> {
     let store_a = store(context, args.store.as_deref())?;
     let a = store_a.experiment(number(&store_a, Some(&args.a))?)?;
     // The same file under another name is the same store.
-    let other = args
-        .store_b
-        .as_deref()
-        .filter(|path| path.canonicalize().ok() != store_a.path().canonicalize().ok());
-    let store_b = other.map(|path| store(context, Some(path))).transpose()?;
+    let place_a = context.store_place(args.store.as_deref())?;
+    let store_b = match args.store_b.as_deref() {
+        Some(named) if !context.store_place(Some(named))?.is_same(&place_a) => {
+            Some(store(context, Some(named))?)
+        }
+        _ => None,
+    };
     let of_b = store_b.as_ref().unwrap_or(&store_a);
     let b = of_b.experiment(number(of_b, Some(&args.b))?)?;
     let names = store_b.as_ref().map(|store_b| {
-        let name = |store: &pgdyno_store::Store| store.path().display().to_string();
+        let name = |store: &pgdyno_store::Store| store.place().to_string();
         (name(&store_a), name(store_b))
     });
     let comparison = compared(args, &a, &b, names.as_ref())?;

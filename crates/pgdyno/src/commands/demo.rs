@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use pgdyno_lab::{Consent, ExperimentFile};
 use pgdyno_server::User;
 use pgdyno_server::sandbox::MAJORS;
-use pgdyno_store::Store;
 use std::path::Path;
 
 /// The experiment as it is shipped.
@@ -38,7 +37,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
         Path::new("catalog/experiments/demo.toml"),
         &context.catalogue,
     )?;
-    let mut store = Store::open(&context.store_path(args.store.as_deref()))?;
+    let mut store = context.store(args.store.as_deref())?;
     restore::before(context, None)?;
     if context.sandboxes().join(NAME).exists() {
         tell!("removing the private server of an earlier demo");

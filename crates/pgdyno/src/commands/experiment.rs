@@ -27,7 +27,7 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
     if args.dry_run {
         return dry_run(context, file, &consent, args.store.json);
     }
-    let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
+    let mut store = context.store(args.store.store.as_deref())?;
     let command = format!("run {}", args.file.display());
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, args.target.as_deref(), consent.restart, &command)?;
@@ -75,7 +75,7 @@ fn near(name: &str) -> String {
 }
 
 pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8> {
-    let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
+    let mut store = context.store(args.store.store.as_deref())?;
     let id = match args.id {
         Some(id) => id,
         None => store
@@ -230,8 +230,8 @@ pub(crate) fn finish(
     }
     if summary.status != ExperimentStatus::Finished {
         let id = summary.id;
-        let store = context.store_path(None) == store.path();
-        let named = if store {
+        let usual = context.store_place(None)?.to_string();
+        let named = if store.place().to_string() == usual {
             String::new()
         } else {
             " --store ...".to_owned()

@@ -8,22 +8,28 @@ use crate::exit::{self, Usage};
 use anyhow::Context as _;
 use jiff::Timestamp;
 use pgdyno_load::{StoredHistogram, write_stored_log};
-use pgdyno_report::{Report, SERIES_HEAD, csv, otava, series_csv};
+use pgdyno_report::{Report, SERIES_HEAD, SeriesParquet, csv, otava, series_csv, trials_parquet};
 use pgdyno_store::{Filter, Store, StoredExperiment};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
     let usage = |text: &str| anyhow::Error::new(Usage(text.to_owned()));
     let several = args.id.len() > 1 || args.name.is_some();
-    if args.format != SaveFormat::Otava && (several || args.treatment.is_some()) {
+    let is_parquet = args.format == SaveFormat::Parquet;
+    if args.format != SaveFormat::Otava && (several && !is_parquet || args.treatment.is_some()) {
         return Err(usage(
-            "several numbers, --name and --treatment are for --format otava",
+            "several numbers and --name are for --format otava and parquet, --treatment for otava",
         ));
     }
-    if args.series && args.format != SaveFormat::Csv {
-        return Err(usage("--series is for --format csv; json has the series with it"));
+    if args.series && args.format != SaveFormat::Csv && !is_parquet {
+        return Err(usage(
+            "--series is for --format csv and parquet; json has the series with it",
+        ));
+    }
+    if is_parquet && args.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(usage("Parquet is no text: name a file with -o"));
     }
     let store = show::store(context, args.store.as_deref())?;
     let ids = numbers(&store, args)?;
@@ -37,7 +43,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
             return Err(usage(&format!("no experiment of these has a treatment {name:?}")));
         }
     }
-    let write = |out: &mut dyn Write| -> anyhow::Result<()> {
+    let write = |mut out: &mut (dyn Write + Send)| -> anyhow::Result<()> {
         let (report, id) = (&reports[0], ids[0]);
         match args.format {
             SaveFormat::Csv if args.series => series(&store, report, out)?,
@@ -48,6 +54,8 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
                 out.write_all(text.as_bytes())?;
             }
             SaveFormat::Hdr => hdr(&store.experiment(id)?, out)?,
+            SaveFormat::Parquet if args.series => series_parquet(&store, &reports, &mut out)?,
+            SaveFormat::Parquet => trials_parquet(&reports, &mut out)?,
         }
         Ok(out.flush()?)
     };
@@ -58,7 +66,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
             write(&mut BufWriter::new(file)).with_context(failed)?;
             tell!("written: {}", absolute(path).display());
         }
-        None => match write(&mut BufWriter::new(std::io::stdout().lock())) {
+        None => match write(&mut BufWriter::new(std::io::stdout())) {
             // Nobody reads on: `| head` has what it wants.
             Err(error) if closed(&error) => {}
             other => other?,
@@ -68,8 +76,10 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
 }
 
 fn closed(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    let mut causes = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.any(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 fn numbers(store: &Store, args: &SaveArgs) -> anyhow::Result<Vec<i64>> {
@@ -96,6 +106,19 @@ fn series(store: &Store, report: &Report, out: &mut dyn Write) -> anyhow::Result
         })?;
     }
     Ok(())
+}
+
+fn series_parquet(store: &Store, reports: &[Report], out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
+    let mut file = SeriesParquet::new(out)?;
+    for report in reports {
+        for trial in &report.trials {
+            store.each_column(trial.id, |column| {
+                file.add(report.experiment.id, trial, &column)
+                    .map_err(anyhow::Error::from)
+            })?;
+        }
+    }
+    Ok(file.close()?)
 }
 
 /// The report's JSON with a key "series" more; one trial's series are held at a time.

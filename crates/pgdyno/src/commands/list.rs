@@ -4,11 +4,11 @@ use crate::cli::ListArgs;
 use crate::context::Context;
 use crate::exit;
 use crate::show;
-use pgdyno_store::{Filter, Listed, Store};
+use pgdyno_store::{Filter, Listed};
 use serde_json::json;
 
 pub(crate) fn run(context: &Context, args: &ListArgs) -> anyhow::Result<u8> {
-    let store = Store::open(&context.store_path(args.store.store.as_deref()))?;
+    let store = context.store(args.store.store.as_deref())?;
     let filter = Filter {
         tags: args.tag.clone(),
         name: args.name.clone(),
@@ -22,7 +22,7 @@ pub(crate) fn run(context: &Context, args: &ListArgs) -> anyhow::Result<u8> {
         put!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(exit::FINE);
     }
-    let path = store.path().display();
+    let path = store.place();
     match (found.is_empty(), filter == Filter::default()) {
         (true, true) => tell!("no experiments in {path}; `pgdyno demo` makes one"),
         (true, false) => tell!("no such experiment in {path}; `pgdyno list` shows all"),

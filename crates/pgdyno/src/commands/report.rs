@@ -64,14 +64,14 @@ fn page(
 }
 
 pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
-    let store = Store::open(&context.store_path(args.store.as_deref()))?;
+    let store = context.store(args.store.as_deref())?;
     let id = match args.id {
         Some(id) => id,
         None => store
             .list()?
             .first()
             .map(|(stored, _)| stored.id)
-            .ok_or_else(|| Usage(format!("there is no experiment in {}", store.path().display())))?,
+            .ok_or_else(|| Usage(format!("there is no experiment in {}", store.place())))?,
     };
     let stored = store.experiment(id)?;
     let report = of_stored(&store, &stored)?;

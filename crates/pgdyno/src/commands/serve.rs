@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<u8> {
             catalogue: Catalogue::clone(&context.catalogue),
             directories: context.directories.clone(),
         },
-        store: context.store_path(args.store.as_deref()),
+        store: context.store_place(args.store.as_deref())?,
         listener,
         listening,
         token_file: args.token_file.clone(),

@@ -12,11 +12,7 @@ use std::path::Path;
 
 /// Opens a store that is there: a mistyped name must not make an empty one.
 pub(crate) fn store(context: &Context, named: Option<&Path>) -> anyhow::Result<Store> {
-    let path = context.store_path(named);
-    if !path.exists() {
-        return Err(Usage(format!("there is no store of results at {}", path.display())).into());
-    }
-    Ok(Store::open(&path)?)
+    context.store_there(named)
 }
 
 /// The number of the experiment that a reference means; an unknown one is told with what there is.
@@ -31,14 +27,14 @@ pub(crate) fn number(store: &Store, reference: Option<&Reference>) -> anyhow::Re
         numbers.join(", ")
     };
     let Some((newest, _)) = all.first() else {
-        return Err(Usage(format!("there is no experiment in {}", store.path().display())).into());
+        return Err(Usage(format!("there is no experiment in {}", store.place())).into());
     };
     match reference.and_then(|reference| reference.experiment) {
         None => Ok(newest.id),
         Some(id) if all.iter().any(|(stored, _)| stored.id == id) => Ok(id),
         Some(id) => Err(Usage(format!(
             "there is no experiment {id} in {}; the newest are {} (`pgdyno list`)",
-            store.path().display(),
+            store.place(),
             there()
         ))
         .into()),

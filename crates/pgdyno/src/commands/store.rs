@@ -6,15 +6,18 @@ use crate::commands::show::store;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use crate::show;
-use pgdyno_store::{ImportOutcome, Imported, Listed, PrunePlan, PruneRule, Removable, Store, check_file};
+use pgdyno_store::{ImportOutcome, Imported, Listed, PrunePlan, PruneRule, Removable};
 use serde_json::json;
 use std::time::Duration;
 
 /// How long the check waits for another process: as long as somebody does who looks on.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an import does: the other store's owner may be storing a trial.
+const IMPORT_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
     let mut store = store(context, args.store.store.as_deref())?;
+    let in_a_server = store.place().file().is_none();
     let age_ms = args
         .older_than
         .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
@@ -31,7 +34,7 @@ pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
     let sizes = match args.dry_run || plan.removed.is_empty() {
         true => None,
         false => match store.reclaim() {
-            Ok(sizes) => Some(sizes),
+            Ok(sizes) => sizes,
             Err(error) => {
                 tell!(
                     "what was removed is gone, but its space was not given back to the file system: {error}"
@@ -48,8 +51,12 @@ pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
         return Ok(exit::FINE);
     }
     say(&plan, args.dry_run);
-    if let Some((before, after)) = sizes {
-        tell!("the store had {}, it has {} now", mega(before), mega(after));
+    match sizes {
+        Some((before, after)) => tell!("the store had {}, it has {} now", mega(before), mega(after)),
+        None if in_a_server && !args.dry_run && !plan.removed.is_empty() => {
+            tell!("the server's autovacuum makes the space usable again")
+        }
+        None => {}
     }
     Ok(exit::FINE)
 }
@@ -114,8 +121,10 @@ fn mega(bytes: u64) -> String {
 }
 
 pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8> {
-    let mut store = Store::open(&context.store_path(args.store.store.as_deref()))?;
-    let done = store.import(&args.other)?;
+    let mut store = context.store(args.store.store.as_deref())?;
+    let other = context.store_place(Some(&args.other))?;
+    let name = other.to_string();
+    let done = store.import(&other.reader(IMPORT_PATIENCE)?)?;
     if args.store.json {
         let rows: Vec<_> = done.iter().map(imported_as_json).collect();
         put!("{}", serde_json::to_string_pretty(&rows)?);
@@ -140,7 +149,7 @@ pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8>
         vec![imported.theirs.to_string(), here, imported.name.clone(), what]
     };
     match done.is_empty() {
-        true => tell!("no experiments in {}", args.other.display()),
+        true => tell!("no experiments in {name}"),
         false => put!(
             "{}",
             show::table(
@@ -166,8 +175,9 @@ fn imported_as_json(imported: &Imported) -> serde_json::Value {
 }
 
 pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> anyhow::Result<u8> {
-    let path = context.store_path(args.file.as_deref());
-    let found = check_file(&path, PATIENCE)?;
+    let place = context.store_place(args.file.as_deref())?;
+    let name = place.to_string();
+    let found = place.reader(PATIENCE)?.check()?;
     if args.json {
         let mut value = serde_json::to_value(&found)?;
         value["format"] = json!("pgdyno-check-store/1");
@@ -179,7 +189,7 @@ pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> anyhow::Result<
         }
         tell!(
             "{}: schema {}, experiments {}, trials {}, series {} with {} points; {}",
-            path.display(),
+            name,
             found.schema,
             found.experiments,
             found.trials,

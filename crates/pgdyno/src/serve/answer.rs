@@ -86,7 +86,7 @@ pub(super) fn takes_gzip(asked: &HeaderMap) -> bool {
 impl App {
     /// Opens the store as it is: a mistyped name must not leave an empty one, and who only looks on migrates nothing.
     pub(super) fn open(&self) -> Result<Store, StoreError> {
-        Store::open_as_it_is(&self.store, PATIENCE)
+        self.store.open_as_it_is(PATIENCE)
     }
 
     /// Does something with the store, apart from the thread that moves bytes; so many at a time.

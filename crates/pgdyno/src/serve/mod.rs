@@ -18,6 +18,7 @@ mod token;
 
 use crate::commands::advise::quoted;
 use crate::context::Context;
+use crate::store_place::StorePlace;
 use answer::{Body, takes_gzip};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -55,7 +56,7 @@ const NICE: i32 = 10;
 /// What it is started with.
 pub(crate) struct Options {
     pub(crate) context: Context,
-    pub(crate) store: PathBuf,
+    pub(crate) store: StorePlace,
     /// Bound already.
     pub(crate) listener: TcpListener,
     pub(crate) listening: SocketAddr,
@@ -68,7 +69,7 @@ pub(crate) struct Options {
 /// What all requests share.
 struct App {
     context: Context,
-    store: PathBuf,
+    store: StorePlace,
     token: Token,
     /// Name of the cookie: cookies know no ports, and a second server must not take the first one's.
     cookie: String,
@@ -161,7 +162,7 @@ async fn serve(
 /// Says where it is. The link is the only place where the token is shown; one that is kept in a file is not shown at all.
 fn greet(app: &App, token_file: Option<&std::path::Path>) {
     let mut listening = app.names.listening;
-    tell!("serving {}; Ctrl-C ends it", app.store.display());
+    tell!("serving {}; Ctrl-C ends it", app.store);
     if !listening.ip().is_loopback() {
         tell!("other machines reach it, and what is sent is not encrypted (docs/serve.md)");
     }

@@ -95,6 +95,7 @@ impl Home {
             .env("PGDYNO_HOME", self.path.path())
             .stdin(Stdio::null());
         for name in [
+            "PGDYNO_STORE",
             "PGHOST",
             "PGPORT",
             "PGUSER",
@@ -236,10 +237,15 @@ pub(crate) fn disk_of(path: &Path) -> String {
 
 /// Debian's pgbench.
 pub(crate) fn pgbench() -> PathBuf {
+    system_program("pgbench")
+}
+
+/// A program of Debian's PostgreSQL.
+pub(crate) fn system_program(name: &str) -> PathBuf {
     fs::read_dir("/usr/lib/postgresql")
         .expect("Debian's postgresql (make test installs it)")
         .flatten()
-        .map(|entry| entry.path().join("bin/pgbench"))
+        .map(|entry| entry.path().join("bin").join(name))
         .find(|path| path.exists())
-        .expect("pgbench")
+        .expect(name)
 }

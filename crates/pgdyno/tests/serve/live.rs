@@ -20,7 +20,7 @@ fn an_experiment_streams_in_while_it_is_run() {
         .expect("stored");
     let mut progress = ProgressRecord::begun(8, 0, 14.0, 1);
     progress.begin(SECOND, 1, "measuring");
-    let place = store.progress_place();
+    let place = store.progress_place().expect("a file");
     place.write(id, &progress).expect("written");
 
     let web = Web::start(&home, &[]);
@@ -88,6 +88,7 @@ fn a_killed_experiment_ends_its_stream() {
     let id = store.begin(&experiment("memory", "sandbox a")).expect("begun");
     store
         .progress_place()
+        .expect("a file")
         .write(id, &ProgressRecord::begun(8, 0, 14.0, 1))
         .expect("written");
     let web = Web::start(&home, &[]);

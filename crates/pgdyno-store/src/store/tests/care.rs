@@ -1,17 +1,14 @@
-//! Tags, lists, retention, import and the check, on stores of this schema and of older ones.
+//! Tags, lists, retention, import and the check.
 
+use super::rig::{Rig, each};
 use super::{experiment, trial};
-use crate::schema;
 use crate::series::{ColumnRecord, SeriesRecord};
 use crate::store::{
-    Filter, ImportOutcome, Life, NOTE_CHARS_MAX, PruneRule, Store, StoreError, TAG_CHARS_MAX, check_file,
+    Filter, ImportOutcome, Life, NOTE_CHARS_MAX, PruneRule, Store, StoreError, TAG_CHARS_MAX,
 };
 use crate::{ExperimentStatus, TrialStatus};
-use rusqlite::Connection;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-fn column() -> SeriesRecord {
+pub(super) fn column() -> SeriesRecord {
     SeriesRecord {
         columns: vec![ColumnRecord {
             metric: "load.tps".into(),
@@ -24,7 +21,7 @@ fn column() -> SeriesRecord {
 }
 
 /// A finished experiment with one trial.
-fn add(store: &mut Store, name: &str) -> i64 {
+pub(super) fn add(store: &mut Store, name: &str) -> i64 {
     let mut record = experiment();
     record.name = name.into();
     let id = store.begin(&record).unwrap();
@@ -34,50 +31,13 @@ fn add(store: &mut Store, name: &str) -> i64 {
     id
 }
 
-/// A store as an older schema's SQL makes it, with one experiment.
-fn old(path: &Path, version: i64, status: ExperimentStatus) {
-    let connection = Connection::open(path).unwrap();
-    for step in schema::STEPS.iter().take(usize::try_from(version).unwrap()) {
-        connection.execute_batch(step).unwrap();
-    }
-    connection.pragma_update(None, "user_version", version).unwrap();
-    connection
-        .pragma_update(None, "application_id", schema::APPLICATION_ID)
-        .unwrap();
-    let record = serde_json::to_string(&experiment()).unwrap();
-    let status = serde_json::to_string(&status).unwrap();
-    connection
-        .execute(
-            "INSERT INTO experiment (name, status, started_unix_ms, record) VALUES ('demo', ?1, 1, ?2)",
-            [status, record],
-        )
-        .unwrap();
-    let record = serde_json::to_string(&trial(1, "reference", TrialStatus::Finished)).unwrap();
-    connection
-        .execute(
-            "INSERT INTO trial (experiment_id, block, treatment, status, record) \
-             VALUES (1, 1, 'reference', '\"finished\"', ?1)",
-            [record],
-        )
-        .unwrap();
-    if version >= 2 {
-        let points = crate::pack_points(&[1000], &[0.1]);
-        connection
-            .execute("INSERT INTO series VALUES (1, 'load.tps', '', ?1)", [points])
-            .unwrap();
-    }
-}
-
-fn here() -> (tempfile::TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("results.sqlite");
-    (dir, path)
-}
-
 #[test]
 fn tags_and_notes_are_kept_within_limits() {
-    let (_dir, path) = here();
-    let mut store = Store::open(&path).unwrap();
+    each(tags_and_notes);
+}
+
+fn tags_and_notes(rig: &Rig) {
+    let mut store = rig.open();
     let id = add(&mut store, "demo");
     assert!(store.tag(id, "nightly").unwrap());
     assert!(!store.tag(id, "nightly").unwrap());
@@ -113,8 +73,11 @@ fn tags_and_notes_are_kept_within_limits() {
 
 #[test]
 fn experiments_are_found_by_what_is_asked() {
-    let (_dir, path) = here();
-    let mut store = Store::open(&path).unwrap();
+    each(found_by_what_is_asked);
+}
+
+fn found_by_what_is_asked(rig: &Rig) {
+    let mut store = rig.open();
     for name in ["memory", "wal", "Wal-2"] {
         add(&mut store, name);
     }
@@ -196,10 +159,13 @@ fn experiments_are_found_by_what_is_asked() {
 
 #[test]
 fn what_runs_is_told_from_what_was_killed() {
-    let (_dir, path) = here();
-    let mut store = Store::open(&path).unwrap();
+    each(told_from_killed);
+}
+
+fn told_from_killed(rig: &Rig) {
+    let mut store = rig.open();
     let id = store.begin(&experiment()).unwrap();
-    let mut other = Store::open(&path).unwrap();
+    let mut other = rig.open();
     let life = |store: &Store| store.find(&Filter::default()).unwrap()[0].life;
     assert_eq!((life(&store), life(&other)), (Life::Running, Life::Running));
     assert!(matches!(
@@ -212,18 +178,23 @@ fn what_runs_is_told_from_what_was_killed() {
     assert_eq!(life(&other), Life::Running);
     other.set_status(id, ExperimentStatus::Finished).unwrap();
     assert_eq!(life(&other), Life::Finished);
-    assert!(!path.with_file_name("results.sqlite-running-1").exists());
+    if let Rig::File { path, .. } = rig {
+        assert!(!path.with_file_name("o?t#h %er.sqlite-running-1").exists());
+    }
 }
 
 #[test]
 fn a_rule_removes_what_it_means_and_nothing_that_is_tagged_or_runs() {
-    let (_dir, path) = here();
-    let mut store = Store::open(&path).unwrap();
+    each(removed_by_rule);
+}
+
+fn removed_by_rule(rig: &Rig) {
+    let mut store = rig.open();
     for _ in 0..4 {
         add(&mut store, "demo");
     }
     store.tag(2, "nightly").unwrap();
-    let mut runner = Store::open(&path).unwrap();
+    let mut runner = rig.open();
     assert_eq!(runner.begin(&experiment()).unwrap(), 5);
     let check = |store: &Store, rule: PruneRule, removed: &[i64], tagged: usize, running: usize| {
         let plan = store.plan_prune(&rule).unwrap();
@@ -328,141 +299,83 @@ fn a_rule_removes_what_it_means_and_nothing_that_is_tagged_or_runs() {
         })
         .unwrap();
     assert!(plan.removed.iter().all(|r| r.trials == 1 && r.bytes > 0));
-    let (before, after) = store.reclaim().unwrap();
-    assert!(after <= before);
+    match (rig, store.reclaim().unwrap()) {
+        (Rig::File { .. }, Some((before, after))) => assert!(after <= before),
+        (Rig::Server { .. }, None) => (),
+        (_, other) => panic!("{other:?}"),
+    }
     let left: Vec<i64> = store.list().unwrap().iter().map(|(e, _)| e.id).collect();
     assert_eq!(left, [5, 4, 2]);
     drop(store);
-    assert_eq!(check_file(&path, Duration::ZERO).unwrap().columns, 2);
+    assert_eq!(rig.check().columns, 2);
 }
 
+/// From every kind of place into every kind.
 #[test]
-fn older_schemas_are_brought_up() {
-    for version in [1, 2] {
-        let (_dir, path) = here();
-        old(&path, version, ExperimentStatus::Running);
-        let mut store = Store::open(&path).unwrap();
-        store.tag(1, "old").unwrap();
-        let found = &store.find(&Filter::default()).unwrap()[0];
-        assert_eq!((found.life, found.trials_finished), (Life::RunningOrKilled, 1));
-        assert_eq!(store.series(1).unwrap().columns.len(), usize::from(version == 2));
-        let rule = |life| PruneRule {
-            keep: Some(0),
-            life,
-            ..PruneRule::default()
-        };
-        store.untag(1, "old").unwrap();
-        assert_eq!(store.plan_prune(&rule(None)).unwrap().kept_running.len(), 1);
-        assert_eq!(
-            store.plan_prune(&rule(Some(Life::Killed))).unwrap().removed.len(),
-            1
-        );
-        // Gone on with, it has an identity, and can be looked for.
-        store.set_status(1, ExperimentStatus::Running).unwrap();
-        drop(store);
-        let store = Store::open(&path).unwrap();
-        assert_eq!(store.find(&Filter::default()).unwrap()[0].life, Life::Killed);
+fn an_experiment_is_imported_once() {
+    for (from, into) in [
+        (Rig::file(), Rig::file()),
+        (Rig::file(), Rig::server()),
+        (Rig::server(), Rig::file()),
+        (Rig::server(), Rig::server()),
+    ] {
+        imported_once(&from, &into);
     }
 }
 
-#[test]
-fn an_experiment_is_imported_once() {
-    let (dir, path) = here();
-    let other_path = dir.path().join("o?t#h %er.sqlite");
-    let mut other = Store::open(&other_path).unwrap();
+fn imported_once(from: &Rig, into: &Rig) {
+    let mut other = from.open();
     add(&mut other, "a");
     add(&mut other, "b");
     other.tag(2, "nightly").unwrap();
     other.note(2, "a note").unwrap();
     drop(other);
-    let before = std::fs::read(&other_path).unwrap();
-    let mut store = Store::open(&path).unwrap();
+    let before = from.bytes();
+    let mut store = into.open();
     add(&mut store, "mine");
-    let outcomes = |store: &mut Store, path: &Path| -> Vec<ImportOutcome> {
-        store
-            .import(path)
-            .unwrap()
-            .into_iter()
-            .map(|i| i.outcome)
-            .collect()
+    let outcomes = |store: &mut Store| -> Vec<ImportOutcome> {
+        let done = store.import(&from.reader()).unwrap();
+        done.into_iter().map(|imported| imported.outcome).collect()
     };
     let added = |id| ImportOutcome::Added { id, trials: 1 };
     let known = |id, trials_missing| ImportOutcome::Here { id, trials_missing };
-    assert_eq!(outcomes(&mut store, &other_path), [added(2), added(3)]);
-    assert_eq!(outcomes(&mut store, &other_path), [known(2, 0), known(3, 0)]);
+    assert_eq!(outcomes(&mut store), [added(2), added(3)]);
+    assert_eq!(outcomes(&mut store), [known(2, 0), known(3, 0)]);
     assert_eq!(store.tags(3).unwrap(), ["nightly"]);
     assert_eq!(store.notes(3).unwrap().len(), 1);
     let found = store.experiment(3).unwrap();
     assert_eq!((found.record.name.as_str(), found.trials.len()), ("b", 1));
     assert_eq!(store.series(found.trials[0].0).unwrap(), column());
-    assert_eq!(std::fs::read(&other_path).unwrap(), before);
-    let mut names: Vec<_> = std::fs::read_dir(dir.path())
-        .unwrap()
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.starts_with("o?"))
-        .collect();
-    names.sort();
-    assert_eq!(names, ["o?t#h %er.sqlite"]);
+    assert_eq!(from.bytes(), before);
+    if let Rig::File { path, .. } = from {
+        let names = std::fs::read_dir(path.parent().unwrap()).unwrap();
+        assert_eq!(names.count(), 1, "nothing is left beside it");
+    }
     // What runs there is left there, and what went on is told.
-    let mut other = Store::open(&other_path).unwrap();
+    let mut other = from.open();
     let id = other.begin(&experiment()).unwrap();
-    assert_eq!(outcomes(&mut store, &other_path)[2], ImportOutcome::Running);
+    assert_eq!(outcomes(&mut store)[2], ImportOutcome::Running);
     let record = trial(1, "reference", TrialStatus::Finished);
     other.set_status(id, ExperimentStatus::Interrupted).unwrap();
-    assert_eq!(
-        outcomes(&mut store, &other_path)[2],
-        ImportOutcome::Added { id: 4, trials: 0 }
-    );
+    assert_eq!(outcomes(&mut store)[2], ImportOutcome::Added { id: 4, trials: 0 });
     other.add_trial(id, &record, &SeriesRecord::default()).unwrap();
-    assert_eq!(outcomes(&mut store, &other_path)[2], known(4, 1));
-    drop((store, other));
-    assert!(check_file(&path, Duration::ZERO).unwrap().faults.is_empty());
-}
-
-#[test]
-fn older_schemas_are_imported_once_as_they_are_and_brought_up() {
-    for version in [1, 2] {
-        let (dir, path) = here();
-        let other = dir.path().join("old.sqlite");
-        old(&other, version, ExperimentStatus::Finished);
-        let before = std::fs::read(&other).unwrap();
-        let mut store = Store::open(&path).unwrap();
-        let first = store.import(&other).unwrap();
-        assert_eq!(first[0].outcome, ImportOutcome::Added { id: 1, trials: 1 });
-        assert_eq!(std::fs::read(&other).unwrap(), before);
-        drop(Store::open(&other).unwrap());
-        let second = store.import(&other).unwrap();
-        assert_eq!(
-            second[0].outcome,
-            ImportOutcome::Here {
-                id: 1,
-                trials_missing: 0
-            }
-        );
-        // The other way round, into one that has it without an identity.
-        let mut back = Store::open(&other).unwrap();
-        let third = back.import(&path).unwrap();
-        assert_eq!(
-            third[0].outcome,
-            ImportOutcome::Here {
-                id: 1,
-                trials_missing: 0
-            }
-        );
-    }
+    assert_eq!(outcomes(&mut store)[2], known(4, 1));
+    assert_eq!(into.check().faults, Vec::<String>::new());
 }
 
 #[test]
 fn what_does_not_hold_is_named() {
-    let check = |sql: &str, words: &str| {
-        let (_dir, path) = here();
-        add(&mut Store::open(&path).unwrap(), "demo");
-        let connection = Connection::open(&path).unwrap();
-        connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
-        connection.execute_batch(sql).unwrap();
-        connection.close().unwrap();
-        let before = std::fs::read(&path).unwrap();
-        let found = check_file(&path, Duration::ZERO).unwrap();
+    each(named_by_check);
+}
+
+fn named_by_check(rig: &Rig) {
+    let mut store = rig.open();
+    add(&mut store, "demo");
+    drop(store);
+    let check = |sql: &str, back: &str, words: &str| {
+        rig.sql(sql);
+        let before = rig.bytes();
+        let found = rig.check();
         assert_eq!(
             (found.experiments, found.trials, found.columns),
             (1, 1, 1),
@@ -473,151 +386,93 @@ fn what_does_not_hold_is_named() {
             faults.contains(words) && faults.is_empty() == words.is_empty(),
             "{sql}: {faults}"
         );
-        assert_eq!(std::fs::read(&path).unwrap(), before);
+        assert_eq!(rig.bytes(), before);
+        rig.sql(back);
     };
-    check("", "");
+    let points = rig.open().series(1).unwrap().columns.remove(0);
+    let points = crate::pack_points(&points.at_ms, &points.values);
+    let digits: String = points.iter().map(|byte| format!("{byte:02x}")).collect();
+    let quoted = |text: String| text.replace('\'', "''");
+    let whole = quoted(serde_json::to_string(&rig.open().experiment(1).unwrap().record).unwrap());
+    let of_trial = quoted(serde_json::to_string(&rig.open().experiment(1).unwrap().trials[0].1).unwrap());
+    check("SELECT 1", "SELECT 1", "");
     check(
         "UPDATE experiment SET record = '{}'",
+        &format!("UPDATE experiment SET record = '{whole}'"),
         "experiment 1: its record cannot be read",
     );
-    check("UPDATE experiment SET status = 'x'", "experiment 1: its status");
-    check("UPDATE experiment SET name = 'x'", "it is called \"x\"");
-    check("UPDATE experiment SET put_back = 'x'", "what was put back");
+    let finished = "'\"finished\"'";
+    check(
+        "UPDATE experiment SET status = 'x'",
+        &format!("UPDATE experiment SET status = {finished}"),
+        "experiment 1: its status",
+    );
+    check(
+        "UPDATE experiment SET name = 'x'",
+        "UPDATE experiment SET name = 'demo'",
+        "it is called \"x\"",
+    );
+    check(
+        "UPDATE experiment SET put_back = 'x'",
+        "UPDATE experiment SET put_back = '[]'",
+        "what was put back",
+    );
     check(
         "UPDATE trial SET record = 'x'",
+        &format!("UPDATE trial SET record = '{of_trial}'"),
         "trial 1 of experiment 1: its record",
     );
     check(
         "UPDATE trial SET status = '\"failed\"'",
+        &format!("UPDATE trial SET status = {finished}"),
         "another block, treatment or status",
     );
-    check("UPDATE trial SET treatment = 'x'", "not in the experiment's plan");
-    check("UPDATE trial SET block = 9", "not in the experiment's plan");
+    check(
+        "UPDATE trial SET treatment = 'x'",
+        "UPDATE trial SET treatment = 'reference'",
+        "not in the experiment's plan",
+    );
+    check(
+        "UPDATE trial SET block = 9",
+        "UPDATE trial SET block = 1",
+        "not in the experiment's plan",
+    );
     check(
         "UPDATE trial SET experiment_id = 9",
+        "UPDATE trial SET experiment_id = 1",
         "trial 1 refers to a row of experiment",
     );
     check(
-        "UPDATE series SET points = x'01'",
+        &format!("UPDATE series SET points = {}", rig.blob("01")),
+        &format!("UPDATE series SET points = {}", rig.blob(&digits)),
         "load.tps \"\" of trial 1 cannot be read",
     );
-    check("INSERT INTO tag VALUES (1, 'two words')", "is no tag");
-    check("INSERT INTO note VALUES (1, 1, 1, ' ')", "the note is empty");
-}
-
-#[test]
-fn files_that_are_no_whole_store_are_told_apart() {
-    let (dir, path) = here();
-    let mut store = Store::open(&path).unwrap();
-    for _ in 0..40 {
-        add(&mut store, "demo");
-    }
-    drop(store);
-    let bytes = std::fs::read(&path).unwrap();
-    let check = |name: &str, contents: Option<&[u8]>, words: &str| {
-        let path = dir.path().join(name);
-        if let Some(contents) = contents {
-            std::fs::write(&path, contents).unwrap();
-        }
-        let error = check_file(&path, Duration::ZERO).unwrap_err().to_string();
-        assert!(error.contains(words), "{name}: {error}");
-        assert_eq!(std::fs::read(&path).ok().as_deref(), contents, "{name}");
-    };
-    check("none", None, "there is no store");
-    check("half", Some(&bytes[..bytes.len() / 2]), "is truncated");
-    check("short", Some(&bytes[..bytes.len() - 1]), "is truncated");
-    check("head", Some(&bytes[..100]), "is truncated");
-    check("stump", Some(&bytes[..50]), "is truncated");
-    check("empty", Some(b""), "is truncated: it has 0 bytes");
-    check("text", Some(&[b'x'; 5000]), "file is not a database");
-    let half = dir.path().join("half");
-    assert!(matches!(Store::open(&half), Err(StoreError::Truncated { .. })));
-
-    let newer = dir.path().join("newer");
-    drop(Store::open(&newer).unwrap());
-    Connection::open(&newer)
-        .unwrap()
-        .pragma_update(None, "user_version", schema::VERSION + 1)
-        .unwrap();
-    assert!(matches!(
-        check_file(&newer, Duration::ZERO),
-        Err(StoreError::Newer { .. })
-    ));
-
-    let foreign = dir.path().join("foreign");
-    Connection::open(&foreign)
-        .unwrap()
-        .execute_batch("CREATE TABLE a (b)")
-        .unwrap();
-    assert!(matches!(
-        check_file(&foreign, Duration::ZERO),
-        Err(StoreError::Foreign { .. })
-    ));
-
-    // A page in the middle that is noise.
-    let mut noise = bytes.clone();
-    let middle = noise.len() / 2 / 4096 * 4096;
-    noise[middle..middle + 4096].fill(0xa5);
-    let path = dir.path().join("noise");
-    std::fs::write(&path, noise).unwrap();
-    assert!(!check_file(&path, Duration::ZERO).unwrap().faults.is_empty());
-}
-
-#[test]
-fn a_locked_store_is_said_to_be_locked() {
-    let (_dir, path) = here();
-    drop(Store::open(&path).unwrap());
-    let holder = Connection::open(&path).unwrap();
-    holder
-        .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE held (a);")
-        .unwrap();
-    let error = check_file(&path, Duration::ZERO).unwrap_err();
-    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
-    assert!(error.to_string().contains("locked by another process"));
+    check(
+        "INSERT INTO tag VALUES (1, 'two words')",
+        "DELETE FROM tag",
+        "is no tag",
+    );
+    check(
+        "INSERT INTO note VALUES (1, 1, 1, ' ')",
+        "DELETE FROM note",
+        "the note is empty",
+    );
+    check("SELECT 1", "SELECT 1", "");
 }
 
 #[test]
 fn a_broken_record_is_listed_without_its_words() {
-    let (_dir, path) = here();
-    let mut store = Store::open(&path).unwrap();
-    add(&mut store, "whole");
-    let id = add(&mut store, "broken");
-    store
-        .connection
-        .execute("UPDATE experiment SET record = '{' WHERE id = ?1", [id])
-        .unwrap();
-    let found = store.find(&Filter::default()).unwrap();
-    let told: Vec<_> = found
-        .iter()
-        .map(|e| {
-            (
-                e.name.as_str(),
-                e.question.as_str(),
-                e.target.as_str(),
-                e.trials_finished,
-            )
-        })
-        .collect();
-    assert_eq!(
-        told,
-        [("broken", "", "", 1), ("whole", "what?", "sandbox demo", 1)]
-    );
-}
-
-#[test]
-fn what_is_opened_as_it_is_stays_so() {
-    let (_dir, path) = here();
-    let open = || Store::open_as_it_is(&path, Duration::from_millis(100));
-    assert!(matches!(open(), Err(StoreError::Missing { .. })));
-    assert!(!path.exists());
-    std::fs::write(&path, "").unwrap();
-    assert!(matches!(open(), Err(StoreError::Missing { .. })));
-    assert_eq!(std::fs::read(&path).unwrap(), b"");
-    std::fs::remove_file(&path).unwrap();
-    old(&path, 2, ExperimentStatus::Finished);
-    let before = std::fs::read(&path).unwrap();
-    assert!(matches!(open(), Err(StoreError::Older { found: 2, .. })));
-    assert_eq!(std::fs::read(&path).unwrap(), before);
-    drop(Store::open(&path).unwrap());
-    assert_eq!(open().unwrap().find(&Filter::default()).unwrap().len(), 1);
+    each(|rig| {
+        let mut store = rig.open();
+        add(&mut store, "whole");
+        let id = add(&mut store, "broken");
+        rig.sql(&format!("UPDATE experiment SET record = '{{' WHERE id = {id}"));
+        let found = store.find(&Filter::default()).unwrap();
+        let told = found.iter().map(|e| {
+            let words = (e.name.as_str(), e.question.as_str(), e.target.as_str());
+            (words, e.trials_finished)
+        });
+        let expected = [(("broken", "", ""), 1), (("whole", "what?", "sandbox demo"), 1)];
+        assert!(told.eq(expected), "{found:?}");
+    });
 }

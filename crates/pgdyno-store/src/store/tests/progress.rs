@@ -5,7 +5,8 @@ use crate::record::{ExperimentStatus, ProgressRecord, TrialStatus};
 use crate::series::SeriesRecord;
 use crate::store::find::Life;
 use crate::store::progress::path_of;
-use crate::store::{Store, StoreError, running};
+use crate::store::sqlite::running;
+use crate::store::{Store, StoreError};
 
 #[test]
 fn what_is_left_goes_by_the_trials_so_far() {
@@ -31,7 +32,7 @@ fn progress_counts_while_its_process_lives() {
     let id = store.begin(&experiment()).unwrap();
     let mut progress = ProgressRecord::begun(8, 0, 6.0, 1);
     progress.begin("memory", 1, "warm-up");
-    store.progress_place().write(id, &progress).unwrap();
+    store.progress_place().unwrap().write(id, &progress).unwrap();
     let other = Store::open(&path).unwrap();
     let pulse = other.pulse(id).unwrap();
     assert_eq!(
@@ -115,7 +116,7 @@ fn links_and_pipes_are_let_alone() {
     std::os::unix::fs::symlink(&aim, path_of(&path, id)).unwrap();
     assert_eq!(store.pulse(id).unwrap().progress, None);
     let progress = ProgressRecord::begun(8, 0, 6.0, 1);
-    store.progress_place().write(id, &progress).unwrap();
+    store.progress_place().unwrap().write(id, &progress).unwrap();
     assert_eq!(std::fs::read(&aim).unwrap(), b"kept");
     assert_eq!(store.pulse(id).unwrap().progress, Some(progress));
     std::fs::remove_file(path_of(&path, id)).unwrap();
@@ -136,7 +137,7 @@ fn a_file_of_another_version_says_nothing() {
     let id = store.begin(&experiment()).unwrap();
     let mut progress = ProgressRecord::begun(8, 0, 6.0, 1);
     progress.format = "pgdyno-progress/9".to_owned();
-    store.progress_place().write(id, &progress).unwrap();
+    store.progress_place().unwrap().write(id, &progress).unwrap();
     assert_eq!(store.pulse(id).unwrap().progress, None);
     for text in ["", "{", "null", "[]", "{\"format\": 1}"] {
         std::fs::write(path_of(&path, id), text).unwrap();

@@ -12,12 +12,13 @@ const EXPERIMENTS_MAX: usize = 20;
 
 /// None where there is no store: advice does without, and makes none.
 pub(super) fn of(context: &Context, store: Option<&Path>, target: &str) -> Vec<Evidence> {
-    let path = context.store_path(store);
-    if !path.exists() {
-        return Vec::new();
-    }
-    let found = Store::open(&path).and_then(|store| in_store(&store, target));
-    found.unwrap_or_else(|error| {
+    let found = || -> anyhow::Result<Vec<Evidence>> {
+        match context.store_if_there(store)? {
+            Some(store) => Ok(in_store(&store, target)?),
+            None => Ok(Vec::new()),
+        }
+    };
+    found().unwrap_or_else(|error| {
         tell!("what experiments have shown here is left out: {error:#}");
         Vec::new()
     })

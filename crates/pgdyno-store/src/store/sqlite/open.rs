@@ -1,12 +1,14 @@
-//! How a store is opened: made or brought up to this schema, or read as it is and never changed.
+//! How a file is opened: made or brought up to this schema, or read as it is and never changed.
 
-use super::{Store, StoreError, failed};
+use super::{Sqlite, failed};
 use crate::schema;
+use crate::store::StoreError;
+use crate::store::database::Place;
 use rusqlite::{Connection, OpenFlags};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::fs::{File, Metadata};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Another process may hold the file this long.
@@ -16,17 +18,18 @@ const BUSY: Duration = Duration::from_secs(30);
 /// of changes at 24, of pages at 28, and for which count of changes the number of pages is valid at 92.
 const HEADER_BYTES: usize = 100;
 
-impl Store {
-    /// Opens the store at `path`, making it if it is not there.
-    pub fn open(path: &Path) -> Result<Store, StoreError> {
+impl Sqlite {
+    /// Opens the file at `path`, making it if it is not there.
+    pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
+        let place = Place::File(path.to_owned());
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory).map_err(|source| StoreError::Directory {
-                path: path.to_owned(),
+                place: place.clone(),
                 source,
             })?;
         }
-        let (mut connection, version) = opened(path, OpenFlags::default(), BUSY)?;
-        let failed = |source| failed(path, "opened", source);
+        let (mut connection, version) = opened(path, &place, OpenFlags::default(), BUSY)?;
+        let failed = |source| failed(&place, "opened", source);
         if version < schema::VERSION {
             // One at a time: of two that change the journal's mode at once, one would wait for the other in vain. Where a directory
             // cannot be locked, SQLite's own locks remain.
@@ -38,116 +41,103 @@ impl Store {
                 .map_err(failed)?;
             schema::migrate(&mut connection).map_err(failed)?;
         }
-        Ok(Store {
+        Ok(Sqlite {
             connection,
             path: path.to_owned(),
-            running: BTreeMap::new(),
+            place,
+            version: schema::VERSION,
+            running: RefCell::default(),
+            alone: None,
         })
     }
 
-    /// Opens the store at `path` as it is, neither made nor brought up to this schema, waiting no longer than `patience` for
-    /// another process that holds the file.
-    pub fn open_as_it_is(path: &Path, patience: Duration) -> Result<Store, StoreError> {
-        let missing = || StoreError::Missing {
-            path: path.to_owned(),
-        };
+    /// Opens the file at `path` as it is, neither made nor brought up to this schema.
+    pub(in crate::store) fn open_as_it_is(path: &Path, patience: Duration) -> Result<Sqlite, StoreError> {
+        let place = Place::File(path.to_owned());
+        let missing = || StoreError::Missing { place: place.clone() };
         if !path.exists() {
             return Err(missing());
         }
         let flags = OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE;
-        let (connection, version) = opened(path, flags, patience)?;
+        let (connection, version) = opened(path, &place, flags, patience)?;
         match version {
             // An empty file.
             0 => Err(missing()),
-            schema::VERSION => Ok(Store {
+            schema::VERSION => Ok(Sqlite {
                 connection,
                 path: path.to_owned(),
-                running: BTreeMap::new(),
+                place,
+                version,
+                running: RefCell::default(),
+                alone: None,
             }),
-            found => Err(StoreError::Older {
-                path: path.to_owned(),
-                found,
-            }),
+            found => Err(StoreError::Older { place, found }),
         }
     }
-}
 
-/// A connection with its settings, and the schema of what is there.
-fn opened(path: &Path, flags: OpenFlags, patience: Duration) -> Result<(Connection, i64), StoreError> {
-    whole(path)?;
-    let failed = |source| failed(path, "opened", source);
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    let version = look(&connection, path, patience)?;
-    for (name, value) in [("synchronous", "FULL"), ("foreign_keys", "ON")] {
-        connection.pragma_update(None, name, value).map_err(failed)?;
-    }
-    Ok((connection, version))
-}
-
-/// A store of this or an older schema that is read as it is.
-pub(super) struct Foreign {
-    pub(super) connection: Connection,
-    pub(super) version: i64,
-    path: PathBuf,
-    /// Length and time of the file where it is read without locks.
-    unlocked: Option<(u64, SystemTime)>,
-}
-
-impl Foreign {
-    /// Opens the file at `path` for reading, waiting so long for another process. Where nobody has it open it is read
-    /// without locks, because SQLite's own would leave files beside it.
-    pub(super) fn open(path: &Path, patience: Duration) -> Result<Foreign, StoreError> {
-        let missing = || StoreError::Missing {
-            path: path.to_owned(),
-        };
+    /// Opens the file at `path`, of this schema or an older one, for reading, waiting so long for another process. Where nobody
+    /// has it open it is read without locks, because SQLite's own would leave files beside it.
+    pub(in crate::store) fn read(path: &Path, patience: Duration) -> Result<Sqlite, StoreError> {
+        let place = Place::File(path.to_owned());
+        let missing = || StoreError::Missing { place: place.clone() };
         let about = std::fs::metadata(path)
             .ok()
             .filter(Metadata::is_file)
             .ok_or_else(missing)?;
         if about.len() == 0 {
             return Err(StoreError::Truncated {
-                path: path.to_owned(),
+                place,
                 found_bytes: 0,
                 expected_bytes: HEADER_BYTES as u64,
             });
         }
         whole(path)?;
-        let unlocked = (!log_is_there(path)).then(|| state(&about));
+        let alone = (!log_is_there(path)).then(|| Alone(state(&about)));
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let immutable = if unlocked.is_some() {
-            "immutable=1"
-        } else {
-            "mode=ro"
-        };
-        let failed = |source| failed(path, "opened", source);
-        let connection = Connection::open_with_flags(uri(path, immutable), flags).map_err(failed)?;
-        let version = look(&connection, path, patience)?;
+        let parameter = if alone.is_some() { "immutable=1" } else { "mode=ro" };
+        let failed = |source| failed(&place, "opened", source);
+        let connection = Connection::open_with_flags(uri(path, parameter), flags).map_err(failed)?;
+        let version = look(&connection, &place, patience)?;
         if version == 0 {
-            return Err(StoreError::Foreign {
-                path: path.to_owned(),
-            });
+            return Err(StoreError::Foreign { place });
         }
-        Ok(Foreign {
+        Ok(Sqlite {
             connection,
-            version,
             path: path.to_owned(),
-            unlocked,
+            place,
+            version,
+            running: RefCell::default(),
+            alone,
         })
     }
+}
 
-    /// Whether what was read without locks was let alone meanwhile.
-    pub(super) fn unchanged(&self) -> Result<(), StoreError> {
-        let Some(before) = self.unlocked else {
-            return Ok(());
-        };
-        let now = std::fs::metadata(&self.path).ok().map(|about| state(&about));
-        if now == Some(before) && !log_is_there(&self.path) {
-            return Ok(());
-        }
-        Err(StoreError::Meanwhile {
-            path: self.path.clone(),
-        })
+/// A connection with its settings, and the schema of what is there.
+fn opened(
+    path: &Path,
+    place: &Place,
+    flags: OpenFlags,
+    patience: Duration,
+) -> Result<(Connection, i64), StoreError> {
+    whole(path)?;
+    let failed = |source| failed(place, "opened", source);
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    let version = look(&connection, place, patience)?;
+    for (name, value) in [("synchronous", "FULL"), ("foreign_keys", "ON")] {
+        connection.pragma_update(None, name, value).map_err(failed)?;
+    }
+    Ok((connection, version))
+}
+
+/// Length and time of a file that is read without locks.
+pub(in crate::store) struct Alone((u64, SystemTime));
+
+impl Alone {
+    /// Whether the file was let alone meanwhile.
+    pub(super) fn is_unchanged(&self, path: &Path) -> bool {
+        let now = std::fs::metadata(path).ok().map(|about| state(&about));
+        now == Some(self.0) && !log_is_there(path)
     }
 }
 
@@ -179,8 +169,8 @@ fn uri(path: &Path, parameter: &str) -> String {
 }
 
 /// The schema of a file, 0 of an empty one; other programs' and newer ones are refused.
-fn look(connection: &Connection, path: &Path, patience: Duration) -> Result<i64, StoreError> {
-    let failed = |source| failed(path, "opened", source);
+fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<i64, StoreError> {
+    let failed = |source| failed(place, "opened", source);
     connection.busy_timeout(patience).map_err(failed)?;
     // All of one instant: another process may be making the store just now.
     let instant = connection.unchecked_transaction().map_err(failed)?;
@@ -194,13 +184,11 @@ fn look(connection: &Connection, path: &Path, patience: Duration) -> Result<i64,
     let application = number("PRAGMA application_id")?;
     instant.commit().map_err(failed)?;
     if tables > 0 && application != schema::APPLICATION_ID {
-        return Err(StoreError::Foreign {
-            path: path.to_owned(),
-        });
+        return Err(StoreError::Foreign { place: place.clone() });
     }
     if version > schema::VERSION {
         return Err(StoreError::Newer {
-            path: path.to_owned(),
+            place: place.clone(),
             found: version,
         });
     }
@@ -225,7 +213,7 @@ fn whole(path: &Path) -> Result<(), StoreError> {
     };
     match expected_bytes(&head) {
         Some(expected_bytes) if found_bytes < expected_bytes => Err(StoreError::Truncated {
-            path: path.to_owned(),
+            place: Place::File(path.to_owned()),
             found_bytes,
             expected_bytes,
         }),

@@ -1,7 +1,7 @@
 //! Whether the process that runs an experiment lives: it keeps a file beside the store locked, and the kernel unlocks it
 //! when the process ends, however it ends.
 
-use super::progress;
+use crate::store::progress;
 use rustix::fs::{Mode, OFlags};
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
@@ -56,7 +56,7 @@ impl RunningLock {
 }
 
 /// Whether a process runs this experiment; `None` where its file cannot be looked at.
-pub(super) fn look(store: &Path, id: i64) -> Option<bool> {
+pub(in crate::store) fn look(store: &Path, id: i64) -> Option<bool> {
     let file = match open(&path_of(store, id), OFlags::RDONLY) {
         Ok(file) => file,
         Err(error) => return (error.kind() == io::ErrorKind::NotFound).then_some(false),
@@ -69,11 +69,6 @@ pub(super) fn look(store: &Path, id: i64) -> Option<bool> {
     }
 }
 
-/// The same where that it cannot be told counts as one: nothing is removed for that.
-pub(super) fn is_run(store: &Path, id: i64) -> bool {
-    look(store, id) != Some(false)
-}
-
 /// Removes what the process that ran an experiment has left.
 pub(super) fn clear(store: &Path, id: i64) {
     progress::clear(store, id);
@@ -82,7 +77,7 @@ pub(super) fn clear(store: &Path, id: i64) {
 }
 
 /// Opens a file beside the store. Its name is no secret: no link is followed, and no pipe waited for.
-pub(super) fn open(path: &Path, how: OFlags) -> io::Result<File> {
+pub(in crate::store) fn open(path: &Path, how: OFlags) -> io::Result<File> {
     let how = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(
         path,
@@ -97,7 +92,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     Ok(there == Some(of(file.metadata()?)))
 }
 
-pub(super) fn path_of(store: &Path, id: i64) -> PathBuf {
+pub(in crate::store) fn path_of(store: &Path, id: i64) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(format!("-running-{id}"));
     PathBuf::from(name)

@@ -1,0 +1,100 @@
+//! Sessions for whoever speaks to a server by the driver itself, as a store of results does; and what such a connection string
+//! is called where people see it.
+
+use crate::asker::NoConnection;
+use crate::conninfo::{Conninfo, Hosts, Lookup, keywords};
+use crate::server::{ServerError, connector, not_connected};
+use postgres::Client;
+use postgres::config::Host;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+
+/// A session of the driver's own, with TLS as it is wanted, within connect_timeout all in all.
+pub fn client(conninfo: &Conninfo) -> Result<Client, ServerError> {
+    let (connect, limit) = connector(conninfo);
+    let (said, connected) = channel();
+    // The driver's own limit ends with the TCP connection; a server that then says nothing is given up with its thread.
+    let thread = thread::Builder::new().name("connecting".into()).spawn(move || {
+        let _ = said.send(connect());
+    });
+    let outcome = match thread {
+        Err(error) => Err(NoConnection::NoThread(error)),
+        Ok(_) => match connected.recv_timeout(limit) {
+            Ok(made) => made.map_err(NoConnection::Refused),
+            Err(RecvTimeoutError::Timeout) => Err(NoConnection::Silent),
+            Err(RecvTimeoutError::Disconnected) => Err(NoConnection::Gone),
+        },
+    };
+    outcome.map_err(|why| not_connected(conninfo, why))
+}
+
+/// What a connection string names, as a URL with the user and without a password or anything else. Nobody is asked.
+pub fn shown(text: &str, environment: Lookup<'_>) -> Result<String, ServerError> {
+    let hosts = Hosts::resolve(text, environment)?;
+    let (user, database) = hosts
+        .each
+        .first()
+        .map_or(("", ""), |first| (first.user(), first.database()));
+    if let [one] = &hosts.each[..]
+        && let Host::Unix(directory) = one.host()
+    {
+        let (directory, port) = (directory.display(), one.port());
+        return Ok(format!(
+            "postgres://{user}@/{database}?host={directory}&port={port}"
+        ));
+    }
+    let places: Vec<String> = hosts.each.iter().map(Conninfo::place).collect();
+    Ok(format!("postgres://{user}@{}/{database}", places.join(",")))
+}
+
+/// Takes a word that libpq does not know out of a connection string, and gives the rest as key=value pairs, which may hold a
+/// password.
+pub fn without_word(text: &str, word: &str) -> Result<(String, Option<String>), ServerError> {
+    let mut words = keywords::split(text).ok_or(ServerError::ConnectionString)?;
+    let found = words.take(word);
+    Ok((words.written(), found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_holds_no_password() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(shown(text, &|_| None).unwrap(), expected, "{text}");
+        };
+        check(
+            "postgres://ann:secret@db.example:6432/lab?sslmode=disable",
+            "postgres://ann@db.example:6432/lab",
+        );
+        check(
+            "host=a,b port=1,2 user=ann password=secret dbname=lab",
+            "postgres://ann@a:1,b:2/lab",
+        );
+        check(
+            "host=/run/pg user=ann password=secret dbname=lab",
+            "postgres://ann@/lab?host=/run/pg&port=5432",
+        );
+    }
+
+    #[test]
+    fn a_word_is_taken_out_and_the_rest_says_the_same() {
+        let check = |text: &str, rest: &str, word: Option<&str>| {
+            let found = without_word(text, "schema").unwrap();
+            assert_eq!(found, (rest.to_owned(), word.map(str::to_owned)), "{text}");
+        };
+        check(
+            "postgres://ann:it's%20a%5C@db/lab?schema=a%20b&sslmode=disable",
+            r"host='db' sslmode='disable' user='ann' password='it\'s a\\' dbname='lab'",
+            Some("a b"),
+        );
+        check(
+            "host=db password='a schema=b'",
+            "host='db' password='a schema=b'",
+            None,
+        );
+        assert!(without_word("host=", "schema").is_ok());
+        assert!(without_word("x y", "schema").is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! What can go wrong with a store, in words for people. No text of these holds a password.
+
+use super::database::Place;
+use crate::schema;
+
+/// Trouble with a store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// SQLite's own.
+    #[error("the store {place} could not be {action}: {source}")]
+    Sqlite {
+        /// The file.
+        place: Place,
+        /// "opened", "written", "read".
+        action: &'static str,
+        /// SQLite's words.
+        source: rusqlite::Error,
+    },
+    /// Files.
+    #[error("the directory of the store {place} could not be made: {source}")]
+    Directory {
+        /// The file.
+        place: Place,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// Written by a later pgdyno.
+    #[error(
+        "the store {place} has schema {found}; this pgdyno knows {}. Use the newer pgdyno, or another store",
+        schema::VERSION
+    )]
+    Newer {
+        /// Where it is.
+        place: Place,
+        /// Its schema.
+        found: i64,
+    },
+    /// Written by an earlier pgdyno, where it is to be left as it is.
+    #[error(
+        "the store {place} has schema {found} of an earlier pgdyno; `pgdyno list --store {place}` brings it to schema {}",
+        schema::VERSION
+    )]
+    Older {
+        /// Where it is.
+        place: Place,
+        /// Its schema.
+        found: i64,
+    },
+    /// A database of another program.
+    #[error("{place} is a database of another program; name another store")]
+    Foreign {
+        /// Where it is.
+        place: Place,
+    },
+    /// A record that cannot be read.
+    #[error("{what} in the store {place} cannot be read: {reason}")]
+    Record {
+        /// Where it is.
+        place: Place,
+        /// "experiment 3".
+        what: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Another process has it, and does not let go.
+    #[error("the store {place} is locked by another process; try again when that has ended")]
+    Locked {
+        /// Where it is.
+        place: Place,
+    },
+    /// Cut short.
+    #[error(
+        "the store {place} is truncated: it has {found_bytes} bytes of at least {expected_bytes}; bring it back from a copy"
+    )]
+    Truncated {
+        /// The file.
+        place: Place,
+        /// Its length.
+        found_bytes: u64,
+        /// What it should be.
+        expected_bytes: u64,
+    },
+    /// The file beside it that tells who runs an experiment.
+    #[error(
+        "the file beside the store {place} that marks an experiment as running could not be locked: {source}"
+    )]
+    Lock {
+        /// The file of the store.
+        place: Place,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// Nothing there.
+    #[error("there is no store of results at {place}")]
+    Missing {
+        /// Where it should be.
+        place: Place,
+    },
+    /// Read without a lock, and written by another process in that time.
+    #[error("the store {place} was written while it was read; try again")]
+    Meanwhile {
+        /// The file.
+        place: Place,
+    },
+    /// Being run by another process.
+    #[error("experiment {id} in {place} is being run by another process")]
+    Running {
+        /// Where it is.
+        place: Place,
+        /// Its number.
+        id: i64,
+    },
+    /// A tag or a note that cannot be kept.
+    #[error("{0}")]
+    Words(String),
+    /// No such experiment.
+    #[error("there is no experiment {id} in {place}; `pgdyno list` shows those there are")]
+    Unknown {
+        /// Where it is not.
+        place: Place,
+        /// Its number.
+        id: i64,
+    },
+    /// A trial that is stored already.
+    #[error(
+        "experiment {experiment} in {place} has a trial of block {block} with \"{treatment}\" already, and it is never \
+         replaced"
+    )]
+    Twice {
+        /// Where it is.
+        place: Place,
+        /// Of which experiment.
+        experiment: i64,
+        /// 1-based.
+        block: u32,
+        /// By name.
+        treatment: String,
+    },
+    /// The server's own.
+    #[error("the store {place} could not be {action}: {reason}")]
+    Postgres {
+        /// Which.
+        place: Place,
+        /// "opened", "written", "read".
+        action: &'static str,
+        /// The server's words.
+        reason: String,
+    },
+    /// There is no way to its server.
+    #[error("the store {place} could not be opened: {source}")]
+    Unreachable {
+        /// Which.
+        place: Place,
+        /// The words of whoever knows the way.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Its server was there, and is no more.
+    #[error(
+        "the connection to the store {place} broke while it was being {action}, and another could not be had: {reason}. What was \
+         being written may be missing"
+    )]
+    Gone {
+        /// Which.
+        place: Place,
+        /// "opened", "written", "read".
+        action: &'static str,
+        /// What happened.
+        reason: String,
+    },
+    /// A server that takes no writes.
+    #[error(
+        "the store {place} is on a standby, or read-only: nothing can be written there. Name its primary, or several hosts with \
+         target_session_attrs=read-write"
+    )]
+    ReadOnly {
+        /// Which.
+        place: Place,
+    },
+    /// What the role must not.
+    #[error(
+        "the store {place} refuses what is wanted: {reason}. Its owner can allow it (docs/store.md, \"In PostgreSQL\")"
+    )]
+    Denied {
+        /// Which.
+        place: Place,
+        /// The server's words.
+        reason: String,
+    },
+    /// A database that cannot hold every text.
+    #[error("the database of the store {place} has the encoding {encoding}; a store needs one with UTF8")]
+    Encoding {
+        /// Which.
+        place: Place,
+        /// The database's.
+        encoding: String,
+    },
+}

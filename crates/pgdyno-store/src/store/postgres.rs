@@ -1,0 +1,345 @@
+//! A store in PostgreSQL: a schema of a database, for many people and machines. The connection is made by whoever knows how
+//! to reach the server, and handed over.
+
+mod open;
+mod session;
+
+pub use session::Link;
+
+use super::StoreError;
+use super::database::{Act, Database, Place, Row, Value};
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres::error::{Error, SqlState};
+use postgres::types::{FromSql, IsNull, ToSql, Type};
+use session::Session;
+use std::cell::{Cell, RefCell};
+
+/// An open store.
+pub(super) struct Postgres {
+    place: Place,
+    version: i64,
+    session: RefCell<Session>,
+}
+
+impl Postgres {
+    /// Sends a statement, once more where the connection is lost before the first row came and nothing else is at stake. Gives
+    /// the number of rows that it has changed.
+    fn send(
+        &self,
+        action: &'static str,
+        sql: &str,
+        values: &[Value],
+        act: Act<'_>,
+    ) -> Result<u64, StoreError> {
+        let mut session = self.session.borrow_mut();
+        let had_rows = Cell::new(false);
+        let mut act = |row: &mut Row<'_>| {
+            had_rows.set(true);
+            act(row)
+        };
+        let first = session.send(&self.place, action, sql, values, &mut act);
+        match first {
+            Err(_) if !session.in_transaction && session.may_return() && !had_rows.get() => {
+                session.renew(&self.place, action)?;
+                session.send(&self.place, action, sql, values, &mut act)
+            }
+            other => other,
+        }
+    }
+
+    fn plain(&self, action: &'static str, sql: &str) -> Result<(), StoreError> {
+        self.send(action, sql, &[], &mut |_| Ok(())).map(drop)
+    }
+}
+
+/// The server's error, told apart where something can be done about it.
+fn failed(place: &Place, action: &'static str, error: &Error) -> StoreError {
+    let place = place.clone();
+    let Some(server) = error.as_db_error() else {
+        let reason = innermost(error);
+        return match is_lost(error) {
+            true => StoreError::Gone {
+                place,
+                action,
+                reason,
+            },
+            false => StoreError::Postgres {
+                place,
+                action,
+                reason,
+            },
+        };
+    };
+    let reason = format!("{} (SQLSTATE {})", server.message(), server.code().code());
+    match server.code() {
+        code if *code == SqlState::INSUFFICIENT_PRIVILEGE => StoreError::Denied { place, reason },
+        code if *code == SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly { place },
+        code if *code == SqlState::LOCK_NOT_AVAILABLE => StoreError::Locked { place },
+        _ if is_lost(error) => StoreError::Gone {
+            place,
+            action,
+            reason,
+        },
+        _ => StoreError::Postgres {
+            place,
+            action,
+            reason,
+        },
+    }
+}
+
+/// Whether the connection is of no use any more: it broke, or the server has ended the session.
+fn is_lost(error: &Error) -> bool {
+    let Some(server) = error.as_db_error() else {
+        let cause = std::error::Error::source(error);
+        return error.is_closed() || cause.is_some_and(|cause| cause.is::<std::io::Error>());
+    };
+    let code = server.code();
+    // Class 08: connection exceptions.
+    code.code().starts_with("08")
+        || [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::IDLE_SESSION_TIMEOUT,
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        ]
+        .contains(code)
+}
+
+/// The last cause of an error: the system's own words.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+impl Value {
+    fn kind(&self) -> Type {
+        match self {
+            // The server finds out by the statement.
+            Value::Null => Type::UNKNOWN,
+            Value::Int(_) => Type::INT8,
+            Value::Text(_) => Type::TEXT,
+            Value::Blob(_) => Type::BYTEA,
+        }
+    }
+}
+
+type Trouble = Box<dyn std::error::Error + Sync + Send>;
+
+impl ToSql for Value {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Trouble> {
+        match self {
+            Value::Null => Ok(IsNull::Yes),
+            Value::Int(number) => number.to_sql(kind, out),
+            Value::Text(text) => text.to_sql(kind, out),
+            Value::Blob(bytes) => bytes.to_sql(kind, out),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    postgres::types::to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Value {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Value, Trouble> {
+        Ok(match *kind {
+            Type::BOOL => Value::Int(bool::from_sql(kind, raw)?.into()),
+            Type::INT4 => Value::Int(i32::from_sql(kind, raw)?.into()),
+            Type::INT8 => Value::Int(i64::from_sql(kind, raw)?),
+            Type::BYTEA => Value::Blob(raw.to_vec()),
+            _ => Value::Text(<&str>::from_sql(kind, raw)?.to_owned()),
+        })
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Value, Trouble> {
+        Ok(Value::Null)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        matches!(*kind, Type::BOOL | Type::INT4 | Type::INT8 | Type::BYTEA)
+            || <&str as FromSql>::accepts(kind)
+    }
+}
+
+impl Session {
+    /// Sends a statement and hands over its rows as they come.
+    fn send(
+        &mut self,
+        place: &Place,
+        action: &'static str,
+        sql: &str,
+        values: &[Value],
+        act: Act<'_>,
+    ) -> Result<u64, StoreError> {
+        let client = self.client(place, action)?;
+        let parameters = values.iter().map(|value| (value, value.kind()));
+        let mut sent = client.query_typed_raw(sql, parameters);
+        let outcome = match &mut sent {
+            Err(error) => Err(failed(place, action, error)),
+            Ok(rows) => loop {
+                match rows.next() {
+                    Err(error) => break Err(failed(place, action, &error)),
+                    Ok(None) => break Ok(rows.rows_affected().unwrap_or(0)),
+                    Ok(Some(row)) => {
+                        let values = (0..row.len()).map(|at| row.try_get(at)).collect::<Result<_, _>>();
+                        let acted = values
+                            .map_err(|error| failed(place, action, &error))
+                            .and_then(|values| act(&mut Row { values, place }));
+                        if let Err(error) = acted {
+                            break Err(error);
+                        }
+                    }
+                }
+            },
+        };
+        drop(sent);
+        if let Err(StoreError::Gone { reason, .. }) = &outcome {
+            self.lose(reason);
+        }
+        outcome
+    }
+}
+
+impl Database for Postgres {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn version(&self) -> i64 {
+        self.version
+    }
+
+    fn each(
+        &self,
+        action: &'static str,
+        sql: &str,
+        values: &[Value],
+        act: Act<'_>,
+    ) -> Result<(), StoreError> {
+        self.send(action, sql, values, act).map(drop)
+    }
+
+    fn execute(&self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
+        self.send("written", sql, values, &mut |_| Ok(()))
+    }
+
+    fn begin(&self) -> Result<(), StoreError> {
+        self.plain("written", "BEGIN")?;
+        self.session.borrow_mut().in_transaction = true;
+        Ok(())
+    }
+
+    fn commit(&self) -> Result<(), StoreError> {
+        self.plain("written", "COMMIT")?;
+        self.session.borrow_mut().in_transaction = false;
+        Ok(())
+    }
+
+    fn roll_back(&self) {
+        let was_open = self.session.borrow().in_transaction;
+        if was_open {
+            // With a connection that is lost it is forgotten in any case.
+            let _ = self.plain("written", "ROLLBACK");
+            self.session.borrow_mut().in_transaction = false;
+        }
+    }
+
+    fn may_try_again(&self, error: &StoreError) -> bool {
+        matches!(error, StoreError::Gone { .. }) && self.session.borrow().may_return()
+    }
+
+    fn brief(&self) -> &'static str {
+        "json_build_object('question', e.record::json -> 'question', 'target', e.record::json -> 'target')::text"
+    }
+
+    fn hold(&self, experiment: i64) -> Result<bool, StoreError> {
+        if self.session.borrow().held.contains(&experiment) {
+            return Ok(true);
+        }
+        let (class, object) = self.key(experiment);
+        let sql = "SELECT pg_try_advisory_lock($1::int4, $2::int4)";
+        let mut is_ours = false;
+        self.each("written", sql, &[class.into(), object.into()], &mut |row| {
+            is_ours = row.flag(0)?;
+            Ok(())
+        })?;
+        if is_ours {
+            self.session.borrow_mut().held.insert(experiment);
+        }
+        Ok(is_ours)
+    }
+
+    fn let_go(&self, experiment: i64) {
+        if self.session.borrow_mut().held.remove(&experiment) {
+            let (class, object) = self.key(experiment);
+            // One that stays goes with the session.
+            let sql = "SELECT pg_advisory_unlock($1::int4, $2::int4)";
+            let _ = self.each("written", sql, &[class.into(), object.into()], &mut |_| Ok(()));
+        }
+    }
+
+    fn look(&self, experiment: i64) -> Option<bool> {
+        let (class, object) = self.key(experiment);
+        // There the two halves of a lock's key have no sign; a key of two halves has objsubid 2.
+        let sql = "SELECT count(*) FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
+                   AND classid::bigint = $1 AND objid::bigint = $2 \
+                   AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
+        let unsigned = |half: i64| Value::Int(half & 0xffff_ffff);
+        let found = (self as &dyn Database).number(sql, &[unsigned(class), unsigned(object)]);
+        found.ok().map(|locks| locks > 0)
+    }
+
+    fn clear(&self, _: i64) {}
+
+    fn reclaim(&self) -> Result<Option<(u64, u64)>, StoreError> {
+        Ok(None)
+    }
+
+    /// The server checks its pages as it reads them, where it has checksums; everything is read for the rest of the check.
+    fn own_faults(&self, _: usize) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn lost_references(&self) -> Result<Vec<String>, StoreError> {
+        let mut lost = Vec::new();
+        for (table, key, parent, number) in [
+            ("trial", "experiment_id", "experiment", "id"),
+            ("series", "trial_id", "trial", "NULL::bigint"),
+            ("gap", "trial_id", "trial", "rowid"),
+            ("tag", "experiment_id", "experiment", "NULL::bigint"),
+            ("note", "experiment_id", "experiment", "id"),
+        ] {
+            let sql = format!(
+                "SELECT {number} FROM {table} WHERE NOT EXISTS (SELECT 1 FROM {parent} p WHERE p.id = {table}.{key})"
+            );
+            self.each("read", &sql, &[], &mut |row| {
+                let which = row
+                    .maybe_int(0)?
+                    .map_or_else(String::new, |number| format!(" {number}"));
+                lost.push(format!(
+                    "{table}{which} refers to a row of {parent} that is not there"
+                ));
+                Ok(())
+            })?;
+        }
+        Ok(lost)
+    }
+
+    fn unchanged(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl Postgres {
+    fn key(&self, experiment: i64) -> (i64, i64) {
+        self.session.borrow().key(experiment)
+    }
+}

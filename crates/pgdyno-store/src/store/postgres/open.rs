@@ -1,0 +1,161 @@
+//! How a store in PostgreSQL is opened: made or brought up to this schema, or read as it is and never changed.
+
+use super::session::{Link, Session, quoted};
+use super::{Postgres, failed};
+use crate::schema::VERSION;
+use crate::schema::postgres::{PROGRAM, STEPS};
+use crate::store::StoreError;
+use crate::store::database::Place;
+use postgres::error::SqlState;
+use postgres::{Client, Error, GenericClient};
+use std::cell::RefCell;
+
+/// What is there before anything is done.
+enum There {
+    /// No schema of that name, or an empty one that somebody has made for us.
+    Nothing { has_schema: bool },
+    /// A store, with its version and the number of its schema.
+    Store { version: i64, number: u32 },
+}
+
+impl Postgres {
+    /// Opens the store, making it if it is not there and `may_make`.
+    pub(in crate::store) fn open(link: Link, may_make: bool) -> Result<Postgres, StoreError> {
+        let mut session = Session::new(link)?;
+        let place = session.place().clone();
+        let schema = session.schema().to_owned();
+        let client = session.client(&place, "opened")?;
+        fits(client, &place)?;
+        let found = match look(client, &schema, &place)? {
+            There::Nothing { .. } if !may_make => return Err(StoreError::Missing { place }),
+            There::Store { version, number } if version == VERSION => number,
+            _ => migrate(client, &schema, &place)?,
+        };
+        session.number = found;
+        Ok(Postgres {
+            place,
+            version: VERSION,
+            session: RefCell::new(session),
+        })
+    }
+
+    /// Opens the store to read it at one instant, whatever others write meanwhile.
+    pub(in crate::store) fn read(link: Link) -> Result<Postgres, StoreError> {
+        let mut session = Session::new(link)?;
+        let place = session.place().clone();
+        let schema = session.schema().to_owned();
+        let client = session.client(&place, "opened")?;
+        let There::Store { version, number } = look(client, &schema, &place)? else {
+            return Err(StoreError::Missing { place });
+        };
+        client
+            .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            .map_err(|e| failed(&place, "opened", &e))?;
+        session.number = number;
+        session.in_transaction = true;
+        Ok(Postgres {
+            place,
+            version,
+            session: RefCell::new(session),
+        })
+    }
+}
+
+/// Refuses a server that takes no writes, and a database that cannot hold every text.
+pub(super) fn fits(client: &mut Client, place: &Place) -> Result<(), StoreError> {
+    let row = client
+        .query_one(
+            "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on', \
+             current_setting('server_encoding')",
+            &[],
+        )
+        .map_err(|e| failed(place, "opened", &e))?;
+    if row.get(0) {
+        return Err(StoreError::ReadOnly { place: place.clone() });
+    }
+    match row.get::<_, &str>(1) {
+        "UTF8" => Ok(()),
+        encoding => Err(StoreError::Encoding {
+            place: place.clone(),
+            encoding: encoding.to_owned(),
+        }),
+    }
+}
+
+/// What is there; other programs' and newer ones are refused.
+fn look(client: &mut impl GenericClient, schema: &str, place: &Place) -> Result<There, StoreError> {
+    let failed = |e: Error| failed(place, "opened", &e);
+    let foreign = || StoreError::Foreign { place: place.clone() };
+    let row = client
+        .query_opt(
+            "SELECT n.oid, (SELECT count(*) FROM pg_class c WHERE c.relnamespace = n.oid), \
+             EXISTS (SELECT 1 FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname = 'about') \
+             FROM pg_namespace n WHERE n.nspname = $1",
+            &[&schema],
+        )
+        .map_err(failed)?;
+    let Some(row) = row else {
+        return Ok(There::Nothing { has_schema: false });
+    };
+    let (number, relations, has_about): (u32, i64, bool) = (row.get(0), row.get(1), row.get(2));
+    if !has_about {
+        return match relations {
+            0 => Ok(There::Nothing { has_schema: true }),
+            _ => Err(foreign()),
+        };
+    }
+    let about = format!(
+        "SELECT program::text, schema_version::bigint FROM {}.about",
+        quoted(schema)
+    );
+    let rows = match client.query(&about, &[]) {
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_COLUMN) => return Err(foreign()),
+        rows => rows.map_err(failed)?,
+    };
+    match &rows[..] {
+        [row] if row.get::<_, &str>(0) == PROGRAM => match row.get(1) {
+            found if found > VERSION => Err(StoreError::Newer {
+                place: place.clone(),
+                found,
+            }),
+            version => Ok(There::Store { version, number }),
+        },
+        _ => Err(foreign()),
+    }
+}
+
+/// Brings the store to this version's schema, and tells the schema's number. Whoever comes second waits, and finds it done.
+fn migrate(client: &mut Client, schema: &str, place: &Place) -> Result<u32, StoreError> {
+    let failed = |e: Error| failed(place, "made or brought up to date", &e);
+    let mut transaction = client.transaction().map_err(failed)?;
+    transaction
+        .execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended('pgdyno store ' || $1::text, 0))",
+            &[&schema],
+        )
+        .map_err(failed)?;
+    let version = match look(&mut transaction, schema, place)? {
+        There::Store { version, .. } => version,
+        There::Nothing { has_schema } => {
+            // Whoever may not make schemas may be given an empty one.
+            if !has_schema {
+                let make = format!("CREATE SCHEMA {}", quoted(schema));
+                transaction.batch_execute(&make).map_err(failed)?;
+            }
+            0
+        }
+    };
+    for (to, step) in STEPS {
+        if to > version {
+            transaction.batch_execute(step).map_err(failed)?;
+            transaction
+                .execute("UPDATE about SET schema_version = $1", &[&to])
+                .map_err(failed)?;
+        }
+    }
+    let There::Store { number, .. } = look(&mut transaction, schema, place)? else {
+        return Err(StoreError::Missing { place: place.clone() });
+    };
+    transaction.commit().map_err(failed)?;
+    Ok(number)
+}

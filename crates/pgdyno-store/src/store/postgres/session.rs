@@ -1,0 +1,246 @@
+//! A session on the server of a store: made, set up, and made anew once where it is lost.
+
+use super::failed;
+use super::open::fits;
+use crate::store::StoreError;
+use crate::store::database::Place;
+use postgres::Client;
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+/// How to reach the server; an error is the reason in the words of whoever knows how, with no password in it.
+type Connect = Box<dyn Fn() -> Result<Client, Box<dyn Error + Send + Sync>> + Send>;
+
+/// So long a server that was lost is waited for: a restart, or another machine that takes over, is done by then.
+const RETURN_PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Another process may hold what is wanted so long, as with a file.
+const SETUP: &str = "
+SET client_min_messages = warning;
+SET lock_timeout = '30s';
+SET default_transaction_isolation = 'read committed';
+SET statement_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET tcp_keepalives_idle = 60;
+SET tcp_keepalives_interval = 10;
+SET tcp_keepalives_count = 6;
+SELECT set_config(name, '0', false) FROM pg_catalog.pg_settings 
+WHERE name IN ('idle_session_timeout', 'transaction_timeout');
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+";
+
+/// The way to a store in PostgreSQL.
+pub struct Link {
+    pub(super) place: Place,
+    pub(super) schema: String,
+    connect: Connect,
+    patience: Duration,
+}
+
+impl Link {
+    /// `name` is what errors call the store, and holds no password; `schema` is the schema of the database that the store is in.
+    pub fn new(
+        name: String,
+        schema: String,
+        connect: impl Fn() -> Result<Client, Box<dyn Error + Send + Sync>> + Send + 'static,
+    ) -> Link {
+        Link {
+            place: Place::Server(name),
+            schema,
+            connect: Box::new(connect),
+            patience: RETURN_PATIENCE,
+        }
+    }
+
+    /// The same, with a server that is lost waited for only so long.
+    pub fn with_patience(self, patience: Duration) -> Link {
+        Link { patience, ..self }
+    }
+}
+
+/// A session, or what is left of one.
+pub(super) struct Session {
+    link: Link,
+    /// `None` once it is lost.
+    client: Option<Client>,
+    /// What the server knows the session by: number of its process, and when that began.
+    known_by: (i32, String),
+    /// Number of the schema, the first half of the locks' keys.
+    pub(super) number: u32,
+    pub(super) in_transaction: bool,
+    /// Experiments that this process runs.
+    pub(super) held: BTreeSet<i64>,
+    /// How it was lost.
+    lost: String,
+    /// Whether the server was waited for in vain: it is asked once more then, and not waited for again.
+    is_away: bool,
+}
+
+impl Session {
+    pub(super) fn new(link: Link) -> Result<Session, StoreError> {
+        let (client, known_by) = enter(&link)?;
+        Ok(Session {
+            link,
+            client: Some(client),
+            known_by,
+            number: 0,
+            in_transaction: false,
+            held: BTreeSet::new(),
+            lost: String::new(),
+            is_away: false,
+        })
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.link.place
+    }
+
+    pub(super) fn schema(&self) -> &str {
+        &self.link.schema
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.client.is_none()
+    }
+
+    /// Whether another connection may be had.
+    pub(super) fn may_return(&self) -> bool {
+        self.is_lost() && !self.is_away
+    }
+
+    pub(super) fn lose(&mut self, how: &str) {
+        self.client = None;
+        how.clone_into(&mut self.lost);
+    }
+
+    /// The connection. One that was lost before this statement is made anew, but in the middle of a transaction.
+    pub(super) fn client(&mut self, place: &Place, action: &'static str) -> Result<&mut Client, StoreError> {
+        if self.client.is_none() && !self.in_transaction {
+            self.renew(place, action)?;
+        }
+        let lost = || gone(place, action, &self.lost);
+        self.client.as_mut().ok_or_else(lost)
+    }
+
+    /// Connects anew, and takes again what this process holds.
+    pub(super) fn renew(&mut self, place: &Place, action: &'static str) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        let (mut client, known_by) = loop {
+            let entered = enter(&self.link).and_then(|(mut client, known_by)| {
+                fits(&mut client, place)?;
+                Ok((client, known_by))
+            });
+            match entered {
+                Ok(entered) => break entered,
+                Err(error) if self.is_away || begun.elapsed() >= self.link.patience => {
+                    self.is_away = true;
+                    let then = match &error {
+                        StoreError::Unreachable { source, .. } => source.to_string(),
+                        other => other.to_string(),
+                    };
+                    return Err(gone(place, action, &format!("{}; then: {then}", self.lost)));
+                }
+                Err(_) => wait(),
+            }
+        };
+        self.is_away = false;
+        self.take_again(&mut client)
+            .map_err(|e| failed(place, action, &e))?
+            .map_or(Ok(()), |id| {
+                let place = place.clone();
+                Err(StoreError::Running { place, id })
+            })?;
+        self.client = Some(client);
+        self.known_by = known_by;
+        self.in_transaction = false;
+        Ok(())
+    }
+
+    /// Takes what this process holds for a new session. An experiment that another process has taken meanwhile, if there is one.
+    fn take_again(&self, client: &mut Client) -> Result<Option<i64>, postgres::Error> {
+        // The network may be what was lost, and the old session live on, with what it holds.
+        let (pid, begun) = &self.known_by;
+        let is_old = "pid = $1 AND backend_start::text = $2";
+        let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {is_old}");
+        client.execute(&end, &[pid, begun])?;
+        let asked = Instant::now();
+        let is_there = format!("SELECT 1 FROM pg_stat_activity WHERE {is_old}");
+        for &experiment in &self.held {
+            let (class, object) = self.key(experiment);
+            let take = format!("SELECT pg_try_advisory_lock({class}, {object})");
+            loop {
+                // In this order: a session that is seen to be gone holds nothing any more.
+                let is_ending = !client.query(&is_there, &[pid, begun])?.is_empty();
+                if client.query_one(&take, &[])?.get(0) {
+                    break;
+                }
+                if !is_ending || asked.elapsed() >= RETURN_PATIENCE {
+                    return Ok(Some(experiment));
+                }
+                wait();
+            }
+        }
+        Ok(None)
+    }
+
+    /// The advisory lock of an experiment: the number of the schema and that of the experiment, as the server's signed halves.
+    pub(super) fn key(&self, experiment: i64) -> (i64, i64) {
+        let half = |number: u32| i64::from(number.cast_signed());
+        // Experiments are counted from 1, and never as many.
+        let experiment = u32::try_from(experiment & 0xffff_ffff).unwrap_or(0);
+        (half(self.number), half(experiment))
+    }
+}
+
+impl Drop for Session {
+    /// Others may look for what this process runs as soon as it is closed here; the server would notice a little later.
+    fn drop(&mut self) {
+        if let Some(client) = self.client.as_mut().filter(|_| !self.held.is_empty()) {
+            let _ = client.batch_execute("SELECT pg_advisory_unlock_all()");
+        }
+    }
+}
+
+/// A server that starts or ends a session tells nobody.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "there is no condition to wait for but the server's word"
+)]
+fn wait() {
+    std::thread::sleep(PAUSE);
+}
+
+fn gone(place: &Place, action: &'static str, reason: &str) -> StoreError {
+    StoreError::Gone {
+        place: place.clone(),
+        action,
+        reason: reason.to_owned(),
+    }
+}
+
+/// A connection that is set up, with what the server knows it by.
+fn enter(link: &Link) -> Result<(Client, (i32, String)), StoreError> {
+    let mut client = (link.connect)().map_err(|source| StoreError::Unreachable {
+        place: link.place.clone(),
+        source,
+    })?;
+    let failed = |e: postgres::Error| failed(&link.place, "opened", &e);
+    client.batch_execute(SETUP).map_err(failed)?;
+    let path = format!("SET search_path = {}", quoted(&link.schema));
+    client.batch_execute(&path).map_err(failed)?;
+    let row = client
+        .query_one(
+            "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+            &[],
+        )
+        .map_err(failed)?;
+    let known_by = (row.get(0), row.get(1));
+    Ok((client, known_by))
+}
+
+/// A name as SQL wants it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,241 @@
+//! A store in one file of SQLite: safe for two processes, every trial durable when it ends.
+
+mod open;
+pub(super) mod running;
+
+pub(super) use open::Alone;
+
+use super::StoreError;
+use super::database::{Act, Database, Place, Row, Value};
+use running::RunningLock;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, Statement};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// An open file.
+pub(super) struct Sqlite {
+    connection: Connection,
+    path: PathBuf,
+    place: Place,
+    version: i64,
+    /// Kept while this process runs experiments, so that others see that they live.
+    running: RefCell<BTreeMap<i64, RunningLock>>,
+    /// Where it is read without SQLite's locks.
+    alone: Option<Alone>,
+}
+
+impl Sqlite {
+    fn failed(&self, action: &'static str, source: rusqlite::Error) -> StoreError {
+        failed(&self.place, action, source)
+    }
+
+    /// A statement with its values.
+    fn prepared(&self, sql: &str, values: &[Value]) -> rusqlite::Result<Statement<'_>> {
+        let mut statement = self.connection.prepare(sql)?;
+        for (number, value) in (1..).zip(values) {
+            // To SQLite $2 is a name, and the numbers of names are in the order of the text.
+            if let Some(at) = statement.parameter_index(&format!("${number}"))? {
+                statement.raw_bind_parameter(at, value)?;
+            }
+        }
+        Ok(statement)
+    }
+
+    fn number(&self, sql: &str) -> Result<i64, StoreError> {
+        self.connection
+            .query_row(sql, [], |row| row.get(0))
+            .map_err(|e| self.failed("read", e))
+    }
+
+    fn batch(&self, sql: &str) -> Result<(), StoreError> {
+        self.connection
+            .execute_batch(sql)
+            .map_err(|e| self.failed("written", e))
+    }
+
+    fn file_bytes(&self) -> Result<u64, StoreError> {
+        let pages = self.number("PRAGMA page_count")?;
+        Ok((pages * self.number("PRAGMA page_size")?).unsigned_abs())
+    }
+}
+
+/// SQLite's error, or that another process has the file.
+fn failed(place: &Place, action: &'static str, source: rusqlite::Error) -> StoreError {
+    let place = place.clone();
+    match source.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { place },
+        _ => StoreError::Sqlite {
+            place,
+            action,
+            source,
+        },
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(number) => ValueRef::Integer(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+/// A value of a row. The tables hold no numbers but whole ones.
+fn value(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Value> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Integer(number) => Value::Int(number),
+        ValueRef::Text(_) => Value::Text(row.get(at)?),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+        ValueRef::Null | ValueRef::Real(_) => Value::Null,
+    })
+}
+
+impl Database for Sqlite {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn version(&self) -> i64 {
+        self.version
+    }
+
+    fn each(
+        &self,
+        action: &'static str,
+        sql: &str,
+        values: &[Value],
+        act: Act<'_>,
+    ) -> Result<(), StoreError> {
+        let failed = |e| self.failed(action, e);
+        let mut statement = self.prepared(sql, values).map_err(failed)?;
+        let columns = statement.column_count();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let values = (0..columns).map(|at| value(row, at)).collect::<Result<_, _>>();
+            act(&mut Row {
+                values: values.map_err(failed)?,
+                place: &self.place,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn execute(&self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
+        self.prepared(sql, values)
+            .and_then(|mut statement| statement.raw_execute())
+            .map(|rows| rows as u64)
+            .map_err(|e| self.failed("written", e))
+    }
+
+    fn begin(&self) -> Result<(), StoreError> {
+        self.batch("BEGIN IMMEDIATE")
+    }
+
+    fn commit(&self) -> Result<(), StoreError> {
+        self.batch("COMMIT")
+    }
+
+    fn roll_back(&self) {
+        if !self.connection.is_autocommit() {
+            // What fails here fails again at the next statement, which tells it.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+
+    fn may_try_again(&self, _: &StoreError) -> bool {
+        false
+    }
+
+    fn brief(&self) -> &'static str {
+        "e.record"
+    }
+
+    fn hold(&self, experiment: i64) -> Result<bool, StoreError> {
+        match RunningLock::take(&self.path, experiment) {
+            Ok(Some(lock)) => {
+                self.running.borrow_mut().insert(experiment, lock);
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(source) => Err(StoreError::Lock {
+                place: self.place.clone(),
+                source,
+            }),
+        }
+    }
+
+    fn let_go(&self, experiment: i64) {
+        if let Some(lock) = self.running.borrow_mut().remove(&experiment) {
+            lock.release();
+        }
+    }
+
+    fn look(&self, experiment: i64) -> Option<bool> {
+        match self.running.borrow().contains_key(&experiment) {
+            true => Some(true),
+            false => running::look(&self.path, experiment),
+        }
+    }
+
+    fn clear(&self, experiment: i64) {
+        running::clear(&self.path, experiment);
+    }
+
+    fn reclaim(&self) -> Result<Option<(u64, u64)>, StoreError> {
+        let before = self.file_bytes()?;
+        self.batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
+        Ok(Some((before, self.file_bytes()?)))
+    }
+
+    fn own_faults(&self, most: usize) -> Result<Vec<String>, StoreError> {
+        let check = || -> rusqlite::Result<Vec<String>> {
+            self.connection
+                .prepare(&format!("PRAGMA integrity_check({most})"))?
+                .query_map([], |row| row.get::<_, String>(0))?
+                .collect()
+        };
+        match check() {
+            Ok(lines) => Ok(lines
+                .into_iter()
+                .filter(|line| line != "ok")
+                .map(|line| format!("SQLite: {line}"))
+                .collect()),
+            // A page that is damaged badly ends the check itself.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                Ok(vec![format!("SQLite: {error}")])
+            }
+            Err(error) => Err(self.failed("read", error)),
+        }
+    }
+
+    fn lost_references(&self) -> Result<Vec<String>, StoreError> {
+        let look = || -> rusqlite::Result<Vec<String>> {
+            self.connection
+                .prepare("PRAGMA foreign_key_check")?
+                .query_map([], |row| {
+                    let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+                    let number: Option<i64> = row.get(1)?;
+                    let which = number.map_or_else(String::new, |number| format!(" {number}"));
+                    Ok(format!(
+                        "{table}{which} refers to a row of {parent} that is not there"
+                    ))
+                })?
+                .collect()
+        };
+        look().map_err(|e| self.failed("read", e))
+    }
+
+    fn unchanged(&self) -> Result<(), StoreError> {
+        match &self.alone {
+            Some(alone) if !alone.is_unchanged(&self.path) => Err(StoreError::Meanwhile {
+                place: self.place.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Files: older ones, other programs', damaged ones.
+
+use super::care::add;
+use super::rig::Rig;
+use super::{experiment, trial};
+use crate::schema;
+use crate::series::SeriesRecord;
+use crate::store::{Filter, ImportOutcome, Integrity, Life, PruneRule, Reader, Store, StoreError};
+use crate::{ExperimentStatus, TrialStatus};
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn check_file(path: &Path, patience: Duration) -> Result<Integrity, StoreError> {
+    Reader::of_file(path, patience)?.check()
+}
+
+fn other_store(path: &Path) -> Reader {
+    Reader::of_file(path, Duration::ZERO).unwrap()
+}
+
+fn here() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("results.sqlite");
+    (dir, path)
+}
+
+#[test]
+fn its_directory_is_made() {
+    let (dir, _) = here();
+    Store::open(&dir.path().join("deep/er/x")).unwrap();
+}
+
+/// A store as an older schema's SQL makes it, with one experiment.
+fn old(path: &Path, version: i64, status: ExperimentStatus) {
+    let connection = Connection::open(path).unwrap();
+    for step in schema::STEPS.iter().take(usize::try_from(version).unwrap()) {
+        connection.execute_batch(step).unwrap();
+    }
+    connection.pragma_update(None, "user_version", version).unwrap();
+    connection
+        .pragma_update(None, "application_id", schema::APPLICATION_ID)
+        .unwrap();
+    let record = serde_json::to_string(&experiment()).unwrap();
+    let status = serde_json::to_string(&status).unwrap();
+    connection
+        .execute(
+            "INSERT INTO experiment (name, status, started_unix_ms, record) VALUES ('demo', ?1, 1, ?2)",
+            [status, record],
+        )
+        .unwrap();
+    let record = serde_json::to_string(&trial(1, "reference", TrialStatus::Finished)).unwrap();
+    connection
+        .execute(
+            "INSERT INTO trial (experiment_id, block, treatment, status, record) \
+             VALUES (1, 1, 'reference', '\"finished\"', ?1)",
+            [record],
+        )
+        .unwrap();
+    if version >= 2 {
+        let points = crate::pack_points(&[1000], &[0.1]);
+        connection
+            .execute("INSERT INTO series VALUES (1, 'load.tps', '', ?1)", [points])
+            .unwrap();
+    }
+}
+
+/// What an earlier version wrote is brought up to this one, and keeps what it holds.
+#[test]
+fn a_store_of_schema_1_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("old");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(schema::STEPS[0]).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    connection
+        .pragma_update(None, "application_id", schema::APPLICATION_ID)
+        .unwrap();
+    // Values of facts were texts, and trials had no counters.
+    let fact = r#"{"group":"host","name":"cpu.threads","value":"8","missing":null,"source":"/proc/cpuinfo"}"#;
+    let record = serde_json::to_string(&experiment()).unwrap();
+    let record = record.replace(r#""facts":[]"#, &format!(r#""facts":[{fact}]"#));
+    connection
+        .execute(
+            "INSERT INTO experiment (name, status, started_unix_ms, record) VALUES ('demo', '\"finished\"', 1, ?1)",
+            [record],
+        )
+        .unwrap();
+    let expected = trial(1, "reference", TrialStatus::Finished);
+    let mut record = serde_json::to_value(&expected).unwrap();
+    assert!(
+        record
+            .as_object_mut()
+            .unwrap()
+            .remove("counters_per_tx")
+            .is_some()
+    );
+    connection
+        .execute(
+            "INSERT INTO trial (experiment_id, block, treatment, status, record) \
+             VALUES (1, 1, 'reference', '\"finished\"', ?1)",
+            [record.to_string()],
+        )
+        .unwrap();
+    drop(connection);
+    let store = Store::open(&path).unwrap();
+    let found = store.experiment(1).unwrap();
+    assert_eq!(found.record.facts[0].shown(), "8");
+    assert_eq!(found.trials, [(1, expected)]);
+    assert_eq!(store.series(1).unwrap(), SeriesRecord::default());
+}
+
+#[test]
+fn newer_foreign_and_broken_files_are_refused_and_left_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let newer = dir.path().join("newer");
+    drop(Store::open(&newer).unwrap());
+    let connection = Connection::open(&newer).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    assert!(matches!(
+        Store::open(&newer),
+        Err(StoreError::Newer { found: 99, .. })
+    ));
+
+    let foreign = dir.path().join("foreign");
+    Connection::open(&foreign)
+        .unwrap()
+        .execute_batch("CREATE TABLE mine (a)")
+        .unwrap();
+    let before = std::fs::read(&foreign).unwrap();
+    assert!(matches!(Store::open(&foreign), Err(StoreError::Foreign { .. })));
+    assert_eq!(std::fs::read(&foreign).unwrap(), before);
+
+    let broken = dir.path().join("broken");
+    std::fs::write(
+        &broken,
+        "this is no database, whatever its length may be....................",
+    )
+    .unwrap();
+    assert!(matches!(Store::open(&broken), Err(StoreError::Sqlite { .. })));
+}
+
+#[test]
+fn older_schemas_are_brought_up() {
+    for version in [1, 2] {
+        let (_dir, path) = here();
+        old(&path, version, ExperimentStatus::Running);
+        let mut store = Store::open(&path).unwrap();
+        store.tag(1, "old").unwrap();
+        let found = &store.find(&Filter::default()).unwrap()[0];
+        assert_eq!((found.life, found.trials_finished), (Life::RunningOrKilled, 1));
+        assert_eq!(store.series(1).unwrap().columns.len(), usize::from(version == 2));
+        let rule = |life| PruneRule {
+            keep: Some(0),
+            life,
+            ..PruneRule::default()
+        };
+        store.untag(1, "old").unwrap();
+        assert_eq!(store.plan_prune(&rule(None)).unwrap().kept_running.len(), 1);
+        assert_eq!(
+            store.plan_prune(&rule(Some(Life::Killed))).unwrap().removed.len(),
+            1
+        );
+        // Gone on with, it has an identity, and can be looked for.
+        store.set_status(1, ExperimentStatus::Running).unwrap();
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.find(&Filter::default()).unwrap()[0].life, Life::Killed);
+    }
+}
+
+#[test]
+fn older_schemas_are_imported_once_as_they_are_and_brought_up() {
+    for (version, rig) in [
+        (1, Rig::file()),
+        (2, Rig::file()),
+        (1, Rig::server()),
+        (2, Rig::server()),
+    ] {
+        let (_dir, other) = here();
+        old(&other, version, ExperimentStatus::Finished);
+        let before = std::fs::read(&other).unwrap();
+        let mut store = rig.open();
+        let first = store.import(&other_store(&other)).unwrap();
+        assert_eq!(first[0].outcome, ImportOutcome::Added { id: 1, trials: 1 });
+        assert_eq!(std::fs::read(&other).unwrap(), before);
+        drop(Store::open(&other).unwrap());
+        let second = store.import(&other_store(&other)).unwrap();
+        assert_eq!(
+            second[0].outcome,
+            ImportOutcome::Here {
+                id: 1,
+                trials_missing: 0
+            }
+        );
+        // The other way round, into one that has it without an identity.
+        let mut back = Store::open(&other).unwrap();
+        let third = back.import(&rig.reader()).unwrap();
+        assert_eq!(
+            third[0].outcome,
+            ImportOutcome::Here {
+                id: 1,
+                trials_missing: 0
+            }
+        );
+    }
+}
+
+#[test]
+fn files_that_are_no_whole_store_are_told_apart() {
+    let (dir, path) = here();
+    let mut store = Store::open(&path).unwrap();
+    for _ in 0..40 {
+        add(&mut store, "demo");
+    }
+    drop(store);
+    let bytes = std::fs::read(&path).unwrap();
+    let check = |name: &str, contents: Option<&[u8]>, words: &str| {
+        let path = dir.path().join(name);
+        if let Some(contents) = contents {
+            std::fs::write(&path, contents).unwrap();
+        }
+        let error = check_file(&path, Duration::ZERO).unwrap_err().to_string();
+        assert!(error.contains(words), "{name}: {error}");
+        assert_eq!(std::fs::read(&path).ok().as_deref(), contents, "{name}");
+    };
+    check("none", None, "there is no store");
+    check("half", Some(&bytes[..bytes.len() / 2]), "is truncated");
+    check("short", Some(&bytes[..bytes.len() - 1]), "is truncated");
+    check("head", Some(&bytes[..100]), "is truncated");
+    check("stump", Some(&bytes[..50]), "is truncated");
+    check("empty", Some(b""), "is truncated: it has 0 bytes");
+    check("text", Some(&[b'x'; 5000]), "file is not a database");
+    let half = dir.path().join("half");
+    assert!(matches!(Store::open(&half), Err(StoreError::Truncated { .. })));
+
+    let newer = dir.path().join("newer");
+    drop(Store::open(&newer).unwrap());
+    Connection::open(&newer)
+        .unwrap()
+        .pragma_update(None, "user_version", schema::VERSION + 1)
+        .unwrap();
+    assert!(matches!(
+        check_file(&newer, Duration::ZERO),
+        Err(StoreError::Newer { .. })
+    ));
+
+    let foreign = dir.path().join("foreign");
+    Connection::open(&foreign)
+        .unwrap()
+        .execute_batch("CREATE TABLE a (b)")
+        .unwrap();
+    assert!(matches!(
+        check_file(&foreign, Duration::ZERO),
+        Err(StoreError::Foreign { .. })
+    ));
+
+    // A page in the middle that is noise.
+    let mut noise = bytes.clone();
+    let middle = noise.len() / 2 / 4096 * 4096;
+    noise[middle..middle + 4096].fill(0xa5);
+    let path = dir.path().join("noise");
+    std::fs::write(&path, noise).unwrap();
+    assert!(!check_file(&path, Duration::ZERO).unwrap().faults.is_empty());
+}
+
+#[test]
+fn a_locked_store_is_said_to_be_locked() {
+    let (_dir, path) = here();
+    drop(Store::open(&path).unwrap());
+    let holder = Connection::open(&path).unwrap();
+    holder
+        .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE held (a);")
+        .unwrap();
+    let error = check_file(&path, Duration::ZERO).unwrap_err();
+    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    assert!(error.to_string().contains("locked by another process"));
+}
+
+#[test]
+fn what_is_opened_as_it_is_stays_so() {
+    let (_dir, path) = here();
+    let open = || Store::open_as_it_is(&path, Duration::from_millis(100));
+    assert!(matches!(open(), Err(StoreError::Missing { .. })));
+    assert!(!path.exists());
+    std::fs::write(&path, "").unwrap();
+    assert!(matches!(open(), Err(StoreError::Missing { .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+    std::fs::remove_file(&path).unwrap();
+    old(&path, 2, ExperimentStatus::Finished);
+    let before = std::fs::read(&path).unwrap();
+    assert!(matches!(open(), Err(StoreError::Older { found: 2, .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    drop(Store::open(&path).unwrap());
+    assert_eq!(open().unwrap().find(&Filter::default()).unwrap().len(), 1);
+}

@@ -1,0 +1,189 @@
+//! Which store a command means: a file, or one in PostgreSQL, and the way there. The store itself knows no connection strings.
+
+use crate::context::{Context, variable};
+use crate::exit::Usage;
+use pgdyno_server::{Found, client, shown, without_word};
+use pgdyno_store::{Link, Reader, Store, StoreError};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The schema of a database that a store is in, where no other is named.
+const SCHEMA: &str = "pgdyno";
+/// The word of the URL that names another.
+const SCHEMA_WORD: &str = "schema";
+/// Words that key=value pairs of a connection begin with; a file that is called so is named as ./host=x.
+const FIRST_WORDS: [&str; 7] = [
+    "host", "hostaddr", "port", "dbname", "user", "service", "passfile",
+];
+
+/// Where a store is. Displays without a password.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum StorePlace {
+    /// A file.
+    File(PathBuf),
+    /// A schema of a database.
+    Server {
+        /// The connection string; it may hold a password.
+        text: String,
+        schema: String,
+        /// What it is called.
+        name: String,
+    },
+}
+
+impl fmt::Display for StorePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorePlace::File(path) => path.display().fmt(f),
+            StorePlace::Server { name, .. } => f.write_str(name),
+        }
+    }
+}
+
+impl StorePlace {
+    /// What a command line or a variable names.
+    fn read(named: &Path) -> anyhow::Result<StorePlace> {
+        let Some(text) = named.to_str().filter(|text| is_of_server(text)) else {
+            return Ok(StorePlace::File(named.to_owned()));
+        };
+        let (text, schema) = without_word(text, SCHEMA_WORD)?;
+        let schema = schema
+            .filter(|schema| !schema.is_empty())
+            .unwrap_or_else(|| SCHEMA.to_owned());
+        let mut name = shown(&text, &variable)?;
+        if schema != SCHEMA {
+            let sign = if name.contains('?') { '&' } else { '?' };
+            name += &format!("{sign}{SCHEMA_WORD}={schema}");
+        }
+        Ok(StorePlace::Server { text, schema, name })
+    }
+
+    /// The store, made if it is not there.
+    fn open(self) -> Result<Store, StoreError> {
+        match self {
+            StorePlace::File(path) => Store::open(&path),
+            StorePlace::Server { text, schema, name } => Store::over(link(text, schema, name)),
+        }
+    }
+
+    /// The store as it is, neither made nor brought up to this schema; how long another process that holds a file is waited for.
+    pub(crate) fn open_as_it_is(&self, patience: Duration) -> Result<Store, StoreError> {
+        match self.clone() {
+            StorePlace::File(path) => Store::open_as_it_is(&path, patience),
+            StorePlace::Server { text, schema, name } => Store::over_existing(link(text, schema, name)),
+        }
+    }
+
+    /// Whether both are the same store: a file may have several names.
+    pub(crate) fn is_same(&self, other: &StorePlace) -> bool {
+        match (self, other) {
+            (StorePlace::File(a), StorePlace::File(b)) => a.canonicalize().ok() == b.canonicalize().ok(),
+            (
+                StorePlace::Server { name, schema, .. },
+                StorePlace::Server {
+                    name: other_name,
+                    schema: other_schema,
+                    ..
+                },
+            ) => (name, schema) == (other_name, other_schema),
+            _ => false,
+        }
+    }
+
+    /// The store, to be read and never changed.
+    pub(crate) fn reader(self, patience: Duration) -> Result<Reader, StoreError> {
+        match self {
+            StorePlace::File(path) => Reader::of_file(&path, patience),
+            StorePlace::Server { text, schema, name } => Reader::over(link(text, schema, name)),
+        }
+    }
+}
+
+fn is_of_server(text: &str) -> bool {
+    let first = text.split_once('=').map(|(word, _)| word.trim());
+    text.starts_with("postgres://")
+        || text.starts_with("postgresql://")
+        || first.is_some_and(|word| FIRST_WORDS.contains(&word))
+}
+
+/// The way there is looked for at each connection: after a fail-over it is another server of the string.
+fn link(text: String, schema: String, name: String) -> Link {
+    Link::new(name, schema, move || {
+        let found = Found::find(&text, &variable)?;
+        Ok(client(&found.conninfo)?)
+    })
+}
+
+impl Context {
+    /// The store that a command names, or PGDYNO_STORE, or the usual file.
+    pub(crate) fn store_place(&self, named: Option<&Path>) -> anyhow::Result<StorePlace> {
+        match (named, variable("PGDYNO_STORE")) {
+            (Some(named), _) => StorePlace::read(named),
+            (None, Some(named)) => StorePlace::read(Path::new(&named)),
+            (None, None) => Ok(StorePlace::File(self.directories.data.join("results.sqlite"))),
+        }
+    }
+
+    /// The store that a command names, made if it is not there.
+    pub(crate) fn store(&self, named: Option<&Path>) -> anyhow::Result<Store> {
+        Ok(self.store_place(named)?.open()?)
+    }
+
+    /// The same, if it is there: a mistyped name must not make an empty one.
+    pub(crate) fn store_if_there(&self, named: Option<&Path>) -> anyhow::Result<Option<Store>> {
+        let opened = match self.store_place(named)? {
+            StorePlace::File(path) if !path.exists() => return Ok(None),
+            StorePlace::File(path) => Store::open(&path),
+            StorePlace::Server { text, schema, name } => Store::over_existing(link(text, schema, name)),
+        };
+        match opened {
+            Err(StoreError::Missing { .. }) => Ok(None),
+            opened => Ok(Some(opened?)),
+        }
+    }
+
+    /// The same; that it is not there is an error.
+    pub(crate) fn store_there(&self, named: Option<&Path>) -> anyhow::Result<Store> {
+        let place = self.store_place(named)?;
+        let missing = || Usage(format!("there is no store of results at {place}")).into();
+        self.store_if_there(named)?.ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_servers_are_told_apart_and_no_password_is_shown() {
+        let check = |text: &str, expected: &str, is_file: bool| {
+            let place = StorePlace::read(Path::new(text)).unwrap();
+            assert_eq!(place.to_string(), expected, "{text}");
+            assert_eq!(matches!(place, StorePlace::File(_)), is_file, "{text}");
+        };
+        check("a.sqlite", "a.sqlite", true);
+        check("./host=x", "./host=x", true);
+        check("a=b", "a=b", true);
+        check("/x/dbname=y", "/x/dbname=y", true);
+        let plain = "sslmode=disable&connect_timeout=1";
+        check(
+            &format!("postgres://ann:secret@db:1/lab?{plain}"),
+            "postgres://ann@db:1/lab",
+            false,
+        );
+        check(
+            &format!("postgresql://ann:secret@db:1/lab?schema=team&{plain}"),
+            "postgres://ann@db:1/lab?schema=team",
+            false,
+        );
+        check(
+            "host=db port=1 user=ann dbname=lab password='secret' schema=pgdyno",
+            "postgres://ann@db:1/lab",
+            false,
+        );
+        let refused = StorePlace::read(Path::new("postgres://ann:sec@ret@db/lab"));
+        let words = format!("{:#}", refused.err().unwrap());
+        assert!(!words.contains("ret"), "{words}");
+    }
+}
