@@ -38,6 +38,9 @@ function softened(colour: string): string {
   return mixed(cssValue("--page"), colour, 0.72);
 }
 
+/** Beyond so many points dashes are too short to be told apart, and take most of the time of drawing. */
+const DASHED_MAX = 800;
+
 function seriesOf({ lines, stacked }: Panel): uPlot.Series[] {
   return lines.map((line, place) => {
     const { variable, dash } = lineStyle(place);
@@ -46,8 +49,8 @@ function seriesOf({ lines, stacked }: Panel): uPlot.Series[] {
     return {
       label: line.title,
       stroke: stacked ? cssValue("--page") : colour,
-      width: stacked ? 1 : 1.4,
-      dash: stacked ? [] : dash,
+      width: 1,
+      dash: stacked || line.values.length > DASHED_MAX ? [] : dash,
       points: { show: false },
       spanGaps: false,
       ...fill,
