@@ -9,7 +9,15 @@ import { cssValue, mixed } from "./style.ts";
 import { useWidth } from "./use-width.ts";
 
 const HEIGHT = 260;
-const MARGIN = { top: 26, right: 12, bottom: 40, left: 52 };
+const MARGIN = { top: 26, right: 22, bottom: 40, left: 52 };
+
+/** Of a narrow range every step of a decade, else 1, 2 and 5. */
+function ticksOf(low: number, high: number): number[] {
+  const few = logTicks([low, high]);
+  if (few.length > 2) return few;
+  const decade = 10 ** Math.floor(Math.log10(low));
+  return Array.from({ length: 20 }, (_, step) => decade * (step + 1)).filter((ms) => ms >= low && ms <= high);
+}
 
 function paint(canvas: HTMLCanvasElement, heat: Heat, width: number, ylabel: string): void {
   const ratio = window.devicePixelRatio;
@@ -43,7 +51,7 @@ function paint(canvas: HTMLCanvasElement, heat: Heat, width: number, ylabel: str
   pen.font = `12px ${cssValue("--sans")}`;
   pen.textBaseline = "middle";
   pen.textAlign = "right";
-  for (const ms of logTicks([low, high])) pen.fillText(tick(ms), MARGIN.left - 6, y(ms));
+  for (const ms of ticksOf(low, high)) pen.fillText(tick(ms), MARGIN.left - 6, y(ms));
   pen.textAlign = "left";
   pen.fillText(ylabel, 4, 10);
   pen.textAlign = "center";
