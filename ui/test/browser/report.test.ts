@@ -36,7 +36,7 @@ describe("the report", () => {
     await page.locator("#time").getByRole("checkbox", { name: "memory", exact: true }).check();
     await expect.poll(picture).not.toBe(before);
     await page.locator("#time").getByLabel("p95 response time, ms").check();
-    expect(await page.locator("#time [role=img]").getAttribute("aria-label")).toContain("p95 response time");
+    expect(await page.locator("#time .time-chart").getAttribute("aria-label")).toContain("p95 response time");
     for (const name of ["stock", "memory", "read-ahead"]) await page.locator("#time").getByRole("checkbox", { name, exact: true }).uncheck();
     expect(await page.locator("#time .time-chart canvas").count()).toBe(1);
     expect(complaints).toEqual([]);

@@ -43,7 +43,7 @@ describe("a trial in a report file", () => {
 
   test("dragging looks closer in all charts, a double click shows all, keys do the same", async () => {
     const { page, complaints } = await openTrial();
-    const whole = [await picture(page, 0), await picture(page, 5)];
+    const [beside, below] = [await picture(page, 1), await picture(page, 6)];
     const box = await page.locator(".panel .u-over").first().boundingBox();
     if (box === null) throw new Error("the chart has no place on the page");
     await page.mouse.move(box.x + 300, box.y + 40);
@@ -51,8 +51,13 @@ describe("a trial in a report file", () => {
     await page.mouse.move(box.x + 500, box.y + 40, { steps: 4 });
     await page.mouse.up();
     await expect.poll(() => range(page)).not.toContain("0:00 – 2:30");
-    await expect.poll(() => picture(page, 5)).not.toBe(whole[1]);
-    await page.mouse.dblclick(box.x + 300, box.y + 40);
+    await expect.poll(() => picture(page, 1)).not.toBe(beside);
+    // What is out of view follows when it comes into it.
+    await page.locator(".panel").nth(6).scrollIntoViewIfNeeded();
+    await expect.poll(() => picture(page, 6)).not.toBe(below);
+    await page.locator(".panel").first().scrollIntoViewIfNeeded();
+    const again = await page.locator(".panel .u-over").first().boundingBox();
+    await page.mouse.dblclick((again ?? box).x + 300, (again ?? box).y + 90);
     await expect.poll(() => range(page)).toContain("0:00 – 2:30");
     await page.locator(".panels").focus();
     await page.keyboard.press("+");
