@@ -49,6 +49,8 @@ bench: need-bench build ## load engine, facts, sampler, store, and the reference
 screenshots: need-test ui/dist/app.js ## pictures of the report
 	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../target/screenshots
 	cp target/screenshots/report-head.png docs/
+	cd ui && $(NPM) run views -- ../target/screenshots 1280 head
+	mkdir -p docs/images && for view in trial compare index; do cp target/screenshots/docs-$$view.png docs/images/$$view.png; done
 
 fuzz: need-build ## needs cargo-fuzz: cargo install cargo-fuzz
 	for target in $$(ls fuzz/targets | sed 's/\.rs$$//'); do \

@@ -24,9 +24,10 @@ const SHELL =
   '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>pgdyno</title>' +
   '<meta name="pgdyno-mode" content="serve"><link rel="stylesheet" href="/app.css"></head><body><script src="/app.js" defer></script></body></html>';
 
-function send(answer: ServerResponse, status: number, data: unknown): void {
+function send(answer: ServerResponse, status: number, data: unknown): Promise<void> {
   answer.writeHead(status, { "content-type": "application/json" });
   answer.end(status === 204 ? undefined : JSON.stringify(data));
+  return Promise.resolve();
 }
 
 function bodyOf(request: IncomingMessage): Promise<string> {
@@ -86,9 +87,9 @@ export class MockServer {
       answer.writeHead(200, { "content-type": url.pathname.endsWith("js") ? "text/javascript" : "text/css" });
       answer.end(readFileSync(join(this.dist, url.pathname)));
     } else if (!url.pathname.startsWith("/api/")) {
-      send(answer, 404, { error: "no such page", what_to_do: null });
+      await send(answer, 404, { error: "no such page", what_to_do: null });
     } else if (this.world.refuses) {
-      send(answer, 401, { error: "wrong token", what_to_do: null });
+      await send(answer, 401, { error: "wrong token", what_to_do: null });
     } else {
       await this.api(request, answer, url);
     }
@@ -97,27 +98,28 @@ export class MockServer {
   private async api(request: IncomingMessage, answer: ServerResponse, url: URL): Promise<void> {
     const [head, id, part, rest] = url.pathname.slice("/api/".length).split("/");
     const { world } = this;
-    if (head === "experiments" && id === undefined) { send(answer, 200, { experiments: world.experiments }); return; }
-    if (head === "compare") { send(answer, 200, { format: "pgdyno-compare/1", comparison: world.comparison, gates: [] }); return; }
-    if (head === "targets") { send(answer, 200, { targets: world.targets }); return; }
+    if (head === "experiments" && id === undefined) return send(answer, 200, { experiments: world.experiments });
+    if (head === "compare") return send(answer, 200, { format: "pgdyno-compare/1", comparison: world.comparison, gates: [] });
+    if (head === "targets") return send(answer, 200, { targets: world.targets });
     const report = world.reports.get(Number(id));
-    if (head !== "experiments" || report === undefined) { send(answer, 404, { error: `there is no experiment ${id ?? ""}`, what_to_do: "`pgdyno list` shows those there are" }); return; }
-    if (part === "report") { send(answer, 200, report); return; }
+    if (head !== "experiments" || report === undefined) return send(answer, 404, { error: `there is no experiment ${id ?? ""}`, what_to_do: "`pgdyno list` shows those there are" });
+    if (part === "report") return send(answer, 200, report);
     if (part === "trials") {
       const document = world.trial(report, Number(rest));
-      document === null ? send(answer, 404, { error: `there is no trial ${rest ?? ""}`, what_to_do: null }) : send(answer, 200, document); return;
+      return document === null ? send(answer, 404, { error: `there is no trial ${rest ?? ""}`, what_to_do: null }) : send(answer, 200, document);
     }
-    if (part === "live") { this.stream(answer); return; }
+    if (part === "live") return this.stream(answer);
     if (part === "notes") return this.notes(request, answer, rest);
-    if (part === "tags") { this.tags(request, answer, Number(id), decodeURIComponent(rest ?? "")); return; }
-    send(answer, 404, { error: "no such page", what_to_do: null });
+    if (part === "tags") return this.tags(request, answer, Number(id), decodeURIComponent(rest ?? ""));
+    return send(answer, 404, { error: "no such page", what_to_do: null });
   }
 
-  private stream(answer: ServerResponse): void {
+  private stream(answer: ServerResponse): Promise<void> {
     answer.writeHead(200, { "content-type": "text/event-stream" });
     this.streams.add(answer);
     answer.on("close", () => this.streams.delete(answer));
     if (this.world.progress !== null) answer.write(`event: progress\ndata: ${JSON.stringify(this.world.progress)}\n\n`);
+    return Promise.resolve();
   }
 
   private async notes(request: IncomingMessage, answer: ServerResponse, note: string | undefined): Promise<void> {
@@ -125,18 +127,18 @@ export class MockServer {
     if (request.method === "POST") {
       const { text } = JSON.parse(await bodyOf(request)) as { text: string };
       world.notes.push({ id: world.notes.length + 1, written_unix_ms: Date.UTC(2026, 10, 22, 9, 30), text });
-      send(answer, 201, {}); return;
+      return send(answer, 201, {});
     }
     if (request.method === "DELETE") {
       world.notes = world.notes.filter(({ id }) => id !== Number(note));
-      send(answer, 204, null); return;
+      return send(answer, 204, null);
     }
-    send(answer, 200, { notes: world.notes });
+    return send(answer, 200, { notes: world.notes });
   }
 
-  private tags(request: IncomingMessage, answer: ServerResponse, id: number, word: string): void {
+  private tags(request: IncomingMessage, answer: ServerResponse, id: number, word: string): Promise<void> {
     const row = this.world.experiments.find((each) => each.id === id);
     if (row !== undefined) row.tags = request.method === "PUT" ? [...row.tags, word] : row.tags.filter((tag) => tag !== word);
-    send(answer, 204, null);
+    return send(answer, 204, null);
   }
 }

@@ -20,7 +20,10 @@ export const SERVED: Record<string, string> = {
   live: "#/live",
 };
 
-/** Pictures of every view: npm run views -- <directory> [width,…] [view,…] */
+/** Views whose heads stand in docs/images, and how much of each, in pixels: they are to stay below 200 kB. */
+const HEADS: Record<string, number> = { trial: 1000, compare: 760, index: 760 };
+
+/** Pictures of every view, or with "head" as views those for docs/: npm run views -- <directory> [width,…] [view,…] */
 export async function main([directory, widths = "1280", only]: string[]): Promise<void> {
   if (directory === undefined) throw new Error("Say where to: npm run views -- <directory> [widths] [views]");
   mkdirSync(directory, { recursive: true });
@@ -34,10 +37,11 @@ export async function main([directory, widths = "1280", only]: string[]): Promis
   const views = { ...Object.fromEntries(Object.entries(SERVED).map(([name, hash]) => [name, server.url + hash])), report: local, "report-trial": `${local}#/trials/4` };
   try {
     for (const [name, url] of Object.entries(views)) {
-      if (only !== undefined && !only.split(",").includes(name)) continue;
+      const head = only === "head" ? HEADS[name] : undefined;
+      if (only === "head" ? head === undefined : only !== undefined && !only.split(",").includes(name)) continue;
       for (const width of widths.split(",").map(Number)) {
-        for (const colorScheme of ["light", "dark"] as const) {
-          const page = await browser.newPage({ viewport: { width, height: 1000 }, colorScheme });
+        for (const colorScheme of head === undefined ? (["light", "dark"] as const) : (["light"] as const)) {
+          const page = await browser.newPage({ viewport: { width, height: head ?? 1000 }, colorScheme });
           page.on("pageerror", (error) => {
             console.log(`${name}: ${error.message}`);
           });
@@ -47,8 +51,8 @@ export async function main([directory, widths = "1280", only]: string[]): Promis
           await page.goto(url);
           await page.locator("main h1, main h2, header h1").first().waitFor();
           await page.waitForTimeout(400);
-          const path = join(directory, `${name}-${String(width)}-${colorScheme}.png`);
-          await page.screenshot({ path, fullPage: true });
+          const path = join(directory, head === undefined ? `${name}-${String(width)}-${colorScheme}.png` : `docs-${name}.png`);
+          await page.screenshot({ path, fullPage: head === undefined });
           await page.close();
           console.log(path);
         }

@@ -5,22 +5,18 @@ import { tick } from "../format/number.ts";
 import { clock } from "../format/unit.ts";
 import type { Heat } from "../model-trial.ts";
 import { SaveButtons } from "../parts/save-buttons.tsx";
-import { cssValue } from "./style.ts";
+import { cssValue, mixed } from "./style.ts";
 import { useWidth } from "./use-width.ts";
 
 const HEIGHT = 260;
-const MARGIN = { top: 26, right: 12, bottom: 40, left: 52 };
+const MARGIN = { top: 26, right: 22, bottom: 40, left: 52 };
 
-function hexed(colour: string): [number, number, number] {
-  const hex = colour.length === 4 ? colour.slice(1).replaceAll(/./g, "$&$&") : colour.slice(1);
-  return [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as [number, number, number];
-}
-
-/** From the ground to the ink of one colour: more is further from the page, in both themes and to all eyes. */
-function shade(ground: string, ink: string, part: number): string {
-  const [from, to] = [hexed(ground), hexed(ink)];
-  const mixed = from.map((value, place) => Math.round(value + ((to[place] ?? value) - value) * part));
-  return `rgb(${mixed.join(" ")})`;
+/** Of a narrow range every step of a decade, else 1, 2 and 5. */
+function ticksOf(low: number, high: number): number[] {
+  const few = logTicks([low, high]);
+  if (few.length > 2) return few;
+  const decade = 10 ** Math.floor(Math.log10(low));
+  return Array.from({ length: 20 }, (_, step) => decade * (step + 1)).filter((ms) => ms >= low && ms <= high);
 }
 
 function paint(canvas: HTMLCanvasElement, heat: Heat, width: number, ylabel: string): void {
@@ -38,14 +34,16 @@ function paint(canvas: HTMLCanvasElement, heat: Heat, width: number, ylabel: str
   const [inner, tall] = [width - MARGIN.left - MARGIN.right, HEIGHT - MARGIN.top - MARGIN.bottom];
   const x = (seconds: number) => MARGIN.left + (seconds / last) * inner;
   const y = (ms: number) => MARGIN.top + tall - (Math.log(ms / low) / Math.log(high / low)) * tall;
+  // On whole device pixels, else the page shines through between neighbours.
+  const snap = (place: number) => Math.round(place * ratio) / ratio;
   const most = Math.max(1, ...heat.counts.map((column) => Math.max(0, ...column)));
   heat.counts.forEach((column, place) => {
-    const [from, to] = [x(heat.t_s[place - 1] ?? 0), x(heat.t_s[place] ?? 0)];
+    const [from, to] = [snap(x(heat.t_s[place - 1] ?? 0)), snap(x(heat.t_s[place] ?? 0))];
     column.forEach((amount, level) => {
       if (!(amount > 0)) return;
       // Few among many must be seen: the tail is what a heat map is for.
-      pen.fillStyle = shade(ground, cssValue("--t1"), 0.14 + 0.86 * Math.sqrt(amount / most));
-      const [top, bottom] = [y(heat.edges_ms[level + 1] ?? high), y(heat.edges_ms[level] ?? low)];
+      pen.fillStyle = mixed(ground, cssValue("--t1"), 0.14 + 0.86 * Math.sqrt(amount / most));
+      const [top, bottom] = [snap(y(heat.edges_ms[level + 1] ?? high)), snap(y(heat.edges_ms[level] ?? low))];
       pen.fillRect(from, top, Math.max(1, to - from), Math.max(1, bottom - top));
     });
   });
@@ -53,7 +51,7 @@ function paint(canvas: HTMLCanvasElement, heat: Heat, width: number, ylabel: str
   pen.font = `12px ${cssValue("--sans")}`;
   pen.textBaseline = "middle";
   pen.textAlign = "right";
-  for (const ms of logTicks([low, high])) pen.fillText(tick(ms), MARGIN.left - 6, y(ms));
+  for (const ms of ticksOf(low, high)) pen.fillText(tick(ms), MARGIN.left - 6, y(ms));
   pen.textAlign = "left";
   pen.fillText(ylabel, 4, 10);
   pen.textAlign = "center";

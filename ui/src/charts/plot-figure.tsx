@@ -20,6 +20,8 @@ export function PlotFigure({ draw, summary, name }: Props) {
     const chart = draw(width);
     // A strict content security policy would refuse them; charts.css has the same rules.
     for (const style of chart.querySelectorAll("style")) style.remove();
+    // Names of marks, which are no roles; the picture as a whole has its summary.
+    for (const named of chart.querySelectorAll("[aria-label]")) named.removeAttribute("aria-label");
     holder.current?.replaceChildren(chart);
   }, [draw, width]);
   const picture = () => ({ kind: "drawn" as const, svgs: [...(holder.current?.querySelectorAll<SVGSVGElement>("svg") ?? [])], title: name });

@@ -25,3 +25,14 @@ export function treatmentStyle(index: number): TreatmentStyle {
 export function cssValue(variable: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
 }
+
+function hexed(colour: string): [number, number, number] {
+  const hex = colour.length === 4 ? colour.slice(1).replaceAll(/./g, "$&$&") : colour.slice(1);
+  return [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as [number, number, number];
+}
+
+/** Part of the way from the ground to the ink: on a heat map more is further from the page, in both themes and to all eyes. */
+export function mixed(ground: string, ink: string, part: number): string {
+  const [from, to] = [hexed(ground), hexed(ink)];
+  return `rgb(${from.map((value, place) => Math.round(value + ((to[place] ?? value) - value) * part)).join(" ")})`;
+}

@@ -65,10 +65,14 @@ interface Props {
 
 function Sides({ a, b }: { a: Side; b: Side }) {
   // One and the same on both sides would be drawn in one colour.
-  const plan = [{ ...a, name: `A ${a.name}`, title: `A · ${a.title}` }, { ...b, name: `B ${b.name}`, title: `B · ${b.title}` }];
+  const plan = [{ ...a, name: `A ${a.name}`, title: `A · ${a.short}` }, { ...b, name: `B ${b.name}`, title: `B · ${b.short}` }];
   return (
     <>
       <Part id="response" title="Response times" lede="A dashed, B drawn through. To the right each further nine has the same room.">
+        <ul class="circumstances">
+          <li>A: {a.title}</li>
+          <li>B: {b.title}</li>
+        </ul>
         <figure>
           <PercentileChart treatments={plan} plan={plan} />
         </figure>
@@ -100,7 +104,7 @@ export function CompareContent({ spec_a, spec_b, report_a, report_b }: Props) {
             <p class="empty">There is no such treatment or trial.</p>
           ) : (
             <>
-              <p class="answer">{answerOf(comparison)}</p>
+              <p class="answer answer-below">{answerOf(comparison)}</p>
               <p class="lede">
                 {server === null ? "A report file gives no verdicts between these; the command below does." : `${BASIS[comparison.basis]} Intervals are at ${roundShare(comparison.confidence)}; differences below ${roundShare(comparison.smallest_effect)} do not matter.`}
               </p>

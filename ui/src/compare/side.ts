@@ -8,6 +8,8 @@ import type { Spec } from "./spec.ts";
 export interface Side {
   name: string;
   title: string;
+  /** Without the experiment, for the ends of lines. */
+  short: string;
   distribution: { percentile: number; ms: number }[];
   settings: Setting[];
   figures: Record<string, number | null>;
@@ -24,12 +26,12 @@ export function sideOf(report: Report, spec: Spec): Side | null {
     const distribution = [
       [50, trial.percentiles?.p50_ms], [95, trial.percentiles?.p95_ms], [99, trial.percentiles?.p99_ms],
     ].flatMap(([percentile, ms]) => (isKnown(percentile) && isKnown(ms) ? [{ percentile, ms }] : []));
-    return { name: `trial-${String(trial.id)}`, title, distribution, settings: treatment?.settings ?? [], figures: { tps: trial.tps, ...trial.figures } };
+    return { name: `trial-${String(trial.id)}`, title, short: `trial ${String(trial.id)}`, distribution, settings: treatment?.settings ?? [], figures: { tps: trial.tps, ...trial.figures } };
   }
   const treatment = spec.treatment === null ? (headlineTreatment(report) ?? treatments[0]) : treatments.find(({ name }) => name === spec.treatment);
   if (treatment === undefined) return null;
   const figures = { tps: treatment.tps?.mean ?? null, ...treatment.figures };
-  return { name: `${String(experiment.id)}:${treatment.name}`, title: `${experiment.name}: ${treatment.title}`, distribution: treatment.distribution, settings: treatment.settings, figures };
+  return { name: `${String(experiment.id)}:${treatment.name}`, title: `${experiment.name}: ${treatment.title}`, short: treatment.title, distribution: treatment.distribution, settings: treatment.settings, figures };
 }
 
 export interface SettingDifference {
@@ -77,6 +79,8 @@ const TITLES: Record<string, [title: string, unit: string]> = {
 export function figureTitle(metric: string): { title: string; unit: string } {
   const known = TITLES[metric];
   if (known !== undefined) return { title: known[0], unit: known[1] };
+  const perTransaction = ([["_j_per_tx", "J"], ["_bytes_per_tx", "bytes"], ["_us_per_tx", "µs"], ["_per_tx", ""]] as const).find(([end]) => metric.endsWith(end));
+  if (perTransaction !== undefined) return { title: `${metric.slice(0, -perTransaction[0].length).replaceAll("_", " ")} per transaction`, unit: perTransaction[1] };
   const ending = ([["_bytes_per_s", "bytes/s"], ["_per_s", "per second"], ["_ratio", "ratio"], ["_bytes", "bytes"], ["_ms", "ms"], ["_us", "µs"], ["_s", "s"]] as const).find(([end]) => metric.endsWith(end));
   const bare = ending === undefined ? metric : metric.slice(0, -ending[0].length);
   return { title: bare.replaceAll("_", " "), unit: ending?.[1] ?? "" };

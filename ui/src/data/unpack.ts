@@ -11,6 +11,8 @@ export interface SharedDocument extends Omit<TrialDocument, "series"> {
   columns: SharedColumn[];
 }
 
+const DAMAGED = () => new Trouble("damaged", "The series of this trial are damaged.", "The file was probably cut short or changed on its way. Write it again with “pgdyno report”.");
+
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   const text = atob(base64.trim());
   const bytes = new Uint8Array(text.length);
@@ -27,7 +29,7 @@ export async function inflate(base64: string): Promise<string> {
     const stream = new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("deflate"));
     return await new Response(stream).text();
   } catch {
-    throw new Trouble("damaged", "The series of this trial are damaged.", "The file was probably cut short or changed on its way. Write it again with “pgdyno report”.");
+    throw DAMAGED();
   }
 }
 
@@ -57,5 +59,9 @@ export function checkedTrial(data: unknown): TrialDocument {
 
 export async function unpackTrial(base64: string): Promise<TrialDocument> {
   const text = await inflate(base64);
-  return checkedTrial(expand(JSON.parse(text) as SharedDocument));
+  try {
+    return checkedTrial(expand(JSON.parse(text) as SharedDocument));
+  } catch (error) {
+    throw error instanceof Trouble ? error : DAMAGED();
+  }
 }

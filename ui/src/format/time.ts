@@ -16,6 +16,18 @@ export function dateTime(unixMs: Maybe, timeZone?: string): string {
   }).format(unixMs);
 }
 
+/** For tables: "18 Nov 2025, 09:14" in the reader's zone, which the heading names. */
+export function shortDateTime(unixMs: Maybe): string {
+  if (!isKnown(unixMs)) return UNKNOWN;
+  return new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" }).format(unixMs);
+}
+
+/** The reader's zone, as "UTC" or "CET". */
+export function zoneName(unixMs: number): string {
+  const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(unixMs);
+  return parts.find(({ type }) => type === "timeZoneName")?.value ?? "";
+}
+
 export function clockTime(unixMs: Maybe, timeZone?: string): string {
   if (!isKnown(unixMs)) return UNKNOWN;
   return new Intl.DateTimeFormat("en-GB", {

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useErrorBoundary } from "preact/hooks";
 import type { Loading } from "../data/use-loaded.ts";
+import { Refusal } from "./refusal.tsx";
 import { asTrouble, type Trouble } from "../data/trouble.ts";
 
 /** What is the matter, and what to do about it. */
@@ -39,7 +40,10 @@ export function Loaded<Value>({ loading, again, what, children }: Props<Value>) 
 }
 
 /** Keeps a part that cannot be shown from taking the page with it. A boundary catches only what its children throw. */
-export function Guarded({ children }: { children: ComponentChildren }) {
+export function Guarded({ refused = false, children }: { refused?: boolean; children: ComponentChildren }) {
   const [error] = useErrorBoundary() as [unknown, () => void];
-  return error === undefined ? <>{children}</> : <TroubleBox trouble={asTrouble(error)} again={null} />;
+  if (error === undefined) return <>{children}</>;
+  const trouble = asTrouble(error);
+  if (!refused) return <TroubleBox trouble={trouble} again={null} />;
+  return <Refusal heading={trouble.heading} advice={`${trouble.advice} Write the report again with “pgdyno report”.`} />;
 }

@@ -28,12 +28,13 @@ export function table({ lines }: Panel): Table {
   return { seconds: all.map((ms) => ms / 1000), columns };
 }
 
-/** The columns on one another: each the sum of itself and those before it. What is missing adds nothing. */
-export function stack(columns: readonly (number | null | undefined)[][]): number[][] {
-  const sums: number[][] = [];
+/** The columns on one another: each the sum of itself and those before it. Where nothing is known there is a gap, not a zero. */
+export function stack(columns: readonly (number | null | undefined)[][]): (number | null)[][] {
+  const sums: (number | null)[][] = [];
   columns.forEach((column, row) => {
     const below = sums[row - 1];
-    sums.push(column.map((value, place) => (below?.[place] ?? 0) + (value ?? 0)));
+    const isKnown = (place: number) => columns.some((each) => typeof each[place] === "number");
+    sums.push(column.map((value, place) => (isKnown(place) ? (below?.[place] ?? 0) + (value ?? 0) : null)));
   });
   return sums;
 }

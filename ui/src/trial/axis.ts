@@ -46,7 +46,8 @@ export function byKey(key: string, range: Range, whole: Range): Range | null | u
 
 /** The one axis of time that all charts of a trial share: what one of them looks at, all do. Charts are turned directly, without drawing the page anew. */
 export class TimeAxis {
-  private readonly charts = new Set<uPlot>();
+  /** Charts that are in view are turned at once, the others when they come into it. */
+  private readonly charts = new Map<uPlot, { inView: boolean; late: boolean }>();
   private readonly listeners = new Set<(range: Range | null) => void>();
   private looked: Range | null = null;
 
@@ -57,10 +58,24 @@ export class TimeAxis {
   }
 
   add(chart: uPlot): () => void {
-    this.charts.add(chart);
+    const state = { inView: true, late: false };
+    this.charts.set(chart, state);
+    const watch = new IntersectionObserver((entries) => {
+      state.inView = entries.at(-1)?.isIntersecting ?? true;
+      if (state.inView && state.late) this.turn(chart);
+    });
+    watch.observe(chart.root);
     return () => {
+      watch.disconnect();
       this.charts.delete(chart);
     };
+  }
+
+  private turn(chart: uPlot): void {
+    const [min, max] = this.looked ?? this.whole;
+    const state = this.charts.get(chart);
+    if (state !== undefined) state.late = false;
+    chart.setScale("x", { min, max });
   }
 
   listen(listener: (range: Range | null) => void): () => void {
@@ -72,8 +87,10 @@ export class TimeAxis {
 
   look(range: Range | null): void {
     this.looked = range === null ? null : within(range, this.whole);
-    const [min, max] = this.looked ?? this.whole;
-    for (const chart of this.charts) chart.setScale("x", { min, max });
+    for (const [chart, state] of this.charts) {
+      if (state.inView) this.turn(chart);
+      else state.late = true;
+    }
     for (const listener of this.listeners) listener(this.looked);
   }
 

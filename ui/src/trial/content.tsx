@@ -86,6 +86,9 @@ function Thinned() {
   );
 }
 
+/** The first of a plan is drawn dashed, as the reference is. */
+const NOBODY = { name: "", title: "", distribution: [] };
+
 function Times({ document }: { document: TrialDocument }) {
   const own = useMemo(() => ({ name: "trial", title: "this trial", distribution: document.distribution ?? [] }), [document]);
   const heat = document.latency_heat;
@@ -93,7 +96,7 @@ function Times({ document }: { document: TrialDocument }) {
     <Part id="response" title="Response times">
       {own.distribution.length > 1 ? (
         <figure>
-          <PercentileChart treatments={[own]} plan={[own]} />
+          <PercentileChart treatments={[own]} plan={[NOBODY, own]} />
         </figure>
       ) : (
         <p class="empty">No response-time distribution was recorded.</p>

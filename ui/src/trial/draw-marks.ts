@@ -28,9 +28,9 @@ export function drawMarks(chart: uPlot, marks: readonly Mark[], warmup_s: number
     if (mark.at_ms / 1000 > (max ?? Infinity) || (mark.until_ms ?? mark.at_ms) / 1000 < (min ?? 0)) continue;
     const colour = cssValue(MARK_VARIABLE[mark.kind]);
     ctx.fillStyle = colour;
-    ctx.globalAlpha = 0.1;
+    ctx.globalAlpha = 0.07;
     ctx.fillRect(from, bbox.top, Math.max(uPlot.pxRatio, to - from), bbox.height);
-    ctx.globalAlpha = 0.75;
+    ctx.globalAlpha = 0.6;
     ctx.fillRect(from, bbox.top, uPlot.pxRatio, bbox.height);
   }
   ctx.restore();

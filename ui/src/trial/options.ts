@@ -1,5 +1,5 @@
 import type uPlot from "uplot";
-import { cssValue } from "../charts/style.ts";
+import { cssValue, mixed } from "../charts/style.ts";
 import { byteSteps, clock, ticksWithUnit } from "../format/unit.ts";
 import type { Mark } from "../model-trial.ts";
 import type { TimeAxis } from "./axis.ts";
@@ -33,16 +33,24 @@ function sync(group: string): uPlot.Cursor.Sync {
   return { key: group, setSeries: false, scales: ["x", null], filters: { pub: moves, sub: moves } };
 }
 
+/** Areas are large: they take less of the colour than a line does. */
+function softened(colour: string): string {
+  return mixed(cssValue("--page"), colour, 0.72);
+}
+
+/** Beyond so many points dashes are too short to be told apart, and take most of the time of drawing. */
+const DASHED_MAX = 800;
+
 function seriesOf({ lines, stacked }: Panel): uPlot.Series[] {
   return lines.map((line, place) => {
     const { variable, dash } = lineStyle(place);
     const colour = cssValue(variable);
-    const fill = stacked ? { fill: colour } : {};
+    const fill = stacked ? { fill: softened(colour) } : {};
     return {
       label: line.title,
       stroke: stacked ? cssValue("--page") : colour,
-      width: stacked ? 1 : 1.4,
-      dash: stacked ? [] : dash,
+      width: 1,
+      dash: stacked || line.values.length > DASHED_MAX ? [] : dash,
       points: { show: false },
       spanGaps: false,
       ...fill,

@@ -36,7 +36,7 @@ function Key({ panel, line, keep }: { panel: Panel; line: number; keep: (element
     <li>
       <svg width="18" height="10" viewBox="0 0 18 10" aria-hidden="true">
         {panel.stacked ? (
-          <rect x="1" y="0" width="12" height="10" fill={`var(${variable})`} opacity="0.8" />
+          <rect x="1" y="0" width="12" height="10" fill={`var(${variable})`} opacity="0.72" />
         ) : (
           <line x1="0" x2="18" y1="5" y2="5" stroke={`var(${variable})`} stroke-width="2" stroke-dasharray={dash.join(" ")} />
         )}

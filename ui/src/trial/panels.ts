@@ -90,7 +90,7 @@ function waits({ waits: found }: TrialDocument): Panel | null {
   if (found === null || found.types.length === 0) return null;
   const kept = found.types.slice(0, LINES_MAX);
   const lines = kept.map(({ name, values }) => ({ title: name, t_ms: found.t_ms, values }));
-  return { id: WAITS, title: "Sessions by what they waited for", unit: "sessions", layer: "server", stacked: true, lines, more: found.types.length - kept.length };
+  return { id: WAITS, title: "Sessions by wait", unit: "sessions", layer: "server", stacked: true, lines, more: found.types.length - kept.length };
 }
 
 /** Every metric as a chart of its own: a line for each label, the largest first. */

@@ -45,14 +45,14 @@ export function Statements({ statements }: { statements: readonly Statement[] })
     setBy(figure);
   };
   return (
-    <div class="table-frame" role="region" aria-label="Statements" tabIndex={0}>
-      <table>
+    <div class="table-frame cards statement-table" role="region" aria-label="Statements" tabIndex={0}>
+      <table role="table">
         <caption class="visually-hidden">Statements; the headings sort</caption>
-        <thead>
-          <tr>
-            <th scope="col">Statement</th>
+        <thead role="rowgroup">
+          <tr role="row">
+            <th scope="col" role="columnheader">Statement</th>
             {columns.map(({ figure, title }) => (
-              <th key={figure} scope="col" class="number" aria-sort={figure === by ? (rising ? "ascending" : "descending") : "none"}>
+              <th key={figure} scope="col" role="columnheader" class="number" aria-sort={figure === by ? (rising ? "ascending" : "descending") : "none"}>
                 <button type="button" class="sort" onClick={() => { choose(figure); }}>
                   {title} <span aria-hidden="true">{figure === by ? (rising ? "▲" : "▼") : ""}</span>
                 </button>
@@ -60,10 +60,10 @@ export function Statements({ statements }: { statements: readonly Statement[] })
             ))}
           </tr>
         </thead>
-        <tbody>
+        <tbody role="rowgroup">
           {sorted(statements, by, rising).map((statement, row) => (
-            <tr key={statement.query_id ?? row}>
-              <th scope="row" class="statement">
+            <tr role="row" key={statement.query_id ?? row}>
+              <th scope="row" role="rowheader" class="statement">
                 {statement.query === null || statement.query === undefined ? <span>query id {statement.query_id ?? UNKNOWN}</span> : <code>{statement.query}</code>}
               </th>
               {columns.map(({ figure, title, shown }) => (

@@ -44,7 +44,7 @@ export function ExperimentView({ experiment, section }: { experiment: number | n
     );
   }
   return (
-    <Guarded>
+    <Guarded refused={source.mode === "file"}>
       <Content report={loading.value} section={section} onNews={again} />
     </Guarded>
   );

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { useSource } from "../data/context.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { count, isKnown, plural } from "../format/number.ts";
-import { dateTime, duration, isoTime } from "../format/time.ts";
+import { duration, isoTime, shortDateTime, zoneName } from "../format/time.ts";
 import { filtered, NO_FILTER, sortedBy, statusesOf, tagsOf, type Filter, type Order } from "../index/filter.ts";
 import { FilterBar } from "../index/filter-bar.tsx";
 import type { Listed } from "../model-serve.ts";
@@ -43,8 +43,8 @@ function Row({ row, onTag }: { row: Listed; onTag: (tag: string) => void }) {
       <td role="cell" data-label="Status">
         <span class={`status status-${row.status.split(" ")[0] ?? ""}`}>{row.status}</span>
       </td>
-      <td role="cell" data-label="Started">
-        <time dateTime={isoTime(row.started_unix_ms)}>{dateTime(row.started_unix_ms)}</time>
+      <td role="cell" data-label="Started" class="number">
+        <time dateTime={isoTime(row.started_unix_ms)}>{shortDateTime(row.started_unix_ms)}</time>
         {took === null ? null : <span class="interval">took {took}</span>}
       </td>
       <td role="cell" data-label="Target">{row.target === "" ? "" : <a href={addressOf.target(row.target)}>{row.target}</a>}</td>
@@ -89,7 +89,7 @@ function List({ all }: { all: readonly Listed[] }) {
                 <th key={title} scope="col" role="columnheader" aria-sort={by === null ? undefined : by === order.by ? (order.rising ? "ascending" : "descending") : "none"}>
                   {by === null ? title : (
                     <button type="button" class="sort" onClick={() => { setOrder({ by, rising: by === order.by ? !order.rising : by === "name" }); }}>
-                      {title} <span aria-hidden="true">{by === order.by ? (order.rising ? "▲" : "▼") : ""}</span>
+                      {by === "started" ? `${title}, ${zoneName(Date.now())}` : title} <span aria-hidden="true">{by === order.by ? (order.rising ? "▲" : "▼") : ""}</span>
                     </button>
                   )}
                 </th>

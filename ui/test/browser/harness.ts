@@ -57,6 +57,16 @@ export class Harness {
     return { page, requests, complaints, url };
   }
 
+  /** A view of a server; the network alone is real. */
+  async openServed(url: string, options: BrowserContextOptions = {}): Promise<Opened> {
+    const context = await (await this.browser).newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    const page = await context.newPage();
+    const { requests, complaints } = listen(page);
+    await page.goto(url);
+    await page.locator("#app > *").first().waitFor();
+    return { page, requests, complaints, url };
+  }
+
   /** The page as `pgdyno serve` would give it out: script and style as files, nothing inline allowed. */
   async openStrictly(report: unknown): Promise<Opened> {
     const url = "http://pgdyno.test/";

@@ -23,7 +23,7 @@ describe("the report", () => {
     expect(wal).toMatch(/undecided:\s*the interval .+ is too wide; more blocks would decide/);
     expect(await page.locator("#steps svg.plot rect").count()).toBeGreaterThanOrEqual(7);
     expect(await page.locator("#response svg.plot path").count()).toBeGreaterThan(0);
-    expect(await page.locator("#time canvas").count()).toBe(1);
+    expect(await page.locator("#time .time-chart canvas").count()).toBe(1);
     expect(await page.getByRole("img", { name: /Waterfall of throughput by step\. stock: 1,8/ }).count()).toBe(1);
     expect(requests).toEqual([url]);
     expect(complaints).toEqual([]);
@@ -31,14 +31,14 @@ describe("the report", () => {
 
   test("the chart over time has ink of both treatments, and choosing changes it", async () => {
     const { page, complaints } = await harness.open(sampleReport());
-    const picture = () => page.locator("#time canvas").evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+    const picture = () => page.locator("#time .time-chart canvas").evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
     const before = await picture();
-    await page.locator("#time").getByLabel("memory").check();
+    await page.locator("#time").getByRole("checkbox", { name: "memory", exact: true }).check();
     await expect.poll(picture).not.toBe(before);
     await page.locator("#time").getByLabel("p95 response time, ms").check();
-    expect(await page.locator("#time [role=img]").getAttribute("aria-label")).toContain("p95 response time");
+    expect(await page.locator("#time .time-chart").getAttribute("aria-label")).toContain("p95 response time");
     for (const name of ["stock", "memory", "read-ahead"]) await page.locator("#time").getByRole("checkbox", { name, exact: true }).uncheck();
-    expect(await page.locator("#time canvas").count()).toBe(1);
+    expect(await page.locator("#time .time-chart canvas").count()).toBe(1);
     expect(complaints).toEqual([]);
   });
 
@@ -46,7 +46,7 @@ describe("the report", () => {
     const { page } = await harness.open(sampleReport());
     const chart = page.locator("#time .u-over");
     await chart.scrollIntoViewIfNeeded();
-    const picture = () => page.locator("#time canvas").evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+    const picture = () => page.locator("#time .time-chart canvas").evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
     const whole = await picture();
     const box = await chart.boundingBox();
     if (box === null) throw new Error("the chart has no place on the page");
@@ -62,7 +62,7 @@ describe("the report", () => {
 
   test.each(Object.keys(VARIANTS))("the variant %s is shown whole, without complaint, at 390 px too", async (name) => {
     const { page, complaints, requests, url } = await harness.open(VARIANTS[name]?.(), { viewport: { width: 390, height: 800 } });
-    expect(await page.locator("section").count()).toBe(10 + (MORE_SECTIONS[name] ?? 0));
+    expect(await page.locator("section").count()).toBe(11 + (MORE_SECTIONS[name] ?? 0));
     expect(await page.locator(".refusal").count()).toBe(0);
     expect(await page.locator("body").innerText()).not.toMatch(/NaN|undefined|Infinity|\[object|−−/);
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

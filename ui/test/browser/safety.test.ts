@@ -49,7 +49,7 @@ describe("a strict content security policy", () => {
   test("is kept: no inline script, no inline style", async () => {
     const { page, requests, complaints, url } = await harness.openStrictly(sampleReport());
     expect(await page.locator("svg.plot").count()).toBe(2);
-    expect(await page.locator("#time canvas").count()).toBe(1);
+    expect(await page.locator("#time .time-chart canvas").count()).toBe(1);
     expect(complaints).toEqual([]);
     expect(requests.filter((request) => !request.endsWith("/favicon.ico"))).toEqual([url, `${url}app.css`, `${url}app.js`]);
   });

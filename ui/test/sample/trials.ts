@@ -24,7 +24,7 @@ export function percentilesAt(tps: number): Percentiles {
 }
 
 /** Rises while caches fill, then wanders; a checkpoint takes a bite now and then. */
-function seriesAt(tps: number, random: Random, seconds: number, sags: boolean): Series {
+function seriesAt(tps: number, random: Random, seconds: number, sags: boolean): Series & { checkpoint: number } {
   const checkpoint = 40 + Math.floor(random.uniform() * 70);
   const t_s = Array.from({ length: seconds }, (_, second) => second + 1);
   const perSecond = t_s.map((second) => {
@@ -33,7 +33,7 @@ function seriesAt(tps: number, random: Random, seconds: number, sags: boolean): 
     const bite = second >= checkpoint && second < checkpoint + 6 ? 0.8 : 1;
     return tps * warming * sagging * bite * (1 + 0.028 * random.normal());
   });
-  return { t_s, tps: perSecond, p95_ms: perSecond.map((value, second) => (second === 3 ? null : percentilesAt(value).p95_ms)) };
+  return { checkpoint, t_s, tps: perSecond, p95_ms: perSecond.map((value, second) => (second === 3 ? null : percentilesAt(value).p95_ms)) };
 }
 
 export function sampleTrials(seed: number, blocks: number): Trial[] {
@@ -44,7 +44,7 @@ export function sampleTrials(seed: number, blocks: number): Trial[] {
     shuffled(STEPS.map((_, index) => index), random).forEach((index, place) => {
       const tps = trueTps(index) * blockLuck * (1 + 0.006 * random.normal());
       const sags = block === 2 && index === 2;
-      const series = seriesAt(tps, random, WARMUP_S + MEASURE_S, sags);
+      const { checkpoint, ...series } = seriesAt(tps, random, WARMUP_S + MEASURE_S, sags);
       const measured = meanOf(series.tps.slice(WARMUP_S));
       const committed = Math.round(measured * MEASURE_S);
       trials.push({
@@ -65,6 +65,7 @@ export function sampleTrials(seed: number, blocks: number): Trial[] {
         measured_s: MEASURE_S,
         cross_check: { client: committed, server: committed + Math.round(random.uniform() * 40), allowed_difference: 320, agrees: true },
         disturbances: sags ? ["throughput fell by 0.06 % per second through the measured window"] : [],
+        marks: [{ at_ms: checkpoint * 1000, until_ms: (checkpoint + 6) * 1000, kind: "checkpoint", text: "checkpoint: its time had come" }],
         series,
       });
     });

@@ -88,7 +88,7 @@ export function sampleWorld(): World {
       listed(running, { trials_finished: 11, trials_failed: 0, answer: null, started_unix_ms: finished.experiment.started_unix_ms + DAY_MS }),
       listed(curve, { tags: ["capacity"] }),
       listed(finished, { tags: ["keep"], notes: 1 }),
-      listed(finished, { id: 6, name: "<img src=x onerror=\"window.pgdynoHit=4\">", question: "</script><script>window.pgdynoHit=5</script>", answer: null, tags: ["<b>bold</b>"], target: "x\"><svg onload=alert(1)>" }),
+      listed(finished, { id: 6, started_unix_ms: finished.experiment.started_unix_ms - 90 * DAY_MS, finished_unix_ms: null, name: "<img src=x onerror=\"window.pgdynoHit=4\">", question: "</script><script>window.pgdynoHit=5</script>", answer: null, tags: ["<b>bold</b>"], target: "x\"><svg onload=alert(1)>" }),
       ...many(finished),
     ],
     notes: [{ id: 1, written_unix_ms: finished.experiment.started_unix_ms + 7_200_000, text: "The host had a new kernel since the day before.\nSee the ticket of the operators." }],

@@ -136,3 +136,24 @@ pub struct TrialDocument {
     /// `None` where response times were not kept for each second.
     pub latency_heat: Option<Heat>,
 }
+
+impl TrialDocument {
+    /// Everything but the columns, of which there may be a million values.
+    pub(super) fn without_series(&self) -> TrialDocument {
+        TrialDocument {
+            series: Vec::new(),
+            format: self.format,
+            experiment_id: self.experiment_id,
+            trial: self.trial.clone(),
+            load_begun_unix_ms: self.load_begun_unix_ms,
+            warmup_s: self.warmup_s,
+            measured_s: self.measured_s,
+            marks: self.marks.clone(),
+            waits: self.waits.clone(),
+            statements: self.statements.clone(),
+            errors: self.errors.clone(),
+            distribution: self.distribution.clone(),
+            latency_heat: self.latency_heat.clone(),
+        }
+    }
+}

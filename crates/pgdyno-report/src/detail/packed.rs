@@ -1,6 +1,6 @@
 //! Documents of trials for a report file: thinned where there are too many, deflated, in base64.
 
-use super::model::TrialDocument;
+use super::model::{TrialColumn, TrialDocument};
 use super::{document, thin};
 use crate::model::Report;
 use base64::Engine as _;
@@ -179,27 +179,54 @@ fn kept(scope: Scope, metric: &str, label: Option<&str>) -> bool {
     }
 }
 
-/// Reckons from the longest trial what all of them would take, and tells the first level that may fit.
+/// Columns by which the size of a trial is reckoned.
+const SAMPLE: usize = 16;
+
+/// Reckons from some columns of the longest trial what all trials would take, and tells the first level that fits.
 fn first_level<E>(reader: &mut Reader<'_, E>, ids: &[i64]) -> Result<usize, PackError<E>> {
-    let seconds = |id: &i64| {
-        let trial = reader.report.trials.iter().find(|t| t.id == *id);
-        trial.map_or(0, |t| t.series.t_s.len())
-    };
-    let Some(longest) = ids.iter().copied().max_by_key(seconds) else {
+    let trials = reader.report.trials.iter().filter(|t| ids.contains(&t.id));
+    let seconds: Vec<(usize, i64)> = trials.map(|t| (t.series.t_s.len().max(1), t.id)).collect();
+    let Some((most, longest)) = seconds.iter().max().copied() else {
         return Ok(0);
     };
-    let all = reader.document(longest, Scope::All)?;
+    let Some(all) = reader.document(longest, Scope::All)? else {
+        return Ok(0);
+    };
     for (number, (points_max, scope)) in LEVELS.iter().enumerate() {
-        let Some(mut one) = all.clone() else { return Ok(0) };
-        one.series
-            .retain(|column| kept(*scope, &column.metric, column.label.as_deref()));
-        let size = text_of(longest, one, *points_max)?.len();
-        // Others are as long or shorter; half of it, for a guess must not cost what would have fitted.
-        if size * ids.len() / 2 <= PACKED_BYTES_MAX {
+        // Shorter trials have fewer points, where not all are thinned to the same number.
+        let points: usize = seconds.iter().map(|(seconds, _)| seconds.min(points_max)).sum();
+        if reckoned(longest, &all, *points_max, *scope)? * points / most.min(*points_max) <= PACKED_BYTES_MAX
+        {
             return Ok(number);
         }
     }
     Ok(LEVELS.len() - 1)
+}
+
+/// The packed size of a trial, about.
+fn reckoned<E>(
+    trial: i64,
+    document: &TrialDocument,
+    points_max: usize,
+    scope: Scope,
+) -> Result<usize, PackError<E>> {
+    let wanted: Vec<&TrialColumn> = document
+        .series
+        .iter()
+        .filter(|column| kept(scope, &column.metric, column.label.as_deref()))
+        .collect();
+    let stride = wanted.len().div_ceil(SAMPLE).max(1);
+    let rest = document.without_series();
+    let alone = text_of(trial, rest.clone(), points_max)?.len();
+    let some = TrialDocument {
+        series: wanted
+            .iter()
+            .step_by(stride)
+            .map(|column| (*column).clone())
+            .collect(),
+        ..rest
+    };
+    Ok(alone + (text_of(trial, some, points_max)?.len().saturating_sub(alone)) * stride)
 }
 
 /// `None` where they are too large together.
@@ -300,7 +327,7 @@ fn text_of<E>(trial: i64, mut document: TrialDocument, points_max: usize) -> Res
     };
     let write = |source| PackError::Write { trial, source };
     let json = serde_json::to_vec(&whole).map_err(|error| write(error.into()))?;
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(6));
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(4));
     encoder.write_all(&json).map_err(write)?;
     Ok(STANDARD.encode(encoder.finish().map_err(write)?))
 }

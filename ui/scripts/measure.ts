@@ -1,0 +1,89 @@
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { CDPSession, Page } from "playwright-core";
+import { sampleTrialDocument } from "../test/sample/trial-document.ts";
+import { sampleWorld } from "../test/sample/world.ts";
+import { launchBrowser } from "./browser.ts";
+import { MockServer } from "./mock-server.ts";
+
+const HOUR_S = 3600;
+const FRAMES_MS = 3000;
+const ROUNDS = 5;
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+}
+
+/** Milliseconds from the start of the navigation to what the selector finds, painted. */
+async function untilPainted(page: Page, url: string, selector: string): Promise<number> {
+  await page.goto("about:blank");
+  await page.goto(url, { waitUntil: "commit" });
+  await page.locator(selector).first().waitFor();
+  return page.evaluate(() => new Promise<number>((done) => requestAnimationFrame(() => requestAnimationFrame(() => { done(performance.now()); }))));
+}
+
+/** Frames per second while every frame zooms or moves by a key. */
+async function framesPerSecond(page: Page): Promise<number> {
+  return page.evaluate((length_ms) => {
+    const panels = document.querySelector(".panels");
+    const keys = ["+", "ArrowRight", "+", "ArrowLeft", "-", "ArrowRight", "-", "ArrowLeft"];
+    return new Promise<number>((done) => {
+      const begun = performance.now();
+      let frames = 0;
+      const next = () => {
+        const passed = performance.now() - begun;
+        if (passed >= length_ms) {
+          done((frames / passed) * 1000);
+          return;
+        }
+        panels?.dispatchEvent(new KeyboardEvent("keydown", { key: keys[frames % keys.length] ?? "+", bubbles: true }));
+        frames += 1;
+        requestAnimationFrame(next);
+      };
+      requestAnimationFrame(next);
+    });
+  }, FRAMES_MS);
+}
+
+/** CPU time that the browser has used, all of its processes: what a busy machine does not change. */
+async function cpuSeconds(session: CDPSession): Promise<number> {
+  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
+  return processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+}
+
+/** First picture and zoom, for docs/benchmarks.md: npm run measure -- <report.html> */
+export async function main([file]: string[]): Promise<void> {
+  if (file === undefined) throw new Error("Say of what: npm run measure -- <report.html>");
+  const url = pathToFileURL(resolve(file)).href;
+  const world = sampleWorld();
+  world.trial = (report, id) => {
+    const trial = report.trials.find((each) => each.id === id);
+    return trial === undefined ? null : sampleTrialDocument(report, trial, HOUR_S);
+  };
+  const server = await MockServer.start(world, "dist");
+  const browser = await launchBrowser();
+  try {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+    const times = async (what: string, address: string, selector: string) => {
+      const found: number[] = [];
+      for (let round = 0; round < ROUNDS; round += 1) found.push(await untilPainted(page, address, selector));
+      console.log(`${what}: ${median(found).toFixed(0)} ms (median of ${String(ROUNDS)}, ${found.map((each) => each.toFixed(0)).join(" ")})`);
+    };
+    await times("report file, answer painted", url, ".answer");
+    await times("report file, first chart painted", url, "svg.plot, .time-chart canvas");
+    await times("index of 64 experiments", server.url, ".index-table tbody tr");
+    const trial = `${server.url}#/experiments/7/trials/4`;
+    await times("trial of an hour, 24 series at 1 Hz, all charts painted", trial, ".panel:nth-of-type(1) canvas");
+    await page.locator(".panel canvas").nth(7).waitFor();
+    const session = await browser.newBrowserCDPSession();
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const before = await cpuSeconds(session);
+      const rate = await framesPerSecond(page);
+      const cpu_ms = ((await cpuSeconds(session)) - before) * 1000;
+      console.log(`zooming 8 charts of an hour: ${rate.toFixed(0)} frames per second, ${(cpu_ms / (rate * (FRAMES_MS / 1000))).toFixed(1)} ms of CPU a frame in all processes of the browser`);
+    }
+  } finally {
+    await browser.close();
+    await server.stop();
+  }
+}

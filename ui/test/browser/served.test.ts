@@ -1,0 +1,123 @@
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { MockServer } from "../../scripts/mock-server.ts";
+import { sampleWorld } from "../sample/world.ts";
+import { Harness } from "./harness.ts";
+
+let harness: Harness;
+let server: MockServer;
+beforeAll(() => {
+  harness = new Harness();
+});
+beforeEach(async () => {
+  server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
+});
+afterEach(() => server.stop());
+afterAll(() => harness.close());
+
+const NO_ICON = (complaint: string) => !complaint.includes("404");
+
+describe("the index", () => {
+  test("is filtered by words, tag and status, and sorted; markup in names is text", async () => {
+    const { page, complaints } = await harness.openServed(server.url);
+    const rows = page.locator(".index-table tbody tr");
+    await expect.poll(() => rows.count()).toBe(64);
+    await page.getByLabel("Search").fill("wal-compression");
+    await expect.poll(() => rows.count()).toBe(10);
+    expect(await page.locator(".filter-found").innerText()).toContain("10 of 64");
+    await page.getByLabel("Status").selectOption("killed");
+    expect(await rows.count()).toBeLessThan(10);
+    await page.getByRole("button", { name: "Show all" }).click();
+    await page.getByRole("button", { name: "Show only nightly" }).first().click();
+    await expect.poll(() => rows.count()).toBe(20);
+    await page.getByRole("button", { name: "Show all" }).click();
+    await page.getByRole("button", { name: /^Experiment/ }).click();
+    expect(await rows.first().innerText()).toContain("<img src=x onerror");
+    expect(await page.locator("img").count()).toBe(0);
+    expect(await page.evaluate(() => "pgdynoHit" in window)).toBe(false);
+    expect(complaints.filter(NO_ICON)).toEqual([]);
+  });
+
+  test("of an empty store says what to do", async () => {
+    server.world.experiments = [];
+    const { page } = await harness.openServed(server.url);
+    await expect.poll(() => page.locator(".empty").innerText()).toContain("pgdyno demo");
+  });
+});
+
+describe("an experiment", () => {
+  test("opens, its sections are reached without leaving it, notes and tags are kept", async () => {
+    const { page, complaints } = await harness.openServed(`${server.url}#/experiments/7`);
+    await page.locator("#notes .note").waitFor();
+    await page.getByRole("navigation", { name: "Contents" }).getByRole("link", { name: "Settings" }).click();
+    expect(page.url()).toContain("#/experiments/7");
+    await page.getByLabel("New note").fill("<b>look</b> at the disk");
+    await page.getByRole("button", { name: "Keep note" }).click();
+    await expect.poll(() => page.locator(".note").count()).toBe(2);
+    expect(await page.locator(".note-text").last().innerText()).toBe("<b>look</b> at the disk");
+    await page.getByLabel("New tag").fill("db1");
+    await page.getByRole("button", { name: "Add tag" }).click();
+    await page.getByRole("button", { name: "Remove tag db1" }).click();
+    await expect.poll(() => page.getByRole("button", { name: "Remove tag db1" }).count()).toBe(0);
+    await page.getByRole("button", { name: /^Remove the note/ }).last().click();
+    await expect.poll(() => page.locator(".note").count()).toBe(1);
+    expect(complaints.filter(NO_ICON)).toEqual([]);
+  });
+
+  test("that runs is followed; a cut connection is said, and tried again", async () => {
+    const { page } = await harness.openServed(`${server.url}#/experiments/9`);
+    await expect.poll(() => page.locator(".live").innerText()).toContain("11 of 21");
+    server.tell("progress", { trials_finished: 12, trials_planned: 21, elapsed_s: 2300, left_s: null, current: null, decided: [] });
+    await expect.poll(() => page.locator(".live").innerText()).toContain("12 of 21");
+    server.cut();
+    await expect.poll(() => page.locator(".live").innerText()).toContain("connection is cut");
+    await expect.poll(() => page.locator(".live-state").innerText(), { timeout: 10_000 }).toBe("Live");
+    server.tell("end", { status: "finished" });
+    await expect.poll(() => page.locator(".live-state").innerText()).toContain("Ended: finished");
+  });
+
+  test("that is not there, a wrong token and a server that has gone are said", async () => {
+    const { page } = await harness.openServed(`${server.url}#/experiments/999`);
+    await expect.poll(() => page.locator(".trouble").innerText()).toContain("there is no experiment 999");
+    server.world.refuses = true;
+    await page.evaluate(() => {
+      location.hash = "#/";
+    });
+    await expect.poll(() => page.locator(".trouble").innerText()).toContain("Open the link that “pgdyno serve” printed");
+    server.world.refuses = false;
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.locator(".index-table").waitFor();
+    await server.stop();
+    await page.evaluate(() => {
+      location.hash = "#/experiments/7";
+    });
+    await expect.poll(() => page.locator(".trouble").innerText()).toContain("cannot be reached");
+    server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
+  });
+});
+
+describe("comparing", () => {
+  test("the answer stands first, parts are chosen, sides are swapped", async () => {
+    const { page, complaints } = await harness.openServed(`${server.url}#/compare`);
+    await page.getByLabel("Experiment").first().selectOption("7");
+    await page.getByLabel("Experiment").last().selectOption("7");
+    await expect.poll(() => page.locator(".answer").innerText()).toContain("B is better: throughput +18.2");
+    await page.getByLabel("Part").last().selectOption(":memory");
+    await expect.poll(() => page.url()).toContain("b=7%3Amemory");
+    await page.locator("#response svg.plot").waitFor();
+    expect(await page.locator("#settings").innerText()).toContain("wal_compression");
+    await page.getByRole("button", { name: "Swap A and B" }).click();
+    await expect.poll(() => page.url()).toContain("a=7%3Amemory");
+    expect(complaints.filter(NO_ICON)).toEqual([]);
+  });
+});
+
+describe("a target", () => {
+  test("tells what is changed now, and advice", async () => {
+    const { page, complaints } = await harness.openServed(`${server.url}#/targets`);
+    await page.getByRole("link", { name: "sandbox demo" }).click();
+    await expect.poll(() => page.locator("#changed").innerText()).toContain("vm.dirty_background_bytes");
+    expect(await page.locator("#advice").innerText()).toContain("pgdyno apply wal_compression=lz4");
+    expect(complaints.filter(NO_ICON)).toEqual([]);
+  });
+});
