@@ -27,9 +27,12 @@ export interface Note {
 
 export interface Progress {
   trials_finished: number;
-  trials_planned: number;
-  elapsed_s: number;
+  trials_failed: number;
+  trials_planned: number | null;
+  elapsed_s: number | null;
   left_s: number | null;
+  /** What its process does just now, where it says so. */
+  phase: string | null;
   current: { treatment: string; block: number; phase: string } | null;
   decided: { treatment: string; verdict: string }[];
 }

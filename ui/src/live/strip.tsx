@@ -6,6 +6,7 @@ import { useLive, type Live } from "./use-live.ts";
 
 function Bar({ progress }: { progress: Progress }) {
   const { trials_finished: done, trials_planned: planned } = progress;
+  if (!isKnown(planned)) return null;
   return <progress class="live-bar" max={Math.max(1, planned)} value={Math.min(done, planned)} aria-label="Trials finished" />;
 }
 
@@ -16,12 +17,13 @@ function Figures({ progress }: { progress: Progress }) {
       <div>
         <dt>Trials</dt>
         <dd>
-          {count(progress.trials_finished)} of {count(progress.trials_planned)}
+          {count(progress.trials_finished)}
+          {isKnown(progress.trials_planned) ? ` of ${count(progress.trials_planned)}` : ""}
         </dd>
       </div>
       <div>
         <dt>So far</dt>
-        <dd>{duration(progress.elapsed_s * 1000)}</dd>
+        <dd>{isKnown(progress.elapsed_s) ? duration(progress.elapsed_s * 1000) : "not known"}</dd>
       </div>
       <div>
         <dt>Time left</dt>
@@ -29,7 +31,7 @@ function Figures({ progress }: { progress: Progress }) {
       </div>
       <div class="live-now">
         <dt>Now</dt>
-        <dd>{current === null ? "between trials" : `${current.treatment}, block ${String(current.block)}: ${current.phase}`}</dd>
+        <dd>{current === null ? (progress.phase ?? "between trials") : `${current.treatment}, block ${String(current.block)}: ${current.phase}`}</dd>
       </div>
       {decided.length === 0 ? null : (
         <div>

@@ -30,6 +30,7 @@ export function useLive(address: string | null, onTrial: () => void): Live {
     let stream: EventSource | null = null;
     let timer = 0;
     let wait_ms = RETRY_FIRST_MS;
+    let seen: number | null = null;
     const keep = (change: Partial<Live>) => {
       setLive((last) => ({ ...last, ...change }));
     };
@@ -40,10 +41,15 @@ export function useLive(address: string | null, onTrial: () => void): Live {
         keep({ state: "open" });
       });
       stream.addEventListener("progress", (event: MessageEvent) => {
-        const progress = parsed(event.data);
-        if (typeof progress === "object" && progress !== null) keep({ state: "open", progress: progress as Progress, heard_unix_ms: Date.now() });
+        const told = parsed(event.data);
+        if (typeof told !== "object" || told === null) return;
+        const progress = told as Progress;
+        keep({ state: "open", progress, heard_unix_ms: Date.now() });
+        // Counted rather than told one by one: none is missed while the stream is cut.
+        const trials = progress.trials_finished + progress.trials_failed;
+        if (seen !== null && trials !== seen) onTrial();
+        seen = trials;
       });
-      stream.addEventListener("trial", onTrial);
       stream.addEventListener("end", (event: MessageEvent) => {
         const told = parsed(event.data) as { status?: unknown } | null;
         stream?.close();

@@ -106,7 +106,7 @@ export function sampleWorld(): World {
       },
       { name: "db1.example:5432", experiments: [101], changed: null, facts: null, advice: null },
     ],
-    progress: { trials_finished: 11, trials_planned: 21, elapsed_s: 2260, left_s: 2100, current: { treatment: "read-ahead", block: 2, phase: "measuring" }, decided: [{ treatment: "memory", verdict: "better" }] },
+    progress: { trials_finished: 11, trials_failed: 0, trials_planned: 21, elapsed_s: 2260, left_s: 2100, current: { treatment: "read-ahead", block: 2, phase: "measuring" }, decided: [{ treatment: "memory", verdict: "better" }], phase: "measuring" },
     refuses: false,
   };
 }

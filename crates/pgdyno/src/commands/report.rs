@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const GENERATOR: &str = concat!("pgdyno ", env!("CARGO_PKG_VERSION"));
 
 /// Points of all trials of a page together: what a browser draws at once without a pause, and 2 MB of text.
-const PAGE_POINTS_MAX: usize = 60_000;
+pub(crate) const PAGE_POINTS_MAX: usize = 60_000;
 
 /// The report of a stored experiment.
 pub(crate) fn build(store: &Store, id: i64) -> anyhow::Result<Report> {

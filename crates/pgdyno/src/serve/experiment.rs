@@ -23,7 +23,9 @@ pub(super) async fn report(
     let id = number(&id, "experiment")?;
     app.json(&headers, move |_, store| {
         let stored = store.experiment(id)?;
-        Ok(report::of_stored(store, &stored)?)
+        let mut report = report::of_stored(store, &stored)?;
+        report.thin(report::PAGE_POINTS_MAX);
+        Ok(report)
     })
     .await
 }
