@@ -81,6 +81,9 @@ pub enum Need {
     },
 }
 
+/// The fewest connections.
+const ONE: f64 = 1.0;
+
 /// CPUs and connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resources {
@@ -88,6 +91,7 @@ pub struct Resources {
     /// replicates cannot tell.
     pub cpus: Estimate,
     /// Connections needed with them: from the lower bound at the lowest to the upper bound at the highest number of CPUs.
+    /// One at the least.
     pub connections: Estimate,
     /// CPUs needed / largest measured number of CPUs. Beyond 2, warn: nothing measured speaks for it.
     pub extrapolates: f64,
@@ -339,15 +343,17 @@ impl Capacity {
         let bound = |cpus: Option<f64>| cpus.and_then(|cpus| at(cpus).high);
         // Fewer connections on more CPUs would be possible, were the exponent negative: both ends are looked at.
         let ends = (bound(Some(cpus.low).filter(|&low| low > 0.0)), bound(cpus.high));
+        let low = if cpus.low > 0.0 {
+            cpus.high
+                .map_or(at(cpus.low).low, |high| at(cpus.low).low.min(at(high).low))
+        } else {
+            0.0
+        };
+        let high = ends.1.map(|high| ends.0.map_or(high, |low| low.max(high)));
         Estimate {
-            value: self.connections.at(cpus.value),
-            low: if cpus.low > 0.0 {
-                cpus.high
-                    .map_or(at(cpus.low).low, |high| at(cpus.low).low.min(at(high).low))
-            } else {
-                0.0
-            },
-            high: ends.1.map(|high| ends.0.map_or(high, |low| low.max(high))),
+            value: self.connections.at(cpus.value).max(ONE),
+            low: low.max(ONE),
+            high: high.map(|high| high.max(ONE)),
         }
     }
 }

@@ -145,6 +145,8 @@ pub enum Gives {
     Cpus,
     /// Sessions at a time: its value.
     Sessions,
+    /// The size of the huge pages that its shared memory takes, in its own unit; 0 for the kernel's default.
+    HugePageSize,
 }
 
 /// What applying costs.

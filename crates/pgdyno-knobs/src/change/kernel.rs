@@ -1,7 +1,7 @@
 //! The kernel's part of applying: which files are to be written, in which order, and what must be back afterwards.
 
 use super::{ApplyError, Changer, Phase, Touched};
-use crate::catalogue::{AUTO, Kind, Knob, Setting};
+use crate::catalogue::{AUTO, Gives, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown};
 use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};
 use crate::reader::{Means, is_same};
@@ -259,7 +259,9 @@ impl Changer<'_> {
         let none = || ApplyError::NoPoolSize("this kernel has no huge pages".into());
         let page_kb = page_kb_of_pool(self.host, &change.path).ok_or_else(none)?;
         // 0, or none before 14: the kernel's default.
-        let asked_kb = sandbox.computed_parameter("huge_page_size").ok();
+        let mut knobs = self.catalogue.iter();
+        let of_size = knobs.find(|knob| knob.gives == Some(Gives::HugePageSize));
+        let asked_kb = of_size.and_then(|knob| sandbox.computed_parameter(&knob.id).ok());
         let server_kb = asked_kb
             .and_then(|kb| kb.trim().parse::<u64>().ok())
             .filter(|&kb| kb > 0)
@@ -267,7 +269,7 @@ impl Changer<'_> {
             .ok_or_else(none)?;
         if server_kb != page_kb {
             return Err(ApplyError::NoPoolSize(format!(
-                "the server takes pages of {server_kb} kB (huge_page_size), and this pool has pages of {page_kb} kB; set \
+                "the server takes pages of {server_kb} kB, and this pool has pages of {page_kb} kB; set \
                  hugepages.pool@{server_kb} in its place"
             )));
         }
