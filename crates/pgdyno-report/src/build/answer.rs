@@ -286,7 +286,17 @@ fn of_curves(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
     if curves.len() > shown.len() {
         told.push(format!("{} more curves are below", curves.len() - shown.len()));
     }
-    Some(format!("{}: {}", record.workload.name, told.join("; ")))
+    let told = told.join("; ");
+    // Where each treatment has a load of its own, its curves tell which.
+    let load = &record.workload.name;
+    let mut own = record
+        .treatments
+        .iter()
+        .filter_map(|treatment| treatment.workload.as_ref());
+    Some(match own.any(|own| own.name != *load) {
+        true => super::tables::capitalised(&told),
+        false => format!("{load}: {told}"),
+    })
 }
 
 /// The curve that goes highest, of those over clients where there are some: they have a happy zone.
@@ -316,9 +326,8 @@ fn in_words(curve: &Curve) -> Option<String> {
         .is_some_and(|last| last.x.total_cmp(&peak.x).is_eq());
     let still = if last { " and may still grow beyond" } else { "" };
     let top = format!(
-        "throughput is highest with {} {}, {} TPS{still}",
-        peak.x,
-        curve.x,
+        "throughput is highest with {}, {} TPS{still}",
+        counted(peak.x, &curve.x),
         number(peak.tps.mean)
     );
     Some(match &curve.zone {
@@ -327,10 +336,18 @@ fn in_words(curve: &Curve) -> Option<String> {
     })
 }
 
+/// "1 client", "16 clients", "0.5 CPUs"; `what` is the plural.
+fn counted(n: f64, what: &str) -> String {
+    match what.strip_suffix('s').filter(|_| n.total_cmp(&1.0).is_eq()) {
+        Some(one) => format!("1 {one}"),
+        None => format!("{n} {what}"),
+    }
+}
+
 /// "16 to 32 clients".
 pub(crate) fn zone_in_words(zone: &Zone) -> String {
     let range = match zone.lowest == zone.highest {
-        true => format!("{} clients", zone.lowest),
+        true => counted(f64::from(zone.lowest), "clients"),
         false => format!("{} to {} clients", zone.lowest, zone.highest),
     };
     match zone.past_knee {

@@ -36,7 +36,7 @@ fn own_table(analysis: &Analysis<'_>) -> Option<TableRecord> {
     })
 }
 
-fn capitalised(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
