@@ -63,7 +63,7 @@ function Item({ item }: { item: AdviceItem }) {
       {item.recommended === null ? null : (
         <p>
           {item.now === null ? null : <><code>{item.now}</code> <span class="arrow" aria-label="to">→</span> </>}
-          <code>{item.recommended}</code>
+          {item.is_value ? <code>{item.recommended}</code> : item.recommended}
         </p>
       )}
       {item.why === null ? null : <p class="lede">{item.why}</p>}

@@ -6,6 +6,8 @@ import type { Journal } from "../model-serve.ts";
 export interface AdviceItem {
   title: string;
   severity: string | null;
+  /** Whether it is a value; else it is a sentence. */
+  is_value: boolean;
   now: string | null;
   recommended: string | null;
   why: string | null;
@@ -59,6 +61,7 @@ function itemOf(value: unknown): AdviceItem {
   return {
     title: text(setting.knob) ?? text(fields.knob) ?? text(fields.title) ?? text(fields.rule) ?? shown(value),
     severity: text(fields.severity),
+    is_value: text(setting.knob) !== null,
     now: text(fields.now),
     recommended: text(fields.recommended),
     why: text(fields.why),
