@@ -100,7 +100,7 @@ export class MockServer {
     const { world } = this;
     if (head === "experiments" && id === undefined) return send(answer, 200, { experiments: world.experiments });
     if (head === "compare") return send(answer, 200, { format: "pgdyno-compare/1", comparison: world.comparison, gates: [] });
-    if (head === "targets") return send(answer, 200, { targets: world.targets });
+    if (head === "targets") return send(answer, 200, { targets: world.targets, changed_on_host: [] });
     const report = world.reports.get(Number(id));
     if (head !== "experiments" || report === undefined) return send(answer, 404, { error: `there is no experiment ${id ?? ""}`, what_to_do: "`pgdyno list` shows those there are" });
     if (part === "report") return send(answer, 200, report);
@@ -127,7 +127,7 @@ export class MockServer {
     if (request.method === "POST") {
       const { text } = JSON.parse(await bodyOf(request)) as { text: string };
       world.notes.push({ id: world.notes.length + 1, written_unix_ms: Date.UTC(2026, 10, 22, 9, 30), text });
-      return send(answer, 201, {});
+      return send(answer, 201, world.notes.at(-1));
     }
     if (request.method === "DELETE") {
       world.notes = world.notes.filter(({ id }) => id !== Number(note));

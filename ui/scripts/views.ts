@@ -15,7 +15,7 @@ export const SERVED: Record<string, string> = {
   running: "#/experiments/9",
   ladder: "#/experiments/8",
   trial: "#/experiments/7/trials/4",
-  compare: "#/compare?a=7&b=7:memory",
+  compare: "#/compare?a=7:reference&b=7:memory",
   target: "#/targets/sandbox%20demo",
   live: "#/live",
 };

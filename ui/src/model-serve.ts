@@ -71,11 +71,44 @@ export interface Comparison {
   pairs: ComparePair[];
 }
 
+/** A change that pgdyno has made and not put back, and how it stands. */
+export interface ChangeLine {
+  knob: string;
+  /** Its file. */
+  place: string;
+  was: string;
+  set_to: string;
+  now: string;
+  /** "in-force", "as-before", "rebooted", "foreign" or "unknown". */
+  standing: string;
+  until_reboot: boolean;
+}
+
+/** What one process has changed, as `pgdyno status --json` prints it. */
+export interface Journal {
+  number: number;
+  purpose: string;
+  by: string | null;
+  since_unix_ms: number;
+  /** Whether that process is still there. */
+  alive: boolean;
+  /** "until-restored", or an object with the instant; null of what was left by a killed one. */
+  kept: unknown;
+  changes: ChangeLine[];
+}
+
 export interface Target {
   name: string;
   experiments: number[];
-  /** null: not known. */
-  changed: unknown[] | null;
+  /** null: not known, or not asked while an experiment runs. */
+  changed: Journal[] | null;
   facts: Fact[] | null;
+  /** The document of `pgdyno advise --json`. */
   advice: unknown;
+}
+
+export interface Targets {
+  targets: Target[];
+  /** Changes of the machine that the server runs on, which concern no PostgreSQL server; null: not known. */
+  changed_on_host: Journal[] | null;
 }

@@ -17,6 +17,18 @@ export function specText({ experiment, treatment, trial }: Spec): string {
   return trial === null ? String(experiment) : `${String(experiment)}/${String(trial)}`;
 }
 
+function isWhole({ treatment, trial }: Spec): boolean {
+  return treatment === null && trial === null;
+}
+
+/** Why two sides cannot be held against one another, and what to choose; null where they can be tried. */
+export function whyNot(a: Spec, b: Spec): string | null {
+  if ((a.trial === null) !== (b.trial === null)) return "A trial is held against a trial: choose one on both sides.";
+  if (a.experiment !== b.experiment) return null;
+  if (isWhole(a) || isWhole(b)) return "Both are of one experiment: choose a treatment, or a trial, on both sides.";
+  return specText(a) === specText(b) ? "A and B are one and the same: choose another part of one of them." : null;
+}
+
 /** For a shell: names may hold blanks and quotes. */
 export function quoted(word: string): string {
   return /^[\w.:/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -1,6 +1,6 @@
 import { checkedReport } from "../load.ts";
 import type { Report } from "../model.ts";
-import type { Comparison, Listed, Note, Target } from "../model-serve.ts";
+import type { Comparison, Journal, Listed, Note, Target, Targets } from "../model-serve.ts";
 import type { TrialDocument } from "../model-trial.ts";
 import type { Server, Source } from "./source.ts";
 import { cut, Trouble, troubleOfStatus } from "./trouble.ts";
@@ -51,7 +51,11 @@ const server: Server = {
     const data = (await ask("GET", `/api/compare?${new URLSearchParams({ a, b }).toString()}`)) as { comparison?: Comparison } & Comparison;
     return data.comparison ?? data;
   },
-  targets: async () => listOf<Target>(await ask("GET", "/api/targets"), "targets"),
+  targets: async (): Promise<Targets> => {
+    const data = await ask("GET", "/api/targets");
+    const host = (data as { changed_on_host?: unknown } | null)?.changed_on_host;
+    return { targets: listOf<Target>(data, "targets"), changed_on_host: Array.isArray(host) ? (host as Journal[]) : null };
+  },
   notes: async (experiment) => listOf<Note>(await ask("GET", of(experiment, "/notes")), "notes"),
   addNote: async (experiment, text) => {
     await ask("POST", of(experiment, "/notes"), { text });

@@ -1,5 +1,5 @@
 import type { Report } from "../model.ts";
-import type { Comparison, Listed, Note, Target } from "../model-serve.ts";
+import type { Comparison, Listed, Note, Targets } from "../model-serve.ts";
 import type { Details, TrialDocument } from "../model-trial.ts";
 import type { Mode } from "../router.ts";
 
@@ -7,7 +7,7 @@ import type { Mode } from "../router.ts";
 export interface Server {
   experiments: () => Promise<Listed[]>;
   compare: (a: string, b: string) => Promise<Comparison>;
-  targets: () => Promise<Target[]>;
+  targets: () => Promise<Targets>;
   notes: (experiment: number) => Promise<Note[]>;
   addNote: (experiment: number, text: string) => Promise<void>;
   removeNote: (experiment: number, note: number) => Promise<void>;

@@ -6,6 +6,7 @@ const PLACES = [
   { href: "#/", name: "Experiments" },
   { href: "#/compare", name: "Compare" },
   { href: "#/targets", name: "Targets" },
+  { href: "#/live", name: "Running" },
 ] as const;
 
 interface Props {

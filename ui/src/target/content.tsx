@@ -1,28 +1,51 @@
 import type { ComponentChildren } from "preact";
-import type { Target } from "../model-serve.ts";
+import { plural } from "../format/number.ts";
+import { dateTime } from "../format/time.ts";
+import type { Journal, Target } from "../model-serve.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { addressOf } from "../router.ts";
 import { Facts } from "../sections/facts.tsx";
 import { Part } from "../trial/part.tsx";
-import { adviceOf, columnsOf, shown, type AdviceItem } from "./shape.ts";
+import { adviceOf, keptInWords, notJudgedOf, standingInWords, type AdviceItem } from "./shape.ts";
 
-function Changed({ changed }: { changed: Target["changed"] }) {
-  if (changed === null) return <p class="quiet">It is not known from here: “pgdyno status” tells it on the target itself.</p>;
+function JournalTable({ journal }: { journal: Journal }) {
+  return (
+    <DataTable class="cards" caption={`${journal.purpose}, ${dateTime(journal.since_unix_ms)}`} headings={["Setting", "Was", "Set to", "Now", "Stands"]}>
+      {journal.changes.map((line, row) => (
+        <tr role="row" key={row}>
+          <th scope="row" role="rowheader">
+            <code>{line.knob}</code>
+            {line.place === "" || line.place === line.knob ? null : <span class="interval">{line.place}</span>}
+          </th>
+          <Cell label="Was"><code>{line.was}</code></Cell>
+          <Cell label="Set to"><code>{line.set_to}</code></Cell>
+          <Cell label="Now"><code>{line.now}</code></Cell>
+          <Cell label="Stands">
+            {standingInWords(line.standing)}
+            {line.until_reboot ? <span class="interval">a reboot undoes it</span> : null}
+          </Cell>
+        </tr>
+      ))}
+    </DataTable>
+  );
+}
+
+/** The changes of each process that has not put them back. */
+function Changed({ changed, unknown }: { changed: readonly Journal[] | null; unknown: string }) {
+  if (changed === null) return <p class="quiet">{unknown}</p>;
   if (changed.length === 0) return <p class="quiet">Nothing: everything that pgdyno has set was put back.</p>;
-  const columns = columnsOf(changed);
   return (
     <>
-      <DataTable class="cards" captionHidden caption="What is changed now" headings={columns}>
-        {changed.map((entry, row) => (
-          <tr role="row" key={row}>
-            {columns.map((column, place) => {
-              const text = shown(typeof entry === "object" && entry !== null ? (entry as Record<string, unknown>)[column] : entry);
-              return place === 0 ? <th key={column} scope="row" role="rowheader"><code>{text}</code></th> : <Cell key={column} label={column}>{text}</Cell>;
-            })}
-          </tr>
-        ))}
-      </DataTable>
+      {changed.map((journal) => (
+        <div key={journal.number}>
+          <JournalTable journal={journal} />
+          <p class="quiet">
+            {journal.by === null ? "" : `By ${journal.by}; `}
+            {keptInWords(journal)}.
+          </p>
+        </div>
+      ))}
       <p class="copy-line">
         Everything goes back with <code>pgdyno restore</code> <CopyButton text="pgdyno restore" what="Restore command" />
       </p>
@@ -40,7 +63,7 @@ function Item({ item }: { item: AdviceItem }) {
       {item.recommended === null ? null : (
         <p>
           {item.now === null ? null : <><code>{item.now}</code> <span class="arrow" aria-label="to">→</span> </>}
-          <code>{item.recommended}</code>
+          {item.is_value ? <code>{item.recommended}</code> : item.recommended}
         </p>
       )}
       {item.why === null ? null : <p class="lede">{item.why}</p>}
@@ -55,14 +78,34 @@ function Item({ item }: { item: AdviceItem }) {
 
 function Advice({ advice }: { advice: unknown }): ComponentChildren {
   const items = adviceOf(advice);
+  const unjudged = notJudgedOf(advice);
   if (items === null) return <p class="quiet">None is stored. “pgdyno advise” gives it for a target that can be reached.</p>;
-  if (items.length === 0) return <p class="quiet">Nothing to change was found.</p>;
   return (
-    <ol class="advice-list">
-      {items.map((item, row) => (
-        <Item key={row} item={item} />
-      ))}
-    </ol>
+    <>
+      {items.length === 0 ? <p class="quiet">Nothing to change was found.</p> : null}
+      {items.length === 0 ? null : (
+        <ol class="advice-list">
+          {items.map((item, row) => (
+            <Item key={row} item={item} />
+          ))}
+        </ol>
+      )}
+      {unjudged === 0 ? null : (
+        <p class="quiet">{plural(unjudged, "rule")} could not be judged by what is stored: settings of a server are not. “pgdyno advise” asks the server.</p>
+      )}
+    </>
+  );
+}
+
+const NOT_ASKED = "Not known: while an experiment runs, servers are not asked, for that would disturb it. “pgdyno status” tells it.";
+const NOT_READ = "Not known: what was noted of changes cannot be read. “pgdyno status” says why.";
+
+/** What is changed on the machine itself, whichever server it is for. */
+export function OnHost({ changed }: { changed: readonly Journal[] | null }) {
+  return (
+    <Part id="changed-on-host" title="What is changed on this machine now">
+      <Changed changed={changed} unknown={NOT_READ} />
+    </Part>
   );
 }
 
@@ -70,7 +113,7 @@ export function TargetContent({ target }: { target: Target }) {
   return (
     <>
       <Part id="changed" title="What is changed now">
-        <Changed changed={target.changed} />
+        <Changed changed={target.changed} unknown={NOT_ASKED} />
       </Part>
       <Part id="advice" title="Advice">
         <Advice advice={target.advice} />

@@ -1,8 +1,13 @@
 /** What other commands tell of a target, read with care: their JSON may say more or less than is shown here. */
 
+import { dateTime } from "../format/time.ts";
+import type { Journal } from "../model-serve.ts";
+
 export interface AdviceItem {
   title: string;
   severity: string | null;
+  /** Whether it is a value; else it is a sentence. */
+  is_value: boolean;
   now: string | null;
   recommended: string | null;
   why: string | null;
@@ -24,10 +29,25 @@ export function shown(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : "–";
 }
 
-/** Names of the fields that the entries have, in the order in which they come up. */
-export function columnsOf(entries: readonly unknown[]): string[] {
-  const names = entries.flatMap((entry) => Object.keys(fieldsOf(entry)));
-  return names.length === 0 ? ["setting"] : [...new Set(names)].slice(0, 8);
+const STANDING: Record<string, string> = {
+  "in-force": "in force",
+  "as-before": "as before",
+  rebooted: "undone by a reboot",
+  foreign: "set to something else by others",
+  unknown: "cannot be looked at now",
+};
+
+export function standingInWords(standing: string): string {
+  return STANDING[standing] ?? standing;
+}
+
+/** How long changes stay, as `pgdyno status` says it. */
+export function keptInWords({ alive, kept }: Pick<Journal, "alive" | "kept">): string {
+  const until = fieldsOf(fieldsOf(kept)["unless-confirmed"]).until_unix_ms;
+  if (alive) return "by a process that is at it now, and puts it back";
+  if (kept === "until-restored") return "stays until it is restored";
+  if (typeof until === "number") return `goes back at ${dateTime(until)} unless it is confirmed`;
+  return "left by a process that was killed";
 }
 
 function text(value: unknown): string | null {
@@ -41,6 +61,7 @@ function itemOf(value: unknown): AdviceItem {
   return {
     title: text(setting.knob) ?? text(fields.knob) ?? text(fields.title) ?? text(fields.rule) ?? shown(value),
     severity: text(fields.severity),
+    is_value: text(setting.knob) !== null,
     now: text(fields.now),
     recommended: text(fields.recommended),
     why: text(fields.why),
@@ -53,4 +74,10 @@ export function adviceOf(advice: unknown): AdviceItem[] | null {
   if (Array.isArray(advice)) return advice.map(itemOf);
   const inside = fieldsOf(advice).advice;
   return Array.isArray(inside) ? inside.map(itemOf) : null;
+}
+
+/** How many rules lacked what they ask for. */
+export function notJudgedOf(advice: unknown): number {
+  const list = fieldsOf(advice).not_judged;
+  return Array.isArray(list) ? list.length : 0;
 }

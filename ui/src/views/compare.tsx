@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { CompareContent } from "../compare/content.tsx";
 import { SidePicker } from "../compare/side-picker.tsx";
-import { parseSpec, specText, type Spec } from "../compare/spec.ts";
+import { parseSpec, specText, whyNot, type Spec } from "../compare/spec.ts";
 import { useSource } from "../data/context.ts";
 import type { Source } from "../data/source.ts";
 import { useLoaded, type Loading } from "../data/use-loaded.ts";
@@ -42,6 +42,7 @@ export function CompareView({ a, b }: { a: string; b: string }) {
   const all = experiments.state === "here" ? experiments.value : [];
   const here = (loading: Loading<Report | null>) => (loading.state === "here" ? loading.value : null);
   const troubles = [[experiments, again], [report_a, again_a], [report_b, again_b]] as const;
+  const reason = spec_a === null || spec_b === null ? null : whyNot(spec_a, spec_b);
   const trouble = troubles.find(([loading]) => loading.state === "trouble");
   return (
     <div class="page page-plain">
@@ -57,8 +58,8 @@ export function CompareView({ a, b }: { a: string; b: string }) {
             <SidePicker letter="B" spec={spec_b} experiments={all} report={here(report_b)} onChange={(spec) => { choose(a, specText(spec)); }} />
           </div>
           {trouble?.[0].state === "trouble" ? <TroubleBox trouble={trouble[0].trouble} again={trouble[1]} /> : null}
-          {spec_a === null || spec_b === null ? (
-            <p class="empty">Choose what B is held against, and B.</p>
+          {spec_a === null || spec_b === null || reason !== null ? (
+            <p class="empty">{reason ?? "Choose what B is held against, and B."}</p>
           ) : (
             <CompareContent spec_a={spec_a} spec_b={spec_b} report_a={here(report_a)} report_b={here(report_b)} />
           )}

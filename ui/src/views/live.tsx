@@ -16,7 +16,7 @@ export function LiveView() {
   return (
     <div class="page page-plain">
       <div class="content">
-        <TopBar trail={[{ name: "pgdyno", href: "#/" }, { name: "running", href: null }]} />
+        <TopBar trail={[{ name: "pgdyno", href: "#/" }, { name: "running", href: null }]} current="Running" />
         <main>
           <h1 class="view-title">What runs</h1>
           <Loaded loading={loading} again={again} what="what runs">

@@ -1,11 +1,11 @@
 import { useEffect } from "preact/hooks";
 import { useSource } from "../data/context.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import type { Target } from "../model-serve.ts";
+import type { Target, Targets } from "../model-serve.ts";
 import { Loaded } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
 import { addressOf } from "../router.ts";
-import { TargetContent } from "../target/content.tsx";
+import { OnHost, TargetContent } from "../target/content.tsx";
 import { plural } from "../format/number.ts";
 
 function List({ all }: { all: readonly Target[] }) {
@@ -17,7 +17,7 @@ function List({ all }: { all: readonly Target[] }) {
           <a href={addressOf.target(name)}>{name}</a>
           <span class="quiet">
             {plural(experiments.length, "experiment")}
-            {changed === null || changed.length === 0 ? "" : `, ${plural(changed.length, "setting")} changed now`}
+            {changed === null || changed.length === 0 ? "" : `, ${plural(changed.flatMap(({ changes }) => changes).length, "setting")} changed now`}
           </span>
         </li>
       ))}
@@ -28,7 +28,7 @@ function List({ all }: { all: readonly Target[] }) {
 /** A target, or all of them. */
 export function TargetView({ name }: { name: string | null }) {
   const { server } = useSource();
-  const [loading, again] = useLoaded("targets", () => server?.targets() ?? Promise.resolve([]));
+  const [loading, again] = useLoaded<Targets>("targets", () => server?.targets() ?? Promise.resolve({ targets: [], changed_on_host: null }));
   useEffect(() => {
     document.title = `${name ?? "Targets"} – pgdyno`;
   }, [name]);
@@ -39,9 +39,16 @@ export function TargetView({ name }: { name: string | null }) {
         <main>
           <h1 class="view-title">{name ?? "Targets"}</h1>
           <Loaded loading={loading} again={again} what="the targets">
-            {(all) => {
-              if (name === null) return <List all={all} />;
-              const found = all.find((target) => target.name === name);
+            {({ targets, changed_on_host }) => {
+              if (name === null) {
+                return (
+                  <>
+                    <List all={targets} />
+                    <OnHost changed={changed_on_host} />
+                  </>
+                );
+              }
+              const found = targets.find((target) => target.name === name);
               return found === undefined ? <p class="empty">This store knows no target of that name.</p> : <TargetContent target={found} />;
             }}
           </Loaded>

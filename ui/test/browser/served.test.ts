@@ -101,11 +101,13 @@ describe("comparing", () => {
     const { page, complaints } = await harness.openServed(`${server.url}#/compare`);
     await page.getByLabel("Experiment").first().selectOption("7");
     await page.getByLabel("Experiment").last().selectOption("7");
-    await expect.poll(() => page.locator(".answer").innerText()).toContain("B is better: throughput +18.2");
+    await expect.poll(() => page.locator(".empty").innerText()).toContain("choose a treatment");
+    await page.getByLabel("Part").first().selectOption(":reference");
     await page.getByLabel("Part").last().selectOption(":memory");
     await expect.poll(() => page.url()).toContain("b=7%3Amemory");
+    await expect.poll(() => page.locator(".answer").innerText()).toContain("B is better: throughput +18.2");
     await page.locator("#response svg.plot").waitFor();
-    expect(await page.locator("#settings").innerText()).toContain("wal_compression");
+    expect(await page.locator("#settings").innerText()).toContain("shared_buffers");
     await page.getByRole("button", { name: "Swap A and B" }).click();
     await expect.poll(() => page.url()).toContain("a=7%3Amemory");
     expect(complaints.filter(NO_ICON)).toEqual([]);

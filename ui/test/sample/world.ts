@@ -97,12 +97,17 @@ export function sampleWorld(): World {
       {
         name: "sandbox demo",
         experiments: [7, 8, 9],
-        changed: [{ knob: "vm.dirty_background_bytes", was: "0", now: "67108864", since: "experiment 7" }],
+        changed: [
+          {
+            number: 1, purpose: "apply vm.dirty_background_bytes", by: "root", since_unix_ms: finished.experiment.started_unix_ms, alive: false, kept: "until-restored",
+            changes: [{ knob: "vm.dirty_background_bytes", place: "/proc/sys/vm/dirty_background_bytes", was: "0", set_to: "67108864", now: "67108864", standing: "in-force", until_reboot: true }],
+          },
+        ],
         facts: FACTS,
-        advice: [
+        advice: { format: "pgdyno-advice/1", severe: true, set_aside: [], not_judged: [], silent: 12, advice: [
           { rule: "wal-compression", severity: "worthwhile", setting: { knob: "wal_compression", value: "lz4" }, now: "off", recommended: "lz4", why: "Full-page images are 62 % of the WAL here.", commands: ["pgdyno apply wal_compression=lz4"] },
           { rule: "huge-pages", severity: "severe", setting: { knob: "huge_pages", value: "on" }, now: "try", recommended: "on", why: "shared_buffers is 8 GB and no huge page is in use.", commands: [] },
-        ],
+        ] },
       },
       { name: "db1.example:5432", experiments: [101], changed: null, facts: null, advice: null },
     ],

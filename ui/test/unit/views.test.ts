@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { needed } from "../../src/analysis/capacity.ts";
 import { secondsHeat } from "../../src/analysis/heat.ts";
-import { parseSpec, quoted, specText } from "../../src/compare/spec.ts";
+import { parseSpec, quoted, specText, whyNot } from "../../src/compare/spec.ts";
 import { troubleOfStatus } from "../../src/data/trouble.ts";
 import { expand, times } from "../../src/data/unpack.ts";
 import { clock, ticksWithUnit, valueWithUnit } from "../../src/format/unit.ts";
 import { filtered, NO_FILTER, sortedBy } from "../../src/index/filter.ts";
 import { addressOf, parseRoute } from "../../src/router.ts";
-import { adviceOf, columnsOf, shown } from "../../src/target/shape.ts";
+import { adviceOf, keptInWords, shown } from "../../src/target/shape.ts";
 import { stack, stretchOf, table } from "../../src/trial/align.ts";
 import { byKey, within } from "../../src/trial/axis.ts";
 import { choices, defaultPanels, searched, single } from "../../src/trial/panels.ts";
@@ -145,8 +145,25 @@ describe("what is worked out", () => {
     expect(troubleOfStatus(500, {}, 7).heading).toContain("500");
   });
 
+  test.each([
+    ["7", "7", "choose a treatment"],
+    ["7", "7:memory", "choose a treatment"],
+    ["7:memory", "7:memory", "one and the same"],
+    ["7:memory", "8/3", "against a trial"],
+    ["7", "8:memory", null],
+    ["7/1", "7/2", null],
+  ])("%s against %s: %s", (a, b, expected) => {
+    const [spec_a, spec_b] = [parseSpec(a), parseSpec(b)];
+    if (spec_a === null || spec_b === null) throw new Error("no sides");
+    const found = whyNot(spec_a, spec_b);
+    if (expected === null) expect(found).toBeNull();
+    else expect(found).toContain(expected);
+  });
+
   test("what other commands tell is read with care", () => {
-    expect(columnsOf([{ a: 1 }, { b: 2 }, "x"])).toEqual(["a", "b"]);
+    expect(keptInWords({ alive: false, kept: "until-restored" })).toContain("until it is restored");
+    expect(keptInWords({ alive: false, kept: { "unless-confirmed": { until_unix_ms: 1_700_000_000_000 } } })).toContain("unless it is confirmed");
+    expect([keptInWords({ alive: true, kept: null }), keptInWords({ alive: false, kept: null })].join()).toMatch(/at it now.*killed/);
     expect(adviceOf({ advice: [{ rule: "r", setting: { knob: "k" } }] })?.[0]?.title).toBe("k");
     expect([adviceOf(null), adviceOf("x")]).toEqual([null, null]);
     expect(shown({ a: [1, null], b: true })).toBe("a 1, –, b yes");

@@ -145,7 +145,7 @@ pub(super) fn way_in() -> Response {
 fn small(head: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n{head}<title>pgdyno</title>\n</head>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n{head}<title>pgdyno</title>\n</head>\n\
          <body>\n<h1>pgdyno</h1>\n{body}</body>\n</html>\n"
     )
 }
