@@ -18,12 +18,17 @@ const REFUSED: Partial<Record<number, [TroubleKind, string, string]>> = {
   404: ["missing", "There is no such thing here.", "It may have been removed, or the link is of another store."],
 };
 
+const HEADING_LENGTH_MAX = 100;
+
 /** What an answer that is no success means; the server's own words where it has any. */
 export function troubleOfStatus(status: number, error: unknown, whatToDo: unknown): Trouble {
-  const [kind, heading, advice] = REFUSED[status] ?? ["refused", `The server answered with an error (${String(status)}).`, "Try again; “pgdyno serve” says more in its terminal."];
+  const [kind, heading, advice] = REFUSED[status] ?? ["refused", `The server answered with an error (${String(status)}).`, status < 500 ? "Choose something else." : "Try again; “pgdyno serve” says more in its terminal."];
   const word = (text: unknown, otherwise: string) => (typeof text === "string" && text !== "" ? text : otherwise);
   // Of a token it is said here what is known to help.
-  return kind === "token" ? new Trouble(kind, heading, advice) : new Trouble(kind, word(error, heading), word(whatToDo, advice));
+  if (kind === "token") return new Trouble(kind, heading, advice);
+  const [said, help] = [word(error, heading), word(whatToDo, advice)];
+  // A long sentence is no heading.
+  return said.length > HEADING_LENGTH_MAX ? new Trouble(kind, "This cannot be shown.", `${said}. ${help}`) : new Trouble(kind, said, help);
 }
 
 export function cut(): Trouble {

@@ -143,6 +143,9 @@ describe("what is worked out", () => {
     expect(troubleOfStatus(401, "x", "y").advice).toContain("pgdyno serve");
     expect(troubleOfStatus(404, "there is no experiment 9", null).heading).toBe("there is no experiment 9");
     expect(troubleOfStatus(500, {}, 7).heading).toContain("500");
+    const long = troubleOfStatus(400, "nothing is shared; ".repeat(9), null);
+    expect(long.heading.length).toBeLessThan(40);
+    expect(long.advice).toContain("nothing is shared");
   });
 
   test.each([
