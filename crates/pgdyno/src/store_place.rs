@@ -2,7 +2,7 @@
 
 use crate::context::{Context, variable};
 use crate::exit::Usage;
-use pgdyno_server::{Found, client, shown, without_word};
+use pgdyno_server::{Found, begins_with_word, client, shown, without_word};
 use pgdyno_store::{Link, Reader, Store, StoreError};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,6 @@ use std::time::Duration;
 const SCHEMA: &str = "pgdyno";
 /// The word of the URL that names another.
 const SCHEMA_WORD: &str = "schema";
-/// Words that key=value pairs of a connection begin with; a file that is called so is named as ./host=x.
-const FIRST_WORDS: [&str; 7] = [
-    "host", "hostaddr", "port", "dbname", "user", "service", "passfile",
-];
 
 /// Where a store is. Displays without a password.
 #[derive(Clone, PartialEq, Eq)]
@@ -100,11 +96,14 @@ impl StorePlace {
     }
 }
 
+/// A file that is called like a pair of a connection string is named as ./host=x.
 fn is_of_server(text: &str) -> bool {
-    let first = text.split_once('=').map(|(word, _)| word.trim());
     text.starts_with("postgres://")
         || text.starts_with("postgresql://")
-        || first.is_some_and(|word| FIRST_WORDS.contains(&word))
+        || begins_with_word(text)
+        || text
+            .split_once('=')
+            .is_some_and(|(word, _)| word.trim() == SCHEMA_WORD)
 }
 
 /// The way there is looked for at each connection: after a fail-over it is another server of the string.
@@ -182,6 +181,18 @@ mod tests {
             "postgres://ann@db:1/lab",
             false,
         );
+        for first in [
+            "password=secret",
+            "sslmode=disable",
+            "schema=pgdyno",
+            "target_session_attrs=any",
+            "connect_timeout=1",
+            "application_name=x",
+            "options='-c x=y'",
+        ] {
+            let text = format!("{first} password = secret user=ann host=db port=1 dbname=lab");
+            check(&text, "postgres://ann@db:1/lab", false);
+        }
         let refused = StorePlace::read(Path::new("postgres://ann:sec@ret@db/lab"));
         let words = format!("{:#}", refused.err().unwrap());
         assert!(!words.contains("ret"), "{words}");
