@@ -114,8 +114,10 @@ impl Store {
             held = Some(id);
             Ok(id)
         });
-        if let (Err(_), Some(id)) = (&begun, held) {
-            database.let_go(id);
+        match (&begun, held) {
+            (Ok(id), _) => database.say_runs(*id, true),
+            (Err(_), Some(id)) => database.let_go(id),
+            (Err(_), None) => (),
         }
         begun
     }
@@ -185,21 +187,35 @@ impl Store {
 
     /// Says how far an experiment is now.
     pub fn set_status(&mut self, experiment: i64, status: ExperimentStatus) -> Result<(), StoreError> {
-        if status == ExperimentStatus::Running {
-            let stored = self.experiment_alone(experiment)?;
+        let runs = status == ExperimentStatus::Running;
+        // Before anything is written: the experiment may not be this process's any more.
+        let stored = self.experiment_alone(experiment)?;
+        if runs {
             self.hold(experiment)?;
             self.identify(&stored)?;
         }
         let text = self.encode("a status", &status)?;
-        let finished = (status != ExperimentStatus::Running).then(now_unix_ms);
-        self.database().execute(
+        let finished = (!runs).then(now_unix_ms);
+        let database = self.database();
+        // Sent twice, the second would find what the first has written.
+        database.say_runs(experiment, false);
+        let changed = database.execute(
             "UPDATE experiment SET status = $2, finished_unix_ms = $3 WHERE id = $1",
             &[experiment.into(), text.into(), finished.into()],
         )?;
-        if status != ExperimentStatus::Running {
-            self.database().let_go(experiment);
+        if changed == 0 || !runs {
+            database.let_go(experiment);
         }
+        if changed == 0 {
+            return Err(self.unknown(experiment));
+        }
+        database.say_runs(experiment, runs);
         Ok(())
+    }
+
+    fn unknown(&self, id: i64) -> StoreError {
+        let place = self.place().clone();
+        StoreError::Unknown { place, id }
     }
 
     /// Marks an experiment as run by this process.
@@ -260,10 +276,7 @@ impl Store {
                 &[id.into()],
                 |row| self.stored(row),
             )?
-            .ok_or_else(|| StoreError::Unknown {
-                place: self.place().clone(),
-                id,
-            })
+            .ok_or_else(|| self.unknown(id))
     }
 
     /// All experiments without their trials, the newest first, with their number of finished trials.

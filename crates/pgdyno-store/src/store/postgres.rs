@@ -261,7 +261,7 @@ impl Database for Postgres {
     }
 
     fn hold(&self, experiment: i64) -> Result<bool, StoreError> {
-        if self.session.borrow().held.contains(&experiment) {
+        if self.session.borrow().held.contains_key(&experiment) {
             return Ok(true);
         }
         let (class, object) = self.key(experiment);
@@ -272,13 +272,19 @@ impl Database for Postgres {
             Ok(())
         })?;
         if is_ours {
-            self.session.borrow_mut().held.insert(experiment);
+            self.session.borrow_mut().held.insert(experiment, false);
         }
         Ok(is_ours)
     }
 
+    fn say_runs(&self, experiment: i64, runs: bool) {
+        if let Some(says) = self.session.borrow_mut().held.get_mut(&experiment) {
+            *says = runs;
+        }
+    }
+
     fn let_go(&self, experiment: i64) {
-        if self.session.borrow_mut().held.remove(&experiment) {
+        if self.session.borrow_mut().held.remove(&experiment).is_some() {
             let (class, object) = self.key(experiment);
             // One that stays goes with the session.
             let sql = "SELECT pg_advisory_unlock($1::int4, $2::int4)";

@@ -84,17 +84,29 @@ impl Store {
         Ok(plan)
     }
 
-    /// Removes what the rule means now, all or nothing, and says what that was. [`Store::reclaim`] gives its space back.
+    /// Removes what the rule means now, all or nothing, and says what that was. What a process has begun to run since it was
+    /// looked at stays. [`Store::reclaim`] gives the space back.
     pub fn prune(&mut self, rule: &PruneRule) -> Result<PrunePlan, StoreError> {
-        let plan = self.plan_prune(rule)?;
+        let mut plan = self.plan_prune(rule)?;
         let database = self.database();
-        database.transaction(|_| {
+        let (removed, kept) = database.transaction(|_| {
+            let (mut removed, mut kept) = (Vec::new(), Vec::new());
             for removable in &plan.removed {
-                let id = removable.experiment.id.into();
-                database.execute("DELETE FROM experiment WHERE id = $1", &[id])?;
+                let id = removable.experiment.id;
+                if !database.hold(id)? {
+                    kept.push(removable.experiment.clone());
+                    continue;
+                }
+                let deleted = database.execute("DELETE FROM experiment WHERE id = $1", &[id.into()]);
+                // Whoever takes it from here on waits for the row, and finds it gone.
+                database.let_go(id);
+                deleted?;
+                removed.push(removable.clone());
             }
-            Ok(())
+            Ok((removed, kept))
         })?;
+        plan.removed = removed;
+        plan.kept_running.extend(kept);
         for removable in &plan.removed {
             database.clear(removable.experiment.id);
         }

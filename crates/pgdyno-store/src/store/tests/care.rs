@@ -310,6 +310,31 @@ fn removed_by_rule(rig: &Rig) {
     assert_eq!(rig.check().columns, 2);
 }
 
+#[test]
+fn what_is_taken_after_it_was_looked_at_is_not_removed() {
+    each(taken_after_the_look);
+}
+
+fn taken_after_the_look(rig: &Rig) {
+    let (mut store, other) = (rig.open(), rig.open());
+    let (kept, removed) = (add(&mut store, "kept"), add(&mut store, "removed"));
+    // As a process that resumes it does before it says so.
+    assert!(other.database().hold(kept).unwrap());
+    let rule = PruneRule {
+        keep: Some(0),
+        ..PruneRule::default()
+    };
+    let done = store.prune(&rule).unwrap();
+    let removed_ids: Vec<i64> = done.removed.iter().map(|r| r.experiment.id).collect();
+    let kept_ids: Vec<i64> = done.kept_running.iter().map(|listed| listed.id).collect();
+    assert_eq!((removed_ids, kept_ids), (vec![removed], vec![kept]));
+    assert_eq!(store.list().unwrap().len(), 1);
+    for status in [ExperimentStatus::Running, ExperimentStatus::Finished] {
+        let error = store.set_status(removed, status).unwrap_err();
+        assert!(matches!(error, StoreError::Unknown { .. }), "{error:?}");
+    }
+}
+
 /// From every kind of place into every kind.
 #[test]
 fn an_experiment_is_imported_once() {

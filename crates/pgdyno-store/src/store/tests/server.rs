@@ -187,6 +187,34 @@ fn what_another_process_runs_meanwhile_is_not_written_to() {
 }
 
 #[test]
+fn what_another_process_has_run_and_ended_meanwhile_is_not_written_to() {
+    let check = |schema: &str, act: fn(&mut Store, i64) -> Result<(), StoreError>| {
+        let mut store = Store::over(over(schema, named(schema))).unwrap();
+        let id = store.begin(&experiment()).unwrap();
+        let mut other = Store::over(link(schema)).unwrap();
+        end_sessions(schema);
+        assert_eq!(other.find(&Filter::default()).unwrap()[0].life, Life::Killed);
+        other.set_status(id, ExperimentStatus::Running).unwrap();
+        other.set_status(id, ExperimentStatus::Interrupted).unwrap();
+        for _ in 0..2 {
+            let error = act(&mut store, id).unwrap_err();
+            assert!(matches!(error, StoreError::Running { .. }), "{schema}: {error:?}");
+        }
+        assert_eq!(other.done(id).unwrap(), []);
+        let found = &other.find(&Filter::default()).unwrap()[0];
+        assert_eq!(found.life, Life::Interrupted, "{schema}");
+        other.set_status(id, ExperimentStatus::Running).unwrap();
+    };
+    check("ended_trial", |store, id| {
+        let record = trial(1, "reference", TrialStatus::Finished);
+        store.add_trial(id, &record, &column()).map(drop)
+    });
+    check("ended_status", |store, id| {
+        store.set_status(id, ExperimentStatus::Finished)
+    });
+}
+
+#[test]
 fn stores_of_one_database_do_not_share_locks() {
     let (a, b) = (Rig::server(), Rig::server());
     let (mut of_a, mut of_b) = (a.open(), b.open());
