@@ -31,7 +31,7 @@ pub use import::{ImportOutcome, Imported};
 pub use integrity::Integrity;
 pub use labels::{NOTE_CHARS_MAX, Note, TAG_CHARS_MAX};
 pub use postgres::Link;
-use postgres::Postgres;
+use postgres::{May, Postgres};
 pub use progress::{ProgressPlace, Pulse};
 pub use prune::{PrunePlan, PruneRule, Removable};
 pub use reader::Reader;
@@ -56,13 +56,19 @@ impl Store {
     /// Opens the store in PostgreSQL that the link leads to, making it if it is not there. One that was lost is connected to
     /// anew, and what is known not to be stored is stored then.
     pub fn over(link: Link) -> Result<Store, StoreError> {
-        let database = Box::new(Postgres::open(link, true)?);
+        let database = Box::new(Postgres::open(link, May::Make)?);
         Ok(Store { database })
     }
 
     /// The same with a store that is there: a mistyped name makes none.
     pub fn over_existing(link: Link) -> Result<Store, StoreError> {
-        let database = Box::new(Postgres::open(link, false)?);
+        let database = Box::new(Postgres::open(link, May::Migrate)?);
+        Ok(Store { database })
+    }
+
+    /// The same with a store that is there and of this schema: neither made nor brought up to it.
+    pub fn over_as_it_is(link: Link) -> Result<Store, StoreError> {
+        let database = Box::new(Postgres::open(link, May::Nothing)?);
         Ok(Store { database })
     }
 
@@ -120,6 +126,12 @@ impl Store {
             (Err(_), None) => (),
         }
         begun
+    }
+
+    /// Makes a connection to the store that was lost anew, so that what this process runs is seen to be run; without one that was
+    /// lost, a statement is sent and no more.
+    pub fn keep(&mut self) -> Result<(), StoreError> {
+        self.database().keep()
     }
 
     /// Stores a trial with its series: durable, and whole, when this returns. A trial of the same block and treatment is

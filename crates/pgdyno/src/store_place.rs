@@ -67,7 +67,7 @@ impl StorePlace {
     pub(crate) fn open_as_it_is(&self, patience: Duration) -> Result<Store, StoreError> {
         match self.clone() {
             StorePlace::File(path) => Store::open_as_it_is(&path, patience),
-            StorePlace::Server { text, schema, name } => Store::over_existing(link(text, schema, name)),
+            StorePlace::Server { text, schema, name } => Store::over_as_it_is(link(text, schema, name)),
         }
     }
 

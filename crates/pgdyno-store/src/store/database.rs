@@ -194,6 +194,11 @@ pub(super) trait Database: Send {
     /// it still does when a lost connection is made anew.
     fn say_runs(&self, _experiment: i64, _runs: bool) {}
 
+    /// Makes a lost connection anew, with the marks of what this process runs.
+    fn keep(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Ends that mark.
     fn let_go(&self, experiment: i64);
 

@@ -4,6 +4,7 @@
 mod open;
 mod session;
 
+pub(super) use open::May;
 pub use session::Link;
 
 use super::StoreError;
@@ -14,11 +15,19 @@ use postgres::error::{Error, SqlState};
 use postgres::types::{FromSql, IsNull, ToSql, Type};
 use session::Session;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+/// The advisory locks of a schema. There the two halves of a lock's key have no sign; a key of two halves has objsubid 2.
+const LOCKS: &str = "FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
+                     AND classid::bigint = $1 \
+                     AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
 
 /// An open store.
 pub(super) struct Postgres {
     place: Place,
     version: i64,
+    /// What was being run when a reader's one instant was about to come: its rows say so, whatever has ended since.
+    seen: BTreeSet<i64>,
     session: RefCell<Session>,
 }
 
@@ -283,6 +292,10 @@ impl Database for Postgres {
         }
     }
 
+    fn keep(&self) -> Result<(), StoreError> {
+        self.plain("looked for", "SELECT 1")
+    }
+
     fn let_go(&self, experiment: i64) {
         if self.session.borrow_mut().held.remove(&experiment).is_some() {
             let (class, object) = self.key(experiment);
@@ -293,14 +306,18 @@ impl Database for Postgres {
     }
 
     fn look(&self, experiment: i64) -> Option<bool> {
+        if self.seen.contains(&experiment) {
+            return Some(true);
+        }
         let (class, object) = self.key(experiment);
-        // There the two halves of a lock's key have no sign; a key of two halves has objsubid 2.
-        let sql = "SELECT count(*) FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
-                   AND classid::bigint = $1 AND objid::bigint = $2 \
-                   AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
+        // A standby knows nothing of its primary's locks.
+        let sql = format!(
+            "SELECT CASE WHEN NOT pg_is_in_recovery() THEN (SELECT count(*) {LOCKS} AND objid::bigint = $2) END"
+        );
         let unsigned = |half: i64| Value::Int(half & 0xffff_ffff);
-        let found = (self as &dyn Database).number(sql, &[unsigned(class), unsigned(object)]);
-        found.ok().map(|locks| locks > 0)
+        let values = [unsigned(class), unsigned(object)];
+        let found = (self as &dyn Database).first(&sql, &values, |row| row.maybe_int(0));
+        found.ok().flatten().flatten().map(|locks| locks > 0)
     }
 
     fn clear(&self, _: i64) {}

@@ -4,7 +4,7 @@ use super::care::{add, column};
 use super::rig::{self, Rig, config, connect, link};
 use super::{experiment, trial};
 use crate::schema::VERSION;
-use crate::store::{Filter, Life, Link, Reader, Store, StoreError};
+use crate::store::{Filter, ImportOutcome, Life, Link, Reader, Store, StoreError};
 use crate::{ExperimentStatus, TrialStatus};
 use pgdyno_server::postgres::{Config, NoTls};
 use std::io::{Read, Write};
@@ -169,6 +169,43 @@ fn a_lost_connection_is_made_anew_with_what_it_held() {
         matches!(again, Err(StoreError::Twice { block: 1, .. })),
         "{again:?}"
     );
+}
+
+#[test]
+fn a_lost_mark_is_taken_again_without_anything_written() {
+    let schema = "kept";
+    let mut store = Store::over(over(schema, named(schema))).unwrap();
+    store.begin(&experiment()).unwrap();
+    let other = Store::over(link(schema)).unwrap();
+    let life = || other.find(&Filter::default()).unwrap()[0].life;
+    end_sessions(schema);
+    assert_eq!(life(), Life::Killed);
+    store.keep().unwrap();
+    assert_eq!(life(), Life::Running);
+}
+
+#[test]
+fn what_ends_while_it_is_read_is_not_taken_over_as_killed() {
+    let (from, into) = (Rig::server(), Rig::file());
+    let mut runner = from.open();
+    let id = runner.begin(&experiment()).unwrap();
+    let reader = from.reader();
+    runner.set_status(id, ExperimentStatus::Finished).unwrap();
+    let done = into.open().import(&reader).unwrap();
+    assert_eq!(done[0].outcome, ImportOutcome::Running);
+    let done = into.open().import(&from.reader()).unwrap();
+    assert!(matches!(done[0].outcome, ImportOutcome::Added { .. }), "{done:?}");
+}
+
+#[test]
+fn an_older_one_is_left_as_it_is_where_that_is_asked_for() {
+    drop(Store::over(link("older")).unwrap());
+    drop(Store::over_as_it_is(link("older")).unwrap());
+    run("UPDATE older.about SET schema_version = 2");
+    let error = Store::over_as_it_is(link("older")).map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::Older { found: 2, .. }), "{error:?}");
+    let missing = Store::over_as_it_is(link("none")).map(drop).unwrap_err();
+    assert!(matches!(missing, StoreError::Missing { .. }), "{missing:?}");
 }
 
 #[test]
