@@ -12,6 +12,8 @@ use std::time::Duration;
 const SCHEMA: &str = "pgdyno";
 /// The word of the URL that names another.
 const SCHEMA_WORD: &str = "schema";
+/// NAMEDATALEN of PostgreSQL without the byte that ends a name.
+const SCHEMA_BYTES_MAX: usize = 63;
 
 /// Where a store is. Displays without a password.
 #[derive(Clone, PartialEq, Eq)]
@@ -44,13 +46,12 @@ impl StorePlace {
             return Ok(StorePlace::File(named.to_owned()));
         };
         let (text, schema) = without_word(text, SCHEMA_WORD)?;
-        let schema = schema
-            .filter(|schema| !schema.is_empty())
-            .unwrap_or_else(|| SCHEMA.to_owned());
+        let schema = schema.unwrap_or_else(|| SCHEMA.to_owned());
+        may_be_schema(&schema)?;
         let mut name = shown(&text, &variable)?;
         if schema != SCHEMA {
             let sign = if name.contains('?') { '&' } else { '?' };
-            name += &format!("{sign}{SCHEMA_WORD}={schema}");
+            name += &format!("{sign}{SCHEMA_WORD}={}", in_url(&schema));
         }
         Ok(StorePlace::Server { text, schema, name })
     }
@@ -104,6 +105,34 @@ fn is_of_server(text: &str) -> bool {
         || text
             .split_once('=')
             .is_some_and(|(word, _)| word.trim() == SCHEMA_WORD)
+}
+
+/// PostgreSQL cuts a longer name, and has a meaning of its own for some.
+fn may_be_schema(name: &str) -> Result<(), Usage> {
+    let reason = match name {
+        "" => "is empty",
+        "$user" => "means the user's own to PostgreSQL",
+        _ if name.len() > SCHEMA_BYTES_MAX => "is longer than PostgreSQL's 63 bytes",
+        _ if name.starts_with("pg_") => "begins as PostgreSQL's own do",
+        _ if name.contains('\0') => "holds the character U+0000",
+        _ => return Ok(()),
+    };
+    Err(Usage(format!(
+        "the schema {name:?} of the store {reason}; name another, or none for {SCHEMA}"
+    )))
+}
+
+/// A text as it stands in a URL.
+fn in_url(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let mut quoted = String::new();
+    for byte in text.bytes() {
+        match is_plain(byte) {
+            true => quoted.push(byte.into()),
+            false => quoted += &format!("%{byte:02X}"),
+        }
+    }
+    quoted
 }
 
 /// The way there is looked for at each connection: after a fail-over it is another server of the string.
@@ -192,6 +221,17 @@ mod tests {
         ] {
             let text = format!("{first} password = secret user=ann host=db port=1 dbname=lab");
             check(&text, "postgres://ann@db:1/lab", false);
+        }
+        check(
+            "host=db port=1 user=ann dbname=lab schema='a &b'",
+            "postgres://ann@db:1/lab?schema=a%20%26b",
+            false,
+        );
+        let long = "x".repeat(64);
+        for schema in ["", "$user", "pg_toast", &long] {
+            let text = format!("host=db user=ann schema='{schema}'");
+            let words = StorePlace::read(Path::new(&text)).err().unwrap().to_string();
+            assert!(words.contains("name another, or none for pgdyno"), "{words}");
         }
         let refused = StorePlace::read(Path::new("postgres://ann:sec@ret@db/lab"));
         let words = format!("{:#}", refused.err().unwrap());

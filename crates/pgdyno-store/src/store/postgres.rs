@@ -41,6 +41,11 @@ impl Postgres {
         values: &[Value],
         act: Act<'_>,
     ) -> Result<u64, StoreError> {
+        let has_zero = |value: &Value| matches!(value, Value::Text(text) if text.contains('\0'));
+        if values.iter().any(has_zero) {
+            let place = self.place.clone();
+            return Err(StoreError::Zero { place });
+        }
         let mut session = self.session.borrow_mut();
         let had_rows = Cell::new(false);
         let mut act = |row: &mut Row<'_>| {
@@ -77,6 +82,7 @@ fn failed(place: &Place, action: &'static str, error: &Error) -> StoreError {
                 place,
                 action,
                 reason,
+                sqlstate: None,
             },
         };
     };
@@ -90,10 +96,11 @@ fn failed(place: &Place, action: &'static str, error: &Error) -> StoreError {
             action,
             reason,
         },
-        _ => StoreError::Postgres {
+        code => StoreError::Postgres {
             place,
             action,
             reason,
+            sqlstate: Some(code.code().to_owned()),
         },
     }
 }

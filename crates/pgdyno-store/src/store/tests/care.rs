@@ -311,6 +311,39 @@ fn removed_by_rule(rig: &Rig) {
 }
 
 #[test]
+fn a_text_with_a_zero_is_not_kept_and_stops_no_import() {
+    let (from, into) = (Rig::file(), Rig::server());
+    let mut store = from.open();
+    let (bad, noted, good) = (
+        add(&mut store, "bad"),
+        add(&mut store, "noted"),
+        add(&mut store, "good"),
+    );
+    assert!(matches!(store.note(good, "a\0b"), Err(StoreError::Words(_))));
+    let mut record = experiment();
+    record.name = "a\0b".into();
+    for rig in [&from, &into] {
+        let begun = rig.open().begin(&record);
+        assert!(matches!(begun, Err(StoreError::Zero { .. })), "{begun:?}");
+    }
+    drop(store);
+    from.sql(&format!(
+        "UPDATE experiment SET name = 'a' || char(0) WHERE id = {bad}; \
+         INSERT INTO note (experiment_id, written_unix_ms, text) VALUES ({noted}, 1, 'a' || char(0))"
+    ));
+    for rig in [&into, &Rig::file()] {
+        let done = rig.open().import(&from.reader()).unwrap();
+        let outcomes: Vec<ImportOutcome> = done.iter().map(|imported| imported.outcome).collect();
+        assert_eq!(outcomes[..2], [ImportOutcome::Zero; 2]);
+        assert!(
+            matches!(outcomes[2], ImportOutcome::Added { trials: 1, .. }),
+            "{outcomes:?}"
+        );
+        assert_eq!(rig.open().list().unwrap().len(), 1);
+    }
+}
+
+#[test]
 fn what_is_taken_after_it_was_looked_at_is_not_removed() {
     each(taken_after_the_look);
 }
