@@ -292,6 +292,15 @@ impl Store {
             .ok_or_else(|| self.unknown(id))
     }
 
+    /// Numbers and status of all experiments, the newest first: no record is read.
+    pub fn numbers(&self) -> Result<Vec<(i64, ExperimentStatus)>, StoreError> {
+        let sql = "SELECT id, status FROM experiment ORDER BY id DESC";
+        self.database().rows(sql, &[], |row| {
+            let id = row.int(0)?;
+            Ok((id, self.decode(&format!("experiment {id}"), &row.text(1)?)?))
+        })
+    }
+
     /// All experiments without their trials, the newest first, with their number of finished trials.
     pub fn list(&self) -> Result<Vec<(StoredExperiment, u64)>, StoreError> {
         let finished = self.encode("a status", &TrialStatus::Finished)?;

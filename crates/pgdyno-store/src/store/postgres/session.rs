@@ -155,6 +155,8 @@ impl Session {
             return Err(gone(place, action, &reason));
         }
         if let Some(id) = self.take_again(&mut client).map_err(failed)? {
+            // At once: the server would notice a little later that this session ends.
+            let _ = client.batch_execute("SELECT pg_advisory_unlock_all()");
             let place = place.clone();
             return Err(StoreError::Running { place, id });
         }

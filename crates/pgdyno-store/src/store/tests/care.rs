@@ -306,6 +306,11 @@ fn removed_by_rule(rig: &Rig) {
     }
     let left: Vec<i64> = store.list().unwrap().iter().map(|(e, _)| e.id).collect();
     assert_eq!(left, [5, 4, 2]);
+    let (running, finished) = (ExperimentStatus::Running, ExperimentStatus::Finished);
+    assert_eq!(
+        store.numbers().unwrap(),
+        [(5, running), (4, finished), (2, finished)]
+    );
     drop(store);
     assert_eq!(rig.check().columns, 2);
 }
