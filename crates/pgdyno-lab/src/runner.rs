@@ -498,6 +498,8 @@ impl<'a> Running<'_, 'a> {
                     self.ends_early(reason, block - 1);
                     return Ok(true);
                 }
+                // A trial is long, and a window may be: others would take the experiment for killed.
+                self.lab.store.keep()?;
                 let begun = Instant::now();
                 (self.lab.on_event)(Event::TrialBegins { treatment, block });
                 let position = u32::try_from(i + 1).unwrap_or(u32::MAX);

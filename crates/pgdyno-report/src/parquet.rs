@@ -13,7 +13,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// Rows that are written together: what a reader takes at once, and what is held until it is written.
-const GROUP_ROWS: usize = 1_000_000;
+const GROUP_ROWS: usize = 122_880;
 
 /// A file that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -199,6 +199,7 @@ fn each_once(reports: &[Report], of: fn(&Report) -> Vec<String>) -> Vec<String> 
 pub struct SeriesParquet<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     rows: SeriesRows,
+    group_rows: usize,
 }
 
 #[derive(Default)]
@@ -234,12 +235,39 @@ impl<W: Write + Send> SeriesParquet<W> {
     pub fn new(out: W) -> Result<SeriesParquet<W>, ParquetFault> {
         let rows = SeriesRows::default();
         let writer = writer(out, &SeriesRows::default().table())?;
-        Ok(SeriesParquet { writer, rows })
+        Ok(SeriesParquet {
+            writer,
+            rows,
+            group_rows: GROUP_ROWS,
+        })
     }
 
     /// Adds a column that was recorded beside a trial of an experiment. Values that are no numbers are null.
     pub fn add(&mut self, experiment: i64, trial: &Trial, column: &ColumnRecord) -> Result<(), ParquetFault> {
-        let points = column.at_ms.len().min(column.values.len());
+        let mut times = &column.at_ms[..];
+        let mut values = &column.values[..];
+        while !times.is_empty() && !values.is_empty() {
+            let room = self.group_rows.saturating_sub(self.rows.value.len()).max(1);
+            let (now, later) = times.split_at(room.min(times.len()).min(values.len()));
+            let (values_now, values_later) = values.split_at(now.len());
+            self.add_points(experiment, trial, column, (now, values_now));
+            (times, values) = (later, values_later);
+            if self.rows.value.len() >= self.group_rows {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds as many times as values of a column.
+    fn add_points(
+        &mut self,
+        experiment: i64,
+        trial: &Trial,
+        column: &ColumnRecord,
+        (times, values): (&[u32], &[f64]),
+    ) {
+        let points = values.len();
         let rows = &mut self.rows;
         rows.experiment
             .extend(std::iter::repeat_n(Some(experiment), points));
@@ -254,14 +282,8 @@ impl<W: Write + Send> SeriesParquet<W> {
             cells.extend(std::iter::repeat_n(text(words), points));
         }
         // 24 days of milliseconds fit; a load ends long before.
-        let times = column.at_ms.iter().map(|at| i32::try_from(*at).ok());
-        rows.at_ms.extend(times.take(points));
-        rows.value
-            .extend(column.values.iter().take(points).map(|value| finite(*value)));
-        if rows.value.len() >= GROUP_ROWS {
-            self.flush()?;
-        }
-        Ok(())
+        rows.at_ms.extend(times.iter().map(|at| i32::try_from(*at).ok()));
+        rows.value.extend(values.iter().map(|value| finite(*value)));
     }
 
     fn flush(&mut self) -> Result<(), ParquetError> {

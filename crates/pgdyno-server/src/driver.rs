@@ -55,6 +55,13 @@ pub fn without_word(text: &str, word: &str) -> Result<(String, Option<String>), 
     Ok((words.written(), found))
 }
 
+/// Whether a text begins as key=value pairs of libpq's do, with a word that libpq knows: what is no such text is the name of
+/// something else. Whoever takes it for a name may show it, and a password with it.
+pub fn begins_with_word(text: &str) -> bool {
+    let first = text.split_once('=').map(|(word, _)| word.trim());
+    first.is_some_and(keywords::is_known)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

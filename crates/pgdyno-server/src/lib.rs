@@ -26,7 +26,7 @@ pub use counters::{
     Counters, SessionLimits, counters, pause, session_limits, sessions_named, wait_for_leaving,
     wait_until_gone,
 };
-pub use driver::{client, shown, without_word};
+pub use driver::{begins_with_word, client, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};

@@ -19,6 +19,12 @@ const GRACE: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of ours that nobody confirms for so long go to a host that is gone.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// A host that is gone while its answer is waited for is noticed within half a minute too.
+const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVES_RETRIES: u32 = 3;
+/// The driver's own, where none is given.
+const DRIVERS_KEEPALIVES_IDLE: Duration = Duration::from_hours(2);
 
 /// Why a server could not be reached or asked.
 #[derive(Debug, thiserror::Error)]
@@ -279,6 +285,15 @@ pub(crate) fn connector(
     config.application_name("pgdyno");
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(TCP_USER_TIMEOUT);
+    }
+    if config.get_keepalives_idle() == DRIVERS_KEEPALIVES_IDLE {
+        config.keepalives_idle(KEEPALIVES_IDLE);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(KEEPALIVES_INTERVAL);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(KEEPALIVES_RETRIES);
     }
     let connect = move || match tls {
         Some(tls) => config.connect(MakeRustlsConnect::new(ClientConfig::clone(&tls))),

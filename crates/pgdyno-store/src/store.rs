@@ -31,7 +31,7 @@ pub use import::{ImportOutcome, Imported};
 pub use integrity::Integrity;
 pub use labels::{NOTE_CHARS_MAX, Note, TAG_CHARS_MAX};
 pub use postgres::Link;
-use postgres::Postgres;
+use postgres::{May, Postgres};
 pub use progress::{ProgressPlace, Pulse};
 pub use prune::{PrunePlan, PruneRule, Removable};
 pub use reader::Reader;
@@ -56,13 +56,19 @@ impl Store {
     /// Opens the store in PostgreSQL that the link leads to, making it if it is not there. One that was lost is connected to
     /// anew, and what is known not to be stored is stored then.
     pub fn over(link: Link) -> Result<Store, StoreError> {
-        let database = Box::new(Postgres::open(link, true)?);
+        let database = Box::new(Postgres::open(link, May::Make)?);
         Ok(Store { database })
     }
 
     /// The same with a store that is there: a mistyped name makes none.
     pub fn over_existing(link: Link) -> Result<Store, StoreError> {
-        let database = Box::new(Postgres::open(link, false)?);
+        let database = Box::new(Postgres::open(link, May::Migrate)?);
+        Ok(Store { database })
+    }
+
+    /// The same with a store that is there and of this schema: neither made nor brought up to it.
+    pub fn over_as_it_is(link: Link) -> Result<Store, StoreError> {
+        let database = Box::new(Postgres::open(link, May::Nothing)?);
         Ok(Store { database })
     }
 
@@ -85,6 +91,7 @@ impl Store {
     /// Begins an experiment and returns its number.
     pub fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
         let database = self.database();
+        self.holds_no_zero(&record.name)?;
         let started_unix_ms = now_unix_ms();
         let identity = identity::new(record, started_unix_ms);
         let values = [
@@ -114,10 +121,18 @@ impl Store {
             held = Some(id);
             Ok(id)
         });
-        if let (Err(_), Some(id)) = (&begun, held) {
-            database.let_go(id);
+        match (&begun, held) {
+            (Ok(id), _) => database.say_runs(*id, true),
+            (Err(_), Some(id)) => database.let_go(id),
+            (Err(_), None) => (),
         }
         begun
+    }
+
+    /// Makes a connection to the store that was lost anew, so that what this process runs is seen to be run; without one that was
+    /// lost, a statement is sent and no more.
+    pub fn keep(&mut self) -> Result<(), StoreError> {
+        self.database().keep()
     }
 
     /// Stores a trial with its series: durable, and whole, when this returns. A trial of the same block and treatment is
@@ -185,21 +200,35 @@ impl Store {
 
     /// Says how far an experiment is now.
     pub fn set_status(&mut self, experiment: i64, status: ExperimentStatus) -> Result<(), StoreError> {
-        if status == ExperimentStatus::Running {
-            let stored = self.experiment_alone(experiment)?;
+        let runs = status == ExperimentStatus::Running;
+        // Before anything is written: the experiment may not be this process's any more.
+        let stored = self.experiment_alone(experiment)?;
+        if runs {
             self.hold(experiment)?;
             self.identify(&stored)?;
         }
         let text = self.encode("a status", &status)?;
-        let finished = (status != ExperimentStatus::Running).then(now_unix_ms);
-        self.database().execute(
+        let finished = (!runs).then(now_unix_ms);
+        let database = self.database();
+        // Sent twice, the second would find what the first has written.
+        database.say_runs(experiment, false);
+        let changed = database.execute(
             "UPDATE experiment SET status = $2, finished_unix_ms = $3 WHERE id = $1",
             &[experiment.into(), text.into(), finished.into()],
         )?;
-        if status != ExperimentStatus::Running {
-            self.database().let_go(experiment);
+        if changed == 0 || !runs {
+            database.let_go(experiment);
         }
+        if changed == 0 {
+            return Err(self.unknown(experiment));
+        }
+        database.say_runs(experiment, runs);
         Ok(())
+    }
+
+    fn unknown(&self, id: i64) -> StoreError {
+        let place = self.place().clone();
+        StoreError::Unknown { place, id }
     }
 
     /// Marks an experiment as run by this process.
@@ -260,10 +289,16 @@ impl Store {
                 &[id.into()],
                 |row| self.stored(row),
             )?
-            .ok_or_else(|| StoreError::Unknown {
-                place: self.place().clone(),
-                id,
-            })
+            .ok_or_else(|| self.unknown(id))
+    }
+
+    /// Numbers and status of all experiments, the newest first: no record is read.
+    pub fn numbers(&self) -> Result<Vec<(i64, ExperimentStatus)>, StoreError> {
+        let sql = "SELECT id, status FROM experiment ORDER BY id DESC";
+        self.database().rows(sql, &[], |row| {
+            let id = row.int(0)?;
+            Ok((id, self.decode(&format!("experiment {id}"), &row.text(1)?)?))
+        })
     }
 
     /// All experiments without their trials, the newest first, with their number of finished trials.

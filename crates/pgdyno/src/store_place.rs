@@ -2,7 +2,7 @@
 
 use crate::context::{Context, variable};
 use crate::exit::Usage;
-use pgdyno_server::{Found, client, shown, without_word};
+use pgdyno_server::{Found, begins_with_word, client, shown, without_word};
 use pgdyno_store::{Link, Reader, Store, StoreError};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,8 @@ use std::time::Duration;
 const SCHEMA: &str = "pgdyno";
 /// The word of the URL that names another.
 const SCHEMA_WORD: &str = "schema";
-/// Words that key=value pairs of a connection begin with; a file that is called so is named as ./host=x.
-const FIRST_WORDS: [&str; 7] = [
-    "host", "hostaddr", "port", "dbname", "user", "service", "passfile",
-];
+/// NAMEDATALEN of PostgreSQL without the byte that ends a name.
+const SCHEMA_BYTES_MAX: usize = 63;
 
 /// Where a store is. Displays without a password.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,13 +46,12 @@ impl StorePlace {
             return Ok(StorePlace::File(named.to_owned()));
         };
         let (text, schema) = without_word(text, SCHEMA_WORD)?;
-        let schema = schema
-            .filter(|schema| !schema.is_empty())
-            .unwrap_or_else(|| SCHEMA.to_owned());
+        let schema = schema.unwrap_or_else(|| SCHEMA.to_owned());
+        may_be_schema(&schema)?;
         let mut name = shown(&text, &variable)?;
         if schema != SCHEMA {
             let sign = if name.contains('?') { '&' } else { '?' };
-            name += &format!("{sign}{SCHEMA_WORD}={schema}");
+            name += &format!("{sign}{SCHEMA_WORD}={}", in_url(&schema));
         }
         Ok(StorePlace::Server { text, schema, name })
     }
@@ -71,7 +68,7 @@ impl StorePlace {
     pub(crate) fn open_as_it_is(&self, patience: Duration) -> Result<Store, StoreError> {
         match self.clone() {
             StorePlace::File(path) => Store::open_as_it_is(&path, patience),
-            StorePlace::Server { text, schema, name } => Store::over_existing(link(text, schema, name)),
+            StorePlace::Server { text, schema, name } => Store::over_as_it_is(link(text, schema, name)),
         }
     }
 
@@ -100,11 +97,42 @@ impl StorePlace {
     }
 }
 
+/// A file that is called like a pair of a connection string is named as ./host=x.
 fn is_of_server(text: &str) -> bool {
-    let first = text.split_once('=').map(|(word, _)| word.trim());
     text.starts_with("postgres://")
         || text.starts_with("postgresql://")
-        || first.is_some_and(|word| FIRST_WORDS.contains(&word))
+        || begins_with_word(text)
+        || text
+            .split_once('=')
+            .is_some_and(|(word, _)| word.trim() == SCHEMA_WORD)
+}
+
+/// PostgreSQL cuts a longer name, and has a meaning of its own for some.
+fn may_be_schema(name: &str) -> Result<(), Usage> {
+    let reason = match name {
+        "" => "is empty",
+        "$user" => "means the user's own to PostgreSQL",
+        _ if name.len() > SCHEMA_BYTES_MAX => "is longer than PostgreSQL's 63 bytes",
+        _ if name.starts_with("pg_") => "begins as PostgreSQL's own do",
+        _ if name.contains('\0') => "holds the character U+0000",
+        _ => return Ok(()),
+    };
+    Err(Usage(format!(
+        "the schema {name:?} of the store {reason}; name another, or none for {SCHEMA}"
+    )))
+}
+
+/// A text as it stands in a URL.
+fn in_url(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let mut quoted = String::new();
+    for byte in text.bytes() {
+        match is_plain(byte) {
+            true => quoted.push(byte.into()),
+            false => quoted += &format!("%{byte:02X}"),
+        }
+    }
+    quoted
 }
 
 /// The way there is looked for at each connection: after a fail-over it is another server of the string.
@@ -182,6 +210,29 @@ mod tests {
             "postgres://ann@db:1/lab",
             false,
         );
+        for first in [
+            "password=secret",
+            "sslmode=disable",
+            "schema=pgdyno",
+            "target_session_attrs=any",
+            "connect_timeout=1",
+            "application_name=x",
+            "options='-c x=y'",
+        ] {
+            let text = format!("{first} password = secret user=ann host=db port=1 dbname=lab");
+            check(&text, "postgres://ann@db:1/lab", false);
+        }
+        check(
+            "host=db port=1 user=ann dbname=lab schema='a &b'",
+            "postgres://ann@db:1/lab?schema=a%20%26b",
+            false,
+        );
+        let long = "x".repeat(64);
+        for schema in ["", "$user", "pg_toast", &long] {
+            let text = format!("host=db user=ann schema='{schema}'");
+            let words = StorePlace::read(Path::new(&text)).err().unwrap().to_string();
+            assert!(words.contains("name another, or none for pgdyno"), "{words}");
+        }
         let refused = StorePlace::read(Path::new("postgres://ann:sec@ret@db/lab"));
         let words = format!("{:#}", refused.err().unwrap());
         assert!(!words.contains("ret"), "{words}");

@@ -116,6 +116,8 @@ fn series_are_those_of_the_csv() {
     let mut bytes = Vec::new();
     let mut expected = SERIES_HEAD.to_owned();
     let mut file = SeriesParquet::new(&mut bytes).unwrap();
+    // Less than a column has, so that one is in several groups.
+    file.group_rows = 200;
     for trial in &report.trials {
         for column in [column("a_per_s", 3), column("b_ratio", 0), column("c_ms", 500)] {
             file.add(3, trial, &column).unwrap();
@@ -123,6 +125,11 @@ fn series_are_those_of_the_csv() {
         }
     }
     file.close().unwrap();
+    let reader = SerializedFileReader::new(Bytes::from(bytes.clone())).unwrap();
+    let groups: Vec<i64> = (reader.metadata().row_groups().iter())
+        .map(|group| group.num_rows())
+        .collect();
+    assert_eq!(groups, [200, 200, 200, 200, 200, 200, 200, 109]);
     let rows = rows(bytes);
     let names = ["trial", "metric", "label", "at_ms", "value"];
     let mut found = SERIES_HEAD.to_owned();

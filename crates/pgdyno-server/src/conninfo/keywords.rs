@@ -52,6 +52,36 @@ const NOT_DONE: [&str; 11] = [
     "sslpassword",
 ];
 
+/// Words of libpq that the driver gets, whether it knows them or not.
+const DRIVERS: [&str; 20] = [
+    "application_name",
+    "channel_binding",
+    "dbname",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "oauth_ca_file",
+    "oauth_client_id",
+    "oauth_client_secret",
+    "oauth_issuer",
+    "oauth_scope",
+    "options",
+    "password",
+    "scram_client_key",
+    "scram_server_key",
+    "sslkeylogfile",
+    "tcp_user_timeout",
+    "user",
+];
+
+/// Whether a connection string may have this word: any of libpq's.
+pub(crate) fn is_known(name: &str) -> bool {
+    let lists: [&[&str]; 4] = [&OWN, &WITHOUT_EFFECT, &NOT_DONE, &DRIVERS];
+    lists.iter().any(|words| words.contains(&name))
+}
+
 /// A connection string in two parts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {

@@ -36,6 +36,10 @@ fn rounded(value: f64) -> f64 {
         true => (value * ten).round() / ten,
         false => (value / ten).round() * ten,
     };
+    // The largest numbers would be rounded up to infinity.
+    if !kept.is_finite() {
+        return value;
+    }
     // What is too small for the decimals is zero without a sign.
     if kept == 0.0 { 0.0 } else { kept }
 }
@@ -64,6 +68,8 @@ mod tests {
         check("psi.io.full_ratio", -1e-9, 0.0);
         check("x_per_s", 99_999.9, 100_000.0);
         check("x_per_s", f64::INFINITY, f64::INFINITY);
+        check("x_per_s", f64::MAX, f64::MAX);
+        check("x_per_s", f64::MIN, f64::MIN);
         check("x_per_s", 5e-324, 0.0);
         // Whole and exact things stay to the bit.
         check("memory.free_bytes", 123_456_789_123.0, 123_456_789_123.0);

@@ -1,6 +1,6 @@
 //! The series beside trials, read whole or one column at a time.
 
-use super::{Store, StoreError, broken};
+use super::{Store, StoreError, Value, broken};
 use crate::series::{self, ColumnRecord, GapRecord, SeriesRecord};
 
 impl Store {
@@ -47,12 +47,23 @@ impl Store {
         wants: impl Fn(&str) -> bool,
         mut act: impl FnMut(ColumnRecord) -> Result<(), E>,
     ) -> Result<(), E> {
-        let packed = self.database().rows(
-            "SELECT metric, label, points FROM series WHERE trial_id = $1 ORDER BY metric, label",
-            &[trial.into()],
-            |row| Ok((row.text(0)?, row.text(1)?, row.blob(2)?)),
-        )?;
-        for (metric, label, points) in packed.into_iter().filter(|(metric, ..)| wants(metric)) {
+        let database = self.database();
+        let names = "SELECT DISTINCT metric FROM series WHERE trial_id = $1";
+        let all = database.rows(names, &[trial.into()], |row| row.text(0))?;
+        let mut values = vec![Value::from(trial)];
+        values.extend(all.iter().filter(|metric| wants(metric)).map(Value::from));
+        if values.len() == 1 {
+            return Ok(());
+        }
+        let wanted: Vec<String> = (2..=values.len()).map(|at| format!("${at}")).collect();
+        let sql = format!(
+            "SELECT metric, label, points FROM series WHERE trial_id = $1 AND metric IN ({}) ORDER BY metric, label",
+            wanted.join(", ")
+        );
+        let packed = database.rows(&sql, &values, |row| {
+            Ok((row.text(0)?, row.text(1)?, row.blob(2)?))
+        })?;
+        for (metric, label, points) in packed {
             let (at_ms, values) = series::unpack_points(&points).map_err(|reason| {
                 let what = format!("the series {metric} of trial {trial}");
                 broken(self.place(), &what, reason)

@@ -190,6 +190,15 @@ pub(super) trait Database: Send {
     /// Marks an experiment as run by this process until it ends; `false` where another process runs it.
     fn hold(&self, experiment: i64) -> Result<bool, StoreError>;
 
+    /// Whether the row of an experiment that is marked so is known to say that it runs: then no other process has ended it where
+    /// it still does when a lost connection is made anew.
+    fn say_runs(&self, _experiment: i64, _runs: bool) {}
+
+    /// Makes a lost connection anew, with the marks of what this process runs.
+    fn keep(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Ends that mark.
     fn let_go(&self, experiment: i64);
 

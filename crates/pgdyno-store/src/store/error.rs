@@ -113,6 +113,14 @@ pub enum StoreError {
     /// A tag or a note that cannot be kept.
     #[error("{0}")]
     Words(String),
+    /// A text that PostgreSQL keeps nowhere.
+    #[error(
+        "the store {place} keeps no text with the character U+0000; take it out of the name, note or treatment that has it"
+    )]
+    Zero {
+        /// Where it was to be kept.
+        place: Place,
+    },
     /// No such experiment.
     #[error("there is no experiment {id} in {place}; `pgdyno list` shows those there are")]
     Unknown {
@@ -145,6 +153,8 @@ pub enum StoreError {
         action: &'static str,
         /// The server's words.
         reason: String,
+        /// Its code of the error, if it is the server's.
+        sqlstate: Option<String>,
     },
     /// There is no way to its server.
     #[error("the store {place} could not be opened: {source}")]
@@ -156,8 +166,8 @@ pub enum StoreError {
     },
     /// Its server was there, and is no more.
     #[error(
-        "the connection to the store {place} broke while it was being {action}, and another could not be had: {reason}. What was \
-         being written may be missing"
+        "the connection to the store {place} broke while it was being {action}, and another could not be had: {reason}{}",
+        lost_by(action)
     )]
     Gone {
         /// Which.
@@ -194,4 +204,12 @@ pub enum StoreError {
         /// The database's.
         encoding: String,
     },
+}
+
+/// A read loses nothing.
+fn lost_by(action: &str) -> &'static str {
+    match action {
+        "written" => ". What was being written may be missing",
+        _ => "",
+    }
 }

@@ -119,9 +119,11 @@ impl Store {
         let sql = list_sql(self.database().brief());
         let values = [finished.into(), since.into()];
         let all = |sql: &str| self.database().rows(sql, &values, |row| self.listed(row));
-        // A record that is no JSON any more stops a server that is to take it apart.
+        // A record that is no JSON any more stops a server that is to take it apart: SQLSTATEs of class 22.
         let all = match all(&sql) {
-            Err(StoreError::Postgres { .. }) => all(&list_sql("e.record"))?,
+            Err(StoreError::Postgres {
+                sqlstate: Some(code), ..
+            }) if code.starts_with("22") => all(&list_sql("e.record"))?,
             all => all?,
         };
         let (mut killed, mut found) = (Vec::new(), Vec::new());

@@ -35,6 +35,8 @@ pub enum ImportOutcome {
     },
     /// A process runs it there.
     Running,
+    /// One of its texts holds the character U+0000, which is not kept.
+    Zero,
 }
 
 /// An experiment of the other store, as it is stored there.
@@ -52,7 +54,7 @@ struct Theirs {
 impl Store {
     /// Takes over the experiments of another store, of this schema or an older one, under new numbers, with their
     /// trials, series, tags and notes. Each is taken over whole or not at all; what cannot be read ends it with an error
-    /// and keeps those before it.
+    /// and keeps those before it; one with a text that is not kept is left.
     pub fn import(&mut self, other: &Reader) -> Result<Vec<Imported>, StoreError> {
         let mut done = Vec::new();
         for id in other.experiments()? {
@@ -64,7 +66,10 @@ impl Store {
             let outcome = if status == ExperimentStatus::Running && other.database().is_run(id) {
                 ImportOutcome::Running
             } else {
-                self.take_over(other, &theirs, &identity)?
+                match self.take_over(other, &theirs, &identity) {
+                    Err(StoreError::Zero { .. }) => ImportOutcome::Zero,
+                    outcome => outcome?,
+                }
             };
             done.push(Imported {
                 theirs: id,
@@ -105,7 +110,17 @@ impl Store {
         })
     }
 
+    /// Whether a name or a note may be kept, in any kind of store.
+    pub(super) fn holds_no_zero(&self, text: &str) -> Result<(), StoreError> {
+        let place = || self.place().clone();
+        match text.contains('\0') {
+            true => Err(StoreError::Zero { place: place() }),
+            false => Ok(()),
+        }
+    }
+
     fn insert_theirs(&self, other: &Reader, theirs: &Theirs, identity: &str) -> Result<i64, StoreError> {
+        self.holds_no_zero(&theirs.name)?;
         let what = format!("experiment {}", theirs.id);
         other.decode::<Vec<PutBackRecord>>(&what, &theirs.put_back)?;
         let id = self.database().insert(
@@ -213,6 +228,7 @@ impl Store {
             .database()
             .rows(sql, &[theirs.into()], |row| Ok((row.int(0)?, row.text(1)?)))?;
         for (written_unix_ms, text) in notes {
+            self.holds_no_zero(&text)?;
             labels::note_is_fine(&text)
                 .map_err(|reason| broken(other.place(), &format!("a note of experiment {theirs}"), reason))?;
             self.database()

@@ -120,6 +120,9 @@ pub(super) fn note_is_fine(text: &str) -> Result<(), String> {
     let count = text.chars().count();
     match text.trim().is_empty() {
         true => Err("the note is empty".to_owned()),
+        false if text.contains('\0') => {
+            Err("the note holds the character U+0000, which is not kept".to_owned())
+        }
         false if count > NOTE_CHARS_MAX => Err(format!(
             "the note has {count} characters; at most {NOTE_CHARS_MAX} are kept"
         )),

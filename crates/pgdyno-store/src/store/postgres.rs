@@ -4,6 +4,7 @@
 mod open;
 mod session;
 
+pub(super) use open::May;
 pub use session::Link;
 
 use super::StoreError;
@@ -14,11 +15,19 @@ use postgres::error::{Error, SqlState};
 use postgres::types::{FromSql, IsNull, ToSql, Type};
 use session::Session;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+/// The advisory locks of a schema. There the two halves of a lock's key have no sign; a key of two halves has objsubid 2.
+const LOCKS: &str = "FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
+                     AND classid::bigint = $1 \
+                     AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
 
 /// An open store.
 pub(super) struct Postgres {
     place: Place,
     version: i64,
+    /// What was being run when a reader's one instant was about to come: its rows say so, whatever has ended since.
+    seen: BTreeSet<i64>,
     session: RefCell<Session>,
 }
 
@@ -32,6 +41,11 @@ impl Postgres {
         values: &[Value],
         act: Act<'_>,
     ) -> Result<u64, StoreError> {
+        let has_zero = |value: &Value| matches!(value, Value::Text(text) if text.contains('\0'));
+        if values.iter().any(has_zero) {
+            let place = self.place.clone();
+            return Err(StoreError::Zero { place });
+        }
         let mut session = self.session.borrow_mut();
         let had_rows = Cell::new(false);
         let mut act = |row: &mut Row<'_>| {
@@ -68,6 +82,7 @@ fn failed(place: &Place, action: &'static str, error: &Error) -> StoreError {
                 place,
                 action,
                 reason,
+                sqlstate: None,
             },
         };
     };
@@ -81,10 +96,11 @@ fn failed(place: &Place, action: &'static str, error: &Error) -> StoreError {
             action,
             reason,
         },
-        _ => StoreError::Postgres {
+        code => StoreError::Postgres {
             place,
             action,
             reason,
+            sqlstate: Some(code.code().to_owned()),
         },
     }
 }
@@ -261,7 +277,7 @@ impl Database for Postgres {
     }
 
     fn hold(&self, experiment: i64) -> Result<bool, StoreError> {
-        if self.session.borrow().held.contains(&experiment) {
+        if self.session.borrow().held.contains_key(&experiment) {
             return Ok(true);
         }
         let (class, object) = self.key(experiment);
@@ -272,13 +288,23 @@ impl Database for Postgres {
             Ok(())
         })?;
         if is_ours {
-            self.session.borrow_mut().held.insert(experiment);
+            self.session.borrow_mut().held.insert(experiment, false);
         }
         Ok(is_ours)
     }
 
+    fn say_runs(&self, experiment: i64, runs: bool) {
+        if let Some(says) = self.session.borrow_mut().held.get_mut(&experiment) {
+            *says = runs;
+        }
+    }
+
+    fn keep(&self) -> Result<(), StoreError> {
+        self.plain("looked for", "SELECT 1")
+    }
+
     fn let_go(&self, experiment: i64) {
-        if self.session.borrow_mut().held.remove(&experiment) {
+        if self.session.borrow_mut().held.remove(&experiment).is_some() {
             let (class, object) = self.key(experiment);
             // One that stays goes with the session.
             let sql = "SELECT pg_advisory_unlock($1::int4, $2::int4)";
@@ -287,14 +313,18 @@ impl Database for Postgres {
     }
 
     fn look(&self, experiment: i64) -> Option<bool> {
+        if self.seen.contains(&experiment) {
+            return Some(true);
+        }
         let (class, object) = self.key(experiment);
-        // There the two halves of a lock's key have no sign; a key of two halves has objsubid 2.
-        let sql = "SELECT count(*) FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
-                   AND classid::bigint = $1 AND objid::bigint = $2 \
-                   AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
+        // A standby knows nothing of its primary's locks.
+        let sql = format!(
+            "SELECT CASE WHEN NOT pg_is_in_recovery() THEN (SELECT count(*) {LOCKS} AND objid::bigint = $2) END"
+        );
         let unsigned = |half: i64| Value::Int(half & 0xffff_ffff);
-        let found = (self as &dyn Database).number(sql, &[unsigned(class), unsigned(object)]);
-        found.ok().map(|locks| locks > 0)
+        let values = [unsigned(class), unsigned(object)];
+        let found = (self as &dyn Database).first(&sql, &values, |row| row.maybe_int(0));
+        found.ok().flatten().flatten().map(|locks| locks > 0)
     }
 
     fn clear(&self, _: i64) {}

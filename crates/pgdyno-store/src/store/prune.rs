@@ -1,6 +1,7 @@
 //! Retention: what a rule would remove, its removal, and the space given back.
 
-use super::{Filter, Life, Listed, Store, StoreError};
+use super::{Filter, Life, Listed, Store, StoreError, Value};
+use std::collections::BTreeMap;
 
 /// Which experiments go: those that all that is given holds for. Without anything, none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,12 +38,16 @@ pub struct PrunePlan {
     pub kept_running: Vec<Listed>,
 }
 
+/// So many experiments are asked for at once: a round trip each would take longer than a statement.
+const AT_ONCE: usize = 500;
+
 const TRIALS_AND_BYTES: &str = "
-SELECT (SELECT count(*) FROM trial WHERE experiment_id = $1),
-       (SELECT octet_length(record) + octet_length(put_back) FROM experiment WHERE id = $1)
-     + (SELECT coalesce(sum(octet_length(record)), 0) FROM trial WHERE experiment_id = $1)
+SELECT e.id, (SELECT count(*) FROM trial WHERE experiment_id = e.id),
+       octet_length(e.record) + octet_length(e.put_back)
+     + (SELECT coalesce(sum(octet_length(record)), 0) FROM trial WHERE experiment_id = e.id)
      + (SELECT coalesce(sum(octet_length(points)), 0) FROM series s JOIN trial t ON t.id = s.trial_id
-        WHERE t.experiment_id = $1)";
+        WHERE t.experiment_id = e.id)
+FROM experiment e WHERE e.id IN ";
 
 impl Store {
     /// What a rule would remove; nothing is.
@@ -71,30 +76,42 @@ impl Store {
                     plan.kept_running.push(listed)
                 }
                 _ if rule.keeps(&listed.tags) => plan.kept_by_tag.push(listed),
-                _ => {
-                    let (trials, bytes) = self.takes(listed.id)?;
-                    plan.removed.push(Removable {
-                        experiment: listed,
-                        trials,
-                        bytes,
-                    });
-                }
+                _ => plan.removed.push(Removable {
+                    experiment: listed,
+                    trials: 0,
+                    bytes: 0,
+                }),
             }
+        }
+        for removable in plan.removed.chunks_mut(AT_ONCE) {
+            self.weigh(removable)?;
         }
         Ok(plan)
     }
 
-    /// Removes what the rule means now, all or nothing, and says what that was. [`Store::reclaim`] gives its space back.
+    /// Removes what the rule means now, all or nothing, and says what that was. What a process has begun to run since it was
+    /// looked at stays. [`Store::reclaim`] gives the space back.
     pub fn prune(&mut self, rule: &PruneRule) -> Result<PrunePlan, StoreError> {
-        let plan = self.plan_prune(rule)?;
+        let mut plan = self.plan_prune(rule)?;
         let database = self.database();
-        database.transaction(|_| {
+        let (removed, kept) = database.transaction(|_| {
+            let (mut removed, mut kept) = (Vec::new(), Vec::new());
             for removable in &plan.removed {
-                let id = removable.experiment.id.into();
-                database.execute("DELETE FROM experiment WHERE id = $1", &[id])?;
+                let id = removable.experiment.id;
+                if !database.hold(id)? {
+                    kept.push(removable.experiment.clone());
+                    continue;
+                }
+                let deleted = database.execute("DELETE FROM experiment WHERE id = $1", &[id.into()]);
+                // Whoever takes it from here on waits for the row, and finds it gone.
+                database.let_go(id);
+                deleted?;
+                removed.push(removable.clone());
             }
-            Ok(())
+            Ok((removed, kept))
         })?;
+        plan.removed = removed;
+        plan.kept_running.extend(kept);
         for removable in &plan.removed {
             database.clear(removable.experiment.id);
         }
@@ -107,11 +124,20 @@ impl Store {
         self.database().reclaim()
     }
 
-    fn takes(&self, id: i64) -> Result<(u64, u64), StoreError> {
-        let found = self.database().first(TRIALS_AND_BYTES, &[id.into()], |row| {
-            Ok((row.count(0)?, row.maybe_int(1)?.unwrap_or(0).unsigned_abs()))
+    /// Fills in the trials and bytes of experiments.
+    fn weigh(&self, experiments: &mut [Removable]) -> Result<(), StoreError> {
+        let ids: Vec<Value> = experiments.iter().map(|r| r.experiment.id.into()).collect();
+        let places: Vec<String> = (1..=ids.len()).map(|at| format!("${at}")).collect();
+        let sql = format!("{TRIALS_AND_BYTES} ({})", places.join(", "));
+        let found = self.database().rows(&sql, &ids, |row| {
+            Ok((row.int(0)?, (row.count(1)?, row.count(2)?)))
         })?;
-        Ok(found.unwrap_or_default())
+        let found: BTreeMap<i64, (u64, u64)> = found.into_iter().collect();
+        for removable in experiments {
+            let weight = found.get(&removable.experiment.id);
+            (removable.trials, removable.bytes) = weight.copied().unwrap_or_default();
+        }
+        Ok(())
     }
 }
 

@@ -79,10 +79,10 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
     let id = match args.id {
         Some(id) => id,
         None => store
-            .list()?
+            .numbers()?
             .into_iter()
-            .find(|(stored, _)| stored.status != ExperimentStatus::Finished)
-            .map(|(stored, _)| stored.id)
+            .find(|(_, status)| *status != ExperimentStatus::Finished)
+            .map(|(id, _)| id)
             .ok_or_else(|| Usage("every experiment in the store is finished; name one to resume".into()))?,
     };
     let stored = store.experiment(id)?;

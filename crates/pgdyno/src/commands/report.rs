@@ -68,9 +68,9 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
     let id = match args.id {
         Some(id) => id,
         None => store
-            .list()?
+            .numbers()?
             .first()
-            .map(|(stored, _)| stored.id)
+            .map(|(id, _)| *id)
             .ok_or_else(|| Usage(format!("there is no experiment in {}", store.place())))?,
     };
     let stored = store.experiment(id)?;

@@ -17,21 +17,17 @@ pub(crate) fn store(context: &Context, named: Option<&Path>) -> anyhow::Result<S
 
 /// The number of the experiment that a reference means; an unknown one is told with what there is.
 pub(crate) fn number(store: &Store, reference: Option<&Reference>) -> anyhow::Result<i64> {
-    let all = store.list()?;
+    let all = store.numbers()?;
     let there = || -> String {
-        let numbers: Vec<String> = all
-            .iter()
-            .take(10)
-            .map(|(stored, _)| stored.id.to_string())
-            .collect();
+        let numbers: Vec<String> = all.iter().take(10).map(|(id, _)| id.to_string()).collect();
         numbers.join(", ")
     };
     let Some((newest, _)) = all.first() else {
         return Err(Usage(format!("there is no experiment in {}", store.place())).into());
     };
     match reference.and_then(|reference| reference.experiment) {
-        None => Ok(newest.id),
-        Some(id) if all.iter().any(|(stored, _)| stored.id == id) => Ok(id),
+        None => Ok(*newest),
+        Some(id) if all.iter().any(|(there, _)| *there == id) => Ok(id),
         Some(id) => Err(Usage(format!(
             "there is no experiment {id} in {}; the newest are {} (`pgdyno list`)",
             store.place(),

@@ -141,6 +141,10 @@ pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8>
                 id.to_string(),
                 format!("was here already; it went on there, trials that are only there: {trials_missing}"),
             ),
+            ImportOutcome::Zero => (
+                String::new(),
+                "left: one of its texts holds the character U+0000".to_owned(),
+            ),
             ImportOutcome::Running => (
                 String::new(),
                 "runs there now: import it when it has ended".to_owned(),
@@ -167,6 +171,7 @@ fn imported_as_json(imported: &Imported) -> serde_json::Value {
         ImportOutcome::Added { id, trials } => ("added", Some(id), Some(trials), None),
         ImportOutcome::Here { id, trials_missing } => ("here", Some(id), None, Some(trials_missing)),
         ImportOutcome::Running => ("running", None, None, None),
+        ImportOutcome::Zero => ("refused", None, None, None),
     };
     json!({
         "theirs": imported.theirs, "name": imported.name, "outcome": outcome, "id": id, "trials": trials,

@@ -1,7 +1,7 @@
 //! How a store in PostgreSQL is opened: made or brought up to this schema, or read as it is and never changed.
 
 use super::session::{Link, Session, quoted};
-use super::{Postgres, failed};
+use super::{LOCKS, Postgres, failed};
 use crate::schema::VERSION;
 use crate::schema::postgres::{PROGRAM, STEPS};
 use crate::store::StoreError;
@@ -9,6 +9,7 @@ use crate::store::database::Place;
 use postgres::error::SqlState;
 use postgres::{Client, Error, GenericClient};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// What is there before anything is done.
 enum There {
@@ -18,23 +19,38 @@ enum There {
     Store { version: i64, number: u32 },
 }
 
+/// What may be done to open a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum May {
+    /// Make it, or bring it up to this schema.
+    Make,
+    /// Bring it up to this schema.
+    Migrate,
+    /// Nothing.
+    Nothing,
+}
+
 impl Postgres {
-    /// Opens the store, making it if it is not there and `may_make`.
-    pub(in crate::store) fn open(link: Link, may_make: bool) -> Result<Postgres, StoreError> {
+    /// Opens the store, and does to it what may be done if it must.
+    pub(in crate::store) fn open(link: Link, may: May) -> Result<Postgres, StoreError> {
         let mut session = Session::new(link)?;
         let place = session.place().clone();
         let schema = session.schema().to_owned();
         let client = session.client(&place, "opened")?;
         fits(client, &place)?;
         let found = match look(client, &schema, &place)? {
-            There::Nothing { .. } if !may_make => return Err(StoreError::Missing { place }),
+            There::Nothing { .. } if may != May::Make => return Err(StoreError::Missing { place }),
             There::Store { version, number } if version == VERSION => number,
+            There::Store { version: found, .. } if may == May::Nothing => {
+                return Err(StoreError::Older { place, found });
+            }
             _ => migrate(client, &schema, &place)?,
         };
         session.number = found;
         Ok(Postgres {
             place,
             version: VERSION,
+            seen: BTreeSet::new(),
             session: RefCell::new(session),
         })
     }
@@ -48,14 +64,21 @@ impl Postgres {
         let There::Store { version, number } = look(client, &schema, &place)? else {
             return Err(StoreError::Missing { place });
         };
+        // Before the instant, which is that of the transaction's first statement.
+        let held = format!("SELECT objid::bigint {LOCKS}");
+        let rows = client
+            .query(&held, &[&i64::from(number)])
+            .map_err(|e| failed(&place, "opened", &e))?;
+        let seen = rows.iter().map(|row| row.get(0)).collect();
         client
-            .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1")
             .map_err(|e| failed(&place, "opened", &e))?;
         session.number = number;
         session.in_transaction = true;
         Ok(Postgres {
             place,
             version,
+            seen,
             session: RefCell::new(session),
         })
     }

@@ -5,7 +5,7 @@ use super::open::fits;
 use crate::store::StoreError;
 use crate::store::database::Place;
 use postgres::Client;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,9 @@ type Connect = Box<dyn Fn() -> Result<Client, Box<dyn Error + Send + Sync>> + Se
 /// So long a server that was lost is waited for: a restart, or another machine that takes over, is done by then.
 const RETURN_PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The status of an experiment that runs, as it is stored.
+const RUNNING: &str = "\"running\"";
 
 /// Another process may hold what is wanted so long, as with a file.
 const SETUP: &str = "
@@ -70,8 +73,8 @@ pub(super) struct Session {
     /// Number of the schema, the first half of the locks' keys.
     pub(super) number: u32,
     pub(super) in_transaction: bool,
-    /// Experiments that this process runs.
-    pub(super) held: BTreeSet<i64>,
+    /// Experiments that this process runs, and whether their rows are known to say so.
+    pub(super) held: BTreeMap<i64, bool>,
     /// How it was lost.
     lost: String,
     /// Whether the server was waited for in vain: it is asked once more then, and not waited for again.
@@ -87,7 +90,7 @@ impl Session {
             known_by,
             number: 0,
             in_transaction: false,
-            held: BTreeSet::new(),
+            held: BTreeMap::new(),
             lost: String::new(),
             is_away: false,
         })
@@ -145,41 +148,52 @@ impl Session {
                 Err(_) => wait(),
             }
         };
-        self.is_away = false;
-        self.take_again(&mut client)
-            .map_err(|e| failed(place, action, &e))?
-            .map_or(Ok(()), |id| {
-                let place = place.clone();
-                Err(StoreError::Running { place, id })
-            })?;
+        let failed = |e: postgres::Error| failed(place, action, &e);
+        self.is_away = !self.end_old(&mut client).map_err(failed)?;
+        if self.is_away {
+            let reason = format!("{}; then: the server did not end the old session", self.lost);
+            return Err(gone(place, action, &reason));
+        }
+        if let Some(id) = self.take_again(&mut client).map_err(failed)? {
+            // At once: the server would notice a little later that this session ends.
+            let _ = client.batch_execute("SELECT pg_advisory_unlock_all()");
+            let place = place.clone();
+            return Err(StoreError::Running { place, id });
+        }
         self.client = Some(client);
         self.known_by = known_by;
         self.in_transaction = false;
         Ok(())
     }
 
-    /// Takes what this process holds for a new session. An experiment that another process has taken meanwhile, if there is one.
-    fn take_again(&self, client: &mut Client) -> Result<Option<i64>, postgres::Error> {
-        // The network may be what was lost, and the old session live on, with what it holds.
+    /// Ends the old session, and waits until it holds and writes nothing any more: the network may be what was lost, and the
+    /// session live on with a statement that is not done. `false` where it does not end.
+    fn end_old(&self, client: &mut Client) -> Result<bool, postgres::Error> {
         let (pid, begun) = &self.known_by;
         let is_old = "pid = $1 AND backend_start::text = $2";
         let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {is_old}");
-        client.execute(&end, &[pid, begun])?;
         let asked = Instant::now();
-        let is_there = format!("SELECT 1 FROM pg_stat_activity WHERE {is_old}");
-        for &experiment in &self.held {
+        while client.execute(&end, &[pid, begun])? > 0 {
+            if asked.elapsed() >= RETURN_PATIENCE {
+                return Ok(false);
+            }
+            wait();
+        }
+        Ok(true)
+    }
+
+    /// Takes what this process holds for a new session. An experiment that another process runs, or has run and ended
+    /// meanwhile, if there is one.
+    fn take_again(&self, client: &mut Client) -> Result<Option<i64>, postgres::Error> {
+        for (&experiment, &runs) in &self.held {
             let (class, object) = self.key(experiment);
             let take = format!("SELECT pg_try_advisory_lock({class}, {object})");
-            loop {
-                // In this order: a session that is seen to be gone holds nothing any more.
-                let is_ending = !client.query(&is_there, &[pid, begun])?.is_empty();
-                if client.query_one(&take, &[])?.get(0) {
-                    break;
-                }
-                if !is_ending || asked.elapsed() >= RETURN_PATIENCE {
-                    return Ok(Some(experiment));
-                }
-                wait();
+            if !client.query_one(&take, &[])?.get::<_, bool>(0) {
+                return Ok(Some(experiment));
+            }
+            let ended = "SELECT 1 FROM experiment WHERE id = $1 AND status <> $2";
+            if runs && !client.query(ended, &[&experiment, &RUNNING])?.is_empty() {
+                return Ok(Some(experiment));
             }
         }
         Ok(None)

@@ -306,8 +306,71 @@ fn removed_by_rule(rig: &Rig) {
     }
     let left: Vec<i64> = store.list().unwrap().iter().map(|(e, _)| e.id).collect();
     assert_eq!(left, [5, 4, 2]);
+    let (running, finished) = (ExperimentStatus::Running, ExperimentStatus::Finished);
+    assert_eq!(
+        store.numbers().unwrap(),
+        [(5, running), (4, finished), (2, finished)]
+    );
     drop(store);
     assert_eq!(rig.check().columns, 2);
+}
+
+#[test]
+fn a_text_with_a_zero_is_not_kept_and_stops_no_import() {
+    let (from, into) = (Rig::file(), Rig::server());
+    let mut store = from.open();
+    let (bad, noted, good) = (
+        add(&mut store, "bad"),
+        add(&mut store, "noted"),
+        add(&mut store, "good"),
+    );
+    assert!(matches!(store.note(good, "a\0b"), Err(StoreError::Words(_))));
+    let mut record = experiment();
+    record.name = "a\0b".into();
+    for rig in [&from, &into] {
+        let begun = rig.open().begin(&record);
+        assert!(matches!(begun, Err(StoreError::Zero { .. })), "{begun:?}");
+    }
+    drop(store);
+    from.sql(&format!(
+        "UPDATE experiment SET name = 'a' || char(0) WHERE id = {bad}; \
+         INSERT INTO note (experiment_id, written_unix_ms, text) VALUES ({noted}, 1, 'a' || char(0))"
+    ));
+    for rig in [&into, &Rig::file()] {
+        let done = rig.open().import(&from.reader()).unwrap();
+        let outcomes: Vec<ImportOutcome> = done.iter().map(|imported| imported.outcome).collect();
+        assert_eq!(outcomes[..2], [ImportOutcome::Zero; 2]);
+        assert!(
+            matches!(outcomes[2], ImportOutcome::Added { trials: 1, .. }),
+            "{outcomes:?}"
+        );
+        assert_eq!(rig.open().list().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn what_is_taken_after_it_was_looked_at_is_not_removed() {
+    each(taken_after_the_look);
+}
+
+fn taken_after_the_look(rig: &Rig) {
+    let (mut store, other) = (rig.open(), rig.open());
+    let (kept, removed) = (add(&mut store, "kept"), add(&mut store, "removed"));
+    // As a process that resumes it does before it says so.
+    assert!(other.database().hold(kept).unwrap());
+    let rule = PruneRule {
+        keep: Some(0),
+        ..PruneRule::default()
+    };
+    let done = store.prune(&rule).unwrap();
+    let removed_ids: Vec<i64> = done.removed.iter().map(|r| r.experiment.id).collect();
+    let kept_ids: Vec<i64> = done.kept_running.iter().map(|listed| listed.id).collect();
+    assert_eq!((removed_ids, kept_ids), (vec![removed], vec![kept]));
+    assert_eq!(store.list().unwrap().len(), 1);
+    for status in [ExperimentStatus::Running, ExperimentStatus::Finished] {
+        let error = store.set_status(removed, status).unwrap_err();
+        assert!(matches!(error, StoreError::Unknown { .. }), "{error:?}");
+    }
 }
 
 /// From every kind of place into every kind.

@@ -4,7 +4,7 @@ use super::care::{add, column};
 use super::rig::{self, Rig, config, connect, link};
 use super::{experiment, trial};
 use crate::schema::VERSION;
-use crate::store::{Filter, Life, Link, Reader, Store, StoreError};
+use crate::store::{Filter, ImportOutcome, Life, Link, Reader, Store, StoreError};
 use crate::{ExperimentStatus, TrialStatus};
 use pgdyno_server::postgres::{Config, NoTls};
 use std::io::{Read, Write};
@@ -172,6 +172,43 @@ fn a_lost_connection_is_made_anew_with_what_it_held() {
 }
 
 #[test]
+fn a_lost_mark_is_taken_again_without_anything_written() {
+    let schema = "kept";
+    let mut store = Store::over(over(schema, named(schema))).unwrap();
+    store.begin(&experiment()).unwrap();
+    let other = Store::over(link(schema)).unwrap();
+    let life = || other.find(&Filter::default()).unwrap()[0].life;
+    end_sessions(schema);
+    assert_eq!(life(), Life::Killed);
+    store.keep().unwrap();
+    assert_eq!(life(), Life::Running);
+}
+
+#[test]
+fn what_ends_while_it_is_read_is_not_taken_over_as_killed() {
+    let (from, into) = (Rig::server(), Rig::file());
+    let mut runner = from.open();
+    let id = runner.begin(&experiment()).unwrap();
+    let reader = from.reader();
+    runner.set_status(id, ExperimentStatus::Finished).unwrap();
+    let done = into.open().import(&reader).unwrap();
+    assert_eq!(done[0].outcome, ImportOutcome::Running);
+    let done = into.open().import(&from.reader()).unwrap();
+    assert!(matches!(done[0].outcome, ImportOutcome::Added { .. }), "{done:?}");
+}
+
+#[test]
+fn an_older_one_is_left_as_it_is_where_that_is_asked_for() {
+    drop(Store::over(link("older")).unwrap());
+    drop(Store::over_as_it_is(link("older")).unwrap());
+    run("UPDATE older.about SET schema_version = 2");
+    let error = Store::over_as_it_is(link("older")).map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::Older { found: 2, .. }), "{error:?}");
+    let missing = Store::over_as_it_is(link("none")).map(drop).unwrap_err();
+    assert!(matches!(missing, StoreError::Missing { .. }), "{missing:?}");
+}
+
+#[test]
 fn what_another_process_runs_meanwhile_is_not_written_to() {
     let schema = "taken";
     let mut store = Store::over(over(schema, named(schema))).unwrap();
@@ -184,6 +221,34 @@ fn what_another_process_runs_meanwhile_is_not_written_to() {
     let error = store.add_trial(id, &record, &column()).unwrap_err();
     assert!(matches!(error, StoreError::Running { .. }), "{error:?}");
     assert_eq!(other.done(id).unwrap(), []);
+}
+
+#[test]
+fn what_another_process_has_run_and_ended_meanwhile_is_not_written_to() {
+    let check = |schema: &str, act: fn(&mut Store, i64) -> Result<(), StoreError>| {
+        let mut store = Store::over(over(schema, named(schema))).unwrap();
+        let id = store.begin(&experiment()).unwrap();
+        let mut other = Store::over(link(schema)).unwrap();
+        end_sessions(schema);
+        assert_eq!(other.find(&Filter::default()).unwrap()[0].life, Life::Killed);
+        other.set_status(id, ExperimentStatus::Running).unwrap();
+        other.set_status(id, ExperimentStatus::Interrupted).unwrap();
+        for _ in 0..2 {
+            let error = act(&mut store, id).unwrap_err();
+            assert!(matches!(error, StoreError::Running { .. }), "{schema}: {error:?}");
+        }
+        assert_eq!(other.done(id).unwrap(), []);
+        let found = &other.find(&Filter::default()).unwrap()[0];
+        assert_eq!(found.life, Life::Interrupted, "{schema}");
+        other.set_status(id, ExperimentStatus::Running).unwrap();
+    };
+    check("ended_trial", |store, id| {
+        let record = trial(1, "reference", TrialStatus::Finished);
+        store.add_trial(id, &record, &column()).map(drop)
+    });
+    check("ended_status", |store, id| {
+        store.set_status(id, ExperimentStatus::Finished)
+    });
 }
 
 #[test]
