@@ -25,7 +25,7 @@ build: need-build ui/dist/app.js ## the program with its page
 
 test: need-test ui/dist/app.js ## everything
 	cd ui && $(NPM) test && $(NPM) run test:browser
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 lint: need-build ui/node_modules/.package-lock.json ## warnings are errors
 	$(CARGO) fmt --all --check

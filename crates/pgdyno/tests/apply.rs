@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{Home, Said, disk_of, kernel, wait_for, whole_machine};
+use common::machine::whole_machine;
+use common::{Home, Said, disk_of, kernel, wait_for};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

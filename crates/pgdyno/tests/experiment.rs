@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Home, Said, ended, kernel, pass, said, whole_machine};
+use common::machine::whole_machine;
+use common::{Home, Said, ended, kernel, pass, said};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;

@@ -2,8 +2,9 @@
 
 mod common;
 
+use common::machine::whole_machine;
 use common::mounts::{loops_below, mounts_below, nothing_is_left};
-use common::{Home, kernel, pass, wait_for, whole_machine};
+use common::{Home, kernel, pass, wait_for};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;

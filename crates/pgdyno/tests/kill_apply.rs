@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Home, disk_of, kernel, pass, whole_machine};
+use common::machine::whole_machine;
+use common::{Home, disk_of, kernel, pass};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fs;

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{Home, kernel, whole_machine};
+use common::machine::whole_machine;
+use common::{Home, kernel};
 use serde_json::Value;
 use std::fs;
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod guest;
+pub(crate) mod machine;
 pub(crate) mod mounts;
 pub(crate) mod openmetrics;
 pub(crate) mod web;
@@ -11,7 +12,6 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What was fetched and unpacked once serves all tests. It is not below the target folder, which may be in a home that
 /// the server's user cannot enter.
@@ -19,13 +19,6 @@ fn shared() -> PathBuf {
     // The user's number, from the owner of this process's directory.
     let uid = fs::metadata("/proc/self").map_or(0, |meta| meta.uid());
     PathBuf::from(format!("/tmp/pgdyno-test-cache-{uid}"))
-}
-
-/// Tests that turn knobs of this machine must not meet.
-static MACHINE: Mutex<()> = Mutex::new(());
-
-pub(crate) fn whole_machine() -> MutexGuard<'static, ()> {
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) struct Home {
