@@ -78,7 +78,10 @@ export interface ChangeLine {
   place: string;
   was: string;
   set_to: string;
+  /** Empty where that is not known. */
   now: string;
+  /** Why it is not known. */
+  why?: string | null;
   /** "in-force", "as-before", "rebooted", "foreign" or "unknown". */
   standing: string;
   until_reboot: boolean;

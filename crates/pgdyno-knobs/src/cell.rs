@@ -140,6 +140,24 @@ pub enum Captured {
     Held,
 }
 
+impl Captured {
+    /// Whether both are the processors of a server that was started anew between them, or that runs no more.
+    pub(crate) fn is_of_another_server(&self, now: &Captured) -> bool {
+        let (
+            Captured::Affinity { pid, started, .. },
+            Captured::Affinity {
+                pid: other,
+                started: began,
+                ..
+            },
+        ) = (self, now)
+        else {
+            return false;
+        };
+        (pid, started) != (other, began)
+    }
+}
+
 /// Why a cell could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {

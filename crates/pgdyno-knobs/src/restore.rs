@@ -237,16 +237,7 @@ impl Restorer<'_> {
             Ok(now) => now,
             Err(error) => return group.line(Outcome::Failed, Some(error.to_string())),
         };
-        if let (
-            Captured::Affinity { pid, started, .. },
-            Captured::Affinity {
-                pid: now,
-                started: began,
-                ..
-            },
-        ) = (&group.first, &now)
-            && (pid, started) != (now, began)
-        {
+        if group.first.is_of_another_server(&now) {
             let detail = "the server was started anew since, and its processes are bound to nothing of ours";
             return group.line(Outcome::Already, Some(detail.to_owned()));
         }

@@ -35,8 +35,10 @@ pub struct StatusLine {
     pub was: String,
     /// What it was set to.
     pub set_to: String,
-    /// What it is.
+    /// What it is; empty where that is not known.
     pub now: String,
+    /// Why it is not known.
+    pub why: Option<String>,
     /// How it stands.
     pub standing: Standing,
     /// Whether a reboot undoes it.
@@ -73,7 +75,9 @@ fn of_group(group: &Group, site: Site<'_>, boot: &Boot) -> Vec<StatusLine> {
         Err(_) => Standing::Unknown,
         Ok(now) if boot.rebooted && boot.has_set(cell.as_ref(), Some(now)) => Standing::InForce,
         Ok(_) if boot.rebooted && group.cell.lives_in_kernel() => Standing::Rebooted,
-        Ok(now) if is_same_state(now, &group.first) => Standing::AsBefore,
+        Ok(now) if is_same_state(now, &group.first) || group.first.is_of_another_server(now) => {
+            Standing::AsBefore
+        }
         Ok(now) if group.is_ours(now) => Standing::InForce,
         Ok(_) => Standing::Foreign,
     };
@@ -83,10 +87,10 @@ fn of_group(group: &Group, site: Site<'_>, boot: &Boot) -> Vec<StatusLine> {
             place: group.place_of(&name),
             was: group.shown_of(&name, &group.first),
             set_to: group.last_write(&name).unwrap_or_default(),
-            now: match &now {
-                Ok(now) => group.shown_of(&name, now),
-                Err(why) => why.clone(),
-            },
+            now: now
+                .as_ref()
+                .map_or_else(|_| String::new(), |now| group.shown_of(&name, now)),
+            why: now.as_ref().err().cloned(),
             knob: name,
             standing,
             until_reboot: group.cell.lives_in_kernel() && !boot.sets(&group.cell),
@@ -109,6 +113,7 @@ fn of_file(group: &Group, first: &str, now: &str) -> Vec<StatusLine> {
             was: or_not_set(before.get(name)),
             set_to: or_not_set(group.last_write(name).as_ref()),
             now: or_not_set(values.get(name)),
+            why: None,
             standing: if foreign.contains_key(name) {
                 Standing::Foreign
             } else if values.get(name) == before.get(name) {

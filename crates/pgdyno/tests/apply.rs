@@ -288,6 +288,44 @@ fn until_exit_is_until_exit_and_a_held_file_too() {
 }
 
 #[test]
+fn of_a_stopped_server_what_is_not_known_is_said_once() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x"]).fine();
+    home.ask("x", "CREATE TABLE t(id int)");
+    home.run(&[
+        "apply",
+        "sandbox:x",
+        "table.fillfactor@t=90",
+        "table.autovacuum_vacuum_scale_factor@t=0.01",
+        "work_mem=9MB",
+        "server.cpu_affinity=0",
+    ])
+    .fine();
+    home.run(&["sandbox", "stop", "x"]).fine();
+    let status = home.run(&["status", "--json"]).fine();
+    for (knob, expected) in [
+        ("table.fillfactor@t", "unknown"),
+        ("table.autovacuum_vacuum_scale_factor@t", "unknown"),
+        ("work_mem", "in-force"),
+        ("server.cpu_affinity", "as-before"),
+    ] {
+        assert_eq!(standing(&status, knob), expected, "{}", status.out);
+    }
+    let said = home.run(&["status"]).fine().out;
+    let reasons: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("no server answers"))
+        .collect();
+    assert!(
+        matches!(reasons[..], [reason] if reason.starts_with("table.fillfactor@t, table.autovacuum")),
+        "{said}"
+    );
+    home.run(&["restore"]).fine();
+    assert!(home.run(&["status"]).fine().err.contains("nothing is changed"));
+}
+
+#[test]
 fn tables_wal_processors_and_swap_are_changed_and_come_back() {
     let _machine = whole_machine();
     let home = Home::new();

@@ -44,13 +44,13 @@ fn of<'a>(lines: &'a Value, knob: &str, field: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("no {knob} in {lines}")).1
 }
 
-/// A line of a table, which must have these words.
+/// A line of a knob, which must have these words.
 #[track_caller]
 fn line_with(console: &Console, label: &str, knob: &str, words: &str) {
     let text = console.step(label).out;
-    let line = text.lines().find(|line| line.trim_start().starts_with(knob));
+    let mut lines = text.lines().filter(|line| line.trim_start().starts_with(knob));
     assert!(
-        line.is_some_and(|line| line.contains(words)),
+        lines.any(|line| line.contains(words)),
         "no \"{words}\" for {knob}:\n{text}"
     );
 }

@@ -23,6 +23,7 @@ function JournalTable({ journal }: { journal: Journal }) {
           <Cell label="Now"><code>{line.now}</code></Cell>
           <Cell label="Stands">
             {standingInWords(line.standing)}
+            {line.why === undefined || line.why === null ? null : <span class="interval">{line.why}</span>}
             {line.until_reboot ? <span class="interval">a reboot undoes it</span> : null}
           </Cell>
         </tr>

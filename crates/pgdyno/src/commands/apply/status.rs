@@ -6,6 +6,7 @@ use crate::exit::{self, Usage};
 use crate::show;
 use pgdyno_knobs::{Content, Journal, Keep, Restorer, ServerRef, Standing, StatusLine, stale_journals};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub(crate) fn status(context: &Context, args: &StatusArgs) -> anyhow::Result<u8> {
@@ -148,6 +149,15 @@ fn show_journals(all: &[Shown], as_json: bool) -> anyhow::Result<()> {
             "{}",
             show::table(&["knob", "before", "set to", "is", ""], &[], rows)
         );
+        let mut unknown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for line in &journal.lines {
+            if let Some(why) = &line.why {
+                unknown.entry(why).or_default().push(&line.knob);
+            }
+        }
+        for (why, knobs) in unknown {
+            put!("{}: {why}", knobs.join(", "));
+        }
     }
     Ok(())
 }
