@@ -1,13 +1,9 @@
 # What the benchmarks share: a server of their own, the figures of a run, medians. Sourced, with `pgdyno` set.
 set -euo pipefail
-pgdyno=$(realpath "$pgdyno")
+name=bench-$$
+. "$(dirname "${BASH_SOURCE[0]}")/home.sh"
 pgbench=$(ls /usr/lib/postgresql/*/bin/pgbench | sort -V | tail -n 1)
 psql=$(dirname "$pgbench")/psql
-name=bench-$$
-PGDYNO_HOME=$(mktemp -d /tmp/pgdyno-bench-XXXXXX)
-export PGDYNO_HOME
-chmod 755 "$PGDYNO_HOME"
-trap '"$pgdyno" sandbox destroy "$name" >/dev/null 2>&1 || true; rm -rf "$PGDYNO_HOME"' EXIT
 
 # Makes the server, with settings in its own words (max_connections=300 ...).
 set_up() {

@@ -1,97 +1,34 @@
 //! Running an experiment: trial after trial, each stored when it ends, everything put back at the end.
 
 mod data;
+mod error;
+mod event;
 mod guard;
 mod load;
 mod pace;
 mod prepare;
 mod steps;
 
+pub use error::{LabError, StandError};
+pub use event::Event;
 pub(crate) use load::{measure_s, threads_of};
 #[cfg(test)]
 pub(crate) use prepare::treatment_records;
 
 use crate::decide::Looks;
-use crate::file::{ExperimentFile, FileError, SEED_MAX, StopRule};
-use crate::plan::{Consent, Plan, PlanError, ProfileSettings, Stand, Treatment};
+use crate::file::{ExperimentFile, SEED_MAX, StopRule};
+use crate::plan::{Consent, Plan, ProfileSettings, Stand};
 use crate::trial::now_unix_ms;
 use pgdyno_host::HostAccess;
-use pgdyno_knobs::{
-    ApplyError, Catalogue, Changer, JournalError, Outcome, Patience, PutBack, Restorer, Target,
-};
-use pgdyno_load::{DataError, DataProgress, Second};
-use pgdyno_server::{Control, Lookup, Pooler, PoolerError, Server, ServerError};
-use pgdyno_store::{ExperimentStatus, PutBackRecord, SeriesRecord, Store, StoreError, TrialRecord};
+use pgdyno_knobs::{ApplyError, Catalogue, Changer, Outcome, Patience, PutBack, Restorer, Target};
+use pgdyno_server::{Control, Lookup, Pooler, Server};
+use pgdyno_store::{ExperimentStatus, PutBackRecord, SeriesRecord, Store, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// What happens while an experiment runs, for whoever shows it.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// Data is being created.
-    Data(DataProgress),
-    /// A server is made or started that some treatments need.
-    Standing(&'a Stand),
-    /// A treatment is left out.
-    NotTested {
-        /// Which.
-        treatment: &'a Treatment,
-        /// Why.
-        reason: &'a str,
-    },
-    /// The experiment has its number.
-    Begun {
-        /// Number in the store.
-        id: i64,
-        /// Trials in all, at most.
-        trials: u32,
-        /// Of which are stored already.
-        done: u32,
-        /// Length of a trial's load.
-        trial_s: f64,
-    },
-    /// It is outside of its hours.
-    Waiting {
-        /// Until then.
-        minutes: u32,
-    },
-    /// A trial begins: settings are applied now.
-    TrialBegins {
-        /// Which.
-        treatment: &'a Treatment,
-        /// 1-based.
-        block: u32,
-    },
-    /// A second of the load.
-    Second(&'a Second),
-    /// A trial was stored.
-    TrialEnds(&'a TrialRecord),
-    /// A treatment passed a bound and is not tried again.
-    GuardActs {
-        /// Which.
-        treatment: &'a Treatment,
-        /// What happened.
-        reason: &'a str,
-        /// Its trials that do not come for that.
-        lost: u32,
-    },
-    /// It ends before all blocks are run.
-    EndsEarly {
-        /// "every comparison is decided", "the budget is spent".
-        reason: &'a str,
-        /// Blocks that were run.
-        blocks: u32,
-    },
-    /// Everything is being put back.
-    PuttingBack,
-}
-
-/// Why a server of the experiment could not be had; the program's own words.
-pub type StandError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Who has the servers of an experiment: the target, and sandboxes like it that differ in version or place.
 pub trait Stands {
@@ -103,115 +40,6 @@ pub trait Stands {
 
     /// The experiment is at its end: what was made for it is removed, the target is as it was.
     fn end(&mut self) -> Result<(), StandError>;
-}
-
-/// Why an experiment could not be run, or not to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum LabError {
-    /// The experiment file.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The plan.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A trial that is lost, or may be.
-    #[error(
-        "the trial of block {block} with \"{treatment}\" has ended and could not be stored: {source}. `pgdyno resume {id}` runs it \
-         again if it is missing"
-    )]
-    NotStored {
-        /// Number of the experiment.
-        id: i64,
-        /// 1-based.
-        block: u32,
-        /// By name.
-        treatment: String,
-        /// The store's words.
-        source: Box<StoreError>,
-    },
-    /// The server, before the first trial.
-    #[error(transparent)]
-    Server(#[from] ServerError),
-    /// The data.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// Turning knobs, before the first trial.
-    #[error(transparent)]
-    Apply(#[from] ApplyError),
-    /// Putting back.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// A pooler that an earlier process has left.
-    #[error(transparent)]
-    Pooler(#[from] PoolerError),
-    /// A server of the experiment.
-    #[error("{what}: {source}")]
-    Stand {
-        /// Which, and what for.
-        what: String,
-        /// The program's words.
-        source: StandError,
-    },
-    /// Not enough room, found before anything is made.
-    #[error(
-        "the data of this experiment needs about {needed_mb} MB on {place}, and {free_mb} MB are free; use a smaller scale or \
-         another place"
-    )]
-    NoRoom {
-        /// Megabytes, from the usual size of a unit of scale.
-        needed_mb: u64,
-        /// Megabytes.
-        free_mb: u64,
-        /// Directory.
-        place: String,
-    },
-    /// The server can be read, but not experimented with.
-    #[error("PostgreSQL {0} is too old for an experiment; 14 and later can be used")]
-    TooOld(String),
-    /// Trouble twice.
-    #[error("{error}; and {knobs} could not be put back, so the journal is kept for `pgdyno restore`")]
-    NotPutBack {
-        /// Knobs that are still changed.
-        knobs: String,
-        /// The trouble that ended the experiment.
-        error: String,
-    },
-    /// Another server than the one the stored trials ran on.
-    #[error(
-        "experiment {id} ran on {was}, and this is {is}; trials of two servers cannot be compared as one"
-    )]
-    OtherTarget {
-        /// Number in the store.
-        id: i64,
-        /// The stored target.
-        was: String,
-        /// The one given now.
-        is: String,
-    },
-    /// Somebody's tables are in the way.
-    #[error(
-        "the server holds pgbench's tables at scale {there}, and the experiment wants {wanted}; pgdyno does not drop tables that it may not have made"
-    )]
-    OtherData {
-        /// Scale of what is there.
-        there: u32,
-        /// Scale of the file.
-        wanted: u32,
-    },
-    /// Something about the data that only a sandbox allows.
-    #[error(
-        "{0} is done in sandboxes only: pgdyno makes and drops no database on a server that it did not create"
-    )]
-    SandboxOnly(&'static str),
-    /// Nothing is left to compare.
-    #[error("no step can be tested here: {0}")]
-    NothingToTest(String),
-    /// It is finished already.
-    #[error("experiment {0} is finished; there is nothing to resume")]
-    NothingToResume(i64),
 }
 
 /// How it ended.
@@ -414,21 +242,7 @@ impl<'a> Lab<'a> {
             .and_then(|()| self.store.set_status(id, status));
         match outcome {
             Err(panic) => resume_unwind(panic),
-            Ok(Err(error)) => {
-                let not_back: Vec<&str> = put_back
-                    .iter()
-                    .filter(|l| l.outcome == Outcome::Failed)
-                    .map(|l| l.knob.as_str())
-                    .collect();
-                // The first trouble is the one to tell, but not alone if what was changed is still changed.
-                if not_back.is_empty() {
-                    return Err(error);
-                }
-                Err(LabError::NotPutBack {
-                    knobs: not_back.join(", "),
-                    error: error.to_string(),
-                })
-            }
+            Ok(Err(error)) => Err(with_what_is_not_back(error, &put_back)),
             Ok(Ok(_)) => {
                 kept?;
                 if status == ExperimentStatus::Finished {
@@ -611,6 +425,22 @@ impl<'a> Running<'_, 'a> {
 
 fn is_sandbox(target: &Target) -> bool {
     matches!(target.control, Control::Sandbox(_))
+}
+
+/// The first trouble is the one to tell, but not alone if what was changed is still changed.
+fn with_what_is_not_back(error: LabError, put_back: &[PutBack]) -> LabError {
+    let not_back: Vec<&str> = put_back
+        .iter()
+        .filter(|line| line.outcome == Outcome::Failed)
+        .map(|line| line.knob.as_str())
+        .collect();
+    match not_back.is_empty() {
+        true => error,
+        false => LabError::NotPutBack {
+            knobs: not_back.join(", "),
+            error: error.to_string(),
+        },
+    }
 }
 
 fn put_back_record(line: &PutBack) -> PutBackRecord {

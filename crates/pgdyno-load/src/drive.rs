@@ -1,11 +1,15 @@
 //! What one thread of a load does, whatever moves its bytes: begins transactions when they are due, follows them to
 //! their end, keeps the books. Nothing in it waits, and nothing per transaction allocates.
 
-use crate::books::{Books, Instants, Second, SqlState, Times};
+mod lost;
+mod setup;
+
+pub(crate) use setup::Setup;
+
+use crate::books::{Books, Instants, Second, SqlState};
 use crate::client::{Client, Lost, Outcome, Progress};
 use crate::collect::Told;
-use crate::connection::{Connection, Socket};
-use crate::part::{Counts, Part};
+use crate::part::Part;
 use crate::program::Program;
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
@@ -94,81 +98,7 @@ pub(crate) struct Drive<'a> {
     part: Part,
 }
 
-/// What a drive is made with.
-pub(crate) struct Setup<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) limits: Limits,
-    pub(crate) schedule: Option<Schedule>,
-    pub(crate) clients: Vec<Client>,
-    pub(crate) reconnector: Reconnector,
-    /// Whether each transaction has a connection of its own.
-    pub(crate) connects: bool,
-    pub(crate) stop: &'a AtomicBool,
-    /// Set by a thread whose load cannot go on, for all of them.
-    pub(crate) halt: &'a AtomicBool,
-    /// The second with whose end the load has settled; 0: not yet.
-    pub(crate) settled_s: &'a AtomicU32,
-    pub(crate) sender: &'a Sender<Told>,
-    pub(crate) thread: u32,
-}
-
-impl<'a> Drive<'a> {
-    pub(crate) fn new(setup: Setup<'a>) -> Drive<'a> {
-        let count = setup.clients.len();
-        let number = u32::try_from(count).unwrap_or(u32::MAX);
-        Drive {
-            program: setup.program,
-            limits: setup.limits,
-            clients: setup.clients,
-            // Each client stands at most once in each of these, so that they never grow.
-            free: Vec::with_capacity(count),
-            waiting: BinaryHeap::with_capacity(count),
-            to_connect: Vec::with_capacity(count),
-            to_send: Vec::with_capacity(count),
-            busy: 0,
-            alive: number,
-            ended: 0,
-            reconnector: setup.reconnector,
-            stop: setup.stop,
-            halt: setup.halt,
-            settled_s: setup.settled_s,
-            sender: setup.sender,
-            thread: setup.thread,
-            start: Instant::now(),
-            begun: false,
-            woken_ns: 0,
-            gone_ns: 0,
-            second: 1,
-            second_books: Books::for_a_second(),
-            cpu_at_warmup_us: None,
-            cpu_us: None,
-            part: Part {
-                measured: Books::new(setup.schedule.is_some()),
-                whole: Counts::default(),
-                measured_s: 0.0,
-                warmup_s: 0.0,
-                in_flight_at_end: 0,
-                sessions: number,
-                cpu_us: 0.0,
-                lost: None,
-                stopped_early: false,
-                engine: String::new(),
-                kinds: match setup.program.kinds.as_slice() {
-                    [_] => Vec::new(),
-                    kinds => vec![Books::new(setup.schedule.is_some()); kinds.len()],
-                },
-                statements: match setup.program.times_statements() {
-                    true => vec![Times::new(); setup.program.statements.len()],
-                    false => Vec::new(),
-                },
-                connections: setup.connects.then(Times::new),
-                halted: None,
-                notes: Vec::new(),
-            },
-            schedule: setup.schedule,
-        }
-    }
-
+impl Drive<'_> {
     fn now_ns(&self) -> u64 {
         nanoseconds(self.start.elapsed())
     }
@@ -479,88 +409,6 @@ impl<'a> Drive<'a> {
                 Outcome::Failed(code) => books.fail(code),
             }
         }
-    }
-
-    /// A client's connection is gone, or could not be made; a new one is asked for, or made by the next transaction.
-    pub(crate) fn lose(&mut self, client: u32, lost: Lost) {
-        let at = client as usize;
-        // A transaction's own connection that could not be made has cost nothing but this transaction; the reason of the
-        // first one is told.
-        let had_none = self.wants_no_connection(client);
-        let connects = self.part.connections.is_some();
-        if !connects {
-            self.alive -= 1;
-        }
-        if had_none {
-            if self.part.notes.is_empty() {
-                self.part.notes.push(lost.reason);
-            }
-        } else {
-            let entry = self.part.lost.get_or_insert((lost.reason, 0));
-            entry.1 += 1;
-        }
-        self.waiting.retain(|Reverse((_, other))| *other != client);
-        if self.clients[at].is_idle() {
-            self.free.retain(|&other| other != client);
-        } else {
-            // The server may have committed it all the same.
-            self.part.in_flight_at_end += u64::from(!had_none);
-            self.busy -= 1;
-            self.to_send.retain(|&other| other != client);
-            let code = self.clients[at].last_error().unwrap_or(lost.code);
-            let instants = Instants {
-                due_ns: self.clients[at].due_ns,
-                begun_ns: self.clients[at].begun_ns,
-                done_ns: self.now_ns(),
-            };
-            let tries = self.clients[at].tries;
-            self.book(at, instants, Outcome::Failed(code), tries);
-        }
-        let was_idle = self.clients[at].is_idle();
-        self.clients[at].renew(None);
-        let now = self.now_ns();
-        match (self.clients[at].has_ended(), was_idle) {
-            (false, _) if connects => self.waiting.push(Reverse((now + RECONNECT_CHECK_NS, client))),
-            (false, _) if now < self.limits.end_ns => self.reconnector.ask_for(client),
-            // With nothing left to do it needs no connection; that it had ended was counted when it became idle.
-            (true, false) => self.count_ended(now),
-            _ => {}
-        }
-        if self.alive == 0 {
-            self.gone_ns = now;
-        }
-    }
-
-    /// A new connection for a client that had lost its own, if one has come: attach it, and call [`Drive::revive`].
-    pub(crate) fn new_connection(&mut self) -> Option<(u32, Socket)> {
-        if self.alive == self.clients() {
-            return None;
-        }
-        let made = self.reconnector.take();
-        self.accept(made)
-    }
-
-    fn accept(&mut self, made: Option<(u32, Connection)>) -> Option<(u32, Socket)> {
-        let (client, connection) = made?;
-        self.clients[client as usize].renew(connection.tls);
-        Some((client, connection.socket))
-    }
-
-    /// The same, with some patience.
-    pub(crate) fn wait_for_connection(&mut self, limit: Duration) -> Option<(u32, Socket)> {
-        let made = self.reconnector.take_within(limit);
-        self.accept(made)
-    }
-
-    /// A new connection that could not be attached: another one is asked for.
-    pub(crate) fn refused(&mut self, client: u32) {
-        self.reconnector.ask_for(client);
-    }
-
-    pub(crate) fn revive(&mut self, client: u32) {
-        self.alive += 1;
-        self.part.sessions += 1;
-        self.go_on(client, self.now_ns());
     }
 
     /// Delivers every second that has ended.

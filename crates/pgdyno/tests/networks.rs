@@ -3,7 +3,7 @@
 mod common;
 
 use common::mounts::nothing_is_left;
-use common::{Home, kernel, pass, said, wait_for};
+use common::{Home, Said, kernel, pass, said, wait_for};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -30,6 +30,12 @@ fn network_of(home: &Home, name: &str) -> String {
 fn no_network_is_left(network: &str) {
     assert_eq!(ip(&["link", "show", network]), serde_json::Value::Null);
     assert!(!Path::new("/var/run/netns").join(network).exists());
+}
+
+/// A second of load over the link.
+fn load(home: &Home, more: &[&str]) -> Said {
+    let arguments = ["bench", "sandbox:x", "-w", "simple", "-d", "1s", "--warmup", "0s"];
+    home.run(&[&arguments, more].concat()).fine()
 }
 
 fn lives_behind_a_link(mtu: u64) {
@@ -59,20 +65,7 @@ fn lives_behind_a_link(mtu: u64) {
     // The load goes over it.
     let packets = || kernel(&format!("/sys/class/net/{network}/statistics/tx_packets"));
     let before: u64 = packets().trim().parse().expect("a number");
-    let arguments = [
-        "bench",
-        "sandbox:x",
-        "-w",
-        "simple",
-        "-c",
-        "2",
-        "-d",
-        "1s",
-        "--warmup",
-        "0s",
-        "--json",
-    ];
-    let result = home.run(&arguments).fine().json();
+    let result = load(&home, &["-c", "2", "--json"]).json();
     assert_eq!(result["cross_check"]["agrees"], true, "{result}");
     assert!(
         result["server"]
@@ -142,8 +135,7 @@ fn a_network_comes_back_with_the_server() {
         home.run(&["sandbox", "start", "x"]).fine();
         assert_eq!(ip(&["-n", &network, "link", "show", "eth0"])[0]["mtu"], 4000);
         assert_eq!(home.ask("x", "SELECT inet_client_addr() IS NOT NULL"), "f");
-        home.run(&["bench", "sandbox:x", "-w", "simple", "-d", "1s", "--warmup", "0s"])
-            .fine();
+        load(&home, &[]);
         home.run(&["sandbox", "stop", "x"]).fine();
     }
     // Its record is lost: the link knows whose it is.

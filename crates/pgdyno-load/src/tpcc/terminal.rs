@@ -1,86 +1,20 @@
-//! A terminal: draws what a transaction is about, and runs it stage by stage (TPC-C 5.11, clause 2).
+//! A terminal: draws what a transaction is about (`case.rs`), and runs it stage by stage (TPC-C 5.11, clause 2).
+
+mod case;
+mod say;
 
 use super::rows::{Row, Rows, cents};
-use super::statements::{ALL, Id, Kind};
+use super::statements::{Id, Kind};
 use super::{Style, Terminals};
-use crate::data::tpcc::values::{
-    A_ID, A_ITEM, A_LAST, C_ID, C_ITEM, C_LAST_RUN, CUSTOMERS, DISTRICTS, ITEMS, last_name, nurand,
-};
+use crate::data::tpcc::values::{DISTRICTS, ITEMS};
 use crate::machine::{Halt, Trip, Turn};
-use crate::message::{Binding, SYNC};
+use crate::message::SYNC;
 use crate::random::Stream;
 use crate::workload::Control;
+use case::{Case, LINES_MOST, Line, Text};
 
-/// Lines of an order (clause 2.4.1.3).
-const LINES_LEAST: i32 = 5;
-const LINES_MOST: usize = 15;
 /// Width of s_dist_xx.
 const DIST_INFO_BYTES: usize = 24;
-/// The longest text a terminal sends: a history's data.
-const TEXT_BYTES: usize = 24;
-
-/// A short text that needs no memory of its own.
-#[derive(Debug, Clone, Copy)]
-struct Text {
-    bytes: [u8; TEXT_BYTES],
-    length: usize,
-}
-
-impl Text {
-    const EMPTY: Text = Text {
-        bytes: [0; TEXT_BYTES],
-        length: 0,
-    };
-
-    fn push(&mut self, more: &[u8]) {
-        let taken = more.len().min(TEXT_BYTES - self.length);
-        self.bytes[self.length..self.length + taken].copy_from_slice(&more[..taken]);
-        self.length += taken;
-    }
-
-    fn of(bytes: &[u8]) -> Text {
-        let mut text = Text::EMPTY;
-        text.push(bytes);
-        text
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Line {
-    /// Its place in the order, from 1.
-    number: i32,
-    item: i32,
-    supply: i32,
-    quantity: i32,
-    amount_cents: i32,
-    dist_info: Text,
-}
-
-/// What a transaction is about, and what it found out.
-#[derive(Debug, Clone)]
-struct Case {
-    warehouse: i32,
-    district: i32,
-    /// 0: to be found by the last name.
-    customer: i32,
-    customer_warehouse: i32,
-    customer_district: i32,
-    last: Text,
-    amount_cents: i32,
-    carrier: i32,
-    threshold: i32,
-    lines: Vec<Line>,
-    /// Whether the last line asks for an item that does not exist.
-    unused_item: bool,
-    order: i32,
-    history: Text,
-    /// What a delivery delivers: district, order, customer, and the sum as the server sent it.
-    deliveries: Vec<(i32, i32, i32, Text)>,
-}
 
 /// One client of TPC-C.
 pub(crate) struct Terminal {
@@ -198,70 +132,6 @@ impl Terminal {
         self.kind == Kind::NewOrder && self.case.unused_item
     }
 
-    fn draw(&mut self, style: Style) {
-        let warehouses = style.warehouses.max(1);
-        let (stream, case) = (&mut self.stream, &mut self.case);
-        case.warehouse = if style.paced {
-            self.home
-        } else {
-            stream.between(1, warehouses)
-        };
-        case.district = stream.between(1, DISTRICTS);
-        (case.customer_warehouse, case.customer_district) = (case.warehouse, case.district);
-        case.unused_item = false;
-        // Another warehouse than this one; each is as likely.
-        let another = |stream: &mut Stream| {
-            let drawn = stream.between(1, warehouses - 1);
-            drawn + i32::from(drawn >= case.warehouse)
-        };
-        match self.kind {
-            Kind::NewOrder => {
-                case.customer = nurand(stream, A_ID, 1, CUSTOMERS, C_ID);
-                let count = stream.between(LINES_LEAST, LINES_MOST as i32);
-                case.unused_item = stream.between(1, 100) == 1;
-                case.lines.clear();
-                for number in 1..=count {
-                    let item = nurand(stream, A_ITEM, 1, ITEMS, C_ITEM);
-                    let remote = warehouses > 1 && stream.between(1, 100) == 1;
-                    case.lines.push(Line {
-                        number,
-                        item: if case.unused_item && number == count {
-                            ITEMS + 1
-                        } else {
-                            item
-                        },
-                        supply: if remote { another(stream) } else { case.warehouse },
-                        quantity: stream.between(1, 10),
-                        amount_cents: 0,
-                        dist_info: Text::EMPTY,
-                    });
-                }
-                // Stock is taken in one order by all terminals, so that none waits for another in a ring; the unused item
-                // stays the last.
-                case.lines
-                    .sort_unstable_by_key(|line| (line.item > ITEMS, line.supply, line.item));
-            }
-            Kind::Payment | Kind::OrderStatus => {
-                if self.kind == Kind::Payment && warehouses > 1 && stream.between(1, 100) <= 15 {
-                    case.customer_warehouse = another(stream);
-                    case.customer_district = stream.between(1, DISTRICTS);
-                }
-                case.amount_cents = stream.between(100, 500_000);
-                case.last = Text::EMPTY;
-                if stream.between(1, 100) <= 60 {
-                    self.name.clear();
-                    last_name(nurand(stream, A_LAST, 0, 999, C_LAST_RUN), &mut self.name);
-                    case.last.push(&self.name);
-                    case.customer = 0;
-                } else {
-                    case.customer = nurand(stream, A_ID, 1, CUSTOMERS, C_ID);
-                }
-            }
-            Kind::Delivery => case.carrier = stream.between(1, 10),
-            Kind::StockLevel => case.threshold = stream.between(10, 20),
-        }
-    }
-
     /// Goes on to the next thing to wait for; what is to be sent is put into `out`.
     pub(crate) fn run(&mut self, terminals: &Terminals, out: &mut Vec<u8>) -> Result<Turn, Halt> {
         out.clear();
@@ -377,107 +247,6 @@ impl Terminal {
         }
     }
 
-    fn say(&self, terminals: &Terminals, id: Id, at: usize, out: &mut Vec<u8>) {
-        let number = id as usize;
-        out.extend_from_slice(&terminals.parses[number]);
-        let count = u16::try_from(ALL[number].types.len()).unwrap_or(0);
-        let bind = Binding::new(out, &terminals.names[number], count);
-        let case = &self.case;
-        let (w, d, o) = (case.warehouse, case.district, case.order);
-        let (c_w, c_d, c) = (case.customer_warehouse, case.customer_district, case.customer);
-        let last = case.last.as_bytes();
-        let delivery = |at: usize| case.deliveries[at];
-        match id {
-            Id::Begin | Id::Commit | Id::Rollback => bind,
-            Id::OrderingCustomer => bind.int(w).int(d).int(c),
-            Id::NextOrder | Id::StockNextOrder => bind.int(w).int(d),
-            Id::InsertOrder => {
-                let local = case.lines.iter().all(|line| line.supply == w);
-                let count = i32::try_from(case.lines.len()).unwrap_or(0);
-                bind.int(o).int(d).int(w).int(c).int(count).int(local.into())
-            }
-            Id::InsertNewOrder => bind.int(o).int(d).int(w),
-            Id::Item => bind.int(case.lines[at - 3].item),
-            Id::Stock => {
-                let line = &case.lines[at - 2];
-                let remote = i32::from(line.supply != w);
-                bind.int(line.supply)
-                    .int(line.item)
-                    .int(line.quantity)
-                    .int(remote)
-                    .int(d)
-            }
-            Id::InsertLine => {
-                let line = &case.lines[at];
-                bind.int(o)
-                    .int(d)
-                    .int(w)
-                    .int(line.number)
-                    .int(line.item)
-                    .int(line.supply)
-                    .int(line.quantity)
-                    .hundredths(line.amount_cents)
-                    .bytes(line.dist_info.as_bytes())
-            }
-            Id::PayersByName | Id::AskersByName => bind.int(c_w).int(c_d).bytes(last),
-            Id::PayCustomer => bind
-                .int(c_w)
-                .int(c_d)
-                .int(c)
-                .hundredths(case.amount_cents)
-                .int(w)
-                .int(d),
-            Id::PayDistrict => bind.int(w).int(d).hundredths(case.amount_cents),
-            Id::PayWarehouse => bind.int(w).hundredths(case.amount_cents),
-            Id::InsertHistory => bind
-                .int(c)
-                .int(c_d)
-                .int(c_w)
-                .int(d)
-                .int(w)
-                .hundredths(case.amount_cents)
-                .bytes(case.history.as_bytes()),
-            Id::Asker | Id::LatestOrder => bind.int(c_w).int(c_d).int(c),
-            Id::Lines => bind.int(w).int(d).int(o),
-            Id::DeliveryTurn => bind.int(w),
-            Id::OldestOrder => bind.int(w).int(i32::try_from(at).unwrap_or(0) + 1),
-            Id::Carry => {
-                let (d, o, ..) = delivery(at / 2);
-                bind.int(w).int(d).int(o).int(case.carrier)
-            }
-            Id::DeliverLines => {
-                let (d, o, ..) = delivery(at / 2);
-                bind.int(w).int(d).int(o)
-            }
-            Id::Credit => {
-                let (d, _, c, sum) = delivery(at);
-                bind.int(w).int(d).int(c).bytes(sum.as_bytes())
-            }
-            Id::CountStock => bind.int(w).int(d).int(o).int(case.threshold),
-            Id::CallNewOrder => {
-                let lines = &case.lines;
-                bind.int(w)
-                    .int(d)
-                    .int(c)
-                    .ints(lines.iter().map(|line| line.item))
-                    .ints(lines.iter().map(|line| line.supply))
-                    .ints(lines.iter().map(|line| line.quantity))
-            }
-            Id::CallPayment => bind
-                .int(w)
-                .int(d)
-                .int(c_w)
-                .int(c_d)
-                .int(c)
-                .bytes(last)
-                .hundredths(case.amount_cents),
-            Id::CallOrderStatus => bind.int(w).int(d).int(c).bytes(last),
-            Id::CallDelivery => bind.int(w).int(case.carrier),
-            Id::CallStockLevel => bind.int(w).int(d).int(case.threshold),
-        }
-        .execute();
-    }
-
     /// Takes from the rows of a stage what the next ones need.
     fn finish_stage(&mut self, style: Style) -> Result<(), Halt> {
         if style.functions {
@@ -559,6 +328,7 @@ impl Terminal {
 #[cfg(test)]
 mod tests {
     use super::super::program;
+    use super::super::statements::ALL;
     use super::*;
     use crate::message::kinds;
     use crate::program::Program;

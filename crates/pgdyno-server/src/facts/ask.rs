@@ -1,7 +1,7 @@
 //! Asks the table's statements, many at a time, so that a distant server is not asked one by one; what cannot be
 //! answered becomes a reason.
 
-use super::statements::{Need, Statement};
+use super::statement::{Need, Statement};
 use crate::server::{Server, ServerError};
 use serde::Deserialize;
 use serde_json::Value;

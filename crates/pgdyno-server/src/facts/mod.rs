@@ -5,6 +5,7 @@ mod build;
 mod scrub;
 mod service;
 mod settings;
+mod statement;
 mod statements;
 mod texts;
 
@@ -15,7 +16,8 @@ use pgdyno_host::Fact;
 pub use scrub::statement as shown_statement;
 use serde_json::{Map, Value, json};
 use settings::{Setting, Settings};
-use statements::{Group, STATEMENTS, Statement};
+use statement::{Group, Statement};
+use statements::STATEMENTS;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

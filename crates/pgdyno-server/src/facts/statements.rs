@@ -1,76 +1,25 @@
 //! Every statement that facts are asked with, by version: one table. Each gives one row with one JSON object, whose keys
 //! are the names of facts; a version that tells a thing otherwise has a row of its own.
 
+use super::statement::{CATALOG, LIGHT, Need, Statement};
 use super::texts::{SIZES_OF_RELATIONS, TABLE_ACTIVITY, UNUSED_INDEXES};
 
-/// What a statement needs beyond a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    Nothing,
-    /// What others do: pg_read_all_stats, which pg_monitor has.
-    Stats,
-    /// pg_ls_waldir().
-    WalDirectory,
-    /// pg_shmem_allocations.
-    SharedMemory,
-    /// pg_config().
-    Config,
-    /// pg_stat_statements of at least this version (1.8 is 108), and pg_read_all_stats for what others asked.
-    Statements(u32),
-}
-
-/// Statements that are sent together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Group {
-    /// A few rows of views.
-    Light,
-    /// Those that look at every table, index or statement once.
-    Catalog,
-}
-
-/// One statement and what it tells.
-#[derive(Debug)]
-pub(super) struct Statement {
-    /// Stands in a comment in it, for those who read the server's log.
-    pub(super) name: &'static str,
-    /// First major version that understands it.
-    pub(super) since: u32,
-    /// First major version that no longer does.
-    pub(super) until: u32,
-    pub(super) group: Group,
-    pub(super) needs: Need,
-    /// Where the server has it from, for people.
-    pub(super) source: &'static str,
-    /// The keys of its object.
-    pub(super) facts: &'static [&'static str],
-    /// What it means when a value is NULL.
-    pub(super) when_null: &'static str,
-    /// `{statements}` stands for the schema of pg_stat_statements.
-    pub(super) sql: &'static str,
-}
-
-impl Statement {
-    /// What is sent. Its name stands behind the first word: the server's own statistics leave out what stands before.
-    pub(super) fn text(&self, statements_schema: &str) -> String {
-        let (first, rest) = self.sql.split_once(' ').unwrap_or((self.sql, ""));
-        let rest = rest.replace("{statements}", statements_schema);
-        format!("{first} /* pgdyno facts: {} */ {rest}", self.name)
-    }
-}
-
-/// Later than any version.
-const ALWAYS: u32 = u32::MAX;
-/// Oldest version that is read.
-const FIRST: u32 = crate::server::VERSION_MIN;
+/// What pg_stat_wal tells, of itself or with pg_stat_io.
+const WAL: &[&str] = &[
+    "wal.records",
+    "wal.full_page_images",
+    "wal.bytes",
+    "wal.bytes_per_s",
+    "wal.buffers_full",
+    "wal.writes",
+    "wal.syncs",
+    "wal.since",
+];
 
 /// The table.
 pub(super) const STATEMENTS: &[Statement] = &[
     Statement {
         name: "server",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_postmaster_start_time(), pg_database",
         facts: &[
             "server.started",
@@ -81,7 +30,6 @@ pub(super) const STATEMENTS: &[Statement] = &[
             "server.collation",
             "jit.available",
         ],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object( \
             'server.started', pg_postmaster_start_time(), \
             'server.uptime_s', extract(epoch FROM now() - pg_postmaster_start_time())::int8, \
@@ -91,39 +39,30 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'server.collation', datcollate, \
             'jit.available', pg_jit_available()) \
             FROM pg_database WHERE datname = current_database()",
+        ..LIGHT
     },
     Statement {
         name: "numa",
         since: 18,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_numa_available()",
         facts: &["server.numa"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('server.numa', pg_numa_available())",
+        ..LIGHT
     },
     Statement {
         name: "config",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
         needs: Need::Config,
         source: "pg_config()",
         facts: &["server.configure"],
         when_null: "the server was built without saying",
         sql: "SELECT json_build_object('server.configure', \
             (SELECT setting FROM pg_config() WHERE name = 'CONFIGURE'))",
+        ..LIGHT
     },
     Statement {
         name: "extensions",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_available_extensions, pg_extension",
         facts: &["extensions.installed", "extensions.available"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object( \
             'extensions.installed', (SELECT coalesce(json_agg(json_build_object('name', extname, 'version', extversion, \
                 'schema', nspname) ORDER BY extname), '[]') \
@@ -131,28 +70,21 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'extensions.available', (SELECT coalesce(json_agg(json_build_object('name', name, \
                 'version', default_version) ORDER BY name), '[]') \
                 FROM pg_available_extensions() WHERE name NOT IN (SELECT extname FROM pg_extension)))",
+        ..LIGHT
     },
     Statement {
         name: "hidden settings",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_db_role_setting",
         facts: &["settings.hidden_by_role_or_database"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('settings.hidden_by_role_or_database', coalesce(json_agg(json_build_object( \
             'name', split_part(entry, '=', 1), 'value', substr(entry, strpos(entry, '=') + 1), \
             'role', CASE WHEN setrole <> 0 THEN pg_get_userbyid(setrole) END, 'database', d.datname)), '[]')) \
             FROM (SELECT setrole, setdatabase, unnest(setconfig) AS entry FROM pg_db_role_setting LIMIT 500) s \
             LEFT JOIN pg_database d ON d.oid = setdatabase",
+        ..LIGHT
     },
     Statement {
         name: "databases",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_database",
         facts: &[
             "databases",
@@ -167,7 +99,6 @@ pub(super) const STATEMENTS: &[Statement] = &[
             "multixact.until_forced_vacuum",
             "multixact.until_stop",
         ],
-        when_null: "the server does not say",
         // 2^31 - 1 numbers lie ahead of the oldest; the server stops 3 million before them (varsup.c, multixact.c).
         sql: "WITH d AS (SELECT datname, pg_encoding_to_char(encoding) AS encoding, age(datfrozenxid) AS xid, \
                 mxid_age(datminmxid) AS multi, datallowconn FROM pg_database), \
@@ -183,16 +114,13 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'multixact.oldest_database', m.datname, 'multixact.oldest_age', m.multi, \
             'multixact.freeze_max_age', l.multi, 'multixact.until_forced_vacuum', l.multi - m.multi, \
             'multixact.until_stop', 2147483647 - 3000000 - m.multi) FROM x, m, l",
+        ..LIGHT
     },
     Statement {
         name: "xid held back",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
         needs: Need::Stats,
         source: "pg_stat_activity, pg_prepared_xacts, pg_replication_slots",
         facts: &["xid.held_back_by"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('xid.held_back_by', coalesce(json_agg(json_build_object('kind', kind, \
             'name', who, 'xid_age', held) ORDER BY held DESC), '[]')) FROM ( \
             SELECT * FROM ( \
@@ -201,32 +129,26 @@ pub(super) const STATEMENTS: &[Statement] = &[
             UNION ALL SELECT 'prepared transaction', gid, age(transaction) FROM pg_prepared_xacts \
             UNION ALL SELECT 'replication slot', slot_name, greatest(age(xmin), age(catalog_xmin)) \
             FROM pg_replication_slots) h WHERE held IS NOT NULL ORDER BY held DESC LIMIT 5) h",
+        ..LIGHT
     },
     Statement {
         name: "slots",
-        since: FIRST,
         until: 17,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_replication_slots",
         facts: &["replication.slots"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('replication.slots', coalesce(json_agg(json_build_object('name', slot_name, \
             'type', slot_type, 'database', database, 'active', active, 'temporary', temporary, \
             'wal_status', wal_status, 'retained_wal_bytes', pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() \
                 THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, restart_lsn)::int8, \
             'safe_wal_bytes', safe_wal_size, 'xid_age', greatest(age(xmin), age(catalog_xmin))) \
             ORDER BY slot_name), '[]')) FROM pg_replication_slots",
+        ..LIGHT
     },
     Statement {
         name: "slots",
         since: 17,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_replication_slots",
         facts: &["replication.slots"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('replication.slots', coalesce(json_agg(json_build_object('name', slot_name, \
             'type', slot_type, 'database', database, 'active', active, 'temporary', temporary, \
             'wal_status', wal_status, 'retained_wal_bytes', pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() \
@@ -234,16 +156,13 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'safe_wal_bytes', safe_wal_size, 'xid_age', greatest(age(xmin), age(catalog_xmin)), \
             'inactive_since', inactive_since, 'invalid', invalidation_reason) \
             ORDER BY slot_name), '[]')) FROM pg_replication_slots",
+        ..LIGHT
     },
     Statement {
         name: "standbys",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
         needs: Need::Stats,
         source: "pg_stat_replication",
         facts: &["replication.standbys"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('replication.standbys', coalesce(json_agg(json_build_object( \
             'name', application_name, 'address', client_addr, 'state', state, 'sync_state', sync_state, \
             'sent_lag_bytes', pg_wal_lsn_diff(at, sent_lsn)::int8, 'flush_lag_bytes', pg_wal_lsn_diff(at, flush_lsn)::int8, \
@@ -251,13 +170,10 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'flush_lag_s', extract(epoch FROM flush_lag), 'replay_lag_s', extract(epoch FROM replay_lag)) \
             ORDER BY application_name), '[]')) FROM pg_stat_replication, \
             (SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END AS at) p",
+        ..LIGHT
     },
     Statement {
         name: "standby",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_last_wal_replay_lsn(), pg_last_xact_replay_timestamp()",
         facts: &["replication.replay_behind_bytes", "replication.replay_behind_s"],
         when_null: "the server is no standby that receives WAL",
@@ -267,12 +183,10 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'replication.replay_behind_s', CASE WHEN pg_is_in_recovery() THEN CASE \
                 WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0 \
                 ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END END)",
+        ..LIGHT
     },
     Statement {
         name: "connections",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
         needs: Need::Stats,
         source: "pg_stat_activity",
         facts: &[
@@ -293,24 +207,18 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'connections.longest_idle_in_transaction_s', \
                 (SELECT round(extract(epoch FROM clock_timestamp() - min(state_change))::numeric, 3) FROM o \
                  WHERE state LIKE 'idle in transaction%'))",
+        ..LIGHT
     },
     Statement {
         name: "connections of all kinds",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_stat_database.numbackends, which counts parallel and autovacuum workers too",
         facts: &["connections.used"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('connections.used', sum(pg_stat_get_db_numbackends(oid))) FROM pg_database",
+        ..LIGHT
     },
     Statement {
         name: "checkpoints",
-        since: FIRST,
         until: 17,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_stat_bgwriter",
         facts: &[
             "checkpoints.timed",
@@ -337,13 +245,11 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'bgwriter.buffers_allocated', buffers_alloc, 'bgwriter.backend_buffers_written', buffers_backend) \
             FROM (SELECT *, nullif(extract(epoch FROM clock_timestamp() - stats_reset)::numeric, 0) AS age \
                   FROM pg_stat_bgwriter) b",
+        ..LIGHT
     },
     Statement {
         name: "checkpoints",
         since: 17,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_stat_checkpointer, pg_stat_bgwriter",
         facts: &[
             "checkpoints.timed",
@@ -369,35 +275,25 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'bgwriter.buffers_allocated', b.buffers_alloc) \
             FROM (SELECT *, nullif(extract(epoch FROM clock_timestamp() - stats_reset)::numeric, 0) AS age \
                   FROM pg_stat_checkpointer) c, pg_stat_bgwriter b",
+        ..LIGHT
     },
     Statement {
         name: "checkpoints that wrote",
         since: 18,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_stat_checkpointer.num_done",
         facts: &["checkpoints.done"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('checkpoints.done', num_done) FROM pg_stat_checkpointer",
+        ..LIGHT
     },
     Statement {
         name: "last checkpoint",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_control_checkpoint()",
         facts: &["checkpoints.last"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('checkpoints.last', checkpoint_time) FROM pg_control_checkpoint()",
+        ..LIGHT
     },
     Statement {
         name: "cache",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_stat_database",
         facts: &[
             "cache.hit_ratio",
@@ -418,60 +314,36 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'transactions.deadlocks', sum(deadlocks), 'transactions.conflicts', sum(conflicts), \
             'temp_files.count', sum(temp_files), 'temp_files.bytes', sum(temp_bytes)) \
             FROM (SELECT *, datname IS NOT DISTINCT FROM current_database() AS here FROM pg_stat_database) d",
+        ..LIGHT
     },
     Statement {
         name: "since when counters of the database count",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_stat_database.stats_reset",
         facts: &["statistics.since"],
         when_null: "they were never reset: they count since the database was made",
         sql: "SELECT json_build_object('statistics.since', stats_reset) FROM pg_stat_database \
             WHERE datname = current_database()",
+        ..LIGHT
     },
     Statement {
         name: "wal",
         since: 14,
         until: 18,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_stat_wal",
-        facts: &[
-            "wal.records",
-            "wal.full_page_images",
-            "wal.bytes",
-            "wal.bytes_per_s",
-            "wal.buffers_full",
-            "wal.writes",
-            "wal.syncs",
-            "wal.since",
-        ],
+        facts: WAL,
         when_null: "the counters were reset just now",
         sql: "SELECT json_build_object('wal.records', wal_records, 'wal.full_page_images', wal_fpi, \
             'wal.bytes', wal_bytes, 'wal.bytes_per_s', round(wal_bytes \
                 / nullif(extract(epoch FROM clock_timestamp() - stats_reset)::numeric, 0), 1), \
             'wal.buffers_full', wal_buffers_full, 'wal.writes', wal_write, 'wal.syncs', wal_sync, \
             'wal.since', stats_reset) FROM pg_stat_wal",
+        ..LIGHT
     },
     Statement {
         name: "wal",
         since: 18,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_stat_wal, pg_stat_io",
-        facts: &[
-            "wal.records",
-            "wal.full_page_images",
-            "wal.bytes",
-            "wal.bytes_per_s",
-            "wal.buffers_full",
-            "wal.writes",
-            "wal.syncs",
-            "wal.since",
-        ],
+        facts: WAL,
         when_null: "the counters were reset just now",
         sql: "SELECT json_build_object('wal.records', wal_records, 'wal.full_page_images', wal_fpi, \
             'wal.bytes', wal_bytes, 'wal.bytes_per_s', round(wal_bytes \
@@ -480,25 +352,19 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'wal.since', stats_reset) FROM pg_stat_wal, \
             (SELECT sum(writes) AS writes, sum(fsyncs) AS fsyncs FROM pg_stat_io \
              WHERE object = 'wal' AND context = 'normal') i",
+        ..LIGHT
     },
     Statement {
         name: "wal directory",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
         needs: Need::WalDirectory,
         source: "pg_ls_waldir()",
         facts: &["wal.directory_bytes", "wal.directory_files"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('wal.directory_bytes', sum(size), 'wal.directory_files', count(*)) \
             FROM pg_ls_waldir()",
+        ..LIGHT
     },
     Statement {
         name: "archiver",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
-        needs: Need::Nothing,
         source: "pg_stat_archiver",
         facts: &[
             "wal.archived",
@@ -510,29 +376,22 @@ pub(super) const STATEMENTS: &[Statement] = &[
         sql: "SELECT json_build_object('wal.archived', archived_count, 'wal.archive_failures', failed_count, \
             'wal.archived_last', last_archived_time, 'wal.archive_failed_last', last_failed_time) \
             FROM pg_stat_archiver",
+        ..LIGHT
     },
     Statement {
         name: "shared memory",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Light,
         needs: Need::SharedMemory,
         source: "pg_shmem_allocations",
         facts: &["shared_memory.largest"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('shared_memory.largest', json_agg(json_build_object('name', name, \
             'bytes', allocated_size) ORDER BY allocated_size DESC)) FROM (SELECT coalesce(name, 'anonymous') AS name, \
             allocated_size FROM pg_shmem_allocations ORDER BY allocated_size DESC LIMIT 8) s",
+        ..LIGHT
     },
     Statement {
         name: "old tables",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Catalog,
-        needs: Need::Nothing,
         source: "pg_class",
         facts: &["xid.oldest_tables", "multixact.oldest_tables"],
-        when_null: "the server does not say",
         sql: "WITH t AS MATERIALIZED (SELECT oid, age(relfrozenxid) AS xid, mxid_age(relminmxid) AS multi FROM pg_class \
                 WHERE relkind IN ('r', 'm', 't')) \
             SELECT json_build_object( \
@@ -540,13 +399,10 @@ pub(super) const STATEMENTS: &[Statement] = &[
                 ORDER BY xid DESC) FROM (SELECT * FROM t ORDER BY xid DESC LIMIT 5) t), \
             'multixact.oldest_tables', (SELECT json_agg(json_build_object('table', oid::regclass::text, \
                 'multixact_age', multi) ORDER BY multi DESC) FROM (SELECT * FROM t ORDER BY multi DESC LIMIT 5) t))",
+        ..CATALOG
     },
     Statement {
         name: "sizes",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Catalog,
-        needs: Need::Nothing,
         source: "pg_class; exact sizes of those that are largest by relpages or counted rows",
         facts: &[
             "tables.count",
@@ -558,34 +414,26 @@ pub(super) const STATEMENTS: &[Statement] = &[
         ],
         when_null: "there are none",
         sql: SIZES_OF_RELATIONS,
+        ..CATALOG
     },
     Statement {
         name: "table activity",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Catalog,
-        needs: Need::Nothing,
         source: "pg_stat_all_tables",
         facts: &["tables.updated_without_hot", "tables.dead_rows", "vacuum.last"],
         when_null: "there are no tables",
         sql: TABLE_ACTIVITY,
+        ..CATALOG
     },
     Statement {
         name: "unused indexes",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Catalog,
-        needs: Need::Nothing,
         source: "pg_stat_all_indexes, pg_index; indexes over 1 MB that no key or constraint needs",
         facts: &["indexes.never_used", "indexes.invalid"],
         when_null: "there are no indexes",
         sql: UNUSED_INDEXES,
+        ..CATALOG
     },
     Statement {
         name: "statements",
-        since: FIRST,
-        until: ALWAYS,
-        group: Group::Catalog,
         needs: Need::Statements(108),
         source: "pg_stat_statements",
         facts: &["statements.count", "statements.total_ms", "statements.top"],
@@ -601,24 +449,21 @@ pub(super) const STATEMENTS: &[Statement] = &[
                 'temp_blocks_written', temp_blks_written, 'wal_bytes', wal_bytes, 'text', left(query, 1000)) \
                 ORDER BY total_exec_time DESC) \
                 FROM (SELECT * FROM s ORDER BY total_exec_time DESC LIMIT 10) t))",
+        ..CATALOG
     },
     Statement {
         name: "since when statements count",
         since: 14,
-        until: ALWAYS,
-        group: Group::Catalog,
         needs: Need::Statements(109),
         source: "pg_stat_statements_info",
         facts: &["statements.since", "statements.dropped"],
-        when_null: "the server does not say",
         sql: "SELECT json_build_object('statements.since', stats_reset, 'statements.dropped', dealloc) \
             FROM {statements}.pg_stat_statements_info",
+        ..CATALOG
     },
     Statement {
         name: "jit use",
         since: 15,
-        until: ALWAYS,
-        group: Group::Catalog,
         needs: Need::Statements(110),
         source: "pg_stat_statements",
         facts: &["jit.functions", "jit.ms", "jit.ratio_of_statements_time"],
@@ -627,5 +472,6 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'jit.ratio_of_statements_time', round((sum(jit) / nullif(sum(total_exec_time), 0))::numeric, 5)) \
             FROM (SELECT jit_functions, total_exec_time, jit_generation_time + jit_inlining_time \
                 + jit_optimization_time + jit_emission_time AS jit FROM {statements}.pg_stat_statements(false)) s",
+        ..CATALOG
     },
 ];

@@ -1,7 +1,7 @@
 //! The table of statements, the rules of services, and how outcomes become facts.
 
 use super::ask::{Extension, Signs};
-use super::statements::Need;
+use super::statement::Need;
 use super::*;
 use std::collections::BTreeSet;
 

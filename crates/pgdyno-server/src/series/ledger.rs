@@ -1,6 +1,6 @@
 //! From what was read twice to values: rates over the interval between, and gaps where counters do not go on. Asks nobody.
 
-use super::table::{Column, Emit, Group, IO_TIMING, Kind, WAL_TIMING};
+use super::group::{Column, Emit, Group, IO_TIMING, Kind, WAL_TIMING};
 use pgdyno_host::series::{Key, Reading};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -327,7 +327,8 @@ fn named(source: &str, label: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{Column, GROUPS};
+    use super::super::group::Column;
+    use super::super::table::GROUPS;
     use super::*;
     use crate::server::Version;
 

@@ -5,6 +5,7 @@
 //! the time between two answers would then be another than between two readings. Where that clock was set meanwhile,
 //! the instants of the answers are taken instead.
 
+mod group;
 mod ledger;
 mod link;
 mod people;
@@ -19,13 +20,14 @@ pub use waits::{CPU, WaitKey, WaitSample};
 
 use crate::conninfo::Conninfo;
 use crate::server::{ServerError, Version};
+use group::{Column, Group, Kind, Pace};
 use ledger::{Circumstances, Line, Part, Taken, Told, grant_words};
 use link::{Answer, Link, LinkError, Question};
 pub use link::{NAME, OwnCommits};
 use pgdyno_host::series::Reading;
 use statements::{Place, Statements};
 use std::time::Instant;
-use table::{Column, GROUPS, Group, Kind, Pace, STATEMENTS};
+use table::{GROUPS, STATEMENTS};
 use wire::Row;
 
 /// A group that a role may not read is tried again after so many turns, for rights can be given.

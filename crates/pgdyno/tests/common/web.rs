@@ -69,14 +69,7 @@ impl Web {
             .strip_prefix("http://")
             .and_then(|link| link.split_once("/?token="));
         let Some((address, token)) = parts else {
-            let mut said = String::new();
-            child
-                .stderr
-                .take()
-                .expect("a pipe")
-                .read_to_string(&mut said)
-                .expect("text");
-            panic!("no link: {link}\n{said}");
+            panic!("no link: {link}\n{}", errors_of(&mut child));
         };
         Web {
             child: Some(child),
@@ -106,31 +99,20 @@ impl Web {
     /// The answer to a request as it is given.
     #[track_caller]
     pub(crate) fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-        let mut stream = BufReader::new(self.send(method, path, headers, body));
-        let (status, headers) = head(&mut stream);
-        let mut body = Vec::new();
-        let is_chunked = headers
-            .iter()
-            .any(|(name, value)| name == "transfer-encoding" && value == "chunked");
-        match is_chunked {
-            true => while chunk(&mut stream, &mut body) {},
-            false => {
-                stream.read_to_end(&mut body).expect("a body");
-            }
-        }
-        Reply {
-            status,
-            headers,
-            body,
-        }
+        reply(BufReader::new(self.send(method, path, headers, body)))
+    }
+
+    #[track_caller]
+    fn send_with_token(&self, method: &str, path: &str, more: &[(&str, &str)], body: &str) -> TcpStream {
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [("Host", self.address.as_str()), ("Authorization", &bearer)];
+        self.send(method, path, &[&headers, more].concat(), body)
     }
 
     /// The same with this server's host and the token.
     #[track_caller]
     pub(crate) fn ask(&self, method: &str, path: &str, more: &[(&str, &str)], body: &str) -> Reply {
-        let bearer = format!("Bearer {}", self.token);
-        let headers = [("Host", self.address.as_str()), ("Authorization", &bearer)];
-        self.raw(method, path, &[&headers, more].concat(), body)
+        reply(BufReader::new(self.send_with_token(method, path, more, body)))
     }
 
     #[track_caller]
@@ -149,9 +131,7 @@ impl Web {
     /// The events of an experiment as they come.
     #[track_caller]
     pub(crate) fn events(&self, path: &str, more: &[(&str, &str)]) -> Events {
-        let bearer = format!("Bearer {}", self.token);
-        let headers = [("Host", self.address.as_str()), ("Authorization", &bearer)];
-        let mut stream = BufReader::new(self.send("GET", path, &[&headers, more].concat(), ""));
+        let mut stream = BufReader::new(self.send_with_token("GET", path, more, ""));
         let (status, headers) = head(&mut stream);
         assert_eq!(status, 200);
         assert!(
@@ -172,13 +152,7 @@ impl Web {
     /// Waits for its end; how it ended, and what it has said.
     pub(crate) fn ended(mut self) -> (ExitStatus, String) {
         let mut child = self.child.take().expect("it runs");
-        let mut said = String::new();
-        child
-            .stderr
-            .take()
-            .expect("a pipe")
-            .read_to_string(&mut said)
-            .expect("text");
+        let said = errors_of(&mut child);
         (child.wait().expect("it ends"), said)
     }
 }
@@ -235,6 +209,14 @@ impl Events {
     }
 }
 
+/// All that a process says until it ends.
+fn errors_of(child: &mut Child) -> String {
+    let mut said = String::new();
+    let mut pipe = child.stderr.take().expect("a pipe");
+    pipe.read_to_string(&mut said).expect("text");
+    said
+}
+
 fn line(stream: &mut BufReader<TcpStream>) -> String {
     let mut line = String::new();
     stream.read_line(&mut line).expect("a line");
@@ -256,6 +238,26 @@ fn head(stream: &mut BufReader<TcpStream>) -> (u16, Vec<(String, String)>) {
             Some((name, value)) => headers.push((name.to_ascii_lowercase(), value.to_owned())),
             None => return (status, headers),
         }
+    }
+}
+
+/// The whole answer.
+fn reply(mut stream: BufReader<TcpStream>) -> Reply {
+    let (status, headers) = head(&mut stream);
+    let mut body = Vec::new();
+    let is_chunked = headers
+        .iter()
+        .any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+    match is_chunked {
+        true => while chunk(&mut stream, &mut body) {},
+        false => {
+            stream.read_to_end(&mut body).expect("a body");
+        }
+    }
+    Reply {
+        status,
+        headers,
+        body,
     }
 }
 

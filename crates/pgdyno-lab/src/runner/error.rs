@@ -1,0 +1,120 @@
+//! Why an experiment could not be run, or not to its end.
+
+use crate::file::FileError;
+use crate::plan::PlanError;
+use pgdyno_knobs::{ApplyError, JournalError};
+use pgdyno_load::DataError;
+use pgdyno_server::{PoolerError, ServerError};
+use pgdyno_store::StoreError;
+
+/// Why a server of the experiment could not be had; the program's own words.
+pub type StandError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why an experiment could not be run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The experiment file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A trial that is lost, or may be.
+    #[error(
+        "the trial of block {block} with \"{treatment}\" has ended and could not be stored: {source}. `pgdyno resume {id}` runs it \
+         again if it is missing"
+    )]
+    NotStored {
+        /// Number of the experiment.
+        id: i64,
+        /// 1-based.
+        block: u32,
+        /// By name.
+        treatment: String,
+        /// The store's words.
+        source: Box<StoreError>,
+    },
+    /// The server, before the first trial.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// Turning knobs, before the first trial.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// Putting back.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A pooler that an earlier process has left.
+    #[error(transparent)]
+    Pooler(#[from] PoolerError),
+    /// A server of the experiment.
+    #[error("{what}: {source}")]
+    Stand {
+        /// Which, and what for.
+        what: String,
+        /// The program's words.
+        source: StandError,
+    },
+    /// Not enough room, found before anything is made.
+    #[error(
+        "the data of this experiment needs about {needed_mb} MB on {place}, and {free_mb} MB are free; use a smaller scale or \
+         another place"
+    )]
+    NoRoom {
+        /// Megabytes, from the usual size of a unit of scale.
+        needed_mb: u64,
+        /// Megabytes.
+        free_mb: u64,
+        /// Directory.
+        place: String,
+    },
+    /// The server can be read, but not experimented with.
+    #[error("PostgreSQL {0} is too old for an experiment; 14 and later can be used")]
+    TooOld(String),
+    /// Trouble twice.
+    #[error("{error}; and {knobs} could not be put back, so the journal is kept for `pgdyno restore`")]
+    NotPutBack {
+        /// Knobs that are still changed.
+        knobs: String,
+        /// The trouble that ended the experiment.
+        error: String,
+    },
+    /// Another server than the one the stored trials ran on.
+    #[error(
+        "experiment {id} ran on {was}, and this is {is}; trials of two servers cannot be compared as one"
+    )]
+    OtherTarget {
+        /// Number in the store.
+        id: i64,
+        /// The stored target.
+        was: String,
+        /// The one given now.
+        is: String,
+    },
+    /// Somebody's tables are in the way.
+    #[error(
+        "the server holds pgbench's tables at scale {there}, and the experiment wants {wanted}; pgdyno does not drop tables that it may not have made"
+    )]
+    OtherData {
+        /// Scale of what is there.
+        there: u32,
+        /// Scale of the file.
+        wanted: u32,
+    },
+    /// Something about the data that only a sandbox allows.
+    #[error(
+        "{0} is done in sandboxes only: pgdyno makes and drops no database on a server that it did not create"
+    )]
+    SandboxOnly(&'static str),
+    /// Nothing is left to compare.
+    #[error("no step can be tested here: {0}")]
+    NothingToTest(String),
+    /// It is finished already.
+    #[error("experiment {0} is finished; there is nothing to resume")]
+    NothingToResume(i64),
+}

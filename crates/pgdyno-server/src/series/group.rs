@@ -1,0 +1,200 @@
+//! What a statement behind metrics is: a group of numbers that are asked together, and how it is said.
+
+use crate::server::Version;
+
+/// Before this version counters come from a file that may be half a second old; the snapshot tells its own time.
+const SHARED_SINCE: u32 = 15;
+
+/// The server's clock as seconds, where the values are those of this instant.
+const NOW: &str = "date_part('epoch', clock_timestamp())";
+/// The server's clock as of a snapshot of its statistics.
+const THEN: &str = "date_part('epoch', coalesce(pg_stat_get_snapshot_timestamp(), clock_timestamp()))";
+
+/// The settings without which times are not counted.
+pub(super) const IO_TIMING: &str = "track_io_timing";
+/// The same for WAL.
+pub(super) const WAL_TIMING: &str = "track_wal_io_timing";
+
+/// When a group is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// At every tick.
+    Tick,
+    /// With what is asked seldom, every so many times of it.
+    Seldom(u64),
+}
+
+/// What a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A state at this instant.
+    Gauge,
+    /// A counter; its growth per second is the value.
+    Rate,
+    /// The same of a time in ms that is only counted while a setting is on.
+    Timed,
+    /// Sessions that this role may not see: with any of them the group has no values.
+    Hidden,
+}
+
+/// One number of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    /// Its metric.
+    pub(super) metric: &'static str,
+    /// The expression.
+    pub(super) sql: &'static str,
+    /// What it is.
+    pub(super) kind: Kind,
+    /// First and last version that tells it here.
+    pub(super) since: u32,
+    /// The last one.
+    pub(super) until: u32,
+}
+
+/// What of a group's rows is handed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Emit {
+    /// Each row under its label.
+    Rows,
+    /// The row of the connected database under its name, and the sum of all under "all".
+    OwnAndAll,
+}
+
+/// One statement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    /// The view or function, for a gap.
+    pub(super) source: &'static str,
+    /// First and last version that has it.
+    pub(super) since: u32,
+    /// The last one.
+    pub(super) until: u32,
+    /// How often it is asked.
+    pub(super) pace: Pace,
+    /// Whether its numbers come from a snapshot of the statistics.
+    pub(super) is_snapshot: bool,
+    /// What a row is recognised by.
+    pub(super) key: &'static str,
+    /// What a row is called.
+    pub(super) label: &'static str,
+    /// When its counters began, where that is told.
+    pub(super) reset: &'static str,
+    /// Behind SELECT.
+    pub(super) from: &'static str,
+    /// What is handed on.
+    pub(super) emit: Emit,
+    /// Whether a row that was not there before began to count at zero since.
+    pub(super) is_new_from_zero: bool,
+    /// Whether nothing is counted while track_counts is off.
+    pub(super) needs_counts: bool,
+    /// What it means that another reset is told.
+    pub(super) reset_words: &'static str,
+    /// What it means that there is no row.
+    pub(super) empty_words: &'static str,
+    /// What it means that a number is in no row.
+    pub(super) null_words: &'static str,
+    /// The setting that the times need.
+    pub(super) timing: &'static str,
+    /// What a role without rights lacks, as a statement.
+    pub(super) grant: &'static str,
+    /// The numbers.
+    pub(super) columns: &'static [Column],
+}
+
+pub(super) const fn column(metric: &'static str, sql: &'static str, kind: Kind) -> Column {
+    Column {
+        metric,
+        sql,
+        kind,
+        since: 0,
+        until: u32::MAX,
+    }
+}
+
+pub(super) const fn gauge(metric: &'static str, sql: &'static str) -> Column {
+    column(metric, sql, Kind::Gauge)
+}
+
+pub(super) const fn rate(metric: &'static str, sql: &'static str) -> Column {
+    column(metric, sql, Kind::Rate)
+}
+
+pub(super) const fn timed(metric: &'static str, sql: &'static str) -> Column {
+    column(metric, sql, Kind::Timed)
+}
+
+impl Column {
+    pub(super) const fn since(self, since: u32) -> Column {
+        Column { since, ..self }
+    }
+
+    pub(super) const fn until(self, until: u32) -> Column {
+        Column { until, ..self }
+    }
+
+    /// Whether this version tells it here.
+    pub(super) fn is_in(&self, version: Version) -> bool {
+        (self.since..=self.until).contains(&version.major)
+    }
+}
+
+/// What most groups are.
+pub(super) const GROUP: Group = Group {
+    source: "",
+    since: 0,
+    until: u32::MAX,
+    pace: Pace::Tick,
+    is_snapshot: true,
+    key: "''",
+    label: "''",
+    reset: "NULL",
+    from: "",
+    emit: Emit::Rows,
+    is_new_from_zero: false,
+    needs_counts: false,
+    reset_words: "the statistics were reset",
+    empty_words: "it has no rows",
+    null_words: "it is not told here",
+    timing: IO_TIMING,
+    grant: "pg_read_all_stats",
+    columns: &[],
+};
+
+impl Group {
+    /// Whether this version has it.
+    pub(super) fn is_in(&self, version: Version) -> bool {
+        (self.since..=self.until).contains(&version.major)
+    }
+
+    /// The numbers that this version tells here.
+    pub(super) fn columns_in(&self, version: Version) -> Vec<Column> {
+        self.columns
+            .iter()
+            .copied()
+            .filter(|c| c.is_in(version))
+            .collect()
+    }
+
+    /// The statement: the group's number, clock, key, label, reset, and the numbers as one array. All groups' statements
+    /// give the same columns, so that they can be one statement too ([`super::table::together`]).
+    pub(super) fn sql(&self, number: usize, version: Version) -> String {
+        let clock = match self.is_snapshot && version.major < SHARED_SINCE {
+            true => THEN,
+            false => NOW,
+        };
+        let numbers: Vec<String> = self
+            .columns_in(version)
+            .iter()
+            .map(|c| format!("({})::float8", c.sql))
+            .collect();
+        format!(
+            "SELECT {number}, {clock}, ({})::text, ({})::text, ({})::float8, ARRAY[{}] {}",
+            self.key,
+            self.label,
+            self.reset,
+            numbers.join(", "),
+            self.from
+        )
+    }
+}
