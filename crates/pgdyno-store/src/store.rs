@@ -3,7 +3,7 @@
 use crate::record::{
     ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord, TrialStatus,
 };
-use crate::series::{ColumnRecord, SeriesRecord};
+use crate::series::SeriesRecord;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -151,7 +151,7 @@ impl Store {
             self.encode("a trial", &trial.status)?.into(),
             self.encode("a trial", trial)?.into(),
         ];
-        let packed: Vec<Vec<u8>> = series.columns.iter().map(ColumnRecord::packed).collect();
+        let packed = columns::packed(series);
         database.transaction(|again| {
             let Some(id) = database.insert(INSERT_TRIAL, &values)? else {
                 // What is the same to the byte is what was lost with its answer.
@@ -167,15 +167,13 @@ impl Store {
                     treatment: trial.treatment.clone(),
                 });
             };
-            let rows: Vec<Vec<Value>> = series
-                .columns
+            let rows: Vec<Vec<Value>> = packed
                 .iter()
-                .zip(&packed)
-                .map(|(column, points)| {
+                .map(|(metric, label, points)| {
                     vec![
                         id.into(),
-                        Value::from(&column.metric),
-                        Value::from(&column.label),
+                        Value::from(*metric),
+                        Value::from(label),
                         points.clone().into(),
                     ]
                 })

@@ -1,7 +1,66 @@
-//! The series beside trials, read whole or one column at a time.
+//! The series beside trials, read whole or one column at a time, and what their rows are.
 
 use super::{Store, StoreError, Value, broken};
-use crate::series::{self, ColumnRecord, GapRecord, SeriesRecord};
+use crate::series::{ColumnRecord, GapRecord, Points, SeriesRecord, TimeLists, pack_series};
+
+/// The metric of rows that hold a list of times; the label is the list's number. No series has it, and it comes before all.
+pub(super) const TIMES: &str = "";
+
+/// The rows of a trial's series: metric, label, blob.
+pub(super) fn packed(series: &SeriesRecord) -> Vec<(&str, String, Vec<u8>)> {
+    let packed = pack_series(&series.columns);
+    let lists = (0..).zip(packed.times);
+    let lists = lists.map(|(number, blob): (u32, _)| (TIMES, number.to_string(), blob));
+    let columns = series.columns.iter().zip(packed.columns);
+    lists
+        .chain(columns.map(|(column, blob)| (column.metric.as_str(), column.label.clone(), blob)))
+        .collect()
+}
+
+/// Unpacks rows of series trial by trial, of each trial in the order of the metric.
+#[derive(Default)]
+pub(super) struct Unpacking {
+    trial: i64,
+    lists: TimeLists,
+}
+
+impl Unpacking {
+    /// The points of a column, as times and values; `None` for a list of times, which is kept for the trial's columns.
+    pub(super) fn take(
+        &mut self,
+        trial: i64,
+        metric: &str,
+        label: &str,
+        blob: &[u8],
+    ) -> Result<Option<Points>, String> {
+        if trial != self.trial {
+            (self.trial, self.lists) = (trial, TimeLists::default());
+        }
+        if metric != TIMES {
+            return self.lists.unpack(blob).map(Some);
+        }
+        let number = label
+            .parse()
+            .map_err(|_| format!("list {label:?} of times has no number"))?;
+        self.lists.add(number, blob.to_vec());
+        Ok(None)
+    }
+
+    /// The same, and a list must be one even where no column asks for it.
+    pub(super) fn take_whole(
+        &mut self,
+        trial: i64,
+        metric: &str,
+        label: &str,
+        blob: &[u8],
+    ) -> Result<Option<Points>, String> {
+        let taken = self.take(trial, metric, label, blob)?;
+        if taken.is_none() {
+            self.lists.times(label.parse().unwrap_or(0))?;
+        }
+        Ok(taken)
+    }
+}
 
 impl Store {
     /// The series beside a trial, by metric and label; empty where none was recorded.
@@ -51,10 +110,12 @@ impl Store {
         let names = "SELECT DISTINCT metric FROM series WHERE trial_id = $1";
         let all = database.rows(names, &[trial.into()], |row| row.text(0))?;
         let mut values = vec![Value::from(trial)];
-        values.extend(all.iter().filter(|metric| wants(metric)).map(Value::from));
+        let is_wanted = |metric: &&String| *metric != TIMES && wants(metric);
+        values.extend(all.iter().filter(is_wanted).map(Value::from));
         if values.len() == 1 {
             return Ok(());
         }
+        values.push(TIMES.into());
         let wanted: Vec<String> = (2..=values.len()).map(|at| format!("${at}")).collect();
         let sql = format!(
             "SELECT metric, label, points FROM series WHERE trial_id = $1 AND metric IN ({}) ORDER BY metric, label",
@@ -63,17 +124,21 @@ impl Store {
         let packed = database.rows(&sql, &values, |row| {
             Ok((row.text(0)?, row.text(1)?, row.blob(2)?))
         })?;
+        let mut unpacking = Unpacking::default();
         for (metric, label, points) in packed {
-            let (at_ms, values) = series::unpack_points(&points).map_err(|reason| {
+            let taken = unpacking.take(trial, &metric, &label, &points);
+            let taken = taken.map_err(|reason| {
                 let what = format!("the series {metric} of trial {trial}");
                 broken(self.place(), &what, reason)
             })?;
-            act(ColumnRecord {
-                metric,
-                label,
-                at_ms,
-                values,
-            })?;
+            if let Some((at_ms, values)) = taken {
+                act(ColumnRecord {
+                    metric,
+                    label,
+                    at_ms,
+                    values,
+                })?;
+            }
         }
         Ok(())
     }

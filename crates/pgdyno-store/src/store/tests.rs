@@ -5,10 +5,11 @@ mod files;
 mod progress;
 mod rig;
 mod server;
+mod shared;
 
 use super::*;
 use crate::record::{TreatmentRecord, WorkloadRecord};
-use crate::series::GapRecord;
+use crate::series::{ColumnRecord, GapRecord};
 use rig::{Rig, each};
 
 fn experiment() -> ExperimentRecord {
