@@ -2,7 +2,7 @@
 
 use super::rig::{Rig, each};
 use super::{experiment, trial};
-use crate::series::{ColumnRecord, SeriesRecord, pack_points};
+use crate::series::{ColumnRecord, GapRecord, SeriesRecord, pack_points};
 use crate::store::{Store, StoreError};
 use crate::{ExperimentStatus, TrialStatus};
 
@@ -68,8 +68,35 @@ fn shared_times_are_read_in_every_way() {
                 SeriesRecord::default()
             );
         }
+        let without = trial(3, "reference", TrialStatus::Finished);
+        let without = store.add_trial(1, &without, &SeriesRecord::default()).unwrap();
+        let mut gap = series();
+        gap.columns.clear();
+        gap.gaps.push(GapRecord {
+            at_ms: 5,
+            source: "/proc/stat".into(),
+            reason: "x".into(),
+        });
+        let record = trial(3, "other", TrialStatus::Finished);
+        let with_gap = store.add_trial(1, &record, &gap).unwrap();
+        let all = [with_gap, 2, without, 1, 99];
+        let found = store.series_of_trials(&all, |_| true).unwrap();
+        assert_eq!(found.len(), all.len());
+        assert_eq!(found[0], gap);
+        for (at, trial) in [(1, 2), (3, 1)] {
+            assert_eq!(found[at], store.series(trial).unwrap());
+        }
+        assert_eq!([&found[2], &found[4]], [&SeriesRecord::default(); 2]);
+        let none = store.series_of_trials(&[], |_| true).unwrap();
+        assert_eq!(none, Vec::new());
         let found = rig.check();
-        assert_eq!((found.columns, found.points, found.faults), (10, 28, Vec::new()));
+        assert_eq!((found.columns, found.points), (10, 28));
+        assert_eq!(
+            found.faults.len(),
+            1,
+            "the treatment is not planned: {:?}",
+            found.faults
+        );
     });
 }
 
