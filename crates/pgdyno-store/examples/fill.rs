@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use pgdyno_store::{
-    ColumnRecord, ExperimentRecord, ExperimentStatus, Filter, SeriesRecord, Store, TrialRecord,
+    ColumnRecord, ExperimentRecord, ExperimentStatus, Filter, SeriesRecord, Store, TrialRecord, pack_series,
 };
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,6 +14,8 @@ use std::time::Instant;
 
 /// Trials of an experiment: ten treatments in four blocks.
 const TRIALS_OF_ONE: usize = 40;
+/// Columns that were read together, and so have the same times: in trials that were recorded, 390 columns have 25 lists of them.
+const COLUMNS_OF_ONE_READ: usize = 16;
 /// As many facts as a host and a server have.
 const FACTS: usize = 400;
 
@@ -106,6 +108,9 @@ fn series(
         true => Kind::Rate,
         false => kinds[index * 37 % kinds.len()],
     };
+    let times: Vec<Vec<u32>> = (0..columns.div_ceil(COLUMNS_OF_ONE_READ))
+        .map(|_| random.times(points))
+        .collect();
     let column = |index: usize| {
         let kind = only.unwrap_or(kind(index));
         // The store keeps the digits of a metric by the unit in its name.
@@ -117,7 +122,7 @@ fn series(
         ColumnRecord {
             metric: format!("bench.metric_{index:03}{unit}"),
             label: String::new(),
-            at_ms: random.times(points),
+            at_ms: times[index / COLUMNS_OF_ONE_READ].clone(),
             values: random.values(kind, points),
         }
     };
@@ -209,7 +214,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .zip(["constant", "rare", "walk", "count", "share", "rate"])
     {
         let sample = series(&mut random, 10, points, 0, Some(*kind));
-        let packed: usize = sample.columns.iter().map(|column| column.packed().len()).sum();
+        let packed = pack_series(&sample.columns);
+        let packed: usize = packed.times.iter().chain(&packed.columns).map(Vec::len).sum();
         println!(
             "  {name:8} {share:2} parts, bytes per point {:.3}",
             packed as f64 / (10 * points) as f64

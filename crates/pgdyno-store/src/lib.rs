@@ -13,7 +13,9 @@ pub use record::{
     SettingRecord, StoredExperiment, StudyRecord, TableRecord, TreatmentRecord, TrialRecord, TrialStatus,
     WorkloadRecord,
 };
-pub use series::{ColumnRecord, GapRecord, SeriesRecord, pack_points, unpack_points};
+pub use series::{
+    ColumnRecord, GapRecord, PackedSeries, SeriesRecord, TimeLists, pack_points, pack_series, unpack_points,
+};
 pub use store::{
     Filter, ImportOutcome, Imported, Integrity, Life, Link, Listed, NOTE_CHARS_MAX, Note, Place,
     ProgressPlace, PrunePlan, PruneRule, Pulse, Reader, Removable, Store, StoreError, TAG_CHARS_MAX,

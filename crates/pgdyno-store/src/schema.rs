@@ -5,7 +5,7 @@ pub(crate) mod postgres;
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Version of the schema this pgdyno writes, in SQLite's user_version.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 
 /// Marks the file as pgdyno's: SQLite's application_id, "pgdy".
 pub(crate) const APPLICATION_ID: i64 = 0x7067_6479;
@@ -65,6 +65,8 @@ CREATE TABLE note (
 ) STRICT;
 CREATE INDEX note_of_experiment ON note (experiment_id);
 ",
+    // The tables are the same; blobs may refer to lists of times, which earlier versions cannot read.
+    "",
 ];
 
 /// Brings a store to this version's schema. Whoever comes second finds it done: the version is read again when nobody else can

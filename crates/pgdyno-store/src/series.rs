@@ -1,16 +1,20 @@
-//! Columns of a trial's series; how they are packed is in `blob.rs`, which digits are kept in `digits.rs`.
+//! Columns of a trial's series; how one is packed is in `blob.rs`, how those of a trial share their times in `shared.rs`, which
+//! digits are kept in `digits.rs`.
 
 mod blob;
 mod digits;
+mod shared;
 
+pub(crate) use blob::Points;
 pub use blob::{pack_points, unpack_points};
+pub use shared::{PackedSeries, TimeLists, pack_series};
 
 use serde::{Deserialize, Serialize};
 
 /// One metric of a trial over time. What was not read has no point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnRecord {
-    /// docs/metrics.md lists them, the unit stands last.
+    /// docs/metrics.md lists them, the unit stands last; never empty.
     pub metric: String,
     /// Which one of several (a disk, a CPU, a class of processes); else empty.
     pub label: String,
@@ -18,13 +22,6 @@ pub struct ColumnRecord {
     pub at_ms: Vec<u32>,
     /// As many values.
     pub values: Vec<f64>,
-}
-
-impl ColumnRecord {
-    /// The blob of this column as it is stored: of rates and shares five digits are kept (docs/store.md).
-    pub fn packed(&self) -> Vec<u8> {
-        pack_points(&self.at_ms, &digits::kept(&self.metric, &self.values))
-    }
 }
 
 /// Why something is missing from a series.

@@ -1,9 +1,7 @@
 //! A store of results, in one file of SQLite or in PostgreSQL: safe for many processes, every trial durable when it ends.
 
-use crate::record::{
-    ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord, TrialStatus,
-};
-use crate::series::{ColumnRecord, SeriesRecord};
+use crate::record::{ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord};
+use crate::series::SeriesRecord;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -151,7 +149,7 @@ impl Store {
             self.encode("a trial", &trial.status)?.into(),
             self.encode("a trial", trial)?.into(),
         ];
-        let packed: Vec<Vec<u8>> = series.columns.iter().map(ColumnRecord::packed).collect();
+        let packed = columns::packed(series);
         database.transaction(|again| {
             let Some(id) = database.insert(INSERT_TRIAL, &values)? else {
                 // What is the same to the byte is what was lost with its answer.
@@ -167,15 +165,13 @@ impl Store {
                     treatment: trial.treatment.clone(),
                 });
             };
-            let rows: Vec<Vec<Value>> = series
-                .columns
+            let rows: Vec<Vec<Value>> = packed
                 .iter()
-                .zip(&packed)
-                .map(|(column, points)| {
+                .map(|(metric, label, points)| {
                     vec![
                         id.into(),
-                        Value::from(&column.metric),
-                        Value::from(&column.label),
+                        Value::from(*metric),
+                        Value::from(label),
                         points.clone().into(),
                     ]
                 })
@@ -282,7 +278,7 @@ impl Store {
     }
 
     /// An experiment without its trials.
-    pub(crate) fn experiment_alone(&self, id: i64) -> Result<StoredExperiment, StoreError> {
+    pub fn experiment_alone(&self, id: i64) -> Result<StoredExperiment, StoreError> {
         self.database()
             .first(
                 "SELECT id, record, status, started_unix_ms, finished_unix_ms, put_back FROM experiment WHERE id = $1",
@@ -299,18 +295,6 @@ impl Store {
             let id = row.int(0)?;
             Ok((id, self.decode(&format!("experiment {id}"), &row.text(1)?)?))
         })
-    }
-
-    /// All experiments without their trials, the newest first, with their number of finished trials.
-    pub fn list(&self) -> Result<Vec<(StoredExperiment, u64)>, StoreError> {
-        let finished = self.encode("a status", &TrialStatus::Finished)?;
-        self.database().rows(
-            "SELECT id, record, status, started_unix_ms, finished_unix_ms, put_back, \
-             (SELECT count(*) FROM trial t WHERE t.experiment_id = experiment.id AND t.status = $1) \
-             FROM experiment ORDER BY id DESC",
-            &[finished.into()],
-            |row| Ok((self.stored(row)?, row.count(6)?)),
-        )
     }
 
     fn stored(&self, row: &mut Row<'_>) -> Result<StoredExperiment, StoreError> {

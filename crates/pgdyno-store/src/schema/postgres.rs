@@ -1,15 +1,14 @@
 //! The same schema in PostgreSQL, in a schema of the database's own. Versions are those of the file's schema; there was no store
 //! in PostgreSQL before version 3.
 
-use super::VERSION;
-
 /// Who has made the tables: stands in the table `about`.
 pub(crate) const PROGRAM: &str = "pgdyno";
 
 /// What brings a store to which version, in order. Texts are ordered by their bytes, as SQLite does.
-pub(crate) const STEPS: [(i64, &str); 1] = [(
-    VERSION,
-    r#"
+pub(crate) const STEPS: [(i64, &str); 2] = [
+    (
+        3,
+        r#"
 CREATE TABLE about (
     program        text   NOT NULL,
     schema_version bigint NOT NULL
@@ -66,4 +65,10 @@ CREATE TABLE note (
 );
 CREATE INDEX note_of_experiment ON note (experiment_id);
 "#,
-)];
+    ),
+    // As in a file: blobs may refer to lists of times.
+    (4, ""),
+];
+
+// What is made or brought up is of the version that is written.
+const _: () = assert!(STEPS[STEPS.len() - 1].0 == super::VERSION);

@@ -10,6 +10,11 @@
 //! its step in time is than the one before; a byte with the number of decimals; a byte with the order (0: what each scaled
 //! value is above the least, 1: the signed difference to the one before); the least or the first scaled value; what the numbers in the planes are multiplied by; a byte with the
 //! number of byte planes, and these from the highest. A value is its scaled value divided by the power of ten, to the bit.
+//!
+//! Formats 3 and 4, for columns whose times stand in a list of the trial (`shared.rs`): the number of the list, then what
+//! follows on the times in format 1 and in format 2; the list tells the number of points.
+//!
+//! Format 5, such a list: the number of points and their times as in format 2.
 
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
@@ -17,6 +22,9 @@ use std::io::Read;
 
 const BITS: u8 = 1;
 const DECIMALS: u8 = 2;
+const BITS_SHARED: u8 = 3;
+const DECIMALS_SHARED: u8 = 4;
+const TIMES: u8 = 5;
 /// A column of a day at ten points per second; a blob that promises more is damaged.
 const POINTS_MAX: usize = 864_000;
 const PLANES: usize = size_of::<u64>();
@@ -26,14 +34,48 @@ const TENS: [f64; 7] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6];
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 const SHORT: &str = "it ends early";
 
-/// The blob of a column; of unequal lengths the shorter one counts.
+/// The blob of a column that has its times in it; of unequal lengths the shorter one counts.
 pub fn pack_points(at_ms: &[u32], values: &[f64]) -> Vec<u8> {
     let points = at_ms.len().min(values.len());
     let (at_ms, values) = (&at_ms[..points], &values[..points]);
+    let mut plain = Vec::with_capacity(points * 4 + 32);
+    push_number(&mut plain, points as u64);
     match scaled(values) {
-        Some((decimals, numbers)) => deflated(DECIMALS, &by_decimals(at_ms, decimals, &numbers)),
-        None => deflated(BITS, &by_bits(at_ms, values)),
+        Some((decimals, numbers)) => {
+            push_times(&mut plain, at_ms);
+            push_decimals(&mut plain, decimals, &numbers);
+            deflated(DECIMALS, &plain)
+        }
+        None => {
+            push_steps(&mut plain, at_ms);
+            push_bits(&mut plain, values);
+            deflated(BITS, &plain)
+        }
     }
+}
+
+/// The blob of a column whose times are those of a list.
+pub(super) fn pack_values(list: u32, values: &[f64]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(values.len() * 4 + 32);
+    push_number(&mut plain, list.into());
+    match scaled(values) {
+        Some((decimals, numbers)) => {
+            push_decimals(&mut plain, decimals, &numbers);
+            deflated(DECIMALS_SHARED, &plain)
+        }
+        None => {
+            push_bits(&mut plain, values);
+            deflated(BITS_SHARED, &plain)
+        }
+    }
+}
+
+/// The blob of a list of times.
+pub(super) fn pack_times(at_ms: &[u32]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(at_ms.len() * 2 + 8);
+    push_number(&mut plain, at_ms.len() as u64);
+    push_times(&mut plain, at_ms);
+    deflated(TIMES, &plain)
 }
 
 fn deflated(format: u8, plain: &[u8]) -> Vec<u8> {
@@ -43,21 +85,32 @@ fn deflated(format: u8, plain: &[u8]) -> Vec<u8> {
     blob
 }
 
-fn by_bits(at_ms: &[u32], values: &[f64]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(values.len() * (PLANES + 2) + 4);
-    push_number(&mut plain, values.len() as u64);
+/// How long each point is after the one before it.
+fn push_steps(plain: &mut Vec<u8>, at_ms: &[u32]) {
     let mut before = 0;
     for &at in at_ms {
-        push_number(&mut plain, u64::from(at.saturating_sub(before)));
+        push_number(plain, u64::from(at.saturating_sub(before)));
         before = before.max(at);
     }
+}
+
+/// How much longer each step is than the one before it.
+fn push_times(plain: &mut Vec<u8>, at_ms: &[u32]) {
+    let (mut before, mut step_before) = (0, 0);
+    for &at in at_ms {
+        let step = i64::from(at.saturating_sub(before));
+        push_number(plain, zigzag(step - step_before));
+        (before, step_before) = (before.max(at), step);
+    }
+}
+
+fn push_bits(plain: &mut Vec<u8>, values: &[f64]) {
     let mut last = 0;
     let differences = values.iter().map(|value| {
         let bits = value.to_bits();
         bits ^ std::mem::replace(&mut last, bits)
     });
-    push_planes(&mut plain, &differences.collect::<Vec<u64>>(), PLANES);
-    plain
+    push_planes(plain, &differences.collect::<Vec<u64>>(), PLANES);
 }
 
 /// The values as whole numbers of the largest power of ten that all of them are whole in, if there is one: what is made of
@@ -82,15 +135,7 @@ fn scaled(values: &[f64]) -> Option<(u8, Vec<i64>)> {
     })
 }
 
-fn by_decimals(at_ms: &[u32], decimals: u8, numbers: &[i64]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(numbers.len() * 4 + 16);
-    push_number(&mut plain, numbers.len() as u64);
-    let (mut before, mut step_before) = (0, 0);
-    for &at in at_ms {
-        let step = i64::from(at.saturating_sub(before));
-        push_number(&mut plain, zigzag(step - step_before));
-        (before, step_before) = (before.max(at), step);
-    }
+fn push_decimals(plain: &mut Vec<u8>, decimals: u8, numbers: &[i64]) {
     let least = numbers.iter().copied().min().unwrap_or(0);
     let above = numbers.iter().map(|n| n.abs_diff(least));
     let unit = above.clone().fold(0, common).max(1);
@@ -110,20 +155,75 @@ fn by_decimals(at_ms: &[u32], decimals: u8, numbers: &[i64]) -> Vec<u8> {
     let most = numbers.iter().copied().max().unwrap_or(0);
     let planes = PLANES - most.leading_zeros() as usize / 8;
     plain.extend([decimals, order]);
-    push_number(&mut plain, zigzag(start));
-    push_number(&mut plain, unit);
+    push_number(plain, zigzag(start));
+    push_number(plain, unit);
     plain.push(planes as u8);
-    push_planes(&mut plain, &numbers, planes);
-    plain
+    push_planes(plain, &numbers, planes);
 }
 
+/// Times in milliseconds, and as many values.
+pub(crate) type Points = (Vec<u32>, Vec<f64>);
+
 /// What [`pack_points`] was given, or what is wrong with the blob.
-pub fn unpack_points(blob: &[u8]) -> Result<(Vec<u32>, Vec<f64>), String> {
-    let (format, packed) = blob.split_first().ok_or("it is empty")?;
-    if ![BITS, DECIMALS].contains(format) {
-        return Err(format!(
-            "its format is {format}, this pgdyno knows {BITS} and {DECIMALS}"
-        ));
+pub fn unpack_points(blob: &[u8]) -> Result<Points, String> {
+    unpack_with(blob, |list| {
+        Err(format!("its times are in list {list}, which is not there"))
+    })
+}
+
+/// The points of a column, whose times may be in a list that is asked for by its number; or what is wrong with the blob.
+pub(super) fn unpack_with(
+    blob: &[u8],
+    list: impl FnOnce(u32) -> Result<Vec<u32>, String>,
+) -> Result<Points, String> {
+    let (format, plain) = inflated(blob)?;
+    let mut rest = plain.as_slice();
+    let at_ms = match format {
+        BITS | DECIMALS => {
+            let points = take_count(&mut rest)?;
+            take_times(&mut rest, points, format)?
+        }
+        BITS_SHARED | DECIMALS_SHARED => {
+            let number = take_number(&mut rest).and_then(|number| u32::try_from(number).ok());
+            list(number.ok_or("it names no list of times")?)?
+        }
+        TIMES => return Err("it is a list of times, and no column".to_owned()),
+        _ => return Err(unknown(format)),
+    };
+    let values = match format {
+        BITS | BITS_SHARED => take_bits(rest, at_ms.len())?,
+        _ => take_decimals(rest, at_ms.len())?,
+    };
+    Ok((at_ms, values))
+}
+
+/// A list of times, or what is wrong with the blob.
+pub(super) fn unpack_times(blob: &[u8]) -> Result<Vec<u32>, String> {
+    let (format, plain) = inflated(blob)?;
+    let mut rest = plain.as_slice();
+    match format {
+        TIMES => {
+            let points = take_count(&mut rest)?;
+            let at_ms = take_times(&mut rest, points, format)?;
+            match rest {
+                [] => Ok(at_ms),
+                _ => Err(format!("{} bytes follow on the times", rest.len())),
+            }
+        }
+        BITS..=DECIMALS_SHARED => Err("it is a column, and no list of times".to_owned()),
+        _ => Err(unknown(format)),
+    }
+}
+
+fn unknown(format: u8) -> String {
+    format!("its format is {format}, this pgdyno knows {BITS} to {TIMES}")
+}
+
+/// The format of a blob and what was deflated.
+fn inflated(blob: &[u8]) -> Result<(u8, Vec<u8>), String> {
+    let (&format, packed) = blob.split_first().ok_or("it is empty")?;
+    if !(BITS..=TIMES).contains(&format) {
+        return Err(unknown(format));
     }
     let limit = POINTS_MAX * (PLANES + 5) + 32;
     let mut plain = Vec::new();
@@ -131,17 +231,14 @@ pub fn unpack_points(blob: &[u8]) -> Result<(Vec<u32>, Vec<f64>), String> {
         .take(limit as u64 + 1)
         .read_to_end(&mut plain)
         .map_err(|e| e.to_string())?;
-    let mut rest = plain.as_slice();
-    let points = take_number(&mut rest)
+    Ok((format, plain))
+}
+
+fn take_count(rest: &mut &[u8]) -> Result<usize, String> {
+    take_number(rest)
         .and_then(|points| usize::try_from(points).ok())
         .filter(|points| *points <= POINTS_MAX)
-        .ok_or("it promises too many points")?;
-    let at_ms = take_times(&mut rest, points, *format)?;
-    let values = match *format {
-        BITS => take_bits(rest, points)?,
-        _ => take_decimals(rest, points)?,
-    };
-    Ok((at_ms, values))
+        .ok_or_else(|| "it promises too many points".to_owned())
 }
 
 fn take_times(rest: &mut &[u8], points: usize, format: u8) -> Result<Vec<u32>, String> {

@@ -205,6 +205,11 @@ pub(super) trait Database: Send {
     /// Whether a process runs this experiment, this one too; `None` where that cannot be told.
     fn look(&self, experiment: i64) -> Option<bool>;
 
+    /// The same of several experiments, in their order.
+    fn look_at(&self, experiments: &[i64]) -> Vec<Option<bool>> {
+        experiments.iter().map(|id| self.look(*id)).collect()
+    }
+
     /// The same where that it cannot be told counts as run: nothing is removed for that.
     fn is_run(&self, experiment: i64) -> bool {
         self.look(experiment) != Some(false)

@@ -3,6 +3,7 @@
 use super::{Row, Store, StoreError};
 use crate::record::{ExperimentStatus, TrialStatus};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What became of an experiment, as far as can be told now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -120,29 +121,47 @@ impl Store {
         let values = [finished.into(), since.into()];
         let all = |sql: &str| self.database().rows(sql, &values, |row| self.listed(row));
         // A record that is no JSON any more stops a server that is to take it apart: SQLSTATEs of class 22.
-        let all = match all(&sql) {
+        let mut all = match all(&sql) {
             Err(StoreError::Postgres {
                 sqlstate: Some(code), ..
             }) if code.starts_with("22") => all(&list_sql("e.record"))?,
             all => all?,
         };
-        let (mut killed, mut found) = (Vec::new(), Vec::new());
-        for (mut listed, notes, identified) in all {
-            listed.life = self.life(listed.id, listed.status, identified);
-            if listed.life == Life::Killed {
-                killed.push(listed.id);
-            }
-            if fits(filter, &listed, &notes) {
-                found.push(listed);
-            }
-        }
+        self.see_lives(&mut all);
+        let killed = |(listed, ..): &&(Listed, String, bool)| listed.life == Life::Killed;
+        let killed: BTreeSet<i64> = all.iter().filter(killed).map(|(listed, ..)| listed.id).collect();
         // The statement is over: only now is read what was written since it began.
-        for id in killed {
-            if self.has_ended(id)? {
-                return self.find(filter);
-            }
+        if !killed.is_subset(&self.running(&killed)?) {
+            return self.find(filter);
         }
-        Ok(found)
+        let fitting = all
+            .into_iter()
+            .filter(|(listed, notes, _)| fits(filter, listed, notes));
+        Ok(fitting.map(|(listed, ..)| listed).collect())
+    }
+
+    /// Tells of all what became of them, with one look at those that run for all.
+    fn see_lives(&self, all: &mut [(Listed, String, bool)]) {
+        let is_running = |listed: &Listed| listed.status == ExperimentStatus::Running;
+        let running = all.iter().filter(|(listed, ..)| is_running(listed));
+        let running: Vec<i64> = running.map(|(listed, ..)| listed.id).collect();
+        let looks = self.database().look_at(&running);
+        let looks: BTreeMap<i64, Option<bool>> = running.into_iter().zip(looks).collect();
+        for (listed, _, identified) in all {
+            let look = looks.get(&listed.id).copied().flatten();
+            listed.life = life(listed.status, *identified, look);
+        }
+    }
+
+    /// Of these experiments those that are stored as running.
+    fn running(&self, of: &BTreeSet<i64>) -> Result<BTreeSet<i64>, StoreError> {
+        if of.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let running = self.encode("a status", &ExperimentStatus::Running)?;
+        let sql = "SELECT id FROM experiment WHERE status = $1";
+        let ids = self.database().rows(sql, &[running.into()], |row| row.int(0))?;
+        Ok(ids.into_iter().filter(|id| of.contains(id)).collect())
     }
 
     /// An experiment as far as its row tells, its notes, and whether it has an identity.
@@ -175,25 +194,30 @@ impl Store {
         Ok((listed, row.maybe_text(10)?.unwrap_or_default(), row.flag(6)?))
     }
 
-    /// What became of an experiment; one without an identity was begun by a pgdyno that kept no lock.
+    /// What became of an experiment.
     pub(super) fn life(&self, id: i64, status: ExperimentStatus, identified: bool) -> Life {
-        match status {
-            ExperimentStatus::Finished => Life::Finished,
-            ExperimentStatus::Interrupted => Life::Interrupted,
-            ExperimentStatus::Running => match self.database().look(id) {
-                Some(true) => Life::Running,
-                Some(false) if identified => Life::Killed,
-                _ => Life::RunningOrKilled,
-            },
-        }
+        let look = match status {
+            ExperimentStatus::Running => self.database().look(id),
+            _ => None,
+        };
+        life(status, identified, look)
     }
 
     /// Whether an experiment that seems killed has ended in order, or gone, between the look at its row and at its lock.
     pub(super) fn has_ended(&self, id: i64) -> Result<bool, StoreError> {
-        let running = self.encode("a status", &ExperimentStatus::Running)?;
-        let sql = "SELECT count(*) FROM experiment WHERE id = $1 AND status = $2";
-        let still = self.database().number(sql, &[id.into(), running.into()])?;
-        Ok(still == 0)
+        Ok(self.running(&BTreeSet::from([id]))?.is_empty())
+    }
+}
+
+/// What became of an experiment, by whether a process was seen to run it; one without an identity was begun by a pgdyno that kept no
+/// lock.
+fn life(status: ExperimentStatus, identified: bool, look: Option<bool>) -> Life {
+    match (status, look) {
+        (ExperimentStatus::Finished, _) => Life::Finished,
+        (ExperimentStatus::Interrupted, _) => Life::Interrupted,
+        (ExperimentStatus::Running, Some(true)) => Life::Running,
+        (ExperimentStatus::Running, Some(false)) if identified => Life::Killed,
+        (ExperimentStatus::Running, _) => Life::RunningOrKilled,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Another store's experiments taken over, each once; the other store is read and never changed.
 
+use super::columns::Unpacking;
 use super::labels::{INSERT_NOTE, INSERT_TAG};
 use super::{INSERT_TRIAL, Reader, Store, StoreError, Value, broken, identity, labels};
 use crate::record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord};
-use crate::series;
 
 /// What became of one experiment of the other store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,10 +188,12 @@ impl Store {
 
     /// Blobs go as they are, once they were seen to unpack.
     fn copy_series(&self, other: &Reader, theirs: i64, ours: i64) -> Result<(), StoreError> {
+        let mut unpacking = Unpacking::default();
         let sql = "SELECT metric, label, points FROM series WHERE trial_id = $1 ORDER BY metric, label";
         let rows = other.database().rows(sql, &[theirs.into()], |row| {
             let (metric, label, points) = (row.text(0)?, row.text(1)?, row.blob(2)?);
-            series::unpack_points(&points).map_err(|reason| {
+            let taken = unpacking.take_whole(theirs, &metric, &label, &points);
+            taken.map_err(|reason| {
                 let what = format!("the series {metric} of trial {theirs}");
                 broken(other.place(), &what, reason)
             })?;

@@ -1,9 +1,9 @@
 //! Whether a store is whole: the database's own check, what refers to what, and that every record and series can be read.
 
+use super::columns::{TIMES, Unpacking};
 use super::database::{Database, Row};
 use super::{Reader, StoreError, labels};
 use crate::record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord, TrialStatus};
-use crate::series;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +34,7 @@ impl Reader {
         let mut look = Look {
             database: self.database(),
             treatments: BTreeMap::new(),
+            unpacking: Unpacking::default(),
             found: Integrity {
                 schema: self.database().version(),
                 ..Integrity::default()
@@ -49,6 +50,7 @@ struct Look<'a> {
     database: &'a dyn Database,
     /// Of each experiment: blocks that were planned, and the names of its treatments.
     treatments: BTreeMap<i64, (u32, BTreeSet<String>)>,
+    unpacking: Unpacking,
     found: Integrity,
 }
 
@@ -73,7 +75,10 @@ impl Look<'_> {
             Self::trial,
         )?;
         if self.found.schema >= 2 {
-            self.each("SELECT trial_id, metric, label, points FROM series", Self::column)?;
+            self.each(
+                "SELECT trial_id, metric, label, points FROM series ORDER BY trial_id, metric, label",
+                Self::column,
+            )?;
         }
         if self.found.schema >= 3 {
             self.each("SELECT experiment_id, word FROM tag", |look, row| {
@@ -158,9 +163,16 @@ impl Look<'_> {
 
     fn column(&mut self, row: &mut Row<'_>) -> Result<(), StoreError> {
         let (trial, metric, label) = (row.int(0)?, row.text(1)?, row.text(2)?);
+        let taken = self.unpacking.take_whole(trial, &metric, &label, &row.blob(3)?);
+        if metric == TIMES {
+            if let Err(reason) = taken {
+                self.fault(format!("the times of trial {trial} cannot be read: {reason}"));
+            }
+            return Ok(());
+        }
         self.found.columns += 1;
-        match series::unpack_points(&row.blob(3)?) {
-            Ok((at_ms, _)) => self.found.points += at_ms.len() as u64,
+        match taken {
+            Ok(points) => self.found.points += points.map_or(0, |(at_ms, _)| at_ms.len() as u64),
             Err(reason) => self.fault(format!(
                 "the series {metric} {label:?} of trial {trial} cannot be read: {reason}"
             )),

@@ -313,18 +313,24 @@ impl Database for Postgres {
     }
 
     fn look(&self, experiment: i64) -> Option<bool> {
-        if self.seen.contains(&experiment) {
-            return Some(true);
-        }
-        let (class, object) = self.key(experiment);
-        // A standby knows nothing of its primary's locks.
-        let sql = format!(
-            "SELECT CASE WHEN NOT pg_is_in_recovery() THEN (SELECT count(*) {LOCKS} AND objid::bigint = $2) END"
-        );
-        let unsigned = |half: i64| Value::Int(half & 0xffff_ffff);
-        let values = [unsigned(class), unsigned(object)];
-        let found = (self as &dyn Database).first(&sql, &values, |row| row.maybe_int(0));
-        found.ok().flatten().flatten().map(|locks| locks > 0)
+        self.look_at(&[experiment]).pop().flatten()
+    }
+
+    /// One look at the locks for all.
+    fn look_at(&self, experiments: &[i64]) -> Vec<Option<bool>> {
+        let is_seen = |id: &i64| self.seen.contains(id);
+        let held = match experiments.iter().all(is_seen) {
+            true => Ok(Some(BTreeSet::new())),
+            false => self.locks(),
+        };
+        let unsigned = |half: i64| half & 0xffff_ffff;
+        let runs = |id: &i64| match &held {
+            _ if is_seen(id) => Some(true),
+            Ok(Some(held)) => Some(held.contains(&unsigned(self.key(*id).1))),
+            // A standby, or a server that gave no answer.
+            Ok(None) | Err(_) => None,
+        };
+        experiments.iter().map(runs).collect()
     }
 
     fn clear(&self, _: i64) {}
@@ -369,6 +375,17 @@ impl Database for Postgres {
 }
 
 impl Postgres {
+    /// Second halves of the keys of this schema's locks; `None` on a standby, which knows nothing of its primary's.
+    fn locks(&self) -> Result<Option<BTreeSet<i64>>, StoreError> {
+        let sql = format!(
+            "SELECT NULL::bigint WHERE pg_is_in_recovery() \
+             UNION ALL SELECT objid::bigint {LOCKS} AND NOT pg_is_in_recovery()"
+        );
+        let class = Value::Int(self.key(0).0 & 0xffff_ffff);
+        let locks = (self as &dyn Database).rows(&sql, &[class], |row| row.maybe_int(0))?;
+        Ok(locks.into_iter().collect())
+    }
+
     fn key(&self, experiment: i64) -> (i64, i64) {
         self.session.borrow().key(experiment)
     }

@@ -5,10 +5,11 @@ mod files;
 mod progress;
 mod rig;
 mod server;
+mod shared;
 
 use super::*;
-use crate::record::{TreatmentRecord, WorkloadRecord};
-use crate::series::GapRecord;
+use crate::record::{TreatmentRecord, TrialStatus, WorkloadRecord};
+use crate::series::{ColumnRecord, GapRecord};
 use rig::{Rig, each};
 
 fn experiment() -> ExperimentRecord {
@@ -117,9 +118,12 @@ fn stored_and_read(rig: &Rig) {
         [(1, "reference".to_owned()), (1, "other".to_owned())]
     );
     store.set_status(id, ExperimentStatus::Finished).unwrap();
-    let list = other.list().unwrap();
-    assert_eq!((list[0].0.status, list[0].1), (ExperimentStatus::Finished, 1));
-    assert!(list[0].0.finished_unix_ms.is_some());
+    let list = other.find(&Filter::default()).unwrap();
+    assert_eq!(
+        (list[0].status, list[0].trials_finished, list[0].trials_failed),
+        (ExperimentStatus::Finished, 1, 1)
+    );
+    assert!(list[0].finished_unix_ms.is_some());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::exit::{self, Usage};
 use crate::show;
 use pgdyno_lab::capacity::{Answer, Bounds, EXTRAPOLATES_MAX, Found, Ladder, Question, Row, answer};
 use pgdyno_stats::Price;
-use pgdyno_store::Store;
+use pgdyno_store::{Filter, Store, StoreError};
 use serde_json::json;
 
 pub(crate) fn run(context: &Context, args: &CapacityArgs) -> anyhow::Result<u8> {
@@ -46,21 +46,30 @@ fn none(what: &str) -> Usage {
 
 /// The newest experiment that has varied CPUs, else the newest that has varied clients.
 fn newest(context: &Context, store: &Store) -> anyhow::Result<i64> {
-    let all = store.list()?;
-    let measured = all.iter().filter(|(_, trials)| *trials > 0);
-    let ladders: Vec<(i64, Ladder)> = measured
-        .filter_map(|(stored, _)| Some((stored.id, Ladder::of(&stored.record, &context.catalogue).ok()?)))
-        .filter(|(_, ladder)| !ladder.is_empty())
-        .collect();
-    let of_cpus = ladders.iter().find(|(_, ladder)| !ladder.cpus.is_empty());
-    let found = of_cpus.or(ladders.first()).map(|(id, _)| *id);
+    let mut of_clients = None;
+    // The newest first; records are read until one will do.
+    for listed in store.find(&Filter::default())? {
+        if listed.trials_finished == 0 {
+            continue;
+        }
+        let stored = match store.experiment_alone(listed.id) {
+            // One broken record is that experiment's trouble.
+            Err(StoreError::Record { .. }) => continue,
+            stored => stored?,
+        };
+        match Ladder::of(&stored.record, &context.catalogue) {
+            Ok(ladder) if !ladder.cpus.is_empty() => return Ok(listed.id),
+            Ok(ladder) if !ladder.is_empty() => of_clients = of_clients.or(Some(listed.id)),
+            _ => (),
+        }
+    }
     let why = || {
         none(&format!(
             "no experiment in {} varies CPUs or clients",
             store.place()
         ))
     };
-    Ok(found.ok_or_else(why)?)
+    Ok(of_clients.ok_or_else(why)?)
 }
 
 fn print(answer: &Answer, question: &Question) {

@@ -35,7 +35,10 @@ proptest! {
 /// What an earlier version wrote must stay readable: a blob of format 1, byte for byte.
 #[test]
 fn a_blob_of_format_1_is_read() {
-    let plain = by_bits(&[1000, 2001, 5000], &[0.1, 0.2, 1e-9]);
+    let (at_ms, values) = ([1000, 2001, 5000], [0.1, 0.2, 1e-9]);
+    let mut plain = vec![3];
+    push_steps(&mut plain, &at_ms);
+    push_bits(&mut plain, &values);
     let expected = [
         vec![3, 0xe8, 0x07, 0xe9, 0x07, 0xb7, 0x17],
         // The highest bytes of 0.1, of 0.1 and 0.2, of 0.2 and 1e-9.
@@ -43,8 +46,63 @@ fn a_blob_of_format_1_is_read() {
     ]
     .concat();
     assert_eq!(plain[..expected.len()], expected);
-    let (at_ms, values) = unpack_points(&deflated(BITS, &plain)).unwrap();
-    assert_eq!((at_ms, values), (vec![1000, 2001, 5000], vec![0.1, 0.2, 1e-9]));
+    let found = unpack_points(&deflated(BITS, &plain)).unwrap();
+    assert_eq!(found, (at_ms.to_vec(), values.to_vec()));
+}
+
+/// The same of format 2: a column of three points with one decimal.
+#[test]
+fn a_blob_of_format_2_is_read() {
+    let plain = [
+        vec![3, 0xd0, 0x0f, 0x02, 0x9c, 0x1f],
+        // One decimal, as they are above the least, which is 0.5; times one; one plane.
+        vec![1, 0, 10, 1, 1, 0, 5, 250],
+    ]
+    .concat();
+    let found = unpack_points(&deflated(DECIMALS, &plain)).unwrap();
+    assert_eq!(found, (vec![1000, 2001, 5000], vec![0.5, 1.0, 25.5]));
+    let as_now = pack_points(&[1000, 2001, 5000], &[0.5, 1.0, 25.5]);
+    assert_eq!(unpack_points(&as_now).unwrap(), found);
+}
+
+/// And of formats 3 to 5, so that they stay what they are.
+#[test]
+fn blobs_with_a_list_of_times_are_read() {
+    let at_ms = vec![1000, 2001, 5000];
+    let list = deflated(TIMES, &[3, 0xd0, 0x0f, 0x02, 0x9c, 0x1f]);
+    assert_eq!(pack_times(&at_ms), list);
+    assert_eq!(unpack_times(&list).unwrap(), at_ms);
+    let lists = |number: u32| (number == 200).then(|| at_ms.clone()).ok_or_else(String::new);
+    let plain = [0xc8, 0x01, 1, 0, 10, 1, 1, 0, 5, 250];
+    let column = deflated(DECIMALS_SHARED, &plain);
+    let expected = (at_ms.clone(), vec![0.5, 1.0, 25.5]);
+    assert_eq!(unpack_with(&column, lists).unwrap(), expected);
+    let mut plain = vec![0xc8, 0x01];
+    push_bits(&mut plain, &expected.1);
+    assert_eq!(
+        unpack_with(&deflated(BITS_SHARED, &plain), lists).unwrap(),
+        expected
+    );
+
+    let check = |found: Result<Points, String>, words: &str| {
+        let error = found.unwrap_err();
+        assert!(error.contains(words), "{error}");
+    };
+    check(unpack_points(&column), "list 200, which is not there");
+    check(unpack_points(&list), "a list of times, and no column");
+    check(
+        unpack_with(&column, |_| Ok(vec![1, 2])),
+        "3 bytes of values where 2",
+    );
+    check(
+        unpack_times(&column).map(|at| (at, vec![])),
+        "a column, and no list",
+    );
+    check(
+        unpack_times(&deflated(TIMES, &[1, 0, 0])).map(|at| (at, vec![])),
+        "1 bytes follow",
+    );
+    check(unpack_times(&[6, 1]).map(|at| (at, vec![])), "its format is 6");
 }
 
 #[test]
@@ -84,7 +142,9 @@ proptest! {
     }
 
     #[test]
-    fn no_stream_makes_it_panic(plain in prop::collection::vec(any::<u8>(), 0..60), format in 1..3_u8) {
-        let _ = unpack_points(&deflated(format, &plain));
+    fn no_stream_makes_it_panic(plain in prop::collection::vec(any::<u8>(), 0..60), format in 1..6_u8, points in 0..9_u32) {
+        let blob = deflated(format, &plain);
+        let _ = unpack_with(&blob, |_| Ok((0..points).collect()));
+        let _ = unpack_times(&blob);
     }
 }

@@ -304,7 +304,7 @@ fn removed_by_rule(rig: &Rig) {
         (Rig::Server { .. }, None) => (),
         (_, other) => panic!("{other:?}"),
     }
-    let left: Vec<i64> = store.list().unwrap().iter().map(|(e, _)| e.id).collect();
+    let left: Vec<i64> = store.numbers().unwrap().iter().map(|(id, _)| *id).collect();
     assert_eq!(left, [5, 4, 2]);
     let (running, finished) = (ExperimentStatus::Running, ExperimentStatus::Finished);
     assert_eq!(
@@ -344,7 +344,7 @@ fn a_text_with_a_zero_is_not_kept_and_stops_no_import() {
             matches!(outcomes[2], ImportOutcome::Added { trials: 1, .. }),
             "{outcomes:?}"
         );
-        assert_eq!(rig.open().list().unwrap().len(), 1);
+        assert_eq!(rig.open().numbers().unwrap().len(), 1);
     }
 }
 
@@ -366,7 +366,7 @@ fn taken_after_the_look(rig: &Rig) {
     let removed_ids: Vec<i64> = done.removed.iter().map(|r| r.experiment.id).collect();
     let kept_ids: Vec<i64> = done.kept_running.iter().map(|listed| listed.id).collect();
     assert_eq!((removed_ids, kept_ids), (vec![removed], vec![kept]));
-    assert_eq!(store.list().unwrap().len(), 1);
+    assert_eq!(store.numbers().unwrap().len(), 1);
     for status in [ExperimentStatus::Running, ExperimentStatus::Finished] {
         let error = store.set_status(removed, status).unwrap_err();
         assert!(matches!(error, StoreError::Unknown { .. }), "{error:?}");

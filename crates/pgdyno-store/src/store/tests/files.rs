@@ -143,14 +143,14 @@ fn newer_foreign_and_broken_files_are_refused_and_left_as_they_are() {
 
 #[test]
 fn older_schemas_are_brought_up() {
-    for version in [1, 2] {
+    for version in [1, 2, 3] {
         let (_dir, path) = here();
         old(&path, version, ExperimentStatus::Running);
         let mut store = Store::open(&path).unwrap();
         store.tag(1, "old").unwrap();
         let found = &store.find(&Filter::default()).unwrap()[0];
         assert_eq!((found.life, found.trials_finished), (Life::RunningOrKilled, 1));
-        assert_eq!(store.series(1).unwrap().columns.len(), usize::from(version == 2));
+        assert_eq!(store.series(1).unwrap().columns.len(), usize::from(version >= 2));
         let rule = |life| PruneRule {
             keep: Some(0),
             life,
@@ -175,8 +175,10 @@ fn older_schemas_are_imported_once_as_they_are_and_brought_up() {
     for (version, rig) in [
         (1, Rig::file()),
         (2, Rig::file()),
+        (3, Rig::file()),
         (1, Rig::server()),
         (2, Rig::server()),
+        (3, Rig::server()),
     ] {
         let (_dir, other) = here();
         old(&other, version, ExperimentStatus::Finished);

@@ -53,7 +53,7 @@ fn newer_ones_and_other_programs_are_refused_and_left_as_they_are() {
         "newer",
         "UPDATE newer.about SET schema_version = 99",
         |error| matches!(error, StoreError::Newer { found: 99, .. }),
-        "has schema 99; this pgdyno knows 3",
+        "has schema 99; this pgdyno knows 4",
     );
     let foreign = |error: &StoreError| matches!(error, StoreError::Foreign { .. });
     check(
@@ -338,7 +338,7 @@ fn a_commit_whose_answer_is_lost_is_looked_for() {
     let mut store = Store::over(over(schema, way.config(schema))).unwrap();
     way.cuts_commit.store(true, Ordering::SeqCst);
     let id = store.begin(&experiment()).unwrap();
-    assert_eq!(store.list().unwrap().len(), 1);
+    assert_eq!(store.numbers().unwrap().len(), 1);
     way.cuts_commit.store(true, Ordering::SeqCst);
     let record = trial(1, "reference", TrialStatus::Finished);
     let number = store.add_trial(id, &record, &column()).unwrap();
