@@ -7,6 +7,7 @@ mod rig;
 mod server;
 
 use super::*;
+use crate::heat::HeatRecord;
 use crate::record::{TreatmentRecord, WorkloadRecord};
 use crate::series::GapRecord;
 use rig::{Rig, each};
@@ -82,6 +83,7 @@ fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
         figures: Default::default(),
         stand: None,
         unsettled_s: None,
+        heat: HeatRecord::packed((1.0, 3.0), 1, vec![1000, 2000], &[vec![11], vec![10]]),
     }
 }
 
