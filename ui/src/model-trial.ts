@@ -54,6 +54,8 @@ export interface Statement {
 }
 
 export interface Heat {
+  /** Where the first stretch begins; at the load's start where it is not said. */
+  from_s?: number;
   /** Ends of the stretches. */
   t_s: number[];
   /** One more than there are classes. */

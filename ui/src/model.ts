@@ -3,7 +3,7 @@
  * Units stand last in a name. `null` means "not known" or "not applicable", never zero.
  */
 
-import type { Mark } from "./model-trial.ts";
+import type { Heat, Mark } from "./model-trial.ts";
 import type { Curve, FactorEffect, LevelOf, Study, StudyClaim, StudyTable } from "./model-found.ts";
 
 export type * from "./model-found.ts";
@@ -86,6 +86,8 @@ export interface Treatment {
   percentiles: Percentiles | null;
   /** Merged response-time distribution: ascending percentile (0..100) against milliseconds. */
   distribution: { percentile: number; ms: number }[];
+  /** Response times over time, of all its trials that count. */
+  latency_heat?: Heat | null;
   /** Coefficient of variation of the per-second throughput, mean over trials: 0.05 = 5 %. */
   stability_cv: number | null;
   client_cpu_us_per_tx: number | null;

@@ -4,15 +4,15 @@ use crate::beside::{Beside, host_second};
 use crate::pooled;
 use pgdyno_host::{HostAccess, cpu_us_of_tree};
 use pgdyno_load::{
-    ConnectError, Endpoint, ForeignError, LoadError, LoadPlan, LoadResult, Protocol, Second, SecondFigures,
-    keeps_prepared_statements,
+    ConnectError, Endpoint, ForeignError, Heat, LoadError, LoadPlan, LoadResult, Protocol, Second,
+    SecondFigures, keeps_prepared_statements,
 };
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
     Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
 };
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
-use pgdyno_store::{CrossCheck, Percentiles, SecondRecord, SeriesRecord};
+use pgdyno_store::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -66,6 +66,8 @@ pub struct Measurement {
     pub is_disturbed: bool,
     /// Response times that another program tells of itself; the load's own are empty then.
     pub told: Option<Percentiles>,
+    /// Response times over time, where they are known.
+    pub heat: Option<HeatRecord>,
     /// Figures of its own.
     pub figures: BTreeMap<String, f64>,
     /// Why it is no measurement at all.
@@ -157,8 +159,10 @@ pub(crate) fn watch(
     let begun = Instant::now();
     // Its clients connect before the load begins.
     let mut load_began = None;
+    let mut heat = Heat::default();
     let load = drive(&mut |second| {
         load_began.get_or_insert_with(|| Instant::now() - Duration::from_secs_f64(second.length_s));
+        heat.add(second);
         on_second(second);
     })?;
     let elapsed_s = begun.elapsed().as_secs_f64();
@@ -185,6 +189,7 @@ pub(crate) fn watch(
         disturbances: Vec::new(),
         is_disturbed: false,
         told: None,
+        heat: heat_record(&heat),
         figures: BTreeMap::new(),
         broken: load
             .lost
@@ -259,6 +264,13 @@ pub enum MeasureError {
     /// What a file says of such a program.
     #[error("{0}")]
     Program(String),
+}
+
+fn heat_record(heat: &Heat) -> Option<HeatRecord> {
+    let span = (heat.begins_s(), heat.ends_s());
+    (!heat.is_empty())
+        .then(|| HeatRecord::packed(span, heat.stretch_s(), heat.edges_ns(), &heat.counts()))
+        .flatten()
 }
 
 impl Probe {

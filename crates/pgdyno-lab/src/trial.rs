@@ -89,6 +89,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         disturbed: measurement.is_disturbed,
         seconds: measurement.seconds.clone(),
         figures: measurement.figures.clone(),
+        heat: measurement.heat.clone(),
         ..record
     }
 }

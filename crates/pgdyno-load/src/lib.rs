@@ -17,6 +17,7 @@ mod epoll;
 mod export;
 mod foreign;
 mod gate;
+mod heat;
 mod machine;
 mod message;
 mod part;
@@ -49,6 +50,7 @@ pub use foreign::{
     FormatError, JobPlan, JobResult, command_words, foreign_formats, run_foreign, run_job,
 };
 pub use hdrhistogram;
+pub use heat::Heat;
 pub use part::Counts;
 pub use plan::{Arrivals, CLIENTS_MAX, Engine, LoadPlan, Warmup, Work};
 pub use pooler::keeps_prepared_statements;

@@ -1,6 +1,7 @@
 //! The document of one trial: its series on one axis of time, marks, waits, statements. Format "pgdyno-trial/1".
 
 mod columns;
+mod curve;
 mod marks;
 mod model;
 mod packed;
@@ -10,12 +11,13 @@ mod thin;
 mod waits;
 
 pub use marks::is_mark_metric;
-pub use model::{Heat, Mark, MarkKind, Statement, TrialColumn, TrialDocument, TrialPart, WaitType, Waits};
+pub use model::{Mark, MarkKind, Statement, TrialColumn, TrialDocument, TrialPart, WaitType, Waits};
 pub use packed::{Details, PackError, Packed, Scope, pack};
 
 pub(crate) use marks::marks;
 
 use crate::build::trial_alone;
+use crate::heat;
 use crate::model::Setting;
 use pgdyno_store::{SeriesRecord, StoredExperiment, TreatmentRecord, TrialRecord};
 
@@ -50,8 +52,8 @@ fn document(
         waits: waits::waits(series),
         statements: waits::statements(series),
         errors: record.errors.clone(),
-        distribution: record.distribution.clone(),
-        latency_heat: None,
+        distribution: curve::curve(record),
+        latency_heat: heat::of_trials([record]),
         trial: TrialPart {
             trial: of_report,
             title: treatment.map(|t| t.title.clone()),

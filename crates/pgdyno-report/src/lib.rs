@@ -3,6 +3,7 @@
 mod build;
 mod csv;
 mod detail;
+mod heat;
 mod html;
 mod markdown;
 mod metric;
@@ -13,9 +14,10 @@ mod words;
 pub use build::build;
 pub use csv::{SERIES_HEAD, csv, otava, series_csv};
 pub use detail::{
-    Details, Heat, Mark, MarkKind, PackError, Packed, Scope, Statement, TrialColumn, TrialDocument,
-    TrialPart, WaitType, Waits, is_mark_metric, pack, trial,
+    Details, Mark, MarkKind, PackError, Packed, Scope, Statement, TrialColumn, TrialDocument, TrialPart,
+    WaitType, Waits, is_mark_metric, pack, trial,
 };
+pub use heat::Heat;
 pub use html::{HtmlError, html, html_with, page};
 pub use markdown::markdown;
 pub use model::{

@@ -8,6 +8,7 @@ pub use found::{
 };
 
 use crate::detail::Mark;
+use crate::heat::Heat;
 use pgdyno_stats::Effect;
 use pgdyno_store::{
     CrossCheck, DistributionPoint, ErrorCount, ExperimentStatus, FactRecord, Percentiles, PutBackRecord,
@@ -86,6 +87,8 @@ pub struct Treatment {
     pub percentiles: Option<Percentiles>,
     /// Distribution, mean over trials at each percentile.
     pub distribution: Vec<DistributionPoint>,
+    /// Response times over time, of all its trials that count.
+    pub latency_heat: Option<Heat>,
     /// Stability.
     pub stability_cv: Option<f64>,
     /// Client CPU.

@@ -1,11 +1,13 @@
 //! Results: what is stored of experiments and trials. The only crate with SQL about results.
 
+mod heat;
 mod judge;
 mod record;
 mod schema;
 mod series;
 mod store;
 
+pub use heat::{HeatError, HeatRecord};
 pub use judge::{Judge, Judged, Observations, first_look};
 pub use record::{
     ClaimRecord, CrossCheck, CurrentTrial, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus,

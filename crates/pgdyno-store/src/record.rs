@@ -2,6 +2,7 @@
 //!
 //! A field that a later version adds gets `#[serde(default)]`, so that a newer pgdyno reads what an older one wrote.
 
+use crate::heat::HeatRecord;
 use pgdyno_stats::Steadiness;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -406,6 +407,9 @@ pub struct TrialRecord {
     /// Seconds of the measured time that were still part of the warm-up, by a change-point in throughput.
     #[serde(default)]
     pub unsettled_s: Option<f64>,
+    /// Response times over time; `None` also in records from before they were kept.
+    #[serde(default)]
+    pub heat: Option<HeatRecord>,
 }
 
 impl TrialRecord {
@@ -441,6 +445,7 @@ impl TrialRecord {
             figures: BTreeMap::new(),
             stand: None,
             unsettled_s: None,
+            heat: None,
         }
     }
 

@@ -1,5 +1,5 @@
 import { isKnown } from "../format/number.ts";
-import type { Trial } from "../model.ts";
+import type { Treatment, Trial } from "../model.ts";
 import type { Heat } from "../model-trial.ts";
 
 const STRETCHES = 120;
@@ -38,4 +38,12 @@ export function secondsHeat(trials: readonly Trial[]): Heat | null {
     if (column !== undefined) column[level] = (column[level] ?? 0) + 1;
   }
   return { t_s: counts.map((_, place) => (place + 1) * width), edges_ms, counts };
+}
+
+/** Of a treatment: of its transactions where they were counted, else of the seconds of its trials; null where neither is known. */
+export function treatmentHeat(treatment: Treatment, trials: readonly Trial[]): { of: "transactions" | "seconds"; heat: Heat } | null {
+  const counted = treatment.latency_heat ?? null;
+  if (counted !== null) return { of: "transactions", heat: counted };
+  const heat = secondsHeat(trials.filter((trial) => trial.treatment === treatment.name && trial.status === "finished"));
+  return heat === null ? null : { of: "seconds", heat };
 }

@@ -25,20 +25,20 @@ function paint(canvas: HTMLCanvasElement, heat: Heat, width: number, ylabel: str
   canvas.height = HEIGHT * ratio;
   const pen = canvas.getContext("2d");
   const [low, high] = [heat.edges_ms[0] ?? 1, heat.edges_ms.at(-1) ?? 1];
-  const last = heat.t_s.at(-1) ?? 0;
-  if (pen === null || !(low > 0) || !(high > low) || !(last > 0)) return;
+  const [first, last] = [heat.from_s ?? 0, heat.t_s.at(-1) ?? 0];
+  if (pen === null || !(low > 0) || !(high > low) || !(last > first)) return;
   pen.scale(ratio, ratio);
   const ground = cssValue("--page");
   pen.fillStyle = ground;
   pen.fillRect(0, 0, width, HEIGHT);
   const [inner, tall] = [width - MARGIN.left - MARGIN.right, HEIGHT - MARGIN.top - MARGIN.bottom];
-  const x = (seconds: number) => MARGIN.left + (seconds / last) * inner;
+  const x = (seconds: number) => MARGIN.left + ((seconds - first) / (last - first)) * inner;
   const y = (ms: number) => MARGIN.top + tall - (Math.log(ms / low) / Math.log(high / low)) * tall;
   // On whole device pixels, else the page shines through between neighbours.
   const snap = (place: number) => Math.round(place * ratio) / ratio;
   const most = Math.max(1, ...heat.counts.map((column) => Math.max(0, ...column)));
   heat.counts.forEach((column, place) => {
-    const [from, to] = [snap(x(heat.t_s[place - 1] ?? 0)), snap(x(heat.t_s[place] ?? 0))];
+    const [from, to] = [snap(x(heat.t_s[place - 1] ?? first)), snap(x(heat.t_s[place] ?? 0))];
     column.forEach((amount, level) => {
       if (!(amount > 0)) return;
       // Few among many must be seen: the tail is what a heat map is for.
@@ -55,8 +55,8 @@ function paint(canvas: HTMLCanvasElement, heat: Heat, width: number, ylabel: str
   pen.textAlign = "left";
   pen.fillText(ylabel, 4, 10);
   pen.textAlign = "center";
-  const step = [10, 15, 30, 60, 120, 300, 600, 1800].find((each) => (last / each) * 60 < inner) ?? 3600;
-  for (let at = 0; at <= last; at += step) pen.fillText(clock(at), x(at), HEIGHT - MARGIN.bottom + 12);
+  const step = [10, 15, 30, 60, 120, 300, 600, 1800].find((each) => ((last - first) / each) * 60 < inner) ?? 3600;
+  for (let at = Math.ceil(first / step) * step; at <= last; at += step) pen.fillText(clock(at), x(at), HEIGHT - MARGIN.bottom + 12);
   pen.fillText("since the load began", MARGIN.left + inner / 2, HEIGHT - 8);
 }
 

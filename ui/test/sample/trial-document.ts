@@ -57,12 +57,12 @@ function marks(seconds: number): Mark[] {
 
 function heat(seconds: number, random: Random): Heat {
   const edges_ms = Array.from({ length: 25 }, (_, level) => 2 * 1.25 ** level);
-  const t_s = Array.from({ length: Math.floor(seconds / 2) }, (_, place) => (place + 1) * 2);
+  const t_s = Array.from({ length: Math.floor(seconds / 2) }, (_, place) => 30 + (place + 1) * 2).filter((end) => end <= seconds);
   const counts = t_s.map((second) => {
     const middle = 8 + (second % 150 >= 40 && second % 150 < 85 ? 3 : 0);
     return edges_ms.slice(1).map((_, level) => Math.round(Math.max(0, 4000 * Math.exp(-((level - middle) ** 2) / 9) + (level > middle ? 12 * random.uniform() : 0))));
   });
-  return { t_s, edges_ms, counts };
+  return { from_s: 30, t_s, edges_ms, counts };
 }
 
 /** A trial of a sample report with everything beside it; longer than the trial itself where `seconds` says so. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { needed } from "../../src/analysis/capacity.ts";
-import { secondsHeat } from "../../src/analysis/heat.ts";
+import { secondsHeat, treatmentHeat } from "../../src/analysis/heat.ts";
 import { parseSpec, quoted, specText, whyNot } from "../../src/compare/spec.ts";
 import { troubleOfStatus } from "../../src/data/trouble.ts";
 import { expand, times } from "../../src/data/unpack.ts";
@@ -137,6 +137,15 @@ describe("what is worked out", () => {
     const counted = heat?.counts.flat().reduce((sum, each) => sum + each, 0);
     expect(counted).toBe(report.trials.slice(0, 3).flatMap(({ series }) => series.p95_ms.filter((ms) => ms !== null)).length);
     expect(secondsHeat([])).toBeNull();
+  });
+
+  test("transactions that were counted go before seconds", () => {
+    const treatment = report.treatments[0];
+    if (treatment === undefined) throw new Error("no treatment");
+    const heat = { from_s: 5, t_s: [6], edges_ms: [1, 2], counts: [[3]] };
+    expect(treatmentHeat({ ...treatment, latency_heat: heat }, report.trials)).toEqual({ of: "transactions", heat });
+    expect(treatmentHeat({ ...treatment, latency_heat: null }, report.trials)?.of).toBe("seconds");
+    expect(treatmentHeat({ ...treatment, latency_heat: null }, [])).toBeNull();
   });
 
   test("an answer that is no success is told in words, of a token in ours", () => {

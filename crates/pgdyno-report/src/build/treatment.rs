@@ -2,12 +2,20 @@
 
 use super::analysis::Analysis;
 use super::levels::levels_of;
+use crate::heat::{self, Heat};
 use crate::metric::known_names;
 use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial, Workload};
 use pgdyno_store::{
     DistributionPoint, Percentiles, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Stretches of the heat maps of all treatments: about 100 bytes each in JSON, 200 kB in all.
+const STRETCHES_ALL: usize = 2000;
+/// Of one, at least: with fewer it is no picture.
+const STRETCHES_MIN: usize = 15;
+/// Of one, at most: as many as a page shows.
+const STRETCHES_MAX: usize = 120;
 
 /// What the answer is made of.
 pub(super) struct Drafts {
@@ -61,6 +69,7 @@ pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &Trea
         metric: interval(&analysis.record().metric),
         percentiles: mean_percentiles(&counted),
         distribution: mean_distribution(&counted),
+        latency_heat: latency_heat(&counted, analysis.record().treatments.len()),
         stability_cv: figure("stability_cv"),
         client_cpu_us_per_tx: figure("client_cpu_us_per_tx"),
         server_cpu_us_per_tx: figure("server_cpu_us_per_tx"),
@@ -167,6 +176,13 @@ fn mean_distribution(trials: &[&TrialRecord]) -> Vec<DistributionPoint> {
             })
         })
         .collect()
+}
+
+/// In so many stretches that the heat maps of all treatments together stay small.
+fn latency_heat(trials: &[&TrialRecord], treatments: usize) -> Option<Heat> {
+    let mut heat = heat::of_trials(trials.iter().copied())?;
+    heat.thin((STRETCHES_ALL / treatments.max(1)).clamp(STRETCHES_MIN, STRETCHES_MAX));
+    Some(heat)
 }
 
 pub(super) fn trial_of(id: i64, trial: &TrialRecord, left_out: bool) -> Trial {

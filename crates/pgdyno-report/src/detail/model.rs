@@ -1,5 +1,6 @@
 //! What a trial's document holds: the JSON that ui/src/model-trial.ts describes.
 
+use crate::heat::Heat;
 use crate::model::{Setting, Trial};
 use pgdyno_store::{DistributionPoint, ErrorCount};
 use serde::Serialize;
@@ -81,17 +82,6 @@ pub struct Statement {
     pub max_sessions: f64,
     /// Its part of all sessions that were at any statement.
     pub share_ratio: f64,
-}
-
-/// Response times over time: how many transactions of a stretch lay between two edges.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Heat {
-    /// Ends of the stretches.
-    pub t_s: Vec<f64>,
-    /// Lower edges of the classes, and the upper one of the last.
-    pub edges_ms: Vec<f64>,
-    /// For each stretch a count for each class.
-    pub counts: Vec<Vec<u64>>,
 }
 
 /// A trial as a report has it, and what is told of it here alone. Its `series` is empty: the columns hold it.

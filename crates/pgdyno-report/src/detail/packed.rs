@@ -26,6 +26,9 @@ const LEVELS: &[(usize, Scope)] = &[
     (80, Scope::Main),
 ];
 
+/// A stretch of a heat map has tens of counts: it is as large as so many points of a series.
+const POINTS_PER_STRETCH: usize = 4;
+
 /// Metrics that go along where all are too many: those that the page shows first.
 const MAIN: &[&str] = &[
     "tps",
@@ -298,6 +301,9 @@ fn text_of<E>(trial: i64, mut document: TrialDocument, points_max: usize) -> Res
             .for_each(|column| thin::column(column, points_max));
         if let Some(waits) = &mut document.waits {
             thin::waits(waits, points_max);
+        }
+        if let Some(heat) = &mut document.latency_heat {
+            heat.thin(points_max / POINTS_PER_STRETCH);
         }
     }
     let mut axes: Vec<&[u32]> = Vec::new();

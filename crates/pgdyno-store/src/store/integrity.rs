@@ -3,6 +3,7 @@
 use super::columns::{TIMES, Unpacking};
 use super::database::{Database, Row};
 use super::{Reader, StoreError, labels};
+use crate::heat::HeatRecord;
 use crate::record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord, TrialStatus};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -142,6 +143,10 @@ impl Look<'_> {
         self.found.trials += 1;
         let status: Option<TrialStatus> = self.decoded(&what, "status", &row.text(4)?);
         let record: Option<TrialRecord> = self.decoded(&what, "record", &row.text(5)?);
+        let heat = record.as_ref().and_then(|record| record.heat.as_ref());
+        if let Some(Err(error)) = heat.map(HeatRecord::counts) {
+            self.fault(format!("{what}: {error}"));
+        }
         if let (Some(status), Some(record)) = (status, record)
             && (i64::from(record.block), &record.treatment, record.status) != (block, &treatment, status)
         {

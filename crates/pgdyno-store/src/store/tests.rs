@@ -8,6 +8,7 @@ mod server;
 mod shared;
 
 use super::*;
+use crate::heat::HeatRecord;
 use crate::record::{TreatmentRecord, TrialStatus, WorkloadRecord};
 use crate::series::{ColumnRecord, GapRecord};
 use rig::{Rig, each};
@@ -83,6 +84,7 @@ fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
         figures: Default::default(),
         stand: None,
         unsettled_s: None,
+        heat: HeatRecord::packed((1.0, 3.0), 1, vec![1000, 2000], &[vec![11], vec![10]]),
     }
 }
 

@@ -1,0 +1,134 @@
+//! The whole curve of a trial's response times, out of its stored histogram.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use pgdyno_store::{DistributionPoint, TrialRecord};
+
+/// Points for each further nine of the percentile: from a half to 99.999 % they are 57.
+const POINTS_PER_NINE: i32 = 12;
+/// Where they begin: a half is 0.3 nines.
+const FIRST: i32 = 4;
+/// No load has so many transactions that more is known.
+const NINES_MAX: i32 = 8;
+/// Below the half.
+const LOWER: &[f64] = &[0.0, 10.0, 20.0, 30.0, 40.0, 50.0];
+/// Those that people ask for: the steps between would meet them but for the last digit.
+const NAMED: &[f64] = &[75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
+/// Points of a stored curve are of the same histogram: they differ by nothing but rounding.
+const SAME_RATIO: f64 = 1e-3;
+
+/// The curve with its last point, the longest response time; the stored points where there is no histogram, or where it is not
+/// all that they are of: of an open loop they count those that were never begun, too.
+pub(super) fn curve(trial: &TrialRecord) -> Vec<DistributionPoint> {
+    let whole = trial.histogram.as_deref().and_then(read).filter(|histogram| {
+        let is_same = |point: &DistributionPoint| {
+            (ms_at(histogram, point.percentile) - point.ms).abs() <= point.ms * SAME_RATIO
+        };
+        !histogram.is_empty() && trial.distribution.iter().all(is_same)
+    });
+    match whole {
+        Some(histogram) => points(&histogram),
+        None => trial.distribution.clone(),
+    }
+}
+
+fn read(encoded: &str) -> Option<Histogram<u64>> {
+    let bytes = STANDARD.decode(encoded).ok()?;
+    Deserializer::new().deserialize(&mut bytes.as_slice()).ok()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds within an hour")]
+fn ms_at(histogram: &Histogram<u64>, percentile: f64) -> f64 {
+    histogram.value_at_percentile(percentile) as f64 / 1e6
+}
+
+fn points(histogram: &Histogram<u64>) -> Vec<DistributionPoint> {
+    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+    let is_known = |percentile: f64| (100.0 - percentile) / 100.0 * histogram.len() as f64 >= 1.0;
+    let steps = (FIRST..=NINES_MAX * POINTS_PER_NINE)
+        .filter(|step| step % POINTS_PER_NINE != 0)
+        .map(|step| 100.0 * (1.0 - 10_f64.powf(-f64::from(step) / f64::from(POINTS_PER_NINE))));
+    let mut percentiles: Vec<f64> = LOWER
+        .iter()
+        .chain(NAMED)
+        .copied()
+        .chain(steps)
+        .filter(|p| is_known(*p))
+        .collect();
+    percentiles.sort_by(f64::total_cmp);
+    percentiles.push(100.0);
+    let point = |percentile| DistributionPoint {
+        percentile,
+        ms: ms_at(histogram, percentile),
+    };
+    percentiles.into_iter().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+    /// Of 1 to `most` tenths of a millisecond each once.
+    fn trial(most: u64, stored: &[(f64, f64)]) -> TrialRecord {
+        let mut histogram = Histogram::<u64>::new_with_bounds(1000, 3_600_000_000_000, 3).unwrap();
+        (1..=most).for_each(|tenth| histogram.record(tenth * 100_000).unwrap());
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&histogram, &mut bytes)
+            .unwrap();
+        let distribution = stored
+            .iter()
+            .map(|&(percentile, ms)| DistributionPoint { percentile, ms });
+        TrialRecord {
+            histogram: Some(STANDARD.encode(bytes)),
+            distribution: distribution.collect(),
+            ..TrialRecord::begun(1, 1, "a")
+        }
+    }
+
+    #[test]
+    fn a_curve_goes_as_far_as_there_are_transactions() {
+        let check = |most: u64, points: usize, last_known: f64| {
+            let curve = curve(&trial(most, &[(50.0, most as f64 / 20.0)]));
+            assert_eq!(curve.len(), points, "{most}");
+            assert!(
+                curve.is_sorted_by(|a, b| a.percentile < b.percentile && a.ms <= b.ms),
+                "{curve:?}"
+            );
+            let [.., known, last] = &curve[..] else {
+                panic!("{curve:?}")
+            };
+            assert!((known.percentile - last_known).abs() < 1e-9, "{known:?}");
+            assert!(
+                (last.percentile - 100.0).abs() < 1e-9 && (last.ms / (most as f64 / 10.0) - 1.0).abs() < 2e-3
+            );
+            for point in curve.iter().filter(|point| point.percentile > 1.0) {
+                let expected = point.percentile / 100.0 * most as f64 / 10.0;
+                assert!(
+                    (point.ms / expected - 1.0).abs() < 0.01 || most < 1000,
+                    "{point:?}"
+                );
+            }
+        };
+        check(100, 30, 99.0);
+        check(100_000, 66, 99.999);
+    }
+
+    #[test]
+    fn what_the_histogram_does_not_hold_is_not_drawn_by_it() {
+        let check = |mut trial: TrialRecord, histogram: Option<&str>| {
+            if let Some(histogram) = histogram {
+                trial.histogram = Some(histogram.to_owned()).filter(|text| !text.is_empty());
+            }
+            assert_eq!(curve(&trial), trial.distribution);
+        };
+        // Transactions that were never begun had waited for a second.
+        check(trial(1000, &[(50.0, 50.0), (99.0, 1000.0)]), None);
+        check(trial(1000, &[(50.0, 50.0)]), Some(""));
+        check(trial(1000, &[(50.0, 50.0)]), Some("AAAA"));
+        check(trial(0, &[]), None);
+    }
+}
