@@ -174,48 +174,87 @@ impl StepPart {
 
     /// Names of what it sets: knobs, and keys with their part in front.
     pub(crate) fn keys(&self) -> Vec<String> {
-        let mut keys: Vec<String> = settings_of(&self.settings).into_iter().map(|s| s.knob).collect();
-        let (load, data, server) = (&self.load, &self.data, &self.server);
+        // Each part is taken apart whole, so that no key of it can be forgotten here.
+        let LoadPart {
+            workload: _,
+            script: _,
+            program: _,
+            command,
+            prepare,
+            cleanup,
+            protocol,
+            transaction,
+            clients,
+            threads,
+            cpus,
+            rate,
+            spacing,
+            think_ms,
+            latency_limit_ms,
+            max_tries,
+            connect,
+            warmup_s,
+            settle,
+            measure_s,
+            checkpoint_cycles,
+            crash,
+        } = &self.load;
+        let DataPart {
+            dataset,
+            scale,
+            reset,
+            prewarm,
+            fillfactor,
+        } = &self.data;
+        let ServerPart {
+            version,
+            data_on,
+            wal_on,
+            pooler,
+            pool_mode,
+            pool_size,
+            neighbour,
+            neighbour_memory,
+            network,
+        } = &self.server;
         let named = [
             ("profile", self.profile.is_some()),
-            ("load.workload", load.kinds() > 0),
-            ("load.command", load.command.is_some()),
-            ("load.protocol", load.protocol.is_some()),
-            ("load.transaction", load.transaction.is_some()),
-            ("load.clients", load.clients.is_some()),
-            ("load.threads", load.threads.is_some()),
-            ("load.cpus", load.cpus.is_some()),
-            ("load.rate", load.rate.is_some() || load.think_ms.is_some()),
-            ("load.connect", load.connect.is_some()),
+            ("load.workload", self.load.kinds() > 0),
+            ("load.command", command.is_some()),
+            ("load.prepare", prepare.is_some()),
+            ("load.cleanup", cleanup.is_some()),
+            ("load.protocol", protocol.is_some()),
+            ("load.transaction", transaction.is_some()),
+            ("load.clients", clients.is_some()),
+            ("load.threads", threads.is_some()),
+            ("load.cpus", cpus.is_some()),
+            ("load.rate", rate.is_some() || think_ms.is_some()),
+            ("load.spacing", spacing.is_some()),
+            ("load.latency_limit_ms", latency_limit_ms.is_some()),
+            ("load.max_tries", max_tries.is_some()),
+            ("load.connect", connect.is_some()),
             (
                 "load.measure_s",
-                load.measure_s.is_some() || load.checkpoint_cycles.is_some(),
+                measure_s.is_some() || checkpoint_cycles.is_some(),
             ),
-            ("load.warmup_s", load.warmup_s.is_some() || load.settle.is_some()),
-            ("load.crash", load.crash.is_some()),
-            ("data.scale", data.scale.is_some()),
-            ("data.dataset", data.dataset.is_some()),
-            ("data.reset", data.reset.is_some()),
-            ("data.prewarm", data.prewarm.is_some()),
-            ("data.fillfactor", data.fillfactor.is_some()),
-            ("server.version", server.version.is_some()),
-            ("server.data_on", server.data_on.is_some()),
-            ("server.wal_on", server.wal_on.is_some()),
-            ("server.pooler", server.pooler.is_some()),
-            (
-                "server.pool_size",
-                server.pool_size.is_some() || server.pool_mode.is_some(),
-            ),
-            ("server.neighbour", server.neighbour.is_some()),
-            ("server.neighbour_memory", server.neighbour_memory.is_some()),
-            ("server.network", server.network.is_some()),
+            ("load.warmup_s", warmup_s.is_some() || settle.is_some()),
+            ("load.crash", crash.is_some()),
+            ("data.scale", scale.is_some()),
+            ("data.dataset", dataset.is_some()),
+            ("data.reset", reset.is_some()),
+            ("data.prewarm", prewarm.is_some()),
+            ("data.fillfactor", fillfactor.is_some()),
+            ("server.version", version.is_some()),
+            ("server.data_on", data_on.is_some()),
+            ("server.wal_on", wal_on.is_some()),
+            ("server.pooler", pooler.is_some()),
+            ("server.pool_size", pool_size.is_some() || pool_mode.is_some()),
+            ("server.neighbour", neighbour.is_some()),
+            ("server.neighbour_memory", neighbour_memory.is_some()),
+            ("server.network", network.is_some()),
         ];
-        keys.extend(
-            named
-                .iter()
-                .filter(|(_, set)| *set)
-                .map(|(key, _)| (*key).to_owned()),
-        );
-        keys
+        let set = named.into_iter().filter(|(_, is_set)| *is_set);
+        let keys = settings_of(&self.settings).into_iter().map(|s| s.knob);
+        keys.chain(set.map(|(key, _)| key.to_owned())).collect()
     }
 }
