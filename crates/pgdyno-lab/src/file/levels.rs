@@ -1,7 +1,7 @@
 //! Levels of factors, and what a step or level sets over what stands below.
 
 use super::parts::{DataPart, ExperimentFile, FactorPart, LoadPart, ServerPart, StepPart};
-use super::settings_of;
+use super::{settings_of, words_of};
 use std::collections::BTreeSet;
 use toml::Table;
 
@@ -141,11 +141,7 @@ impl FactorPart {
 
 /// A level that sets a key of the load, the data or the server, or else a knob, to a value.
 fn level_of(of: &str, value: &toml::Value) -> Result<StepPart, String> {
-    let name = match value {
-        toml::Value::String(text) => text.clone(),
-        toml::Value::Boolean(on) => if *on { "on" } else { "off" }.to_owned(),
-        other => other.to_string(),
-    };
+    let name = words_of(value);
     let level = |part: &str, key: &str| -> Result<StepPart, toml::de::Error> {
         let inner = Table::from_iter([(key.to_owned(), value.clone())]);
         let name = toml::Value::String(name.clone());
