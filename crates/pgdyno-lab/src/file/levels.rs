@@ -5,82 +5,93 @@ use super::{settings_of, words_of};
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// What is named here, else what is named below.
-macro_rules! over {
-    ($this:expr, $below:expr, $kind:ident { $($field:ident),* $(,)? }) => {
-        $kind { $($field: $this.$field.clone().or_else(|| $below.$field.clone())),* }
+/// The keys of a part, each once: what is named here, else what is named below; and which are named.
+macro_rules! keys {
+    ($part:ident, $name:literal, $($key:ident),* $(,)?) => {
+        impl $part {
+            fn each_over(&self, below: &$part) -> $part {
+                $part { $($key: self.$key.clone().or_else(|| below.$key.clone())),* }
+            }
+
+            fn named(&self) -> Vec<&'static str> {
+                let keys = [$((concat!($name, ".", stringify!($key)), self.$key.is_some())),*];
+                keys.into_iter().filter(|(_, is_named)| *is_named).map(|(key, _)| key).collect()
+            }
+        }
     };
+}
+
+keys!(DataPart, "data", dataset, scale, reset, prewarm, fillfactor);
+keys!(
+    ServerPart,
+    "server",
+    version,
+    data_on,
+    wal_on,
+    pooler,
+    pool_mode,
+    pool_size,
+    neighbour,
+    neighbour_memory,
+    network,
+);
+keys!(
+    LoadPart,
+    "load",
+    workload,
+    script,
+    program,
+    command,
+    prepare,
+    cleanup,
+    protocol,
+    transaction,
+    clients,
+    threads,
+    cpus,
+    rate,
+    spacing,
+    think_ms,
+    latency_limit_ms,
+    max_tries,
+    connect,
+    warmup_s,
+    settle,
+    measure_s,
+    checkpoint_cycles,
+    crash,
+);
+
+/// Keys that decide about one thing, by the one that a factor is said to set.
+fn decides_about(key: &str) -> &str {
+    match key {
+        "load.script" | "load.program" => "load.workload",
+        "load.think_ms" => "load.rate",
+        "load.settle" => "load.warmup_s",
+        "load.checkpoint_cycles" => "load.measure_s",
+        "server.pool_mode" => "server.pool_size",
+        alone => alone,
+    }
 }
 
 impl DataPart {
     /// Its keys over those of `below`.
     pub(crate) fn over(&self, below: &DataPart) -> DataPart {
-        over!(
-            self,
-            below,
-            DataPart {
-                dataset,
-                scale,
-                reset,
-                prewarm,
-                fillfactor
-            }
-        )
+        self.each_over(below)
     }
 }
 
 impl ServerPart {
     /// Its keys over those of `below`.
     pub(crate) fn over(&self, below: &ServerPart) -> ServerPart {
-        over!(
-            self,
-            below,
-            ServerPart {
-                version,
-                data_on,
-                wal_on,
-                pooler,
-                pool_mode,
-                pool_size,
-                neighbour,
-                neighbour_memory,
-                network
-            }
-        )
+        self.each_over(below)
     }
 }
 
 impl LoadPart {
     /// Its keys over those of `below`. A kind of load (workload, script or program) replaces any other.
     pub(crate) fn over(&self, below: &LoadPart) -> LoadPart {
-        let mut both = over!(
-            self,
-            below,
-            LoadPart {
-                workload,
-                script,
-                program,
-                command,
-                prepare,
-                cleanup,
-                protocol,
-                transaction,
-                clients,
-                threads,
-                cpus,
-                rate,
-                spacing,
-                think_ms,
-                latency_limit_ms,
-                max_tries,
-                connect,
-                warmup_s,
-                settle,
-                measure_s,
-                checkpoint_cycles,
-                crash
-            }
-        );
+        let mut both = self.each_over(below);
         if self.kinds() > 0 {
             both.workload = self.workload;
             both.script.clone_from(&self.script);
@@ -169,88 +180,13 @@ impl StepPart {
     }
 
     /// Names of what it sets: knobs, and keys with their part in front.
-    pub(crate) fn keys(&self) -> Vec<String> {
-        // Each part is taken apart whole, so that no key of it can be forgotten here.
-        let LoadPart {
-            workload: _,
-            script: _,
-            program: _,
-            command,
-            prepare,
-            cleanup,
-            protocol,
-            transaction,
-            clients,
-            threads,
-            cpus,
-            rate,
-            spacing,
-            think_ms,
-            latency_limit_ms,
-            max_tries,
-            connect,
-            warmup_s,
-            settle,
-            measure_s,
-            checkpoint_cycles,
-            crash,
-        } = &self.load;
-        let DataPart {
-            dataset,
-            scale,
-            reset,
-            prewarm,
-            fillfactor,
-        } = &self.data;
-        let ServerPart {
-            version,
-            data_on,
-            wal_on,
-            pooler,
-            pool_mode,
-            pool_size,
-            neighbour,
-            neighbour_memory,
-            network,
-        } = &self.server;
-        let named = [
-            ("profile", self.profile.is_some()),
-            ("load.workload", self.load.kinds() > 0),
-            ("load.command", command.is_some()),
-            ("load.prepare", prepare.is_some()),
-            ("load.cleanup", cleanup.is_some()),
-            ("load.protocol", protocol.is_some()),
-            ("load.transaction", transaction.is_some()),
-            ("load.clients", clients.is_some()),
-            ("load.threads", threads.is_some()),
-            ("load.cpus", cpus.is_some()),
-            ("load.rate", rate.is_some() || think_ms.is_some()),
-            ("load.spacing", spacing.is_some()),
-            ("load.latency_limit_ms", latency_limit_ms.is_some()),
-            ("load.max_tries", max_tries.is_some()),
-            ("load.connect", connect.is_some()),
-            (
-                "load.measure_s",
-                measure_s.is_some() || checkpoint_cycles.is_some(),
-            ),
-            ("load.warmup_s", warmup_s.is_some() || settle.is_some()),
-            ("load.crash", crash.is_some()),
-            ("data.scale", scale.is_some()),
-            ("data.dataset", dataset.is_some()),
-            ("data.reset", reset.is_some()),
-            ("data.prewarm", prewarm.is_some()),
-            ("data.fillfactor", fillfactor.is_some()),
-            ("server.version", version.is_some()),
-            ("server.data_on", data_on.is_some()),
-            ("server.wal_on", wal_on.is_some()),
-            ("server.pooler", pooler.is_some()),
-            ("server.pool_size", pool_size.is_some() || pool_mode.is_some()),
-            ("server.neighbour", neighbour.is_some()),
-            ("server.neighbour_memory", neighbour_memory.is_some()),
-            ("server.network", network.is_some()),
-        ];
-        let set = named.into_iter().filter(|(_, is_set)| *is_set);
-        let keys = settings_of(&self.settings).into_iter().map(|s| s.knob);
-        keys.chain(set.map(|(key, _)| key.to_owned())).collect()
+    pub(crate) fn keys(&self) -> BTreeSet<String> {
+        let knobs = settings_of(&self.settings)
+            .into_iter()
+            .map(|setting| setting.knob);
+        let profile = self.profile.as_ref().map(|_| "profile");
+        let parts = [self.load.named(), self.data.named(), self.server.named()].concat();
+        let keys = profile.into_iter().chain(parts.into_iter().map(decides_about));
+        knobs.chain(keys.map(str::to_owned)).collect()
     }
 }
