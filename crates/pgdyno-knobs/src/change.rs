@@ -163,8 +163,14 @@ pub struct Changer<'a> {
     parameters: BTreeMap<String, Parameter>,
     /// Pages that were last asked for.
     pool_asked: Option<u64>,
-    /// Files whose values hold as long as they are open.
-    held: Vec<(String, File)>,
+    held: Vec<Held>,
+}
+
+/// A file whose value holds as long as it is open.
+struct Held {
+    path: String,
+    value: String,
+    _open: File,
 }
 
 /// A cell that was touched.
@@ -380,28 +386,27 @@ impl<'a> Changer<'a> {
             return Err(error.into());
         };
         let cell = Cell::AutoConf { data: data.clone() };
-        let Captured::AutoConf(mut text) = cell.capture(self.reader().site())? else {
+        let Captured::AutoConf(now) = cell.capture(self.reader().site())? else {
             return Err(error.into());
         };
         let groups = groups_of(&self.journal.content()?.entries);
         let first = groups.iter().find_map(|group| match &group.first {
             // What others have set since stays theirs.
             Captured::AutoConf(first) if group.cell == cell => {
-                Some(merged(first, &group.foreign(first, &text)))
+                Some(merged(first, &group.foreign(first, &now)))
             }
             _ => None,
         });
         let Some(first) = first else {
             return Err(error.into());
         };
-        let before = Captured::AutoConf(std::mem::replace(&mut text, first));
-        self.change(AUTO_CONF, (&cell, 0), before, None, |_| {
-            autoconf::replace(&data, text.as_bytes()).map_err(|source| CellError::AutoConf {
+        self.change(AUTO_CONF, (&cell, 0), Captured::AutoConf(now), None, |_| {
+            autoconf::replace(&data, first.as_bytes()).map_err(|source| CellError::AutoConf {
                 path: autoconf::path_in(&data),
                 action: "written",
                 source,
             })?;
-            Ok(Captured::AutoConf(text.clone()))
+            Ok(Captured::AutoConf(first))
         })?;
         for parameter in self.parameters.values_mut() {
             parameter.now.clone_from(&parameter.first);

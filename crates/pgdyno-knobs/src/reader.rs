@@ -120,30 +120,6 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The state that a setting asks for, of a cell that is no kernel file and is in the state `before`.
-    pub(crate) fn wanted(
-        &self,
-        cell: &Cell,
-        setting: &Setting,
-        before: &Captured,
-    ) -> Result<Captured, ApplyError> {
-        let value = setting.value.as_str();
-        let set = (value != DEFAULT).then(|| value.to_owned());
-        Ok(match (cell, before) {
-            (_, Captured::Storage(rows)) => {
-                Captured::Storage(rows.iter().map(|(what, _)| (what.clone(), set.clone())).collect())
-            }
-            (Cell::WalDirectory { .. }, _) => Captured::WalDirectory(set.map(PathBuf::from)),
-            (Cell::Swap { .. }, _) => Captured::Swap(value.parse().ok().filter(|&bytes| bytes > 0)),
-            (_, Captured::Affinity { pid, started, .. }) => Captured::Affinity {
-                pid: *pid,
-                started: *started,
-                cpus: value.to_owned(),
-            },
-            _ => before.clone(),
-        })
-    }
-
     /// What the kernel makes of a value that is not below the one it has to stay below.
     fn not_below(&self, knob: &Knob) -> Option<String> {
         let above = knob.below.as_deref()?;
@@ -255,7 +231,7 @@ impl<'a> Reader<'a> {
             }
             Means::Whole(cell) => {
                 let now = cell.capture(self.site())?;
-                let wanted = self.wanted(&cell, setting, &now)?;
+                let wanted = wanted(&cell, setting, &now);
                 (shown(&now), is_same_state(&wanted, &now))
             }
         };
@@ -358,6 +334,25 @@ pub(crate) fn is_same(knob: &Knob, asked: &str, now: &str) -> bool {
             }
         }
         _ => false,
+    }
+}
+
+/// The state that a setting asks for, of a cell that is no kernel file and is in the state `before`.
+pub(crate) fn wanted(cell: &Cell, setting: &Setting, before: &Captured) -> Captured {
+    let value = setting.value.as_str();
+    let set = (value != DEFAULT).then(|| value.to_owned());
+    match (cell, before) {
+        (_, Captured::Storage(rows)) => {
+            Captured::Storage(rows.iter().map(|(what, _)| (what.clone(), set.clone())).collect())
+        }
+        (Cell::WalDirectory { .. }, _) => Captured::WalDirectory(set.map(PathBuf::from)),
+        (Cell::Swap { .. }, _) => Captured::Swap(value.parse().ok().filter(|&bytes| bytes > 0)),
+        (_, Captured::Affinity { pid, started, .. }) => Captured::Affinity {
+            pid: *pid,
+            started: *started,
+            cpus: value.to_owned(),
+        },
+        _ => before.clone(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::wal;
 use pgdyno_host::HostAccess;
 use pgdyno_server::{Conninfo, Control, Lookup, autoconf};
 use serde::{Deserialize, Serialize};
-use server::{describe, server_line};
+use server::{describe, server_line, stop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -138,6 +138,11 @@ impl Group {
     }
 }
 
+/// Those whose turn it is, the last that was touched first.
+fn of_turn(groups: &[Group], turn: Turn) -> impl Iterator<Item = &Group> {
+    groups.iter().rev().filter(move |group| group.turn() == turn)
+}
+
 impl Restorer<'_> {
     /// Restores an open journal and closes it, unless something failed: then it stays for another attempt.
     pub fn restore(&self, journal: Journal) -> Result<Vec<PutBack>, JournalError> {
@@ -151,7 +156,6 @@ impl Restorer<'_> {
 
     fn undo(&self, content: &Content) -> Vec<PutBack> {
         let groups = groups_of(&content.entries);
-        let of = |turn: Turn| groups.iter().rev().filter(move |group| group.turn() == turn);
         let boot = Boot::of(&groups, self.rebooted(content));
         let reference = content.purpose.server.as_ref();
         if let Some(ServerRef::Sandbox { root, name }) = reference
@@ -168,53 +172,47 @@ impl Restorer<'_> {
         let mut lines = Vec::new();
         let server = reference.map(|reference| self.reach(reference));
         let touched = !groups.is_empty() || !content.purpose.server_was_running;
-        lines.extend(of(Turn::First).flat_map(|group| self.undo_on_host(group, &boot)));
+        lines.extend(of_turn(&groups, Turn::First).flat_map(|group| self.undo_on_host(group, &boot)));
         // Huge pages in use cannot leave their pool, and settings that want a restart are undone by one.
         if let Some(Ok(Control::Sandbox(sandbox))) = &server
             && touched
-            && let Err(error) = sandbox.stop()
         {
-            lines.push(server_line(
-                &sandbox.record().name,
-                "stopping",
-                &error.to_string(),
-            ));
+            lines.extend(stop(sandbox));
         }
-        for group in of(Turn::Parameters) {
+        for group in of_turn(&groups, Turn::Parameters) {
             lines.extend(self.undo_server(group, reference));
         }
-        lines.extend(of(Turn::Host).flat_map(|group| self.undo_on_host(group, &boot)));
+        lines.extend(of_turn(&groups, Turn::Host).flat_map(|group| self.undo_on_host(group, &boot)));
         match server {
-            Some(Ok(control)) if touched => {
-                let names: Vec<&str> = of(Turn::Parameters)
-                    .flat_map(|group| &group.writes)
-                    .map(|write| write.knob.as_str())
-                    .collect();
-                let last: Vec<&Group> = of(Turn::Last).collect();
-                lines.extend(self.restart(&control, content, &names, !last.is_empty()));
-                let conninfo = self.conninfo_of(&control, reference);
-                for group in last {
-                    lines.push(match &conninfo {
-                        Ok(conninfo) => self.undo_whole(group, Some(conninfo)),
-                        Err(error) => group.line(Outcome::Failed, Some(error.clone())),
-                    });
-                }
-                if let Control::Sandbox(sandbox) = &control
-                    && !content.purpose.server_was_running
-                    && let Err(error) = sandbox.stop()
-                {
-                    lines.push(server_line(
-                        &sandbox.record().name,
-                        "stopping",
-                        &error.to_string(),
-                    ));
-                }
-            }
+            Some(Ok(control)) if touched => lines.extend(self.revive(&control, content, &groups)),
             Some(Err(reason)) if groups.iter().any(Group::is_in_server) => {
                 let name = reference.map(describe).unwrap_or_default();
                 lines.push(server_line(&name, "reaching", &reason));
             }
             _ => {}
+        }
+        lines
+    }
+
+    /// Brings the server to the life it had, and puts back what only a server that runs can.
+    fn revive(&self, control: &Control, content: &Content, groups: &[Group]) -> Vec<PutBack> {
+        let names: Vec<&str> = of_turn(groups, Turn::Parameters)
+            .flat_map(|group| &group.writes)
+            .map(|write| write.knob.as_str())
+            .collect();
+        let last: Vec<&Group> = of_turn(groups, Turn::Last).collect();
+        let mut lines = self.restart(control, content, &names, !last.is_empty());
+        let conninfo = self.conninfo_of(control, content.purpose.server.as_ref());
+        for group in last {
+            lines.push(match &conninfo {
+                Ok(conninfo) => self.undo_whole(group, Some(conninfo)),
+                Err(error) => group.line(Outcome::Failed, Some(error.clone())),
+            });
+        }
+        if let Control::Sandbox(sandbox) = control
+            && !content.purpose.server_was_running
+        {
+            lines.extend(stop(sandbox));
         }
         lines
     }
@@ -350,7 +348,7 @@ impl Restorer<'_> {
     fn undo_auto_conf(&self, group: &Group, data: &Path, first: &str) -> Vec<PutBack> {
         let now = match group.cell.capture(self.site()) {
             Ok(Captured::AutoConf(now)) => now,
-            Ok(_) => return vec![group.line(Outcome::Failed, None)],
+            Ok(_) => return vec![group.line(Outcome::Failed, Some(CellError::Mixed.to_string()))],
             Err(error) => return vec![group.line(Outcome::Failed, Some(error.to_string()))],
         };
         let foreign = if self.force {

@@ -94,19 +94,9 @@ pub(crate) fn settings_of(table: &Table) -> Vec<Setting> {
             };
             match value {
                 Value::Table(inner) => walk(inner, &knob, settings),
-                Value::String(text) => settings.push(Setting {
+                value => settings.push(Setting {
                     knob,
-                    value: text.clone(),
-                }),
-                Value::Boolean(on) => {
-                    settings.push(Setting {
-                        knob,
-                        value: if *on { "on" } else { "off" }.to_owned(),
-                    });
-                }
-                other => settings.push(Setting {
-                    knob,
-                    value: other.to_string(),
+                    value: words_of(value),
                 }),
             }
         }
@@ -114,6 +104,16 @@ pub(crate) fn settings_of(table: &Table) -> Vec<Setting> {
     let mut settings = Vec::new();
     walk(table, "", &mut settings);
     settings
+}
+
+/// A value as PostgreSQL and the kernel write it.
+fn words_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Boolean(true) => "on".to_owned(),
+        Value::Boolean(false) => "off".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]

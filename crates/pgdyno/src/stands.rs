@@ -22,7 +22,7 @@ pub(crate) struct OwnStands<'c> {
     text: String,
     /// The command that restarts it, where its owner allows that.
     restart: Option<String>,
-    /// The sandbox that it is.
+    /// The name of the sandbox that it is; `None` of any other server.
     sandbox: Option<String>,
     was_running: bool,
     /// Keeps other commands away from the target.
@@ -56,7 +56,10 @@ impl<'c> OwnStands<'c> {
             return Ok(target);
         }
         match &self.sandbox {
-            Some(name) => started(self.context, name, self.was_running),
+            Some(name) => {
+                let sandbox = started(self.context, name)?;
+                Ok(target::target_of(self.context, sandbox, self.was_running))
+            }
             None => {
                 let held = target::named(self.context, &self.text, self.restart.clone(), &self.command)?;
                 Ok(held.parts().0)
@@ -81,7 +84,8 @@ impl<'c> OwnStands<'c> {
             let guard = target::lock_sandbox(self.context, &claim.name, &self.command)?;
             self.own.push((claim.clone(), guard));
         }
-        started(self.context, &claim.name, false)
+        let sandbox = started(self.context, &claim.name)?;
+        Ok(target::target_of(self.context, sandbox, false))
     }
 
     fn stop(&self, stand: &Stand) -> anyhow::Result<()> {
@@ -105,28 +109,21 @@ impl<'c> OwnStands<'c> {
 
     /// The target as it was found.
     fn settle(&mut self) -> anyhow::Result<()> {
-        let Some(name) = self
-            .sandbox
-            .as_ref()
-            .filter(|_| self.held.is_none() && self.was_running)
-        else {
+        let was_used = self.held.is_none();
+        let Some(name) = self.sandbox.as_ref().filter(|_| was_used && self.was_running) else {
             return Ok(());
         };
-        let sandbox = Sandbox::open(&self.context.sandboxes(), name)?;
-        if !matches!(sandbox.state(), State::Running(_)) {
-            sandbox.start()?;
-        }
-        Ok(())
+        started(self.context, name).map(drop)
     }
 }
 
-/// A sandbox that is locked already.
-fn started(context: &Context, name: &str, was_running: bool) -> anyhow::Result<Target> {
+/// A sandbox that is locked already, running.
+fn started(context: &Context, name: &str) -> anyhow::Result<Sandbox> {
     let sandbox = Sandbox::open(&context.sandboxes(), name)?;
     if !matches!(sandbox.state(), State::Running(_)) {
         sandbox.start()?;
     }
-    Ok(target::target_of(context, sandbox, was_running))
+    Ok(sandbox)
 }
 
 /// With all its causes: the lab shows one line.

@@ -164,24 +164,12 @@ impl Changer<'_> {
         let set_anew = before
             .iter()
             .any(|other| other.cell == change.cell && other.place_in_cell() == 0);
-        let now = read_value(self.host, &self.file(change))?;
+        let now = read_value(self.host, &change.file())?;
         let same = now == change.value || is_same(&change.knob, &change.value, &now);
         Ok(change.knob.kind == Kind::HugepagePool || set_anew || !same)
     }
 
-    pub(super) fn file(&self, change: &KernelChange) -> KernelFile {
-        match &change.cell {
-            Cell::Files { files, .. } => files.iter().find(|file| file.path == change.path).cloned(),
-            _ => None,
-        }
-        .unwrap_or(KernelFile {
-            path: change.path.clone(),
-            form: Form::Plain,
-            device: None,
-        })
-    }
-
-    pub(super) fn change_kernel(&mut self, change: &KernelChange) -> Result<(), ApplyError> {
+    fn change_kernel(&mut self, change: &KernelChange) -> Result<(), ApplyError> {
         let is_pool = change.knob.kind == Kind::HugepagePool;
         let before = change.cell.capture(self.reader().site())?;
         let value = if change.value == AUTO {
@@ -200,7 +188,7 @@ impl Changer<'_> {
         if is_pool {
             self.pool_asked = value.parse().ok();
         }
-        let file = self.file(change);
+        let file = change.file();
         let cell = (&change.cell, change.place_in_cell());
         let after = self.change(&change.name, cell, before, Some(&value), |this| {
             this.host.write_raw(&change.path, &value)?;
@@ -315,6 +303,18 @@ fn lead_differs(
 }
 
 impl KernelChange {
+    fn file(&self) -> KernelFile {
+        match &self.cell {
+            Cell::Files { files, .. } => files.iter().find(|file| file.path == self.path).cloned(),
+            _ => None,
+        }
+        .unwrap_or(KernelFile {
+            path: self.path.clone(),
+            form: Form::Plain,
+            device: None,
+        })
+    }
+
     fn place_in_cell(&self) -> usize {
         match &self.cell {
             Cell::Files { files, .. } => files.iter().position(|file| file.path == self.path).unwrap_or(0),

@@ -1,10 +1,10 @@
 //! Applying what is neither a parameter nor a kernel file: tables, the WAL's place, swap, processors, files of our own. Each
 //! is saved and written as a whole.
 
-use super::{ApplyError, Changer, Phase, Touched};
+use super::{ApplyError, Changer, Held, Phase, Touched};
 use crate::catalogue::Setting;
 use crate::cell::{Captured, Cell, CellError, shown};
-use crate::reader::{Means, is_same_state};
+use crate::reader::{Means, is_same_state, wanted};
 use std::fs::File;
 
 /// A change of something that is neither a parameter nor a kernel file.
@@ -14,7 +14,7 @@ pub(super) struct WholeChange {
 }
 
 impl Changer<'_> {
-    /// What is to be saved and written as a whole: what is named, and what was touched and is not.
+    /// What settings name of that.
     pub(super) fn whole_changes(&self, settings: &[Setting]) -> Result<Vec<WholeChange>, ApplyError> {
         let mut changes = Vec::new();
         for setting in settings {
@@ -37,7 +37,7 @@ impl Changer<'_> {
             .collect();
         for cell in wal {
             let now = cell.capture(self.reader().site())?;
-            if self.whole_wanted(cell, changes, &now)? != now {
+            if self.whole_wanted(cell, changes, &now) != now {
                 return Ok(true);
             }
         }
@@ -45,24 +45,19 @@ impl Changer<'_> {
     }
 
     /// The state that a cell is to have: as named, else as it was before it was touched.
-    fn whole_wanted(
-        &self,
-        cell: &Cell,
-        changes: &[WholeChange],
-        now: &Captured,
-    ) -> Result<Captured, ApplyError> {
+    fn whole_wanted(&self, cell: &Cell, changes: &[WholeChange], now: &Captured) -> Captured {
         if let Some(change) = changes.iter().find(|change| change.cell == *cell) {
-            return self.reader().wanted(cell, &change.setting, now);
+            return wanted(cell, &change.setting, now);
         }
         let touched = self.cells.iter().find(|touched| touched.cell == *cell);
-        Ok(match (touched.map(|touched| &touched.first), now) {
+        match (touched.map(|touched| &touched.first), now) {
             // Another first process has nothing of what was set.
             (Some(Captured::Affinity { pid, .. }), Captured::Affinity { pid: other, .. }) if pid != other => {
                 now.clone()
             }
             (Some(first), _) => first.clone(),
             (None, _) => now.clone(),
-        })
+        }
     }
 
     pub(super) fn change_wholes(&mut self, changes: &[WholeChange], phase: Phase) -> Result<(), ApplyError> {
@@ -72,17 +67,13 @@ impl Changer<'_> {
                     .iter()
                     .any(|change| matches!(&change.cell, Cell::Held { path: of } if of == path))
             };
-            self.held
-                .retain(|(held, _)| held.split_once('=').is_some_and(|(path, _)| named(path)));
+            self.held.retain(|held| named(&held.path));
         }
         let mut cells: Vec<(String, Option<String>, Cell)> = Vec::new();
-        for touched in self
-            .cells
-            .iter()
-            .filter(|touched| !matches!(touched.cell, Cell::Files { .. }))
-        {
-            if !changes.iter().any(|change| change.cell == touched.cell) {
-                cells.push((touched.cell.place(), None, touched.cell.clone()));
+        for Touched { cell, .. } in &self.cells {
+            let is_whole = !matches!(cell, Cell::Files { .. });
+            if is_whole && !changes.iter().any(|change| change.cell == *cell) {
+                cells.push((cell.place(), None, cell.clone()));
             }
         }
         for WholeChange { setting, cell } in changes {
@@ -94,7 +85,7 @@ impl Changer<'_> {
                 self.hold(&name, &cell, path, value)?;
                 continue;
             }
-            let wanted = self.whole_wanted(&cell, changes, &before)?;
+            let wanted = self.whole_wanted(&cell, changes, &before);
             if is_same_state(&wanted, &before) {
                 continue;
             }
@@ -143,14 +134,17 @@ impl Changer<'_> {
         if self
             .held
             .iter()
-            .any(|(held, _)| held == &format!("{path}={value}"))
+            .any(|held| held.path == path && held.value == value)
         {
             return Ok(());
         }
-        self.held
-            .retain(|(held, _)| !held.starts_with(&format!("{path}=")));
-        let file = self.change_held(name, cell, path, value)?;
-        self.held.push((format!("{path}={value}"), file));
+        self.held.retain(|held| held.path != path);
+        let open = self.change_held(name, cell, path, value)?;
+        self.held.push(Held {
+            path: path.to_owned(),
+            value: value.to_owned(),
+            _open: open,
+        });
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Whether a setting could be applied here at all, found without changing anything.
 
-use super::{Means, Reader};
+use super::{Means, Reader, wanted};
 use crate::affinity;
 use crate::catalogue::{AUTO, CatalogueError, Cost, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, form_of};
@@ -178,7 +178,7 @@ impl Reader<'_> {
                 if !matches!(self.target()?.control, Control::Sandbox(_)) {
                     return Err(ApplyError::NeedsStop);
                 }
-                let wanted = self.wanted(cell, setting, before)?;
+                let wanted = wanted(cell, setting, before);
                 match &wanted {
                     Captured::WalDirectory(Some(to)) if wanted != *before => match wal::objection(to) {
                         Some(objection) => wrong(format!("an empty directory, or a new one: {objection}")),

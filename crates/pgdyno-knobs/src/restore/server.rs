@@ -140,6 +140,16 @@ fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
     }
 }
 
+/// Stops a sandbox; the line that tells why it could not be, if so.
+pub(super) fn stop(sandbox: &Sandbox) -> Option<PutBack> {
+    let error = sandbox.stop().err()?;
+    Some(server_line(
+        &sandbox.record().name,
+        "stopping",
+        &error.to_string(),
+    ))
+}
+
 /// Reloads and names the settings that still wait for a restart.
 fn reload_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
     let mut server = Server::connect(conninfo).map_err(|e| e.to_string())?;

@@ -7,6 +7,7 @@ use super::study::ClaimPart;
 use super::words::{Design, StopRule};
 use super::{FileError, settings_of};
 use crate::foreign::programs;
+use crate::plan::{REFERENCE, STEP};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
 use pgdyno_load::{CLIENTS_MAX, Rate, Workload, duration};
@@ -214,7 +215,7 @@ impl Check<'_> {
         })?;
         for (i, step) in steps.iter().enumerate() {
             let number = i.to_string();
-            let taken = step.name == "reference" || steps[..i].iter().any(|other| other.name == step.name);
+            let taken = step.name == REFERENCE || steps[..i].iter().any(|other| other.name == step.name);
             self.must(!taken, &["step", &number, "name"], || {
                 format!("the name \"{}\" is taken", step.name)
             })?;
@@ -236,7 +237,7 @@ impl Check<'_> {
         let mut owners: BTreeMap<String, &str> = BTreeMap::new();
         for (i, factor) in factors.iter().enumerate() {
             let number = i.to_string();
-            let taken = factor.name == "step" || factors[..i].iter().any(|other| other.name == factor.name);
+            let taken = factor.name == STEP || factors[..i].iter().any(|other| other.name == factor.name);
             self.must(!taken, &["factor", &number, "name"], || {
                 format!("the name \"{}\" is taken", factor.name)
             })?;
@@ -334,9 +335,9 @@ impl Check<'_> {
     }
 
     fn known_level(&self, factor: &str, level: &str, keys: &[&str]) -> Checked {
-        let known: Vec<String> = if factor == "step" {
+        let known: Vec<String> = if factor == STEP {
             let names = self.file.step.iter().map(|step| step.name.clone());
-            names.chain(["reference".to_owned()]).collect()
+            names.chain([REFERENCE.to_owned()]).collect()
         } else {
             let found = self.file.factor.iter().find(|other| other.name == factor);
             let names = |factor: &super::FactorPart| factor.levels().unwrap_or_default();
@@ -488,7 +489,7 @@ impl Check<'_> {
             })?;
             for (key, factor) in [("rows", &table.rows), ("columns", &table.columns)] {
                 if let Some(factor) = factor {
-                    let known = factor == "step" || self.file.factor.iter().any(|f| f.name == *factor);
+                    let known = factor == STEP || self.file.factor.iter().any(|f| f.name == *factor);
                     self.must(known, &["study", "table", &number, key], || {
                         format!("there is no factor \"{factor}\"")
                     })?;

@@ -1,86 +1,97 @@
 //! Levels of factors, and what a step or level sets over what stands below.
 
 use super::parts::{DataPart, ExperimentFile, FactorPart, LoadPart, ServerPart, StepPart};
-use super::settings_of;
+use super::{settings_of, words_of};
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// What is named here, else what is named below.
-macro_rules! over {
-    ($this:expr, $below:expr, $kind:ident { $($field:ident),* $(,)? }) => {
-        $kind { $($field: $this.$field.clone().or_else(|| $below.$field.clone())),* }
+/// The keys of a part, each once: what is named here, else what is named below; and which are named.
+macro_rules! keys {
+    ($part:ident, $name:literal, $($key:ident),* $(,)?) => {
+        impl $part {
+            fn each_over(&self, below: &$part) -> $part {
+                $part { $($key: self.$key.clone().or_else(|| below.$key.clone())),* }
+            }
+
+            fn named(&self) -> Vec<&'static str> {
+                let keys = [$((concat!($name, ".", stringify!($key)), self.$key.is_some())),*];
+                keys.into_iter().filter(|(_, is_named)| *is_named).map(|(key, _)| key).collect()
+            }
+        }
     };
+}
+
+keys!(DataPart, "data", dataset, scale, reset, prewarm, fillfactor);
+keys!(
+    ServerPart,
+    "server",
+    version,
+    data_on,
+    wal_on,
+    pooler,
+    pool_mode,
+    pool_size,
+    neighbour,
+    neighbour_memory,
+    network,
+);
+keys!(
+    LoadPart,
+    "load",
+    workload,
+    script,
+    program,
+    command,
+    prepare,
+    cleanup,
+    protocol,
+    transaction,
+    clients,
+    threads,
+    cpus,
+    rate,
+    spacing,
+    think_ms,
+    latency_limit_ms,
+    max_tries,
+    connect,
+    warmup_s,
+    settle,
+    measure_s,
+    checkpoint_cycles,
+    crash,
+);
+
+/// Keys that decide about one thing, by the one that a factor is said to set.
+fn decides_about(key: &str) -> &str {
+    match key {
+        "load.script" | "load.program" => "load.workload",
+        "load.think_ms" => "load.rate",
+        "load.settle" => "load.warmup_s",
+        "load.checkpoint_cycles" => "load.measure_s",
+        "server.pool_mode" => "server.pool_size",
+        alone => alone,
+    }
 }
 
 impl DataPart {
     /// Its keys over those of `below`.
     pub(crate) fn over(&self, below: &DataPart) -> DataPart {
-        over!(
-            self,
-            below,
-            DataPart {
-                dataset,
-                scale,
-                reset,
-                prewarm,
-                fillfactor
-            }
-        )
+        self.each_over(below)
     }
 }
 
 impl ServerPart {
     /// Its keys over those of `below`.
     pub(crate) fn over(&self, below: &ServerPart) -> ServerPart {
-        over!(
-            self,
-            below,
-            ServerPart {
-                version,
-                data_on,
-                wal_on,
-                pooler,
-                pool_mode,
-                pool_size,
-                neighbour,
-                neighbour_memory,
-                network
-            }
-        )
+        self.each_over(below)
     }
 }
 
 impl LoadPart {
     /// Its keys over those of `below`. A kind of load (workload, script or program) replaces any other.
     pub(crate) fn over(&self, below: &LoadPart) -> LoadPart {
-        let mut both = over!(
-            self,
-            below,
-            LoadPart {
-                workload,
-                script,
-                program,
-                command,
-                prepare,
-                cleanup,
-                protocol,
-                transaction,
-                clients,
-                threads,
-                cpus,
-                rate,
-                spacing,
-                think_ms,
-                latency_limit_ms,
-                max_tries,
-                connect,
-                warmup_s,
-                settle,
-                measure_s,
-                checkpoint_cycles,
-                crash
-            }
-        );
+        let mut both = self.each_over(below);
         if self.kinds() > 0 {
             both.workload = self.workload;
             both.script.clone_from(&self.script);
@@ -141,11 +152,7 @@ impl FactorPart {
 
 /// A level that sets a key of the load, the data or the server, or else a knob, to a value.
 fn level_of(of: &str, value: &toml::Value) -> Result<StepPart, String> {
-    let name = match value {
-        toml::Value::String(text) => text.clone(),
-        toml::Value::Boolean(on) => if *on { "on" } else { "off" }.to_owned(),
-        other => other.to_string(),
-    };
+    let name = words_of(value);
     let level = |part: &str, key: &str| -> Result<StepPart, toml::de::Error> {
         let inner = Table::from_iter([(key.to_owned(), value.clone())]);
         let name = toml::Value::String(name.clone());
@@ -173,49 +180,13 @@ impl StepPart {
     }
 
     /// Names of what it sets: knobs, and keys with their part in front.
-    pub(crate) fn keys(&self) -> Vec<String> {
-        let mut keys: Vec<String> = settings_of(&self.settings).into_iter().map(|s| s.knob).collect();
-        let (load, data, server) = (&self.load, &self.data, &self.server);
-        let named = [
-            ("profile", self.profile.is_some()),
-            ("load.workload", load.kinds() > 0),
-            ("load.command", load.command.is_some()),
-            ("load.protocol", load.protocol.is_some()),
-            ("load.transaction", load.transaction.is_some()),
-            ("load.clients", load.clients.is_some()),
-            ("load.threads", load.threads.is_some()),
-            ("load.cpus", load.cpus.is_some()),
-            ("load.rate", load.rate.is_some() || load.think_ms.is_some()),
-            ("load.connect", load.connect.is_some()),
-            (
-                "load.measure_s",
-                load.measure_s.is_some() || load.checkpoint_cycles.is_some(),
-            ),
-            ("load.warmup_s", load.warmup_s.is_some() || load.settle.is_some()),
-            ("load.crash", load.crash.is_some()),
-            ("data.scale", data.scale.is_some()),
-            ("data.dataset", data.dataset.is_some()),
-            ("data.reset", data.reset.is_some()),
-            ("data.prewarm", data.prewarm.is_some()),
-            ("data.fillfactor", data.fillfactor.is_some()),
-            ("server.version", server.version.is_some()),
-            ("server.data_on", server.data_on.is_some()),
-            ("server.wal_on", server.wal_on.is_some()),
-            ("server.pooler", server.pooler.is_some()),
-            (
-                "server.pool_size",
-                server.pool_size.is_some() || server.pool_mode.is_some(),
-            ),
-            ("server.neighbour", server.neighbour.is_some()),
-            ("server.neighbour_memory", server.neighbour_memory.is_some()),
-            ("server.network", server.network.is_some()),
-        ];
-        keys.extend(
-            named
-                .iter()
-                .filter(|(_, set)| *set)
-                .map(|(key, _)| (*key).to_owned()),
-        );
-        keys
+    pub(crate) fn keys(&self) -> BTreeSet<String> {
+        let knobs = settings_of(&self.settings)
+            .into_iter()
+            .map(|setting| setting.knob);
+        let profile = self.profile.as_ref().map(|_| "profile");
+        let parts = [self.load.named(), self.data.named(), self.server.named()].concat();
+        let keys = profile.into_iter().chain(parts.into_iter().map(decides_about));
+        knobs.chain(keys.map(str::to_owned)).collect()
     }
 }

@@ -27,6 +27,54 @@ fn parse(text: &str) -> Result<ExperimentFile, FileError> {
     ExperimentFile::parse(text, Path::new("x.toml"), &Catalogue::shipped().unwrap())
 }
 
+/// A step may consist of any one key.
+#[test]
+fn every_key_of_a_step_is_something_that_it_sets() {
+    for key in [
+        "profile = 'oltp'",
+        "settings.jit = 'off'",
+        "load.workload = 'simple'",
+        "load.script = 'SELECT 1'",
+        "load.program = 'pgbench'",
+        "load.command = 'true'",
+        "load.prepare = 'true'",
+        "load.cleanup = 'true'",
+        "load.protocol = 'simple'",
+        "load.transaction = 'none'",
+        "load.clients = 2",
+        "load.threads = 1",
+        "load.cpus = [0]",
+        "load.rate = '10'",
+        "load.spacing = 'constant'",
+        "load.think_ms = 1",
+        "load.latency_limit_ms = 20",
+        "load.max_tries = 3",
+        "load.connect = true",
+        "load.warmup_s = 2",
+        "load.settle = true",
+        "load.measure_s = 2",
+        "load.checkpoint_cycles = 2",
+        "load.crash = true",
+        "data.dataset = 'oltp'",
+        "data.scale = 2",
+        "data.reset = 'vacuum'",
+        "data.prewarm = 'read'",
+        "data.fillfactor = 80",
+        "server.version = 18",
+        "server.data_on = 'tmpfs:2G'",
+        "server.wal_on = 'tmpfs:2G'",
+        "server.pooler = 'pgbouncer'",
+        "server.pool_mode = 'session'",
+        "server.pool_size = 2",
+        "server.neighbour = 'true'",
+        "server.neighbour_memory = '1GB'",
+        "server.network = 'mtu:9000'",
+    ] {
+        let file = parse(&format!("{GOOD}\n[[step]]\nname = \"b\"\n{key}\n"));
+        assert!(file.is_ok(), "{key}: {}", file.unwrap_err());
+    }
+}
+
 #[test]
 fn settings_are_flattened_to_knobs() {
     let file = parse(GOOD).unwrap();

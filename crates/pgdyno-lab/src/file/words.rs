@@ -54,6 +54,16 @@ pub enum StopRule {
     WhenDecided,
 }
 
+impl StopRule {
+    /// The word in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            StopRule::AfterBlocks => "after-blocks",
+            StopRule::WhenDecided => "when-decided",
+        }
+    }
+}
+
 /// When the server is restarted between trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -145,6 +155,17 @@ pub enum Found {
     Worse,
     /// No difference that matters.
     Same,
+}
+
+impl Found {
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Found::Better => "better",
+            Found::Worse => "worse",
+            Found::Same => "same",
+        }
+    }
 }
 
 /// What stands between clients and server.

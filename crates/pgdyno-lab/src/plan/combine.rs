@@ -137,11 +137,10 @@ fn of_row(
         treatment = treatment.with(part, profiles);
         treatment.levels.push((factor.name.clone(), part.name.clone()));
         names.push(format!("{}={}", factor.name, part.name));
-        let title = part.title.clone().unwrap_or_else(|| part.name.clone());
-        titles.push(match &part.title {
-            Some(_) => title,
-            None => format!("{} {title}", factor.title.as_deref().unwrap_or(&factor.name)),
-        });
+        titles.push(part.title.clone().unwrap_or_else(|| {
+            let of = factor.title.as_deref().unwrap_or(&factor.name);
+            format!("{of} {}", part.name)
+        }));
         reasons.extend(part.reason.clone());
     }
     treatment.name = names.join(", ");

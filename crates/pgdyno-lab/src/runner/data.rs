@@ -114,6 +114,7 @@ impl Lab<'_> {
             Ok(scale) if scale == data.scale && (database.is_some() || data.fillfactor.is_none()) => {}
             Ok(there) if !is_sandbox(target) => {
                 return Err(LabError::OtherData {
+                    dataset: data.dataset.name(),
                     there,
                     wanted: data.scale,
                 });
@@ -218,20 +219,23 @@ impl Running<'_, '_> {
 
 fn make_database(conninfo: &Conninfo, name: &str) -> Result<(), ServerError> {
     let mut server = Server::connect(conninfo)?;
-    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{name}'");
-    if server.value("looking for a database", &known)?.is_none() {
-        server.without_limit()?;
-        server.execute("making a database", &format!("CREATE DATABASE {name}"))?;
+    if has_database(&mut server, name)? {
+        return Ok(());
     }
-    Ok(())
+    server.without_limit()?;
+    server.execute("making a database", &format!("CREATE DATABASE {name}"))
+}
+
+fn has_database(server: &mut Server, name: &str) -> Result<bool, ServerError> {
+    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{name}'");
+    Ok(server.value("looking for a database", &known)?.is_some())
 }
 
 /// The data as it was made, in a database that nobody writes to.
 fn keep_template(conninfo: &Conninfo, name: &str) -> Result<(), ServerError> {
     let template = template_of(name);
     let mut server = Server::connect(conninfo)?;
-    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{template}'");
-    if server.value("looking for a template", &known)?.is_some() {
+    if has_database(&mut server, &template)? {
         return Ok(());
     }
     server.without_limit()?;

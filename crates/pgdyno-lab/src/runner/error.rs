@@ -86,7 +86,7 @@ pub enum LabError {
     },
     /// Another server than the one the stored trials ran on.
     #[error(
-        "experiment {id} ran on {was}, and this is {is}; trials of two servers cannot be compared as one"
+        "experiment {id} ran on {was}, and this is {is}; trials of two servers cannot be compared as one: name the first with --target"
     )]
     OtherTarget {
         /// Number in the store.
@@ -98,9 +98,12 @@ pub enum LabError {
     },
     /// Somebody's tables are in the way.
     #[error(
-        "the server holds pgbench's tables at scale {there}, and the experiment wants {wanted}; pgdyno does not drop tables that it may not have made"
+        "the server holds the tables of {dataset} at scale {there}, and the experiment wants {wanted}; pgdyno does not drop tables that \
+         it may not have made: set scale = {there} in [data], or name another database in [target]"
     )]
     OtherData {
+        /// Whose tables.
+        dataset: &'static str,
         /// Scale of what is there.
         there: u32,
         /// Scale of the file.

@@ -3,7 +3,7 @@
 
 use super::{Event, Lab, LabError, is_sandbox};
 use crate::collect::collect_facts;
-use crate::file::{ExperimentFile, Place, PoolerWord, Prewarm, Reset};
+use crate::file::{Design, ExperimentFile, Place, PoolerWord, Prewarm, Reset, StudyPart};
 use crate::plan::{Plan, Stand, Treatment};
 use crate::runner::data::{DataKey, data_of};
 use crate::runner::load::{threads_of, workload_record};
@@ -42,7 +42,7 @@ impl<'a> Lab<'a> {
         self.leave_out(plan, target, server)?;
         self.check_room(plan, target)?;
         let first = first_stand(plan);
-        self.ensure_all_data(plan, target, &first)?;
+        self.ensure_data_here(plan, target, &first)?;
         let sandbox = match &target.control {
             Control::Sandbox(sandbox) => Some(&**sandbox),
             _ => None,
@@ -72,11 +72,7 @@ impl<'a> Lab<'a> {
             repeat: stored.repeat,
             target: stored.name_of_target.to_owned(),
             metric: file.metric.clone(),
-            stop: match file.stop {
-                crate::file::StopRule::AfterBlocks => "after-blocks",
-                crate::file::StopRule::WhenDecided => "when-decided",
-            }
-            .to_owned(),
+            stop: file.stop.name().to_owned(),
             factors: factor_records(file),
             figures: file
                 .figure
@@ -86,7 +82,7 @@ impl<'a> Lab<'a> {
                     larger_is_better: figure.larger_is_better,
                 })
                 .collect(),
-            study: file.study.as_ref().map(|_| study_record(file)),
+            study: file.study.as_ref().map(|study| study_record(study, &file.metric)),
         };
         Ok(self.store.begin(&record)?)
     }
@@ -120,7 +116,7 @@ impl<'a> Lab<'a> {
             if treatment.server.version.is_none() {
                 reasons.extend(treatment.step.iter().filter_map(refused));
             }
-            reasons.extend(self.cannot_stand(treatment, target));
+            reasons.extend(cannot_stand(treatment, target));
             reasons.extend(too_many_clients(treatment, &connections, self.catalogue));
             if !reasons.is_empty() {
                 left_out.push((i, reasons.join("; ")));
@@ -148,47 +144,16 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// What a treatment asks for that only a sandbox can have, or only this machine.
-    fn cannot_stand(&self, treatment: &Treatment, target: &Target) -> Vec<String> {
-        let data = treatment.data;
-        let load = &treatment.load;
-        let wants = [
-            (
-                !treatment.stand().is_target(),
-                "another version, place or network",
-            ),
-            (data.reset == Some(Reset::Recreate), "making tables anew"),
-            (data.fillfactor.is_some(), "a fillfactor of the load's tables"),
-            (data.reset == Some(Reset::Template), "a database made anew"),
-            (data.reset == Some(Reset::Copy), "a copy of the files"),
-            (data.prewarm == Some(Prewarm::Cold), "a cold start"),
-            (load.crash == Some(true), "a crash"),
-            (treatment.has_pooler(), "a pooler"),
-        ];
-        let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox(target));
-        let mut reasons: Vec<String> = unmet
-            .map(|(_, what)| format!("{what} is for sandboxes only"))
+    /// Makes the data of the tested treatments that stand here; other servers get theirs when it is their turn.
+    fn ensure_data_here(&mut self, plan: &Plan, target: &Target, here: &Stand) -> Result<(), LabError> {
+        let tested = plan.tested().into_iter().map(|i| &plan.treatments[i]);
+        let wanted: BTreeSet<DataKey> = tested
+            .filter(|treatment| treatment.stand() == *here)
+            .filter_map(data_of)
             .collect();
-        reasons.extend(too_small(treatment));
-        if let Some(cpus) = &load.cpus {
-            let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-            let beyond = cpus.iter().filter(|cpu| **cpu as usize >= most);
-            reasons.extend(beyond.map(|cpu| format!("this machine has no CPU {cpu}")));
-        }
-        reasons
-    }
-
-    /// Makes the data of all tested treatments, on every server.
-    fn ensure_all_data(&mut self, plan: &Plan, target: &Target, here: &Stand) -> Result<(), LabError> {
-        let wanted: BTreeSet<(Stand, DataKey)> = plan
-            .tested()
+        wanted
             .into_iter()
-            .filter_map(|i| Some((plan.treatments[i].stand(), data_of(&plan.treatments[i])?)))
-            .collect();
-        for (_, data) in wanted.iter().filter(|(stand, _)| stand == here) {
-            self.ensure_data(plan, target, *data)?;
-        }
-        Ok(())
+            .try_for_each(|data| self.ensure_data(plan, target, data))
     }
 
     /// Whether the data fits where it goes, by the usual size of a unit of scale.
@@ -207,10 +172,9 @@ impl<'a> Lab<'a> {
             .filter(|t| t.stand().is_target());
         let keys: BTreeSet<DataKey> = on_target.clone().filter_map(data_of).collect();
         let twice = on_target
-            .filter(|t| matches!(t.data.reset, Some(Reset::Template | Reset::Copy)))
-            .count()
-            > 0;
-        let all: u64 = keys.iter().map(|key| key.bytes()).sum();
+            .clone()
+            .any(|t| matches!(t.data.reset, Some(Reset::Template | Reset::Copy)));
+        let all: u64 = keys.iter().map(DataKey::bytes).sum();
         let needed = if twice { all * 2 } else { all };
         // What is there already takes no more room.
         let there = match &target.control {
@@ -226,6 +190,36 @@ impl<'a> Lab<'a> {
         }
         Ok(())
     }
+}
+
+/// What a treatment asks for that only a sandbox can have, or only this machine.
+fn cannot_stand(treatment: &Treatment, target: &Target) -> Vec<String> {
+    let data = treatment.data;
+    let load = &treatment.load;
+    let wants = [
+        (
+            !treatment.stand().is_target(),
+            "another version, place or network",
+        ),
+        (data.reset == Some(Reset::Recreate), "making tables anew"),
+        (data.fillfactor.is_some(), "a fillfactor of the load's tables"),
+        (data.reset == Some(Reset::Template), "a database made anew"),
+        (data.reset == Some(Reset::Copy), "a copy of the files"),
+        (data.prewarm == Some(Prewarm::Cold), "a cold start"),
+        (load.crash == Some(true), "a crash"),
+        (treatment.has_pooler(), "a pooler"),
+    ];
+    let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox(target));
+    let mut reasons: Vec<String> = unmet
+        .map(|(_, what)| format!("{what} is for sandboxes only"))
+        .collect();
+    reasons.extend(too_small(treatment));
+    if let Some(cpus) = &load.cpus {
+        let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let beyond = cpus.iter().filter(|cpu| **cpu as usize >= most);
+        reasons.extend(beyond.map(|cpu| format!("this machine has no CPU {cpu}")));
+    }
+    reasons
 }
 
 /// Why the file system that is made for a treatment's data does not hold it, if so.
@@ -337,7 +331,7 @@ fn around(treatment: &Treatment) -> Vec<(String, String)> {
 }
 
 fn factor_records(file: &ExperimentFile) -> Vec<FactorRecord> {
-    let along = file.design == crate::file::Design::Ladder;
+    let along = file.design == Design::Ladder;
     let factors = file.factor.iter().map(|factor| FactorRecord {
         name: factor.name.clone(),
         title: factor.title.clone().unwrap_or_else(|| factor.name.clone()),
@@ -352,15 +346,13 @@ fn factor_records(file: &ExperimentFile) -> Vec<FactorRecord> {
     factors.collect()
 }
 
-fn study_record(file: &ExperimentFile) -> StudyRecord {
-    let study = file.study.clone();
-    let (tables, claims) = study
-        .as_ref()
-        .map_or((&[][..], &[][..]), |s| (&s.table, &s.claim));
+/// `metric`: what a claim is about that names none.
+fn study_record(study: &StudyPart, metric: &str) -> StudyRecord {
     StudyRecord {
-        source: study.as_ref().map(|s| s.source.clone()).unwrap_or_default(),
-        title: study.as_ref().map(|s| s.title.clone()).unwrap_or_default(),
-        tables: tables
+        source: study.source.clone(),
+        title: study.title.clone(),
+        tables: study
+            .table
             .iter()
             .map(|table| TableRecord {
                 title: table.title.clone(),
@@ -369,19 +361,15 @@ fn study_record(file: &ExperimentFile) -> StudyRecord {
                 values: table.values.clone(),
             })
             .collect(),
-        claims: claims
+        claims: study
+            .claim
             .iter()
             .map(|claim| ClaimRecord {
                 text: claim.text.clone(),
                 of: claim.of.clone(),
                 against: claim.against.clone(),
-                metric: claim.metric.clone().unwrap_or_else(|| file.metric.clone()),
-                found: match claim.found {
-                    crate::file::Found::Better => "better",
-                    crate::file::Found::Worse => "worse",
-                    crate::file::Found::Same => "same",
-                }
-                .to_owned(),
+                metric: claim.metric.clone().unwrap_or_else(|| metric.to_owned()),
+                found: claim.found.name().to_owned(),
                 ratio: claim.ratio,
             })
             .collect(),

@@ -24,6 +24,8 @@ use std::time::Instant;
 
 /// A trial as it is stored.
 type Done = (TrialRecord, SeriesRecord);
+/// What a load has measured, and why a guard has ended it, if one has; `None` where somebody asked to stop.
+type Driven = Option<(Measurement, Option<String>)>;
 
 /// Checkpoints of a database are counted from another one: what asks is not counted with the load.
 const ASIDE: &str = "template1";
@@ -45,11 +47,7 @@ impl Running<'_, '_> {
     }
 
     /// Everything up to the end of the load; an error is the reason why the trial failed.
-    fn steps(
-        &mut self,
-        treatment: &Treatment,
-        record: &mut TrialRecord,
-    ) -> Result<Option<(Measurement, Option<String>)>, String> {
+    fn steps(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<Driven, String> {
         let stand = treatment.stand();
         self.go_to(&stand).map_err(text)?;
         record.stand = (!stand.is_target()).then(|| stand.label());
@@ -91,10 +89,7 @@ impl Running<'_, '_> {
             .iter()
             .map(|a| (a.setting.knob.clone(), a.effective.clone()))
             .collect();
-        match did_not_take(&applied) {
-            ignored if ignored.is_empty() => Ok(()),
-            ignored => Err(ignored),
-        }
+        did_not_take(&applied).map_or(Ok(()), Err)
     }
 
     fn drive(
@@ -104,7 +99,7 @@ impl Running<'_, '_> {
         direct: &Conninfo,
         probe: &Probe,
         seed: u64,
-    ) -> Result<Option<(Measurement, Option<String>)>, String> {
+    ) -> Result<Driven, String> {
         let load = &treatment.load;
         let target = self.target().map_err(text)?;
         let data = target.data.clone();
@@ -184,27 +179,22 @@ impl Running<'_, '_> {
 
     /// Figures that are asked from the server; one that it does not tell is missing.
     fn asked(&self, treatment: &Treatment) -> Vec<(String, f64)> {
-        let wanted = self.plan.file.figure.iter();
-        let wanted: Vec<(&String, &String)> =
-            wanted.filter_map(|f| Some((&f.name, f.sql.as_ref()?))).collect();
-        let Ok(target) = self.target() else {
+        let figures = self.plan.file.figure.iter();
+        let mut wanted = figures
+            .filter_map(|figure| Some((&figure.name, figure.sql.as_ref()?)))
+            .peekable();
+        let (true, Ok(target)) = (wanted.peek().is_some(), self.target()) else {
             return Vec::new();
         };
-        let server = match wanted.is_empty() {
-            true => None,
-            false => Server::connect(&conninfo_of(self.plan, treatment, target)).ok(),
-        };
-        let Some(mut server) = server else {
+        let Ok(mut server) = Server::connect(&conninfo_of(self.plan, treatment, target)) else {
             return Vec::new();
         };
         let ask = |(name, sql): (&String, &String)| {
             let value = server.value("asking for a figure", sql).ok().flatten()?;
-            Some((
-                name.clone(),
-                value.parse::<f64>().ok().filter(|value| value.is_finite())?,
-            ))
+            let value = value.parse::<f64>().ok().filter(|value| value.is_finite())?;
+            Some((name.clone(), value))
         };
-        wanted.into_iter().filter_map(ask).collect()
+        wanted.filter_map(ask).collect()
     }
 
     /// Stops the server as a crash would, and takes the time until it answers again.
@@ -302,7 +292,8 @@ impl Cycles {
     }
 }
 
-fn did_not_take(applied: &[Applied]) -> String {
+/// Which settings the target does not have though they were applied, if there are any.
+fn did_not_take(applied: &[Applied]) -> Option<String> {
     let ignored: Vec<String> = applied
         .iter()
         .filter(|a| !a.took)
@@ -313,5 +304,5 @@ fn did_not_take(applied: &[Applied]) -> String {
             )
         })
         .collect();
-    ignored.join("; ")
+    (!ignored.is_empty()).then(|| ignored.join("; "))
 }
