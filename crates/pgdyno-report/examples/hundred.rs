@@ -3,9 +3,7 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use pgdyno_report::{Scope, html_with, is_mark_metric, pack};
-use pgdyno_store::{
-    ColumnRecord, ExperimentRecord, SecondRecord, SeriesRecord, Store, StoreError, TrialRecord,
-};
+use pgdyno_store::{ColumnRecord, ExperimentRecord, SecondRecord, SeriesRecord, Store, TrialRecord};
 use serde_json::json;
 use std::error::Error;
 use std::path::Path;
@@ -137,12 +135,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begun = Instant::now();
     let stored = store.experiment(1)?;
     let mut report = pgdyno_report::build(&stored, "hundred", 0);
-    for (id, _) in &stored.trials {
-        report.mark(&stored, *id, &store.series_of(*id, is_mark_metric)?);
+    let ids: Vec<i64> = stored.trials.iter().map(|(id, _)| *id).collect();
+    for (id, series) in ids.iter().zip(store.series_of_trials(&ids, is_mark_metric)?) {
+        report.mark(&stored, *id, &series);
     }
-    let mut read = |id, scope: Scope| -> Result<SeriesRecord, StoreError> {
-        store.series_of(id, |metric| scope.wants(metric))
-    };
+    let mut read = |ids: &[i64], scope: Scope| store.series_of_trials(ids, |metric| scope.wants(metric));
     let (details, packed) = pack(&stored, &report, &|_| true, &mut read)?;
     report.thin(60_000);
     let text = html_with(&report, Some((&details, &packed)))?;

@@ -103,10 +103,12 @@ pub struct Packed {
 #[derive(Debug, thiserror::Error)]
 pub enum PackError<E> {
     /// The series could not be read.
-    #[error("the series of trial {trial} could not be read")]
+    #[error("the series of trials {first} to {last} could not be read")]
     Read {
-        /// Its number.
-        trial: i64,
+        /// The first of those that were asked for together.
+        first: i64,
+        /// The last of them.
+        last: i64,
         /// Why.
         source: E,
     },
@@ -120,13 +122,17 @@ pub enum PackError<E> {
     },
 }
 
+/// Gives the series of trials, one for each number and in their order.
+type Read<'r, E> = dyn FnMut(&[i64], Scope) -> Result<Vec<SeriesRecord>, E> + 'r;
+
 /// Packs the trials that `wanted` names, in the order of the report, with as many metrics and points as a file of 5 MB has room
-/// for. `read` gives the series of a trial, of which it may leave out metrics that the scope does not want.
+/// for. `read` gives the series of some trials, in their order, of which it may leave out metrics that the scope does not want. While
+/// it reads the next ones, those before are packed on a thread aside.
 pub fn pack<E>(
     stored: &StoredExperiment,
     report: &Report,
     wanted: &dyn Fn(i64) -> bool,
-    read: &mut dyn FnMut(i64, Scope) -> Result<SeriesRecord, E>,
+    read: &mut Read<'_, E>,
 ) -> Result<(Details, Vec<Packed>), PackError<E>> {
     let ids: Vec<i64> = report
         .trials
@@ -156,22 +162,32 @@ pub fn pack<E>(
 struct Reader<'a, E> {
     stored: &'a StoredExperiment,
     report: &'a Report,
-    read: &'a mut dyn FnMut(i64, Scope) -> Result<SeriesRecord, E>,
+    read: &'a mut Read<'a, E>,
 }
 
 impl<E> Reader<'_, E> {
-    fn document(&mut self, trial: i64, scope: Scope) -> Result<Option<TrialDocument>, PackError<E>> {
-        let series = (self.read)(trial, scope).map_err(|source| PackError::Read { trial, source })?;
-        let of_report = self.report.trials.iter().find(|t| t.id == trial);
-        let mut document = of_report.and_then(|t| document(self.stored, t.clone(), &series));
-        if let Some(document) = &mut document {
+    /// The documents of these trials, of those that are there.
+    fn documents(&mut self, ids: &[i64], scope: Scope) -> Result<Vec<Document>, PackError<E>> {
+        let (first, last) = match ids {
+            [first, .., last] => (*first, *last),
+            [only] => (*only, *only),
+            [] => return Ok(Vec::new()),
+        };
+        let all = (self.read)(ids, scope).map_err(|source| PackError::Read { first, last, source })?;
+        let document = |(&trial, series): (&i64, SeriesRecord)| {
+            let of_report = self.report.trials.iter().find(|t| t.id == trial)?;
+            let mut document = document(self.stored, of_report.clone(), &series)?;
             document
                 .series
                 .retain(|column| kept(scope, &column.metric, column.label.as_deref()));
-        }
-        Ok(document)
+            Some((trial, document))
+        };
+        Ok(ids.iter().zip(all).filter_map(document).collect())
     }
 }
+
+/// A trial and its document.
+type Document = (i64, TrialDocument);
 
 /// Sums over CPUs stay; of waits their types are in the document already.
 fn kept(scope: Scope, metric: &str, label: Option<&str>) -> bool {
@@ -192,7 +208,7 @@ fn first_level<E>(reader: &mut Reader<'_, E>, ids: &[i64]) -> Result<usize, Pack
     let Some((most, longest)) = seconds.iter().max().copied() else {
         return Ok(0);
     };
-    let Some(all) = reader.document(longest, Scope::All)? else {
+    let Some((_, all)) = reader.documents(&[longest], Scope::All)?.pop() else {
         return Ok(0);
     };
     for (number, (points_max, scope)) in LEVELS.iter().enumerate() {
@@ -207,12 +223,12 @@ fn first_level<E>(reader: &mut Reader<'_, E>, ids: &[i64]) -> Result<usize, Pack
 }
 
 /// The packed size of a trial, about.
-fn reckoned<E>(
+fn reckoned(
     trial: i64,
     document: &TrialDocument,
     points_max: usize,
     scope: Scope,
-) -> Result<usize, PackError<E>> {
+) -> Result<usize, Unwritten> {
     let wanted: Vec<&TrialColumn> = document
         .series
         .iter()
@@ -232,6 +248,9 @@ fn reckoned<E>(
     Ok(alone + (text_of(trial, some, points_max)?.len().saturating_sub(alone)) * stride)
 }
 
+/// So many trials are read at once: of all metrics of trials of an hour that is a hundred megabytes.
+const AT_ONCE: usize = 8;
+
 /// `None` where they are too large together.
 fn pack_all<E>(
     reader: &mut Reader<'_, E>,
@@ -240,20 +259,44 @@ fn pack_all<E>(
     scope: Scope,
     bytes_max: usize,
 ) -> Result<Option<Vec<Packed>>, PackError<E>> {
-    let mut bytes = 0;
     let mut packed = Vec::new();
-    for &trial in ids {
-        let Some(document) = reader.document(trial, scope)? else {
-            continue;
-        };
-        let text = text_of(trial, document, points_max)?;
-        bytes += text.len();
+    let mut bytes = 0;
+    let mut chunks = ids.chunks(AT_ONCE);
+    let mut ready = reader.documents(chunks.next().unwrap_or_default(), scope)?;
+    while !ready.is_empty() || chunks.len() > 0 {
+        let documents = std::mem::take(&mut ready);
+        let texts = std::thread::scope(|threads| {
+            let packing = threads.spawn(|| texts_of(documents, points_max));
+            ready = reader.documents(chunks.next().unwrap_or_default(), scope)?;
+            packing
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                .map_err(PackError::from)
+        })?;
+        bytes += texts.iter().map(|packed| packed.text.len()).sum::<usize>();
         if bytes > bytes_max {
             return Ok(None);
         }
-        packed.push(Packed { trial, text });
+        packed.extend(texts);
     }
     Ok(Some(packed))
+}
+
+fn texts_of(documents: Vec<Document>, points_max: usize) -> Result<Vec<Packed>, Unwritten> {
+    let packed = |(trial, document)| {
+        let text = text_of(trial, document, points_max)?;
+        Ok(Packed { trial, text })
+    };
+    documents.into_iter().map(packed).collect()
+}
+
+/// The trial whose document could not be written, and why.
+struct Unwritten(i64, std::io::Error);
+
+impl<E> From<Unwritten> for PackError<E> {
+    fn from(Unwritten(trial, source): Unwritten) -> PackError<E> {
+        PackError::Write { trial, source }
+    }
 }
 
 /// A document with its columns' times told once, as steps.
@@ -293,7 +336,7 @@ fn short<S: serde::Serializer>(values: &[Option<f64>], serializer: S) -> Result<
     sequence.end()
 }
 
-fn text_of<E>(trial: i64, mut document: TrialDocument, points_max: usize) -> Result<String, PackError<E>> {
+fn text_of(trial: i64, mut document: TrialDocument, points_max: usize) -> Result<String, Unwritten> {
     let mut columns = std::mem::take(&mut document.series);
     if points_max < usize::MAX {
         columns
@@ -331,7 +374,7 @@ fn text_of<E>(trial: i64, mut document: TrialDocument, points_max: usize) -> Res
         columns: shared,
         document: &document,
     };
-    let write = |source| PackError::Write { trial, source };
+    let write = |source| Unwritten(trial, source);
     let json = serde_json::to_vec(&whole).map_err(|error| write(error.into()))?;
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(4));
     encoder.write_all(&json).map_err(write)?;

@@ -185,23 +185,27 @@ fn trials_are_packed_and_thinned_where_they_are_too_many() {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             f64::from(state)
         };
-        let mut read = |_: i64, scope: Scope| -> Result<SeriesRecord, std::io::Error> {
+        let mut of_one = |scope: Scope| {
             let names = (0..columns).map(|n| format!("cpu.x{n}_ratio"));
             let series = names.filter(|name| scope.wants(name)).map(|name| {
                 let points: Vec<_> = (1..=seconds).map(|s| (s * 1000, noise())).collect();
                 column(&name, "", &points)
             });
-            Ok(SeriesRecord {
+            SeriesRecord {
                 columns: series.collect(),
                 gaps: Vec::new(),
-            })
+            }
+        };
+        let mut read = |ids: &[i64], scope: Scope| -> Result<Vec<SeriesRecord>, std::io::Error> {
+            Ok(ids.iter().map(|_| of_one(scope)).collect())
         };
         let (details, packed) = pack(&stored, &report, &|_| true, &mut read).unwrap();
         assert_eq!(
             (details.points_max, details.scope, details.left_out),
             (expected.0, expected.1, 0)
         );
-        assert_eq!(packed.len(), stored.trials.len());
+        let of_stored = stored.trials.iter().map(|(id, _)| *id);
+        assert!(packed.iter().map(|p| p.trial).eq(of_stored));
         assert!(packed.iter().map(|p| p.text.len()).sum::<usize>() <= 4_000_000);
     };
     check(60, 10, (None, Scope::All));

@@ -5,7 +5,7 @@ use crate::commands::experiment::absolute;
 use crate::context::{Context, now_unix_ms};
 use crate::exit::{self, Usage};
 use anyhow::Context as _;
-use pgdyno_report::{Report, csv, html, html_with, is_mark_metric, markdown, pack};
+use pgdyno_report::{Report, Scope, csv, html, html_with, is_mark_metric, markdown, pack};
 use pgdyno_store::{Store, StoreError, StoredExperiment};
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,12 @@ pub(crate) fn build(store: &Store, id: i64) -> anyhow::Result<Report> {
 /// The same of one that was read already, with what marks its trials.
 pub(crate) fn of_stored(store: &Store, stored: &StoredExperiment) -> Result<Report, StoreError> {
     let mut report = pgdyno_report::build(stored, GENERATOR, now_unix_ms());
-    for (trial, _) in &stored.trials {
-        report.mark(stored, *trial, &store.series_of(*trial, is_mark_metric)?);
+    let trials: Vec<i64> = stored.trials.iter().map(|(trial, _)| *trial).collect();
+    for (trial, series) in trials
+        .iter()
+        .zip(store.series_of_trials(&trials, is_mark_metric)?)
+    {
+        report.mark(stored, *trial, &series);
     }
     Ok(report)
 }
@@ -57,7 +61,7 @@ fn page(
         report.thin(PAGE_POINTS_MAX);
         return Ok(html(&report)?);
     }
-    let mut read = |id, scope: pgdyno_report::Scope| store.series_of(id, |metric| scope.wants(metric));
+    let mut read = |ids: &[i64], scope: Scope| store.series_of_trials(ids, |metric| scope.wants(metric));
     let (details, packed) = pack(stored, &report, &wanted, &mut read)?;
     report.thin(PAGE_POINTS_MAX);
     Ok(html_with(&report, Some((&details, &packed)))?)
