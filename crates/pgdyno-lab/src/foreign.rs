@@ -2,7 +2,7 @@
 //! built-in engine's load is.
 
 use crate::file::LoadPart;
-use crate::measure::{MeasureError, Measurement, Probe, endpoint, watch};
+use crate::measure::{MeasureError, Measurement, Probe, Shape, endpoint, watch};
 use crate::plan::Treatment;
 use crate::runner::{measure_s, threads_of};
 use pgdyno_load::{
@@ -93,7 +93,11 @@ impl Around<'_> {
         let command = load.command.as_deref().unwrap_or_default();
         let plan = self.job_plan(command, load, scale)?;
         let mut figures = Vec::new();
-        let mut measurement = watch(self.conninfo, 1, self.probe, on_second, &mut |_| {
+        let shape = Shape {
+            clients: 1,
+            warmup_s: Some(0.0),
+        };
+        let mut measurement = watch(self.conninfo, shape, self.probe, on_second, &mut |_| {
             let result = run_job(&endpoint(self.conninfo), &plan, self.stop)?;
             figures = vec![(JOB_S.to_owned(), result.wall_s)];
             figures.extend(
@@ -139,7 +143,11 @@ impl Around<'_> {
             None => plan,
         };
         let mut outcome = None;
-        let mut measurement = watch(self.conninfo, clients, self.probe, on_second, &mut |on_second| {
+        let shape = Shape {
+            clients,
+            warmup_s: Some(plan.warmup.as_secs_f64()),
+        };
+        let mut measurement = watch(self.conninfo, shape, self.probe, on_second, &mut |on_second| {
             let mut number = 0;
             let result = run_foreign(&endpoint(self.conninfo), &plan, self.stop, &mut |second| {
                 number += 1;

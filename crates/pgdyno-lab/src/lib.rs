@@ -14,6 +14,7 @@ mod plan;
 mod pooled;
 mod recorder;
 mod runner;
+mod statements;
 mod trial;
 
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};

@@ -2,17 +2,18 @@
 
 use crate::beside::{Beside, host_second};
 use crate::pooled;
+use crate::statements::MeasuredStatements;
 use pgdyno_host::{HostAccess, cpu_us_of_tree};
 use pgdyno_load::{
     ConnectError, Endpoint, ForeignError, Heat, LoadError, LoadPlan, LoadResult, Protocol, Second,
-    SecondFigures, keeps_prepared_statements,
+    SecondFigures, Warmup, keeps_prepared_statements,
 };
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
     Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
 };
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
-use pgdyno_store::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord};
+use pgdyno_store::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -66,6 +67,8 @@ pub struct Measurement {
     pub is_disturbed: bool,
     /// Response times that another program tells of itself; the load's own are empty then.
     pub told: Option<Percentiles>,
+    /// What the server counted of the dearest statements in the measured time.
+    pub statements: Vec<StatementRecord>,
     /// Response times over time, where they are known.
     pub heat: Option<HeatRecord>,
     /// Figures of its own.
@@ -123,7 +126,14 @@ pub fn measure(
     if conninfo.is_proxied() && plan.protocol == Protocol::Prepared {
         keeps_prepared_statements(&endpoint)?;
     }
-    watch(conninfo, plan.clients, probe, on_second, &mut |on_second| {
+    let shape = Shape {
+        clients: plan.clients,
+        warmup_s: match plan.warmup {
+            Warmup::For(warmup) => Some(warmup.as_secs_f64()),
+            Warmup::Settled(_) => None,
+        },
+    };
+    watch(conninfo, shape, probe, on_second, &mut |on_second| {
         Ok(pgdyno_load::run(&endpoint, plan, stop, on_second)?)
     })
 }
@@ -131,10 +141,18 @@ pub fn measure(
 /// What drives a load, whatever it is.
 pub(crate) type Driver<'d> = dyn FnMut(&mut dyn FnMut(&Second)) -> Result<LoadResult, MeasureError> + 'd;
 
+/// What is known of a load before it begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) clients: u32,
+    /// `None` where the load tells by its seconds when its warm-up is over.
+    pub(crate) warmup_s: Option<f64>,
+}
+
 /// Watches whatever `drive` does to the server, from before its first session to after its last.
 pub(crate) fn watch(
     conninfo: &Conninfo,
-    clients: u32,
+    Shape { clients, warmup_s }: Shape,
     probe: &Probe,
     on_second: &mut dyn FnMut(&Second),
     drive: &mut Driver<'_>,
@@ -154,6 +172,7 @@ pub(crate) fn watch(
         )?;
     }
     let before = counters(&mut server)?;
+    let mut statements = MeasuredStatements::begin(&mut server, warmup_s);
     let cpu_before = probe.server_cpu_us();
     let beside = Beside::begin(probe, conninfo);
     let begun = Instant::now();
@@ -163,10 +182,13 @@ pub(crate) fn watch(
     let load = drive(&mut |second| {
         load_began.get_or_insert_with(|| Instant::now() - Duration::from_secs_f64(second.length_s));
         heat.add(second);
+        statements.second(&mut server, second);
         on_second(second);
     })?;
     let elapsed_s = begun.elapsed().as_secs_f64();
-    let (series, own_commits) = beside.end(load_began.unwrap_or(begun));
+    let (statements, gap) = statements.end(&mut server);
+    let (mut series, own_commits) = beside.end(load_began.unwrap_or(begun));
+    series.gaps.extend(gap);
     let settled = settle(server, &before, &load, elapsed_s, clients, own_commits, watchers);
     let seconds = seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
@@ -190,6 +212,7 @@ pub(crate) fn watch(
         is_disturbed: false,
         told: None,
         heat: heat_record(&heat),
+        statements,
         figures: BTreeMap::new(),
         broken: load
             .lost

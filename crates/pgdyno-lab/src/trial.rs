@@ -90,6 +90,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         seconds: measurement.seconds.clone(),
         figures: measurement.figures.clone(),
         heat: measurement.heat.clone(),
+        statements: measurement.statements.clone(),
         ..record
     }
 }

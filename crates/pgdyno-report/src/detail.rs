@@ -50,7 +50,7 @@ fn document(
         series: columns::columns(record, series),
         marks: marks(record, series),
         waits: waits::waits(series),
-        statements: waits::statements(series),
+        statements: waits::statements(series, &record.statements),
         errors: record.errors.clone(),
         distribution: curve::curve(record),
         latency_heat: heat::of_trials([record]),

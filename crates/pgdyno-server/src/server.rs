@@ -267,7 +267,7 @@ impl fmt::Display for Version {
 }
 
 /// A row of text values, NULL as `None`.
-type Row = Vec<Option<String>>;
+pub(crate) type Row = Vec<Option<String>>;
 
 fn connect_limit(conninfo: &Conninfo) -> Duration {
     let limit = conninfo.config().get_connect_timeout();

@@ -12,8 +12,8 @@ pub use judge::{Judge, Judged, Observations, first_look};
 pub use record::{
     ClaimRecord, CrossCheck, CurrentTrial, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus,
     FactRecord, FactorRecord, FigureRecord, Percentiles, ProgressRecord, PutBackRecord, SecondRecord,
-    SettingRecord, StoredExperiment, StudyRecord, TableRecord, TreatmentRecord, TrialRecord, TrialStatus,
-    WorkloadRecord,
+    SettingRecord, StatementRecord, StoredExperiment, StudyRecord, TableRecord, TreatmentRecord, TrialRecord,
+    TrialStatus, WorkloadRecord,
 };
 pub use series::{
     ColumnRecord, GapRecord, PackedSeries, SeriesRecord, TimeLists, pack_points, pack_series, unpack_points,

@@ -340,6 +340,27 @@ pub struct SecondRecord {
     pub dirty_bytes: Option<f64>,
 }
 
+/// A statement as the server counted it in the measured time of a trial, all users together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatementRecord {
+    /// The server's number of the normalised statement.
+    pub query_id: i64,
+    /// On one line and cut, without constants; of a utility statement the first two words. `None` where it may not be seen.
+    pub text: Option<String>,
+    /// Executions.
+    pub calls: u64,
+    /// Their time together.
+    pub total_ms: f64,
+    /// Rows returned or changed.
+    pub rows: u64,
+    /// Blocks of tables and indexes found in shared buffers.
+    pub blocks_hit: u64,
+    /// Blocks that were not there.
+    pub blocks_read: u64,
+    /// WAL written.
+    pub wal_bytes: u64,
+}
+
 /// A trial as it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
@@ -410,6 +431,10 @@ pub struct TrialRecord {
     /// Response times over time; `None` also in records from before they were kept.
     #[serde(default)]
     pub heat: Option<HeatRecord>,
+    /// What pg_stat_statements counted in the measured time of the statements that took the most time, the dearest first; none
+    /// where the server has not got it, and in records from before they were kept.
+    #[serde(default)]
+    pub statements: Vec<StatementRecord>,
 }
 
 impl TrialRecord {
@@ -446,6 +471,7 @@ impl TrialRecord {
             stand: None,
             unsettled_s: None,
             heat: None,
+            statements: Vec::new(),
         }
     }
 

@@ -2,10 +2,10 @@ import { useMemo } from "preact/hooks";
 import { HeatChart } from "../charts/heat-chart.tsx";
 import { PercentileChart } from "../charts/percentile-chart.tsx";
 import { useSource } from "../data/context.ts";
-import { count, milliseconds, plural, withUnit, tps } from "../format/number.ts";
+import { count, isKnown, milliseconds, plural, withUnit, tps } from "../format/number.ts";
 import { dateTime, isoTime } from "../format/time.ts";
 import type { Report, Trial } from "../model.ts";
-import type { TrialDocument } from "../model-trial.ts";
+import type { Statement, TrialDocument } from "../model-trial.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { addressOf } from "../router.ts";
 import { TrialOverTime } from "./over-time.tsx";
@@ -130,6 +130,16 @@ function Errors({ document }: { document: TrialDocument }) {
   );
 }
 
+function statementsLede(statements: readonly Statement[]): string | undefined {
+  const sampled = statements.some(({ share_ratio }) => isKnown(share_ratio));
+  const counted = statements.some(({ calls }) => isKnown(calls));
+  const told = [
+    sampled ? "Sessions are from samples, ten a second: how many were at which statement." : "",
+    counted ? "Calls and what follows are by pg_stat_statements, over the measured time, of those that took the most time; texts have no constants." : "",
+  ].filter((text) => text !== "");
+  return told.length === 0 ? undefined : told.join(" ");
+}
+
 export function TrialContent({ document, report }: { document: TrialDocument; report: Report | null }) {
   const { trial, statements } = document;
   const amount = document.series.length;
@@ -141,7 +151,7 @@ export function TrialContent({ document, report }: { document: TrialDocument; re
         {amount === 0 ? <p class="empty">Nothing was recorded beside this trial.</p> : <TrialOverTime document={document} />}
       </Part>
       <Times document={document} />
-      <Part id="statements" title="Statements" lede={statements.length === 0 ? undefined : "By samples of the sessions, ten a second: how many were at which statement."}>
+      <Part id="statements" title="Statements" lede={statementsLede(statements)}>
         <Statements statements={statements} />
       </Part>
       <Errors document={document} />

@@ -69,19 +69,33 @@ pub struct Waits {
     pub types: Vec<WaitType>,
 }
 
-/// A statement as samples of the sessions saw it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A statement as samples of the sessions saw it, and as the server counted it; what is not known of one is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Statement {
     /// The server's number of the normalised statement.
     pub query_id: String,
-    /// Its text, where it is stored.
+    /// Its text without constants, cut, where it is known.
     pub query: Option<String>,
-    /// Mean number of sessions that were at it.
-    pub mean_sessions: f64,
+    /// Mean number of sessions that were at it, warm-up included.
+    pub mean_sessions: Option<f64>,
     /// The most in a second.
-    pub max_sessions: f64,
+    pub max_sessions: Option<f64>,
     /// Its part of all sessions that were at any statement.
-    pub share_ratio: f64,
+    pub share_ratio: Option<f64>,
+    /// Executions in the measured time, as all that follows.
+    pub calls: Option<u64>,
+    /// Their time together.
+    pub total_ms: Option<f64>,
+    /// Time of one.
+    pub mean_ms: Option<f64>,
+    /// Rows returned or changed.
+    pub rows: Option<u64>,
+    /// Blocks of tables and indexes found in shared buffers.
+    pub shared_hit: Option<u64>,
+    /// Blocks that were not there.
+    pub shared_read: Option<u64>,
+    /// WAL written.
+    pub wal_bytes: Option<u64>,
 }
 
 /// A trial as a report has it, and what is told of it here alone. Its `series` is empty: the columns hold it.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::build::tests::stored;
-use pgdyno_store::{ColumnRecord, GapRecord, SecondRecord};
+use pgdyno_store::{ColumnRecord, GapRecord, SecondRecord, StatementRecord};
 
 /// Numbers the trials and gives them seconds; in the third the hypervisor takes a tenth of the CPUs.
 fn with_seconds(mut stored: StoredExperiment, seconds: u32) -> StoredExperiment {
@@ -144,8 +144,64 @@ fn waits_are_summed_by_type_and_statements_by_share() {
     assert_eq!(types, [("CPU", &[9.0, 9.0][..]), ("IO", &[1.5, 2.0][..])]);
     let first = &document.statements[0];
     assert_eq!(
-        (first.query_id.as_str(), first.mean_sessions, first.share_ratio),
-        ("8", 1.5, 0.75)
+        (
+            first.query_id.as_str(),
+            first.mean_sessions,
+            first.share_ratio,
+            first.calls
+        ),
+        ("8", Some(1.5), Some(0.75), None)
+    );
+}
+
+#[test]
+fn what_the_server_counted_of_a_statement_stands_with_its_samples() {
+    let counted = |query_id, calls, total_ms| StatementRecord {
+        query_id,
+        text: Some(format!("SELECT {query_id}")),
+        calls,
+        total_ms,
+        rows: 5,
+        blocks_hit: 6,
+        blocks_read: 7,
+        wal_bytes: 8,
+    };
+    let mut stored = with_seconds(stored("one-at-a-time", 2), 4);
+    stored.trials[1].1.statements = vec![counted(-7, 10, 25.0), counted(9, 1, 30.0)];
+    let series = SeriesRecord {
+        columns: vec![
+            column("waits.statement_sessions", "-7", &[(1000, 1.0)]),
+            column("waits.statement_sessions", "8", &[(1000, 3.0)]),
+        ],
+        gaps: Vec::new(),
+    };
+    let statements = trial(&stored, stored.trials[1].0, &series).unwrap().statements;
+    let told: Vec<_> = statements
+        .iter()
+        .map(|s| {
+            (
+                s.query_id.as_str(),
+                s.query.as_deref(),
+                s.mean_sessions,
+                s.mean_ms,
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("9", Some("SELECT 9"), None, Some(30.0)),
+            ("-7", Some("SELECT -7"), Some(1.0), Some(2.5)),
+            ("8", None, Some(3.0), None),
+        ]
+    );
+    assert_eq!(
+        (
+            statements[0].shared_hit,
+            statements[0].shared_read,
+            statements[0].wal_bytes
+        ),
+        (Some(6), Some(7), Some(8))
     );
 }
 

@@ -1,7 +1,7 @@
-//! What sessions waited for and which statements they were at, out of the samples' columns.
+//! What sessions waited for and which statements they were at, out of the samples' columns; and what the server counted of these.
 
 use super::model::{Statement, WaitType, Waits};
-use pgdyno_store::{ColumnRecord, SeriesRecord};
+use pgdyno_store::{ColumnRecord, SeriesRecord, StatementRecord};
 use std::collections::BTreeMap;
 
 /// Label: class/kind/event.
@@ -43,24 +43,58 @@ pub(super) fn waits(series: &SeriesRecord) -> Option<Waits> {
     })
 }
 
-/// Statements, the busiest first.
-pub(super) fn statements(series: &SeriesRecord) -> Vec<Statement> {
+/// Statements by their number: as sessions were seen at them, and as the server counted them. Those that took the most time first,
+/// then the busiest.
+pub(super) fn statements(series: &SeriesRecord, counted: &[StatementRecord]) -> Vec<Statement> {
     let total: f64 = of(series, STATEMENTS).flat_map(|column| &column.values).sum();
-    let mut statements: Vec<Statement> = of(series, STATEMENTS)
-        .map(|column| {
-            let sum: f64 = column.values.iter().sum();
-            #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
-            let seconds = column.values.len().max(1) as f64;
-            Statement {
-                query_id: column.label.clone(),
-                query: None,
-                mean_sessions: sum / seconds,
-                max_sessions: column.values.iter().copied().fold(0.0, f64::max),
-                share_ratio: if total > 0.0 { sum / total } else { 0.0 },
-            }
-        })
+    let mut known: BTreeMap<String, Statement> = of(series, STATEMENTS)
+        .map(|column| (column.label.clone(), sampled(column, total)))
         .collect();
-    statements.sort_by(|a, b| b.mean_sessions.total_cmp(&a.mean_sessions));
+    for record in counted {
+        let query_id = record.query_id.to_string();
+        let known = known.entry(query_id.clone()).or_insert_with(|| Statement {
+            query_id,
+            ..Statement::default()
+        });
+        add_counts(known, record);
+    }
+    let mut statements: Vec<Statement> = known.into_values().collect();
+    let rank = |statement: &Statement| {
+        (
+            statement.total_ms.unwrap_or(-1.0),
+            statement.mean_sessions.unwrap_or(-1.0),
+        )
+    };
+    statements.sort_by(|a, b| {
+        let (a, b) = (rank(a), rank(b));
+        b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1))
+    });
     statements.truncate(STATEMENTS_MAX);
     statements
+}
+
+fn sampled(column: &ColumnRecord, total: f64) -> Statement {
+    let sum: f64 = column.values.iter().sum();
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
+    let seconds = column.values.len().max(1) as f64;
+    Statement {
+        query_id: column.label.clone(),
+        mean_sessions: Some(sum / seconds),
+        max_sessions: Some(column.values.iter().copied().fold(0.0, f64::max)),
+        share_ratio: Some(if total > 0.0 { sum / total } else { 0.0 }),
+        ..Statement::default()
+    }
+}
+
+fn add_counts(statement: &mut Statement, record: &StatementRecord) {
+    #[expect(clippy::cast_precision_loss, reason = "calls of a trial")]
+    let calls = record.calls.max(1) as f64;
+    statement.query.clone_from(&record.text);
+    statement.calls = Some(record.calls);
+    statement.total_ms = Some(record.total_ms);
+    statement.mean_ms = Some(record.total_ms / calls);
+    statement.rows = Some(record.rows);
+    statement.shared_hit = Some(record.blocks_hit);
+    statement.shared_read = Some(record.blocks_read);
+    statement.wal_bytes = Some(record.wal_bytes);
 }

@@ -9,7 +9,7 @@ mod shared;
 
 use super::*;
 use crate::heat::HeatRecord;
-use crate::record::{TreatmentRecord, TrialStatus, WorkloadRecord};
+use crate::record::{StatementRecord, TreatmentRecord, TrialStatus, WorkloadRecord};
 use crate::series::{ColumnRecord, GapRecord};
 use rig::{Rig, each};
 
@@ -84,6 +84,16 @@ fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
         figures: Default::default(),
         stand: None,
         unsettled_s: None,
+        statements: vec![StatementRecord {
+            query_id: i64::MIN,
+            text: Some("SELECT $1".into()),
+            calls: 3,
+            total_ms: 0.25,
+            rows: 3,
+            blocks_hit: 1,
+            blocks_read: 0,
+            wal_bytes: 0,
+        }],
         heat: HeatRecord::packed((1.0, 3.0), 1, vec![1000, 2000], &[vec![11], vec![10]]),
     }
 }
