@@ -14,6 +14,7 @@ export const SERVED: Record<string, string> = {
   index: "#/",
   running: "#/experiments/9",
   ladder: "#/experiments/8",
+  cores: "#/experiments/12",
   trial: "#/experiments/7/trials/4",
   compare: "#/compare?a=7:reference&b=7:memory",
   target: "#/targets/sandbox%20demo",

@@ -1,4 +1,5 @@
 import { checkedReport } from "../load.ts";
+import { CAPACITY_FORMAT, type CapacityDocument } from "../model-capacity.ts";
 import type { Report } from "../model.ts";
 import type { Comparison, Journal, Listed, Note, Target, Targets } from "../model-serve.ts";
 import type { TrialDocument } from "../model-trial.ts";
@@ -45,8 +46,15 @@ function of(experiment: number, rest = ""): string {
   return `/api/experiments/${String(experiment)}${rest}`;
 }
 
+function checkedCapacity(data: unknown): CapacityDocument {
+  const found = data as Partial<CapacityDocument> | null;
+  if (found?.format !== CAPACITY_FORMAT || !Array.isArray(found.answer?.rows)) throw new Trouble("damaged", "This page cannot show the server's answer.", `It reads the format “${CAPACITY_FORMAT}”; the server is of another version of pgdyno. Load the page again.`);
+  return found as CapacityDocument;
+}
+
 const server: Server = {
   experiments: async () => listOf<Listed>(await ask("GET", "/api/experiments"), "experiments"),
+  capacity: async (experiment, query) => checkedCapacity(await ask("GET", of(experiment, `/capacity?${query}`))),
   compare: async (a, b) => {
     const data = (await ask("GET", `/api/compare?${new URLSearchParams({ a, b }).toString()}`)) as { comparison?: Comparison } & Comparison;
     return data.comparison ?? data;

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { needed } from "../../src/analysis/capacity.ts";
 import { secondsHeat } from "../../src/analysis/heat.ts";
 import { parseSpec, quoted, specText, whyNot } from "../../src/compare/spec.ts";
 import { troubleOfStatus } from "../../src/data/trouble.ts";
@@ -11,7 +10,6 @@ import { adviceOf, keptInWords, shown } from "../../src/target/shape.ts";
 import { stack, stretchOf, table } from "../../src/trial/align.ts";
 import { byKey, within } from "../../src/trial/axis.ts";
 import { choices, defaultPanels, searched, single } from "../../src/trial/panels.ts";
-import { factors, ladder } from "../sample/factors.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
 import { sampleWorld } from "../sample/world.ts";
@@ -121,17 +119,6 @@ describe("the index", () => {
 });
 
 describe("what is worked out", () => {
-  test("a throughput beyond the peak is never reached, one within is read off the law", () => {
-    const plain = [...(ladder().curves ?? []), ...(factors().curves ?? [])][0];
-    if (plain === undefined) throw new Error("no curve");
-    const exact = (value: number) => ({ value, low: value, high: value });
-    const usl = { lambda: exact(1000), sigma: exact(0.05), kappa: exact(0.001), peak_x: exact(Math.sqrt(0.95 / 0.001)), peak_tps: exact(7_000), spread: 0.01 };
-    const curve = { ...plain, usl };
-    expect(needed({ ...plain, usl: null }, 1)).toBeNull();
-    expect(needed(curve, 1e9)?.kind).toBe("unreachable");
-    expect(needed(curve, 1)?.kind).toBe("measured");
-  });
-
   test("a heat map counts every second once; too few seconds are none", () => {
     const heat = secondsHeat(report.trials.slice(0, 3));
     const counted = heat?.counts.flat().reduce((sum, each) => sum + each, 0);
