@@ -32,6 +32,13 @@ function send(answer: ServerResponse, status: number, data: unknown): Promise<vo
   return Promise.resolve();
 }
 
+/** The sample's pair under the name of the side that was asked for. */
+function compared(comparison: Comparison, b: string): Comparison {
+  const [experiment, treatment] = b.split(":", 2);
+  const name = treatment === undefined ? b : `experiment ${experiment ?? ""}, ${treatment}`;
+  return { ...comparison, pairs: comparison.pairs.map((pair) => ({ ...pair, b: name })) };
+}
+
 function bodyOf(request: IncomingMessage): Promise<string> {
   return new Promise((resolve) => {
     let text = "";
@@ -101,7 +108,7 @@ export class MockServer {
     const [head, id, part, rest] = url.pathname.slice("/api/".length).split("/");
     const { world } = this;
     if (head === "experiments" && id === undefined) return send(answer, 200, { experiments: world.experiments });
-    if (head === "compare") return send(answer, 200, { format: "pgdyno-compare/1", comparison: world.comparison, gates: [] });
+    if (head === "compare") return send(answer, 200, { format: "pgdyno-compare/1", comparison: compared(world.comparison, url.searchParams.get("b") ?? ""), gates: [] });
     if (head === "targets") return send(answer, 200, { targets: world.targets, changed_on_host: [] });
     const report = world.reports.get(Number(id));
     if (head !== "experiments" || report === undefined) return send(answer, 404, { error: `there is no experiment ${id ?? ""}`, what_to_do: "`pgdyno list` shows those there are" });

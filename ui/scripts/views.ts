@@ -17,6 +17,7 @@ export const SERVED: Record<string, string> = {
   cores: "#/experiments/12",
   trial: "#/experiments/7/trials/4",
   compare: "#/compare?a=7:reference&b=7:memory",
+  "compare-many": "#/compare?a=7:reference&b=7:memory&c=7:wal&d=7:group-commit&e=7:huge-pages&f=7:read-ahead&g=7:control&h=7/4",
   target: "#/targets/sandbox%20demo",
   live: "#/live",
 };

@@ -8,7 +8,7 @@ import type { Mark } from "../model-trial.ts";
 import { SaveButtons } from "../parts/save-buttons.tsx";
 import { stack, stretchOf, table } from "./align.ts";
 import type { TimeAxis } from "./axis.ts";
-import { lineStyle, panelOptions } from "./options.ts";
+import { panelOptions, styleOf } from "./options.ts";
 import type { Panel } from "./panels.ts";
 
 interface Props {
@@ -31,7 +31,7 @@ export function panelSummary({ title, unit, lines }: Panel): string {
 
 /** A line's colour, dash and name with the value under the pointer, which is written without drawing the page anew. */
 function Key({ panel, line, keep }: { panel: Panel; line: number; keep: (element: HTMLElement | null) => void }) {
-  const { variable, dash } = lineStyle(line);
+  const { variable, dash } = styleOf(panel, line);
   return (
     <li>
       <svg width="18" height="10" viewBox="0 0 18 10" aria-hidden="true">

@@ -24,7 +24,7 @@ describe("addresses", () => {
     ["", "serve", { view: "index" }],
     ["#/experiments/7", "serve", { view: "experiment", experiment: 7, section: null }],
     ["#/experiments/7/trials/42", "serve", { view: "trial", experiment: 7, trial: 42 }],
-    ["#/compare?a=7&b=8%3Amemory", "serve", { view: "compare", a: "7", b: "8:memory" }],
+    ["#/compare?a=7&b=8%3Amemory", "serve", { view: "compare", sides: ["7", "8:memory"] }],
     ["#/targets/a%2Fb", "serve", { view: "target", name: "a/b" }],
     ["#/targets/%E0%A4%A", "serve", { view: "target", name: "%E0%A4%A" }],
     ["#/experiments/1e9", "serve", { view: "unknown", asked: "#/experiments/1e9" }],
@@ -37,7 +37,10 @@ describe("addresses", () => {
 
   test("are read as they are written", () => {
     expect(parseRoute(addressOf.target("x y/<b>"), "serve")).toEqual({ view: "target", name: "x y/<b>" });
-    expect(parseRoute(addressOf.compare("7:a&b", "7/3"), "serve")).toEqual({ view: "compare", a: "7:a&b", b: "7/3" });
+    expect(parseRoute(addressOf.compare(["7:a&b", "7/3"]), "serve")).toEqual({ view: "compare", sides: ["7:a&b", "7/3"] });
+    expect(parseRoute(addressOf.compare(["7", "", "7/3"]), "file")).toEqual({ view: "compare", sides: ["7", "", "7/3"] });
+    expect(parseRoute(addressOf.compare(Array.from({ length: 20 }, () => "7")), "serve")).toMatchObject({ sides: { length: 8 } });
+    expect(parseRoute("#/compare", "file")).toEqual({ view: "compare", sides: ["", ""] });
   });
 
   test.each(["7", "7:memory", "7/12"])("%s is a side of a comparison", (text) => {
