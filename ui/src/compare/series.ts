@@ -1,3 +1,4 @@
+import { quantileOf } from "../analysis/heat.ts";
 import { treatmentStyle } from "../charts/style.ts";
 import { isKnown } from "../format/number.ts";
 import type { Trial } from "../model.ts";
@@ -16,19 +17,12 @@ export interface Drawn {
 }
 
 const P99 = "p99_ms";
+/** Lines of many sides want more room than those of one trial. */
+const HEIGHT = 260;
 
 /** The 99th percentile of each stretch of a heat map, read off inside its class. */
 function p99Of({ t_s, edges_ms, counts }: Heat): TrialColumn {
-  const values = counts.map((column) => {
-    const all = column.reduce((sum, amount) => sum + amount, 0);
-    let below = 0;
-    for (const [level, amount] of column.entries()) {
-      const [low, high] = [edges_ms[level], edges_ms[level + 1]];
-      if (all > 0 && below + amount >= all * 0.99 && isKnown(low) && isKnown(high) && low > 0) return low * (high / low) ** ((all * 0.99 - below) / amount);
-      below += amount;
-    }
-    return null;
-  });
+  const values = counts.map((column) => quantileOf(edges_ms, column, 0.99));
   return { metric: P99, label: null, unit: "ms", layer: "load", title: "response time, p99 by classes", t_ms: t_s.map((end) => end * 1000), values };
 }
 
@@ -82,7 +76,7 @@ export function panelOfSides(sides: readonly Drawn[], id: string): Panel | null 
   const first = own[0]?.column;
   if (first === undefined) return null;
   const lines = own.map(({ side, column }): Line => ({ title: side.title, t_ms: column.t_ms, values: column.values }));
-  return { id, title: titleOf(first), unit: first.unit, layer: first.layer, lines, stacked: false, more: 0, styles: own.map(({ side }) => treatmentStyle(side.place)) };
+  return { id, title: titleOf(first), unit: first.unit, layer: first.layer, lines, stacked: false, more: 0, height: HEIGHT, styles: own.map(({ side }) => treatmentStyle(side.place)) };
 }
 
 /** End of the longest, in seconds. */

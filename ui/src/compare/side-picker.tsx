@@ -37,7 +37,7 @@ export function SidePicker({ place, count, spec, reason, experiments, report, on
     <fieldset class="side-picker">
       <legend>
         <Swatch index={place} plain={false} /> <span class="side-letter">{letter}</span>
-        <span class="quiet">{place === 0 ? " what the others are held against" : ""}</span>
+        <span class="quiet">{place === 0 ? " · the others against it" : ""}</span>
       </legend>
       <label class="field">
         <span>Experiment</span>

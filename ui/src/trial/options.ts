@@ -77,7 +77,7 @@ function axesOf(unit: string): uPlot.Axis[] {
 export function panelOptions({ panel, axis, marks, warmup_s, width, group, onCursor }: Wanted): uPlot.Options {
   return {
     width,
-    height: HEIGHT,
+    height: panel.height ?? HEIGHT,
     legend: { show: false },
     padding: [8, 12, 0, 0],
     cursor: {

@@ -12,6 +12,8 @@ export interface Panel {
   stacked: boolean;
   /** Lines that are there beyond those drawn. */
   more: number;
+  /** In CSS pixels; that of a trial's charts where this is not said. */
+  height?: number;
   /** How each line is drawn; by its place where this is not said. */
   styles?: readonly LineStyle[];
 }

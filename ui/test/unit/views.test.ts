@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { secondsHeat } from "../../src/analysis/heat.ts";
+import { heatStretches, quantileOf, secondsHeat } from "../../src/analysis/heat.ts";
 import { parseSpec, quoted, specText, whyNot } from "../../src/compare/spec.ts";
 import { troubleOfStatus } from "../../src/data/trouble.ts";
 import { expand, times } from "../../src/data/unpack.ts";
@@ -160,5 +160,29 @@ describe("what is worked out", () => {
     expect(adviceOf({ advice: [{ rule: "r", setting: { knob: "k" } }] })?.[0]?.title).toBe("k");
     expect([adviceOf(null), adviceOf("x")]).toEqual([null, null]);
     expect(shown({ a: [1, null], b: true })).toBe("a 1, –, b yes");
+  });
+});
+
+describe("a heat map as a table", () => {
+  test("counts everything once, and reads shares off inside their classes", () => {
+    const heat = secondsHeat(report.trials.slice(0, 3));
+    if (heat === null) throw new Error("no sample");
+    const rows = heatStretches(heat);
+    expect(rows.length).toBeLessThanOrEqual(14);
+    expect(rows.reduce((sum, { amount }) => sum + amount, 0)).toBe(heat.counts.flat().reduce((sum, each) => sum + each, 0));
+    expect(rows[0]?.from_s).toBe(0);
+    expect(rows.at(-1)?.to_s).toBe(heat.t_s.at(-1));
+    for (const { p50, p95, p99, most } of rows) expect([p50, p95, p99, most]).toEqual([p50, p95, p99, most].toSorted((a, b) => (a ?? 0) - (b ?? 0)));
+  });
+
+  test.each([
+    [[99, 1], 0.99, 10],
+    [[0, 100], 0.5, 10 * Math.sqrt(10)],
+    [[0, 0], 0.5, null],
+    [[], 0.5, null],
+  ])("%j at %d", (counts, share, expected) => {
+    const found = quantileOf([1, 10, 100], counts, share);
+    if (expected === null || found === null) expect(found).toBe(expected);
+    else expect(found).toBeCloseTo(expected, 9);
   });
 });
