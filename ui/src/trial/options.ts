@@ -43,7 +43,7 @@ function softened(colour: string): string {
 }
 
 /** Beyond so many points dashes are too short to be told apart, and take most of the time of drawing. */
-const DASHED_MAX = 800;
+export const DASHED_MAX = 800;
 
 function seriesOf(panel: Panel): uPlot.Series[] {
   const { lines, stacked } = panel;
