@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import type { CapacityDocument } from "../src/model-capacity.ts";
 import type { Report } from "../src/model.ts";
 import type { Comparison, Listed, Note, Progress, Target } from "../src/model-serve.ts";
 import type { TrialDocument } from "../src/model-trial.ts";
@@ -13,6 +14,7 @@ export interface World {
   experiments: Listed[];
   notes: Note[];
   comparison: Comparison;
+  capacity: (tps: number) => CapacityDocument;
   targets: Target[];
   progress: Progress | null;
   /** Refuses whoever asks. */
@@ -28,6 +30,13 @@ function send(answer: ServerResponse, status: number, data: unknown): Promise<vo
   answer.writeHead(status, { "content-type": "application/json" });
   answer.end(status === 204 ? undefined : JSON.stringify(data));
   return Promise.resolve();
+}
+
+/** The sample's pair under the name of the side that was asked for. */
+function compared(comparison: Comparison, b: string): Comparison {
+  const [experiment, treatment] = b.split(":", 2);
+  const name = treatment === undefined ? b : `experiment ${experiment ?? ""}, ${treatment}`;
+  return { ...comparison, pairs: comparison.pairs.map((pair) => ({ ...pair, b: name })) };
 }
 
 function bodyOf(request: IncomingMessage): Promise<string> {
@@ -99,10 +108,11 @@ export class MockServer {
     const [head, id, part, rest] = url.pathname.slice("/api/".length).split("/");
     const { world } = this;
     if (head === "experiments" && id === undefined) return send(answer, 200, { experiments: world.experiments });
-    if (head === "compare") return send(answer, 200, { format: "pgdyno-compare/1", comparison: world.comparison, gates: [] });
+    if (head === "compare") return send(answer, 200, { format: "pgdyno-compare/1", comparison: compared(world.comparison, url.searchParams.get("b") ?? ""), gates: [] });
     if (head === "targets") return send(answer, 200, { targets: world.targets, changed_on_host: [] });
     const report = world.reports.get(Number(id));
     if (head !== "experiments" || report === undefined) return send(answer, 404, { error: `there is no experiment ${id ?? ""}`, what_to_do: "`pgdyno list` shows those there are" });
+    if (part === "capacity") return send(answer, 200, this.capacity(url.searchParams));
     if (part === "report") return send(answer, 200, report);
     if (part === "trials") {
       const document = world.trial(report, Number(rest));
@@ -112,6 +122,19 @@ export class MockServer {
     if (part === "notes") return this.notes(request, answer, rest);
     if (part === "tags") return this.tags(request, answer, Number(id), decodeURIComponent(rest ?? ""));
     return send(answer, 404, { error: "no such page", what_to_do: null });
+  }
+
+  /** The same sum for the cost as pgdyno-stats does. */
+  private capacity(asked: URLSearchParams): CapacityDocument {
+    const number = (name: string) => (asked.has(name) ? Number(asked.get(name)) : null);
+    const document = { ...this.world.capacity(number("tps") ?? 60_000), p99_ms: number("p99_ms"), price_per_cpu_hour: number("price_per_cpu_hour"), price_per_host_hour: number("price_per_host_hour") };
+    for (const { found } of document.answer.rows) {
+      const price = document.price_per_cpu_hour;
+      if (found.kind !== "needs" || price === null) continue;
+      const at = (cpus: number) => ((price * cpus) / (document.tps * 3600)) * 1e6;
+      found.cost_per_million = { value: at(found.cpus.value), low: at(found.cpus.low), high: found.cpus.high === null ? null : at(found.cpus.high) };
+    }
+    return document;
   }
 
   private stream(answer: ServerResponse): Promise<void> {

@@ -14,8 +14,10 @@ export const SERVED: Record<string, string> = {
   index: "#/",
   running: "#/experiments/9",
   ladder: "#/experiments/8",
+  cores: "#/experiments/12",
   trial: "#/experiments/7/trials/4",
   compare: "#/compare?a=7:reference&b=7:memory",
+  "compare-many": "#/compare?a=7:reference&b=7:memory&c=7:wal&d=7:group-commit&e=7:huge-pages&f=7:read-ahead&g=7:control&h=7/4",
   target: "#/targets/sandbox%20demo",
   live: "#/live",
 };

@@ -21,7 +21,7 @@ function View({ route }: { route: Route }) {
     case "trial":
       return <TrialView experiment={route.experiment} trial={route.trial} />;
     case "compare":
-      return <CompareView a={route.a} b={route.b} />;
+      return <CompareView sides={route.sides} />;
     case "target":
       return <TargetView name={route.name} />;
     case "live":

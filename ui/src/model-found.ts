@@ -5,6 +5,8 @@
 
 import type { Effect, Interval } from "./model.ts";
 
+export type { CapacityDocument } from "./model-capacity.ts";
+
 /** Names of a factor and of a level of it; "step" is the factor of steps. */
 export interface LevelOf {
   factor: string;

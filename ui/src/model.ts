@@ -4,7 +4,7 @@
  */
 
 import type { Heat, Mark } from "./model-trial.ts";
-import type { Curve, FactorEffect, LevelOf, Study, StudyClaim, StudyTable } from "./model-found.ts";
+import type { CapacityDocument, Curve, FactorEffect, LevelOf, Study, StudyClaim, StudyTable } from "./model-found.ts";
 
 export type * from "./model-found.ts";
 
@@ -247,6 +247,8 @@ export interface Report {
   claims?: StudyClaim[];
   effects?: FactorEffect[];
   curves?: Curve[];
+  /** What some throughputs take, the usual one first; empty where neither CPUs nor clients were varied. */
+  capacity?: CapacityDocument[];
   facts: Fact[];
   put_back: PutBack[];
 }

@@ -5,10 +5,13 @@ export type Route =
   | { view: "index" }
   | { view: "experiment"; experiment: number | null; section: string | null }
   | { view: "trial"; experiment: number | null; trial: number }
-  | { view: "compare"; a: string; b: string }
+  | { view: "compare"; sides: string[] }
   | { view: "target"; name: string | null }
   | { view: "live" }
   | { view: "unknown"; asked: string };
+
+/** Sides of a comparison, the first of which the others are held against. More lines than these cannot be told apart. */
+export const LETTERS = ["A", "B", "C", "D", "E", "F", "G", "H"] as const;
 
 export type Mode = "file" | "serve";
 
@@ -38,7 +41,8 @@ export function parseRoute(hash: string, mode: Mode): Route {
   if (head === undefined) return first;
   if (head === "compare") {
     const asked = new URLSearchParams(query);
-    return { view: "compare", a: asked.get("a") ?? "", b: asked.get("b") ?? "" };
+    const named = LETTERS.map((letter) => asked.get(letter.toLowerCase()) ?? "");
+    return { view: "compare", sides: named.slice(0, Math.max(2, named.findLastIndex((side) => side !== "") + 1)) };
   }
   if (mode === "file") {
     const trial = number(second);
@@ -57,7 +61,7 @@ export function parseRoute(hash: string, mode: Mode): Route {
 export const addressOf = {
   experiment: (mode: Mode, id: number) => (mode === "file" ? "#/" : `#/experiments/${String(id)}`),
   trial: (mode: Mode, id: number, trial: number) => (mode === "file" ? `#/trials/${String(trial)}` : `#/experiments/${String(id)}/trials/${String(trial)}`),
-  compare: (a: string, b: string) => `#/compare?${new URLSearchParams({ a, b }).toString()}`,
+  compare: (sides: readonly string[]) => `#/compare?${new URLSearchParams(LETTERS.slice(0, sides.length).map((letter, place) => [letter.toLowerCase(), sides[place] ?? ""])).toString()}`,
   target: (name: string) => `#/targets/${encodeURIComponent(name)}`,
 } as const;
 

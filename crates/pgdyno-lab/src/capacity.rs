@@ -59,6 +59,8 @@ pub struct Measured {
     pub clients: u32,
     /// Mean throughput over its trials.
     pub tps: f64,
+    /// Mean 99th percentile of response time over those of its trials that have one, ms.
+    pub p99_ms: Option<f64>,
     /// Trials.
     pub trials: usize,
 }
@@ -203,6 +205,7 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
             cpus,
             clients,
             tps: mean(&tps),
+            p99_ms: p99_ms(points, clients),
             trials: tps.len(),
         });
         levels.push(CpuLevel {
@@ -275,6 +278,13 @@ fn zone(group: &Group, question: &Question, confidence: f64) -> Outcome {
         reaches: zone.peak_tps.mean >= question.tps,
     };
     (None, Vec::new(), found)
+}
+
+/// Mean over the trials with so many clients.
+fn p99_ms(points: &[LoadPoint], clients: u32) -> Option<f64> {
+    let own = points.iter().filter(|point| point.clients == clients);
+    let known: Vec<f64> = own.filter_map(|point| point.p99_ms).collect();
+    (!known.is_empty()).then(|| mean(&known))
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -41,6 +41,7 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
         claims: drafts.claims,
         effects: drafts.effects,
         curves: drafts.curves,
+        capacity: Vec::new(),
         facts: stored.record.facts.clone(),
         put_back: stored.put_back.clone(),
     }

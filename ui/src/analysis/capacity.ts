@@ -1,44 +1,90 @@
-import { isKnown } from "../format/number.ts";
-import type { Curve } from "../model.ts";
-import { uslAt, xRange } from "./curves.ts";
+import { isKnown, tick, tps } from "../format/number.ts";
+import type { CapacityDocument, CapacityQuestion, CapacityRow, Estimate } from "../model-capacity.ts";
 
-/** What a throughput takes by the fitted law. */
-export type Needed = { kind: "measured"; x: number } | { kind: "beyond"; x: number; times: number } | { kind: "unreachable"; peak_tps: number };
+/** Beyond this many times the largest measured number of CPUs nothing measured speaks for the answer (pgdyno-lab/src/capacity.rs). */
+export const EXTRAPOLATES_MAX = 2;
 
-/** Nobody asks for more than this times what was measured. */
-const FAR = 1000;
-const HALVINGS = 60;
+const SECONDS_PER_HOUR = 3600;
 
-/** The least x at which the law reaches so many TPS; null where there is no law. */
-export function needed(curve: Curve, tps: number): Needed | null {
-  const { usl, points } = curve;
-  if (usl === null || points.length === 0) return null;
-  const [, most] = xRange(points);
-  const peak = usl.peak_x.value;
-  const top = isKnown(peak) ? peak : most * FAR;
-  const atTop = uslAt(usl, top);
-  if (atTop === null) return null;
-  if (atTop < tps) return { kind: "unreachable", peak_tps: atTop };
-  // Up to its peak the law rises, so halving finds the place.
-  let [low, high] = [0, top];
-  for (let step = 0; step < HALVINGS; step += 1) {
-    const middle = (low + high) / 2;
-    if ((uslAt(usl, middle) ?? 0) < tps) low = middle;
-    else high = middle;
+const MODELS: Record<NonNullable<CapacityRow["model"]>, string> = { usl: "scalability law", "power-law": "power law", "two-levels": "two points" };
+
+export function modelInWords(model: CapacityRow["model"]): string {
+  return model === null ? "none" : MODELS[model];
+}
+
+/** Levels of the other factors; "all" where there are none. */
+export function rowName({ of }: CapacityRow): string {
+  return of.length === 0 ? "all" : of.map(([, level]) => level).join(", ");
+}
+
+export function isFar({ found }: CapacityRow): boolean {
+  return found.kind === "needs" && found.extrapolates > EXTRAPOLATES_MAX;
+}
+
+/** What there is to say beside the figures of a row. */
+export function remark({ found }: CapacityRow): string {
+  switch (found.kind) {
+    case "needs": {
+      const times = `${tick(Math.round(found.extrapolates * 10) / 10)} times the largest measured`;
+      if (found.extrapolates > EXTRAPOLATES_MAX) return `EXTRAPOLATED to ${times}: nothing measured speaks for it`;
+      return found.extrapolates > 1 ? `extrapolated to ${times}` : "within what was measured";
+    }
+    case "unreachable": {
+      const peak = isKnown(found.peak_tps) ? `never reached: the curve's peak is ${tps(found.peak_tps)} TPS` : "never reached: the curve does not grow";
+      return isKnown(found.cpus_low) ? `${peak}; its upper bounds reach it with ${tick(found.cpus_low)} CPUs` : peak;
+    }
+    case "zone":
+      return found.reaches ? "reached with these CPUs" : "not reached with these CPUs";
+    case "no":
+      return found.why;
   }
-  return high <= most * 1.0001 ? { kind: "measured", x: high } : { kind: "beyond", x: high, times: high / most };
 }
 
-function round(value: number): number {
-  const digits = 10 ** Math.max(0, Math.floor(Math.log10(value)) - 1);
-  return Math.round(value / digits) * digits;
+/** "4.34 … 11.2", or "4.34 and up, no upper bound". */
+export function estimateBounds({ low, high }: Estimate, figure: (value: number) => string): string {
+  return isKnown(high) ? `${figure(low)} … ${figure(high)}` : `${figure(low)} and up, no upper bound`;
 }
 
-/** Throughputs that people ask for: parts of the largest mean, and half as much again. */
-export function answers(curve: Curve): { tps: number; found: Needed | null }[] {
-  if (curve.usl === null || curve.points.length === 0) return [];
-  const top = Math.max(...curve.points.map(({ tps }) => tps.mean));
-  if (!(top > 0)) return [];
-  const wanted = [...new Set([0.25, 0.5, 0.75, 0.9, 1.5].map((part) => round(top * part)))];
-  return wanted.map((tps) => ({ tps, found: needed(curve, tps) }));
+/** Lowest and highest measured p99 of the numbers of clients that did best; null where none is known. */
+export function measuredP99({ measured }: CapacityRow): [number, number] | null {
+  const known = measured.map(({ p99_ms }) => p99_ms).filter(isKnown);
+  return known.length === 0 ? null : [Math.min(...known), Math.max(...known)];
+}
+
+/**
+ * A million transactions at the wanted rate: the price of an hour over those of an hour. The same sum as in pgdyno-stats, for
+ * report files, where the CPUs are worked out already and only a price comes to them.
+ */
+export function costPerMillion({ found }: CapacityRow, tps_wanted: number, price: CapacityQuestion["price"]): Estimate | null {
+  if (found.kind !== "needs" || price === null || !(tps_wanted > 0) || !(price.an_hour > 0)) return null;
+  const at = (cpus: number) => ((price.per === "cpu" ? price.an_hour * cpus : price.an_hour) / (tps_wanted * SECONDS_PER_HOUR)) * 1e6;
+  const { value, low, high } = found.cpus;
+  return { value: at(value), low: at(low), high: isKnown(high) ? at(high) : null };
+}
+
+/** The command that answers the same. */
+export function capacityCommand(experiment: number, { tps: wanted, p99_ms, price }: CapacityQuestion): string {
+  const limit = p99_ms === null ? "" : ` --p99 ${String(p99_ms)}ms`;
+  const cost = price === null ? "" : ` --price-per-${price.per}-hour ${String(price.an_hour)}`;
+  return `pgdyno capacity ${String(experiment)} --tps ${String(wanted)}${limit}${cost}`;
+}
+
+/** Parts of the address by which a server is asked. */
+export function capacityQuery({ tps: wanted, p99_ms, price }: CapacityQuestion): string {
+  const asked = new URLSearchParams({ tps: String(wanted) });
+  if (p99_ms !== null) asked.set("p99_ms", String(p99_ms));
+  if (price !== null) asked.set(`price_per_${price.per}_hour`, String(price.an_hour));
+  return asked.toString();
+}
+
+/** The stored answer to a question without limit and price, which a report file has for some throughputs. */
+export function storedAnswer(documents: readonly CapacityDocument[], { tps: wanted, p99_ms, price }: CapacityQuestion): CapacityDocument | null {
+  if (p99_ms !== null || price !== null) return null;
+  return documents.find((document) => document.tps === wanted && document.p99_ms === null) ?? null;
+}
+
+/** A number above 0 that somebody has typed; null of anything else. */
+export function typedNumber(text: string): number | null {
+  const number = Number(text.trim().replace(",", "."));
+  return text.trim() !== "" && isKnown(number) && number > 0 ? number : null;
 }

@@ -47,3 +47,46 @@ export function treatmentHeat(treatment: Treatment, trials: readonly Trial[]): {
   const heat = secondsHeat(trials.filter((trial) => trial.treatment === treatment.name && trial.status === "finished"));
   return heat === null ? null : { of: "seconds", heat };
 }
+
+/** What a stretch of a heat map holds. */
+export interface HeatStretch {
+  from_s: number;
+  to_s: number;
+  amount: number;
+  /** Read off inside their classes; null of an empty stretch. */
+  p50: number | null;
+  p95: number | null;
+  p99: number | null;
+  /** Upper edge of the highest class that has any. */
+  most: number | null;
+}
+
+/** Where a share of what was counted lies below, read off inside its class on the logarithmic scale of the edges. */
+export function quantileOf(edges: readonly number[], counts: readonly number[], share: number): number | null {
+  const wanted = counts.reduce((sum, amount) => sum + Math.max(0, amount), 0) * share;
+  let below = 0;
+  for (const [level, amount] of counts.entries()) {
+    const [low, high] = [edges[level], edges[level + 1]];
+    if (amount > 0 && below + amount >= wanted && isKnown(low) && isKnown(high) && low > 0) return low * (high / low) ** ((wanted - below) / amount);
+    below += Math.max(0, amount);
+  }
+  return null;
+}
+
+/** A heat map as few rows as people read: stretches put together. */
+export function heatStretches({ t_s, edges_ms, counts }: Heat, rows = 14): HeatStretch[] {
+  const every = Math.max(1, Math.ceil(counts.length / rows));
+  return Array.from({ length: Math.ceil(counts.length / every) }, (_, row) => {
+    const own = counts.slice(row * every, (row + 1) * every);
+    const sums = edges_ms.slice(1).map((_, level) => own.reduce((sum, column) => sum + (column[level] ?? 0), 0));
+    const highest = sums.findLastIndex((amount) => amount > 0);
+    const at = (share: number) => quantileOf(edges_ms, sums, share);
+    return {
+      from_s: row === 0 ? 0 : (t_s[row * every - 1] ?? 0),
+      to_s: t_s[Math.min(t_s.length, (row + 1) * every) - 1] ?? 0,
+      amount: sums.reduce((sum, amount) => sum + amount, 0),
+      p50: at(0.5), p95: at(0.95), p99: at(0.99),
+      most: highest < 0 ? null : (edges_ms[highest + 1] ?? null),
+    };
+  });
+}

@@ -4,6 +4,7 @@ import { useDisplay } from "../display.ts";
 import { tick } from "../format/number.ts";
 import { clock } from "../format/unit.ts";
 import type { Heat } from "../model-trial.ts";
+import { HeatTable } from "../parts/heat-table.tsx";
 import { SaveButtons } from "../parts/save-buttons.tsx";
 import { cssValue, mixed } from "./style.ts";
 import { useWidth } from "./use-width.ts";
@@ -70,11 +71,14 @@ export function HeatChart({ heat, title, summary, ylabel }: { heat: Heat; title:
     if (canvas.current !== null && width > 0) paint(canvas.current, heat, width, ylabel);
   }, [heat, width, theme, ylabel]);
   return (
-    <div class="saveable">
-      <div class="chart heat-chart" ref={holder} role="img" aria-label={summary}>
-        <canvas ref={canvas} />
+    <>
+      <div class="saveable">
+        <div class="chart heat-chart" ref={holder} role="img" aria-label={summary}>
+          <canvas ref={canvas} />
+        </div>
+        <SaveButtons name={title} picture={() => (canvas.current === null ? null : { kind: "canvas", canvas: canvas.current, title })} />
       </div>
-      <SaveButtons name={title} picture={() => (canvas.current === null ? null : { kind: "canvas", canvas: canvas.current, title })} />
-    </div>
+      <HeatTable heat={heat} title={title} ylabel={ylabel} />
+    </>
   );
 }

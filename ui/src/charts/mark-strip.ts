@@ -3,10 +3,11 @@ import type { Mark, MarkKind } from "../model-trial.ts";
 import { MARK_VARIABLE } from "../trial/draw-marks.ts";
 import { cssValue } from "./style.ts";
 
-const ROW = 8;
-const GAP = 6;
+/** Height of a row and room below the last one, in CSS pixels; also of saved pictures. */
+export const ROW = 8;
+export const GAP = 6;
 
-function kindsOf(marks: readonly Mark[]): MarkKind[] {
+export function kindsOf(marks: readonly Mark[]): MarkKind[] {
   return (["checkpoint", "vacuum", "disturbance"] as const).filter((kind) => marks.some((mark) => mark.kind === kind));
 }
 

@@ -6,6 +6,8 @@ import { useDisplay } from "../display.ts";
 import type { Treatment, Trial } from "../model.ts";
 import type { Mark } from "../model-trial.ts";
 import { SaveButtons } from "../parts/save-buttons.tsx";
+import type { PictureKey } from "../pictures/time-decor.ts";
+import { treatmentStyle } from "./style.ts";
 import { timeOptions } from "./time-options.ts";
 import { useWidth } from "./use-width.ts";
 
@@ -19,6 +21,12 @@ interface Props {
   name: string;
   marks: readonly Mark[];
   onCursor: (index: number | null) => void;
+}
+
+/** Trials of a treatment share its colour. */
+function keysOf(trials: readonly Trial[], plan: readonly Treatment[]): PictureKey[] {
+  const places = [...new Set(trials.map((trial) => plan.findIndex(({ name }) => name === trial.treatment)))];
+  return places.map((place) => ({ title: plan[place]?.title ?? "", variable: treatmentStyle(place).variable, dash: [], area: false }));
 }
 
 /** One line per trial and second. Drag to look at a part of the time, double-click to see all of it again. */
@@ -45,7 +53,7 @@ export function ThroughputChart({ trials, plan, metric, warmup_s, summary, name,
   return (
     <div class="saveable">
       <div class="chart time-chart" ref={holder} role="img" aria-label={summary} />
-      <SaveButtons name={name} picture={() => (drawn.current === null ? null : { kind: "time", chart: drawn.current, title: name, unit: metric === "tps" ? "TPS" : "ms" })} />
+      <SaveButtons name={name} picture={() => (drawn.current === null ? null : { kind: "time", chart: drawn.current, title: name, unit: metric === "tps" ? "TPS" : "ms", decor: { warmup_s, marks, strip: true, keys: keysOf(trials, plan) } })} />
     </div>
   );
 }

@@ -1,124 +1,111 @@
-import { PercentileChart } from "../charts/percentile-chart.tsx";
 import { useSource } from "../data/context.ts";
+import type { Source } from "../data/source.ts";
+import { asTrouble, type Trouble } from "../data/trouble.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import { change, changeBounds, roundShare } from "../format/number.ts";
-import type { Report } from "../model.ts";
+import { roundShare } from "../format/number.ts";
 import type { Comparison } from "../model-serve.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
-import { Cell, DataTable } from "../parts/data-table.tsx";
 import { Loaded } from "../parts/state.tsx";
-import { Part } from "../trial/part.tsx";
-import { Pair } from "./pair.tsx";
-import { figureTitle, plainComparison, settingsDiffer, sideOf, type Side } from "./side.ts";
-import { quoted, specText, type Spec } from "./spec.ts";
+import { DiffersTable, FigureTable } from "./figures.tsx";
+import { merged } from "./merged.ts";
+import { SidesOverTime, type Timed } from "./over-time.tsx";
+import { plainComparison } from "./side.ts";
+import { SidesPercentiles, SidesSettings, SidesTable, type Chosen } from "./sides.tsx";
+import { quoted, specText, trialOf } from "./spec.ts";
+import { answerOf, BASIS } from "./words.ts";
 
-const BASIS: Record<Comparison["basis"], string> = {
-  blocks: "Treatments of one experiment, compared within its blocks: drift of the machine cancels.",
-  trials: "The two did not run in blocks: what drifted between them is not cancelled, and is part of the ratio.",
-  "two-trials": "These two trials only: the interval is made of their seconds, and trials of one and the same treatment usually differ by more.",
-};
+/** What a side came to against the first: figures, or why there are none. */
+interface Held {
+  comparison: Comparison | null;
+  trouble: Trouble | null;
+}
 
-/** The answer first: what the first figure of the first pair says. */
-function answerOf({ pairs }: Comparison): string {
-  const row = pairs[0]?.rows[0];
-  if (row === undefined) return "The two have no figure in common.";
-  const { title } = figureTitle(row.metric);
-  const { effect } = row;
-  const of = pairs.length > 1 ? `${pairs[0]?.b ?? "B"}: ` : "";
-  if (effect === null) return row.ratio === null ? `${of}${title} is not known on both sides.` : `${of}${title} ${change(row.ratio)}, without an interval.`;
-  const interval = `${change(effect.ratio)} (${changeBounds(effect.ratio_low, effect.ratio_high)})`;
-  switch (effect.verdict) {
-    case "better":
-      return `${of}B is better: ${title.toLowerCase()} ${interval}.`;
-    case "worse":
-      return `${of}B is worse: ${title.toLowerCase()} ${interval}.`;
-    case "same":
-      return `${of}No difference that matters: ${title.toLowerCase()} ${interval}.`;
-    case "undecided":
-      return `${of}Undecided: ${title.toLowerCase()} ${interval}.`;
+async function held(source: Source, first: Chosen, other: Chosen): Promise<Held> {
+  if (source.server === null) return { comparison: plainComparison(first.side, other.side), trouble: null };
+  try {
+    return { comparison: await source.server.compare(specText(first.spec), specText(other.spec)), trouble: null };
+  } catch (error) {
+    return { comparison: null, trouble: asTrouble(error) };
   }
 }
 
-function SettingsDiff({ a, b }: { a: Side; b: Side }) {
-  const rows = settingsDiffer(a.settings, b.settings);
-  if (rows.length === 0) return <p class="quiet">Both set the same.</p>;
-  const value = (text: string | null) => (text === null ? <span class="quiet">as it was</span> : <code>{text}</code>);
+async function heldAll(source: Source, first: Chosen, others: readonly Chosen[]): Promise<Held[]> {
+  const all = await Promise.all(others.map((other) => held(source, first, other)));
+  const trouble = all[0]?.trouble ?? null;
+  // One refused side is said beside the others; where there are only such, the page says why.
+  if (trouble !== null && all.every(({ comparison }) => comparison === null)) throw trouble;
+  return all;
+}
+
+function Lede({ comparisons, isServed }: { comparisons: readonly Comparison[]; isServed: boolean }) {
+  const first = comparisons[0];
+  if (first === undefined) return null;
+  if (!isServed) return <p class="lede">A report file gives no verdicts between these; the commands below do.</p>;
+  const bases = [...new Set(comparisons.map(({ basis }) => basis))];
+  const each = comparisons.length > 1 ? " Each side is held against A by itself: the more sides there are, the likelier one of the intervals misses." : "";
   return (
-    <DataTable class="cards" captionHidden caption="Settings that differ" headings={["Setting", `A: ${a.title}`, `B: ${b.title}`]}>
-      {rows.map((row) => (
-        <tr role="row" key={row.knob}>
-          <th scope="row" role="rowheader"><code>{row.knob}</code></th>
-          <Cell label="A">{value(row.a)}</Cell>
-          <Cell label="B">{value(row.b)}</Cell>
-        </tr>
-      ))}
-    </DataTable>
+    <p class="lede">
+      {bases.map((basis) => BASIS[basis]).join(" ")} Intervals are at {roundShare(first.confidence)}; differences below {roundShare(first.smallest_effect)} do not matter.{each}
+    </p>
   );
 }
 
-interface Props {
-  spec_a: Spec;
-  spec_b: Spec;
-  report_a: Report | null;
-  report_b: Report | null;
-}
-
-function Sides({ a, b }: { a: Side; b: Side }) {
-  // One and the same on both sides would be drawn in one colour.
-  const plan = [{ ...a, name: `A ${a.name}`, title: `A · ${a.short}` }, { ...b, name: `B ${b.name}`, title: `B · ${b.short}` }];
+function Answers({ first, others, all, isServed }: { first: Chosen; others: readonly Chosen[]; all: readonly Held[]; isServed: boolean }) {
+  const said = others.map((other, index) => ({ other, ...(all[index] ?? { comparison: null, trouble: null }) }));
+  const lines = said.map(({ other, comparison, trouble }) => ({ letter: other.letter, text: comparison === null ? `${other.letter}: ${trouble?.heading ?? "not compared"} ${trouble?.advice ?? ""}` : answerOf(other.letter, comparison) }));
+  // Tables know sides by their places among all; those between that cannot be compared have no column.
+  const places = Array.from({ length: Math.max(0, ...others.map(({ place }) => place)) }, (_, index) => said.find(({ other }) => other.place === index + 1)?.comparison ?? null);
+  const tables = merged(places);
   return (
     <>
-      <Part id="response" title="Response times" lede="A dashed, B drawn through. To the right each further nine has the same room.">
-        <ul class="circumstances">
-          <li>A: {a.title}</li>
-          <li>B: {b.title}</li>
+      {lines.length === 1 ? (
+        <p class="answer answer-below">{lines[0]?.text}</p>
+      ) : (
+        <ul class="answer answer-below answers">
+          {lines.map(({ letter, text }) => (
+            <li key={letter}>{text}</li>
+          ))}
         </ul>
-        <figure>
-          <PercentileChart treatments={plan} plan={plan} />
-        </figure>
-      </Part>
-      <Part id="settings" title="Settings that differ">
-        <SettingsDiff a={a} b={b} />
-      </Part>
+      )}
+      <Lede comparisons={places.filter((comparison) => comparison !== null)} isServed={isServed} />
+      <SidesTable sides={[first, ...others]} />
+      {tables.map((table) => (
+        <div key={table.first}>
+          <FigureTable table={table} comparisons={places} hasVerdicts={isServed} />
+          <DiffersTable table={table} />
+        </div>
+      ))}
     </>
   );
 }
 
-export function CompareContent({ spec_a, spec_b, report_a, report_b }: Props) {
-  const { server } = useSource();
-  const [text_a, text_b] = [specText(spec_a), specText(spec_b)];
-  const a = report_a === null ? null : sideOf(report_a, spec_a);
-  const b = report_b === null ? null : sideOf(report_b, spec_b);
-  const both = a !== null && b !== null;
-  const load = (): Promise<Comparison | null> => {
-    if (server !== null) return server.compare(text_a, text_b);
-    return Promise.resolve(both ? plainComparison(a, b) : null);
-  };
-  const [loading, again] = useLoaded(`compare/${text_a} ${text_b} ${server === null ? String(both) : ""}`, load);
-  const command = `pgdyno compare ${quoted(text_a)} ${quoted(text_b)}`;
+/** All chosen sides beside each other, the first of which the others are held against. */
+export function CompareContent({ first, others }: { first: Chosen; others: readonly Chosen[] }) {
+  const source = useSource();
+  const sides = [first, ...others];
+  const key = sides.map(({ place, spec }) => `${String(place)}=${specText(spec)}`).join(" ");
+  const [loading, again] = useLoaded(`compare/${key}`, () => heldAll(source, first, others));
+  const timed = sides.flatMap(({ place, letter, spec, report, side }): Timed[] => {
+    const id = trialOf(report, spec, source.hasTrial);
+    const trial = report.trials.find((each) => each.id === id);
+    return trial === undefined ? [] : [{ place, title: `${letter} · ${side.short}`, experiment: spec.experiment, trial }];
+  });
   return (
     <>
       <Loaded loading={loading} again={again} what="the comparison">
-        {(comparison) =>
-          comparison === null ? (
-            <p class="empty">There is no such treatment or trial.</p>
-          ) : (
-            <>
-              <p class="answer answer-below">{answerOf(comparison)}</p>
-              <p class="lede">
-                {server === null ? "A report file gives no verdicts between these; the command below does." : `${BASIS[comparison.basis]} Intervals are at ${roundShare(comparison.confidence)}; differences below ${roundShare(comparison.smallest_effect)} do not matter.`}
-              </p>
-              {comparison.pairs.map((pair, place) => (
-                <Pair key={place} pair={pair} comparison={comparison} />
-              ))}
-            </>
-          )
-        }
+        {(all) => <Answers first={first} others={others} all={all} isServed={source.server !== null} />}
       </Loaded>
-      {both ? <Sides a={a} b={b} /> : null}
-      <p class="copy-line">
-        <code>{command}</code> <CopyButton text={command} what="Compare command" />
-      </p>
+      <SidesOverTime sides={timed} />
+      <SidesPercentiles sides={sides} />
+      <SidesSettings sides={sides} />
+      {others.map(({ letter, spec }) => {
+        const command = `pgdyno compare ${quoted(specText(first.spec))} ${quoted(specText(spec))}`;
+        return (
+          <p class="copy-line" key={letter}>
+            <code>{command}</code> <CopyButton text={command} what={`Compare command, ${letter}`} />
+          </p>
+        );
+      })}
     </>
   );
 }

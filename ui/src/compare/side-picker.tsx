@@ -1,14 +1,23 @@
+import { Swatch } from "../charts/swatch.tsx";
 import type { Report } from "../model.ts";
+import { LETTERS } from "../router.ts";
 import type { Spec } from "./spec.ts";
 
 interface Props {
-  letter: "A" | "B";
+  /** Among all sides, from 0 on. */
+  place: number;
+  count: number;
   spec: Spec | null;
+  /** Why it cannot be held against the first; null where it can. */
+  reason: string | null;
   /** Those that can be chosen, the newest first. */
   experiments: readonly { id: number; name: string }[];
   /** The experiment that is chosen, once it is here. */
   report: Report | null;
   onChange: (spec: Spec) => void;
+  /** Makes it the one that the others are held against. */
+  onFirst: () => void;
+  onRemove: () => void;
 }
 
 function partOf({ treatment, trial }: Spec): string {
@@ -21,12 +30,14 @@ function specWith(experiment: number, part: string): Spec {
 }
 
 /** Chooses an experiment and which part of it: all, a treatment, or a trial. */
-export function SidePicker({ letter, spec, experiments, report, onChange }: Props) {
+export function SidePicker({ place, count, spec, reason, experiments, report, onChange, onFirst, onRemove }: Props) {
+  const letter = LETTERS[place] ?? "?";
   const own = spec === null ? undefined : experiments.find(({ id }) => id === spec.experiment);
   return (
     <fieldset class="side-picker">
       <legend>
-        <span class={`side-letter side-${letter}`}>{letter}</span> {letter === "A" ? "is what B is held against" : "is held against A"}
+        <Swatch index={place} plain={false} /> <span class="side-letter">{letter}</span>
+        <span class="quiet">{place === 0 ? " · the others against it" : ""}</span>
       </legend>
       <label class="field">
         <span>Experiment</span>
@@ -60,6 +71,21 @@ export function SidePicker({ letter, spec, experiments, report, onChange }: Prop
           </optgroup>
         </select>
       </label>
+      {reason === null || count === 2 ? null : <p class="quiet">{reason}</p>}
+      {place === 0 && count === 2 ? null : (
+        <p class="side-buttons">
+          {place === 0 ? null : (
+            <button type="button" class="button" aria-label={count === 2 ? "Swap A and B" : `Make it A: hold the others against ${letter}`} onClick={onFirst}>
+              {count === 2 ? "⇄ swap" : "make it A"}
+            </button>
+          )}
+          {count < 3 ? null : (
+            <button type="button" class="button" aria-label={`Remove ${letter}`} onClick={onRemove}>
+              × remove
+            </button>
+          )}
+        </p>
+      )}
     </fieldset>
   );
 }

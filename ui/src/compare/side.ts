@@ -1,8 +1,7 @@
-import { headlineTreatment } from "../analysis/headline.ts";
 import { isKnown } from "../format/number.ts";
 import type { Report, Setting } from "../model.ts";
 import type { CompareRow, Comparison, SideFigure } from "../model-serve.ts";
-import type { Spec } from "./spec.ts";
+import { treatmentOf, type Spec } from "./spec.ts";
 
 /** One side as the page itself knows it: what can be drawn of it. */
 export interface Side {
@@ -28,7 +27,8 @@ export function sideOf(report: Report, spec: Spec): Side | null {
     ].flatMap(([percentile, ms]) => (isKnown(percentile) && isKnown(ms) ? [{ percentile, ms }] : []));
     return { name: `trial-${String(trial.id)}`, title, short: `trial ${String(trial.id)}`, distribution, settings: treatment?.settings ?? [], figures: { tps: trial.tps, ...trial.figures } };
   }
-  const treatment = spec.treatment === null ? (headlineTreatment(report) ?? treatments[0]) : treatments.find(({ name }) => name === spec.treatment);
+  const named = treatmentOf(report, spec);
+  const treatment = treatments.find(({ name }) => name === named);
   if (treatment === undefined) return null;
   const figures = { tps: treatment.tps?.mean ?? null, ...treatment.figures };
   return { name: `${String(experiment.id)}:${treatment.name}`, title: `${experiment.name}: ${treatment.title}`, short: treatment.title, distribution: treatment.distribution, settings: treatment.settings, figures };
@@ -36,15 +36,15 @@ export function sideOf(report: Report, spec: Spec): Side | null {
 
 export interface SettingDifference {
   knob: string;
-  a: string | null;
-  b: string | null;
+  /** As it is set on each side; null where that side leaves it as it was. */
+  values: (string | null)[];
 }
 
-/** Knobs that are not set alike. */
-export function settingsDiffer(a: readonly Setting[], b: readonly Setting[]): SettingDifference[] {
-  const knobs = [...new Set([...a, ...b].map(({ knob }) => knob))];
+/** Knobs that are not set alike on all sides. */
+export function settingsDiffer(sides: readonly (readonly Setting[])[]): SettingDifference[] {
+  const knobs = [...new Set(sides.flat().map(({ knob }) => knob))];
   const value = (settings: readonly Setting[], knob: string) => settings.find((setting) => setting.knob === knob)?.value ?? null;
-  return knobs.map((knob) => ({ knob, a: value(a, knob), b: value(b, knob) })).filter((row) => row.a !== row.b);
+  return knobs.map((knob) => ({ knob, values: sides.map((settings) => value(settings, knob)) })).filter(({ values }) => new Set(values).size > 1);
 }
 
 const FIGURES: readonly [name: string, larger_is_better: boolean][] = [

@@ -1,4 +1,5 @@
 import { checkedReport } from "../load.ts";
+import { CAPACITY_FORMAT, type CapacityDocument } from "../model-capacity.ts";
 import type { Report } from "../model.ts";
 import type { Comparison, Journal, Listed, Note, Target, Targets } from "../model-serve.ts";
 import type { TrialDocument } from "../model-trial.ts";
@@ -6,8 +7,8 @@ import type { Server, Source } from "./source.ts";
 import { cut, Trouble, troubleOfStatus } from "./trouble.ts";
 import { checkedTrial } from "./unpack.ts";
 
-/** Documents of trials that are kept; an hour's trial takes some 20 MB in memory. */
-const TRIALS_KEPT = 6;
+/** Documents of trials that are kept: all sides of a comparison. An hour's trial takes some 20 MB in memory. */
+const TRIALS_KEPT = 8;
 
 async function json(answer: Response): Promise<unknown> {
   try {
@@ -45,8 +46,15 @@ function of(experiment: number, rest = ""): string {
   return `/api/experiments/${String(experiment)}${rest}`;
 }
 
+function checkedCapacity(data: unknown): CapacityDocument {
+  const found = data as Partial<CapacityDocument> | null;
+  if (found?.format !== CAPACITY_FORMAT || !Array.isArray(found.answer?.rows)) throw new Trouble("damaged", "This page cannot show the server's answer.", `It reads the format “${CAPACITY_FORMAT}”; the server is of another version of pgdyno. Load the page again.`);
+  return found as CapacityDocument;
+}
+
 const server: Server = {
   experiments: async () => listOf<Listed>(await ask("GET", "/api/experiments"), "experiments"),
+  capacity: async (experiment, query) => checkedCapacity(await ask("GET", of(experiment, `/capacity?${query}`))),
   compare: async (a, b) => {
     const data = (await ask("GET", `/api/compare?${new URLSearchParams({ a, b }).toString()}`)) as { comparison?: Comparison } & Comparison;
     return data.comparison ?? data;

@@ -1,3 +1,4 @@
+import type { CapacityDocument } from "../model-capacity.ts";
 import type { Report } from "../model.ts";
 import type { Comparison, Listed, Note, Targets } from "../model-serve.ts";
 import type { Details, TrialDocument } from "../model-trial.ts";
@@ -6,6 +7,8 @@ import type { Mode } from "../router.ts";
 /** What only a server can do. */
 export interface Server {
   experiments: () => Promise<Listed[]>;
+  /** What a throughput takes; `query` as analysis/capacity.ts writes it. */
+  capacity: (experiment: number, query: string) => Promise<CapacityDocument>;
   compare: (a: string, b: string) => Promise<Comparison>;
   targets: () => Promise<Targets>;
   notes: (experiment: number) => Promise<Note[]>;

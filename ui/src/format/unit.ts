@@ -59,3 +59,8 @@ export function clock(seconds: number): string {
   const two = (value: number) => String(value).padStart(2, "0");
   return hours > 0 ? `${String(hours)}:${two(minutes)}:${two(rest)}` : `${String(minutes)}:${two(rest)}`;
 }
+
+/** A unit as it stands behind a title: a ratio is drawn in percent, bytes with what they are counted in. */
+export function unitInWords(unit: string): string {
+  return unit === "ratio" ? "%" : unit;
+}

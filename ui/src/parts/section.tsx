@@ -8,6 +8,7 @@ export const SECTIONS = {
   steps: "What each treatment is worth",
   effects: "What each factor is worth",
   curves: "Throughput over the load",
+  capacity: "What a throughput takes",
   tables: "Tables of results",
   time: "Throughput over time",
   response: "Response times",
@@ -24,11 +25,12 @@ export const SECTIONS = {
 export type SectionId = keyof typeof SECTIONS;
 
 /** Those that a report has something for. */
-export function sectionsOf({ study, effects = [], curves = [], tables = [] }: Report, hasNotes: boolean): SectionId[] {
+export function sectionsOf({ study, effects = [], curves = [], tables = [], capacity = [] }: Report, hasNotes: boolean): SectionId[] {
   const missing = new Set<SectionId>();
   if (study === undefined || study === null) missing.add("claims");
   if (effects.length === 0) missing.add("effects");
   if (curves.length === 0) missing.add("curves");
+  if (capacity.length === 0) missing.add("capacity");
   if (tables.length === 0) missing.add("tables");
   if (!hasNotes) missing.add("notes");
   return (Object.keys(SECTIONS) as SectionId[]).filter((id) => !missing.has(id));

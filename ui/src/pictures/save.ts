@@ -1,11 +1,12 @@
 import type uPlot from "uplot";
+import type { Decor } from "./time-decor.ts";
 import { plainSvg, type Size } from "./plain-svg.ts";
 import { timeSvg } from "./time-svg.ts";
 
 /** A chart that can be saved. */
 export type Picture =
   | { kind: "drawn"; svgs: SVGSVGElement[]; title: string }
-  | { kind: "time"; chart: uPlot; title: string; unit?: string }
+  | { kind: "time"; chart: uPlot; title: string; unit?: string; decor: Decor }
   | { kind: "canvas"; canvas: HTMLCanvasElement; title: string };
 
 export type PictureFormat = "png" | "svg";
@@ -26,7 +27,7 @@ function hand(address: string, name: string): void {
 }
 
 function svgOf(picture: Exclude<Picture, { kind: "canvas" }>): { text: string; size: Size } {
-  if (picture.kind === "time") return timeSvg(picture.chart, picture.unit === undefined || picture.unit === "" ? picture.title : `${picture.title}, ${picture.unit}`);
+  if (picture.kind === "time") return timeSvg(picture.chart, picture.unit === undefined || picture.unit === "" ? picture.title : `${picture.title}, ${picture.unit}`, picture.decor);
   return plainSvg(picture.svgs, picture.title);
 }
 

@@ -1,8 +1,10 @@
 import type uPlot from "uplot";
+import { drawnBands, drawnLegend, drawnShade, drawnStrip, type Decor } from "./time-decor.ts";
 import { escaped, framed, type Size } from "./plain-svg.ts";
 
 const HEAD = 30;
-const KEY_ROOM = 22;
+/** Below the lines: the times and what they are of. */
+const AXIS_ROOM = 44;
 
 function resolved(value: unknown): string {
   const made: unknown = typeof value === "function" ? (value as () => unknown)() : value;
@@ -47,27 +49,23 @@ function drawnAxes(chart: uPlot, width: number, height: number): string {
   return [...down, ...along].join("");
 }
 
-/** What a chart over time shows at the moment, as vectors. */
-export function timeSvg(chart: uPlot, title: string): { text: string; size: Size } {
+/** What a chart over time shows at the moment, as vectors: lines, marks, shading, axes, and below them who is who. */
+export function timeSvg(chart: uPlot, title: string, decor: Decor): { text: string; size: Size } {
   const [left, top] = [chart.over.offsetLeft, chart.over.offsetTop];
   const [width, height] = [chart.over.clientWidth, chart.over.clientHeight];
-  const size = { width: chart.width, height: HEAD + chart.height + KEY_ROOM };
+  const ink = resolved((chart.axes[0] as { stroke?: unknown } | undefined)?.stroke);
+  const legend = drawnLegend(decor, chart.width, ink);
+  const bottom = HEAD + top + height + AXIS_ROOM;
+  const size = { width: chart.width, height: bottom + legend.height };
   const lines = chart.series.slice(1).map((series, place) => {
     const fill = resolved(series.fill);
     const dash = (series.dash ?? []).join(" ");
     return `<path d="${path(chart, place + 1, fill !== "none")}" fill="${fill}" stroke="${resolved(series.stroke)}" stroke-width="${String(series.width ?? 1)}" stroke-opacity="${String(series.alpha ?? 1)}"${dash === "" ? "" : ` stroke-dasharray="${dash}"`}/>`;
   });
-  let x = left;
-  const names = chart.series.slice(1).map((series) => {
-    const name = typeof series.label === "string" ? series.label : "";
-    const colour = resolved(series.fill) === "none" ? resolved(series.stroke) : resolved(series.fill);
-    const key = `<rect x="${String(x)}" y="${String(size.height - 18)}" width="12" height="4" fill="${colour}"/><text x="${String(x + 16)}" y="${String(size.height - 12)}" fill="${resolved((chart.axes[0] as { stroke?: unknown } | undefined)?.stroke)}">${escaped(name)}</text>`;
-    x += 34 + name.length * 7;
-    return key;
-  });
   const clip = `<clipPath id="view"><rect width="${String(width)}" height="${String(height)}"/></clipPath>`;
-  const inside = `<g transform="translate(${String(left)} ${String(HEAD + top)})" font-size="12">${clip}${drawnAxes(chart, width, height)}<g clip-path="url(#view)">${lines.join("")}</g></g>`;
-  // With a line for every trial of a large experiment names would run out of the picture.
-  const keys = names.length > 8 ? "" : `<g font-size="12">${names.join("")}</g>`;
-  return { text: framed(inside + keys, title, size), size };
+  const strip = decor.strip ? drawnStrip(chart, decor.marks, width) : "";
+  const behind = drawnShade(chart, decor, width, height, ink) + (decor.strip ? "" : drawnBands(chart, decor.marks, width, height));
+  const along = `<text x="${(width / 2).toFixed(1)}" y="${String(height + AXIS_ROOM - 8)}" text-anchor="middle" fill="${ink}">since the load began</text>`;
+  const inside = `<g transform="translate(${String(left)} ${String(HEAD + top)})" font-size="12">${clip}<g clip-path="url(#view)">${behind}</g>${strip}${drawnAxes(chart, width, height)}<g clip-path="url(#view)">${lines.join("")}</g>${along}</g>`;
+  return { text: framed(`${inside}<g transform="translate(${String(left)} ${String(bottom)})" font-size="12">${legend.text}</g>`, title, size), size };
 }

@@ -1,64 +1,158 @@
 import { useState } from "preact/hooks";
-import { answers, needed, type Needed } from "../analysis/capacity.ts";
-import { count, isKnown, tick, tps, UNKNOWN } from "../format/number.ts";
-import type { Curve } from "../model.ts";
+import { capacityCommand, capacityQuery, costPerMillion, estimateBounds, isFar, measuredP99, modelInWords, remark, rowName, storedAnswer } from "../analysis/capacity.ts";
+import { bareFigure } from "../analysis/metric.ts";
+import { useSource } from "../data/context.ts";
+import { useLoaded } from "../data/use-loaded.ts";
+import { bareMilliseconds, bounds, count, roundShare, tick, tps, UNKNOWN } from "../format/number.ts";
+import type { CapacityDocument, CapacityQuestion, CapacityRow, Estimate } from "../model-capacity.ts";
+import type { Report } from "../model.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Cell, DataTable } from "../parts/data-table.tsx";
+import { Section } from "../parts/section.tsx";
+import { Loaded } from "../parts/state.tsx";
+import { CapacityForm } from "./capacity-form.tsx";
 
-function inWords(found: Needed, x: string): string {
-  switch (found.kind) {
-    case "measured":
-      return `${tick(found.x)} ${x}`;
-    case "beyond":
-      return `${tick(found.x)} ${x}`;
-    case "unreachable":
-      return "never: it lies above the peak";
-  }
-}
-
-function remark(found: Needed): string {
-  switch (found.kind) {
-    case "measured":
-      return "within what was measured";
-    case "beyond":
-      return `extrapolated: ${tick(found.times)} times the most that was measured`;
-    case "unreachable":
-      return `the fitted peak is ${tps(found.peak_tps)} TPS`;
-  }
-}
-
-/** How many clients or CPUs a throughput takes, read off the fitted law. */
-export function CapacityTable({ curve, experiment }: { curve: Curve; experiment: number }) {
-  const [wanted, setWanted] = useState("");
-  const own = Number(wanted);
-  const rows = answers(curve);
-  const asked = wanted !== "" && isKnown(own) && own > 0 ? needed(curve, own) : null;
-  if (rows.length === 0) return null;
-  const command = `pgdyno capacity ${String(experiment)} --tps ${wanted === "" ? String(Math.round(rows.at(-1)?.tps ?? 0)) : wanted}`;
+function Bounds({ estimate, figure }: { estimate: Estimate | null; figure: (value: number) => string }) {
+  if (estimate === null) return <>{UNKNOWN}</>;
   return (
-    <div class="capacity">
-      <h3>What a throughput takes</h3>
-      <label class="capacity-ask">
-        <span>For</span>
-        <input type="number" min="1" inputMode="numeric" value={wanted} placeholder={tps(rows.at(-1)?.tps).replaceAll(",", "")} onInput={(event) => { setWanted(event.currentTarget.value); }} />
-        <span>TPS:</span>
-        <output>{asked === null ? <span class="quiet">a number of transactions per second</span> : <strong>{inWords(asked, curve.x)}</strong>}</output>
-        {asked === null ? null : <span class="quiet">{remark(asked)}</span>}
-      </label>
-      <DataTable class="result-table" captionHidden caption={`${curve.x} for a throughput`} headings={["TPS", `${curve.x} needed`, ""]}>
-        {rows.map(({ tps: target, found }) => (
-          <tr role="row" key={target}>
-            <th scope="row" role="rowheader">{count(target)}</th>
-            <Cell label="Needed">{found === null ? UNKNOWN : inWords(found, curve.x)}</Cell>
-            <Cell label="Remark">
-              <span class="quiet">{found === null ? "" : remark(found)}</span>
-            </Cell>
+    <>
+      <span class="figure-main">{figure(estimate.value)}</span>
+      <span class="interval">{estimateBounds(estimate, figure)}</span>
+    </>
+  );
+}
+
+function P99({ row }: { row: CapacityRow }) {
+  const range = measuredP99(row);
+  if (range === null) return <>{UNKNOWN}</>;
+  return <>{range[0] === range[1] ? bareMilliseconds(range[0]) : bounds(range[0], range[1], bareMilliseconds)}</>;
+}
+
+/** A line for each combination of the other factors, as `pgdyno capacity` prints it. */
+function Needs({ document, cost }: { document: CapacityDocument; cost: ((row: CapacityRow) => Estimate | null) | null }) {
+  const headings = ["For", "CPUs", "Connections", "Measured p99, ms", ...(cost === null ? [] : ["Cost per million"]), "Curve", "How sure"];
+  return (
+    <DataTable class="cards capacity-table" captionHidden caption={`CPUs and connections for ${count(document.tps)} transactions per second`} headings={headings}>
+      {document.answer.rows.map((row) => {
+        const { found } = row;
+        const needs = found.kind === "needs" ? found : null;
+        return (
+          <tr role="row" key={rowName(row)}>
+            <th scope="row" role="rowheader">{rowName(row)}</th>
+            <Cell label="CPUs" number><Bounds estimate={needs?.cpus ?? null} figure={tick} /></Cell>
+            <Cell label="Connections" number><Bounds estimate={needs?.connections ?? null} figure={tick} /></Cell>
+            <Cell label="Measured p99, ms" number><P99 row={row} /></Cell>
+            {cost === null ? null : <Cell label="Cost per million" number><Bounds estimate={cost(row)} figure={bareFigure} /></Cell>}
+            <Cell label="Curve">{modelInWords(row.model)}</Cell>
+            <Cell label="How sure">{isFar(row) ? <span class="interval attention">{remark(row)}</span> : remark(row)}</Cell>
           </tr>
-        ))}
+        );
+      })}
+    </DataTable>
+  );
+}
+
+/** Where only clients were varied. */
+function Zones({ document }: { document: CapacityDocument }) {
+  return (
+    <>
+      <DataTable class="cards capacity-table" captionHidden caption={`Whether ${count(document.tps)} transactions per second are reached`} headings={["For", "Peak, TPS", "Clients there", "Happy zone, clients", "Answer"]}>
+        {document.answer.rows.map((row) => {
+          const { found } = row;
+          const zone = found.kind === "zone" ? found : null;
+          return (
+            <tr role="row" key={rowName(row)}>
+              <th scope="row" role="rowheader">{rowName(row)}</th>
+              <Cell label="Peak, TPS" number>{tps(zone?.peak_tps)}</Cell>
+              <Cell label="Clients there" number>{count(zone?.peak_clients)}</Cell>
+              <Cell label="Happy zone, clients">{zone === null ? UNKNOWN : `${count(zone.lowest_clients)} to ${count(zone.highest_clients)}${zone.open ? " or more" : ""}`}</Cell>
+              <Cell label="Answer">{remark(row)}</Cell>
+            </tr>
+          );
+        })}
       </DataTable>
+      <p class="copy-line quiet">CPUs were not varied, so nothing is said of other numbers of them.</p>
+    </>
+  );
+}
+
+function MeasuredTable({ rows }: { rows: readonly CapacityRow[] }) {
+  return (
+    <details>
+      <summary>What the curves go by: the best of each number of CPUs</summary>
+      <DataTable class="result-table" captionHidden caption="The best that each number of CPUs did" headings={["For", "CPUs", "Best clients", "TPS", "p99, ms", "Trials"]}>
+        {rows.flatMap((row) =>
+          row.measured.map((measured) => (
+            <tr role="row" key={`${rowName(row)} ${String(measured.cpus)}`}>
+              <th scope="row" role="rowheader">{rowName(row)}</th>
+              <Cell label="CPUs" number>{tick(measured.cpus)}</Cell>
+              <Cell label="Best clients" number>{count(measured.clients)}</Cell>
+              <Cell label="TPS" number>{tps(measured.tps)}</Cell>
+              <Cell label="p99, ms" number>{bareMilliseconds(measured.p99_ms)}</Cell>
+              <Cell label="Trials" number>{count(measured.trials)}</Cell>
+            </tr>
+          )),
+        )}
+      </DataTable>
+    </details>
+  );
+}
+
+function Answer({ document, price }: { document: CapacityDocument; price: CapacityQuestion["price"] }) {
+  const { answer } = document;
+  if (answer.rows.length === 0) return <p class="empty">No trial of it is finished.</p>;
+  const priced = document.price_per_cpu_hour !== null || document.price_per_host_hour !== null;
+  const own = (row: CapacityRow) => (row.found.kind === "needs" ? row.found.cost_per_million : null);
+  const cost = priced ? own : price === null ? null : (row: CapacityRow) => costPerMillion(row, document.tps, price);
+  const notes = answer.rows.flatMap((row) => row.notes.map((note) => `${rowName(row)}: ${note}`));
+  if (answer.cpu_factors.length === 0) return <Zones document={document} />;
+  return (
+    <>
+      <Needs document={document} cost={cost} />
       <p class="copy-line quiet">
-        Read off the dashed line, without intervals; with them: <code>{command}</code> <CopyButton text={command} what="Capacity command" />
+        Intervals are at {roundShare(answer.confidence)}, each by itself.{cost === null ? "" : " The cost is that of a million transactions at this rate, in the currency of the price."}
       </p>
-    </div>
+      {notes.length === 0 ? null : (
+        <ul class="remarks curve-remarks">
+          {notes.map((note) => (
+            <li key={note}>{note}</li>
+          ))}
+        </ul>
+      )}
+      <MeasuredTable rows={answer.rows} />
+    </>
+  );
+}
+
+/** CPUs and connections for a throughput: what `pgdyno capacity` answers, by the same computation. */
+export function Capacity({ report }: { report: Report }) {
+  const documents = report.capacity ?? [];
+  const first = documents[0];
+  const { server } = useSource();
+  const [question, setQuestion] = useState<CapacityQuestion>({ tps: first?.tps ?? 0, p99_ms: first?.p99_ms ?? null, price: null });
+  const id = report.experiment.id;
+  const ask = () => {
+    // A price alone changes nothing of what is stored; a report file adds it up by itself.
+    const stored = storedAnswer(documents, server === null ? { ...question, price: null } : question);
+    return stored === null && server !== null ? server.capacity(id, capacityQuery(question)) : Promise.resolve(stored);
+  };
+  // A report that is still growing tells new answers to the same question.
+  const [loading, again] = useLoaded(`capacity/${String(id)}/${capacityQuery(question)}/${String(report.generated_unix_ms)}`, ask);
+  if (first === undefined) return null;
+  const command = capacityCommand(id, question);
+  return (
+    <Section
+      id="capacity"
+      lede={`CPUs and connections by the ladder that was measured: for each number of CPUs the clients that did best, and a curve through these points.${question.p99_ms === null ? "" : " Slower numbers of clients do not count."}`}
+    >
+      <CapacityForm documents={documents} question={question} isServed={server !== null} onAsk={setQuestion} />
+      <Loaded loading={loading} again={again} what="the answer">
+        {(document) => (document === null ? <p class="empty">This file has no answer for that throughput; the command below has.</p> : <Answer document={document} price={question.price} />)}
+      </Loaded>
+      <p class="copy-line quiet">
+        {server === null ? "Any other throughput, or a limit of response time: " : "The same: "}
+        <code>{command}</code> <CopyButton text={command} what="Capacity command" />
+      </p>
+    </Section>
   );
 }

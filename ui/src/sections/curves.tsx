@@ -6,7 +6,6 @@ import { bareMilliseconds, bounds, count, isKnown, share, tick, tps } from "../f
 import type { Bounded, Curve } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { Section } from "../parts/section.tsx";
-import { CapacityTable } from "./capacity.tsx";
 
 /** "31.2 (28.0 … 36.1)"; a bound that the data do not set is said to be none. */
 function estimate({ value, low, high }: Bounded): string {
@@ -55,7 +54,7 @@ function PointTable({ curve }: { curve: Curve }) {
 }
 
 /** One curve at a time, chosen by the levels of the other factors. */
-export function Curves({ curves, experiment }: { curves: readonly Curve[]; experiment: number }) {
+export function Curves({ curves }: { curves: readonly Curve[] }) {
   const [chosen, setChosen] = useState(0);
   const curve = curves[chosen] ?? curves[0];
   if (curve === undefined) return null;
@@ -83,7 +82,6 @@ export function Curves({ curves, experiment }: { curves: readonly Curve[]; exper
         <Law curve={curve} />
       </ul>
       <PointTable curve={curve} />
-      <CapacityTable curve={curve} experiment={experiment} />
     </Section>
   );
 }

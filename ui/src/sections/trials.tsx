@@ -5,6 +5,7 @@ import { useSource } from "../data/context.ts";
 import type { Report, Trial } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { Section } from "../parts/section.tsx";
+import { firstSides } from "../compare/spec.ts";
 import { addressOf } from "../router.ts";
 
 const HEADINGS = ["Trial", "Treatment", "Started", "Status", "TPS", "p95, ms", "Settled", "Committed, client / server", "Remarks"];
@@ -97,7 +98,7 @@ export function Trials({ report }: { report: Report }) {
   const excluded = excludedTrials(report);
   const leftOut = leftOutTrials(report);
   const doubtful = doubtfulTrials(report);
-  const { mode, hasTrial } = useSource();
+  const { hasTrial } = useSource();
   const canBeSeen = report.trials.some(({ id }) => hasTrial(id));
   const lede =
     report.trials.length === 0
@@ -112,7 +113,7 @@ export function Trials({ report }: { report: Report }) {
       {doubtful.length === 0 ? null : <TrialTable report={report} caption="Counted, but disturbed, not settled or not in agreement" trials={doubtful} titles={titles} />}
       {report.trials.length < 2 ? null : (
         <p class="copy-line">
-          <a href={addressOf.compare(String(report.experiment.id), mode === "serve" ? "" : String(report.experiment.id))}>Compare treatments or trials side by side</a>
+          <a href={addressOf.compare(firstSides(report))}>Compare treatments or trials side by side</a>
         </p>
       )}
       {report.trials.length === 0 ? null : (

@@ -7,6 +7,7 @@ import { dateTime, isoTime } from "../format/time.ts";
 import type { Report, Trial } from "../model.ts";
 import type { Statement, TrialDocument } from "../model-trial.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
+import { PercentileTable } from "../parts/percentile-table.tsx";
 import { addressOf } from "../router.ts";
 import { TrialOverTime } from "./over-time.tsx";
 import { TrialSettings } from "./settings.tsx";
@@ -97,6 +98,7 @@ function Times({ document }: { document: TrialDocument }) {
       {own.distribution.length > 1 ? (
         <figure>
           <PercentileChart treatments={[own]} plan={[NOBODY, own]} />
+          <PercentileTable rows={[own]} of="Trial" />
         </figure>
       ) : (
         <p class="empty">No response-time distribution was recorded.</p>

@@ -4,7 +4,7 @@ import { byteSteps, clock, ticksWithUnit } from "../format/unit.ts";
 import type { Mark } from "../model-trial.ts";
 import type { TimeAxis } from "./axis.ts";
 import { drawMarks } from "./draw-marks.ts";
-import type { Panel } from "./panels.ts";
+import type { LineStyle, Panel } from "./panels.ts";
 
 export const HEIGHT = 168;
 const AXIS_WIDTH = 64;
@@ -12,8 +12,12 @@ const COLOURS = 8;
 const DASHES: number[][] = [[], [6, 3], [2, 2.5], [10, 3, 2, 3], [14, 4], [4, 4], [7, 3, 2, 3, 2, 3], [1, 3]];
 
 /** Colour and dash of a line by its place in the panel; stacks are told apart by colour and order. */
-export function lineStyle(place: number): { variable: string; dash: number[] } {
+export function lineStyle(place: number): LineStyle {
   return { variable: `--t${String((place + 1) % COLOURS)}`, dash: DASHES[place % DASHES.length] ?? [] };
+}
+
+export function styleOf({ styles }: Panel, place: number): LineStyle {
+  return styles?.[place] ?? lineStyle(place);
 }
 
 interface Wanted {
@@ -39,11 +43,12 @@ function softened(colour: string): string {
 }
 
 /** Beyond so many points dashes are too short to be told apart, and take most of the time of drawing. */
-const DASHED_MAX = 800;
+export const DASHED_MAX = 800;
 
-function seriesOf({ lines, stacked }: Panel): uPlot.Series[] {
+function seriesOf(panel: Panel): uPlot.Series[] {
+  const { lines, stacked } = panel;
   return lines.map((line, place) => {
-    const { variable, dash } = lineStyle(place);
+    const { variable, dash } = styleOf(panel, place);
     const colour = cssValue(variable);
     const fill = stacked ? { fill: softened(colour) } : {};
     return {
@@ -72,7 +77,7 @@ function axesOf(unit: string): uPlot.Axis[] {
 export function panelOptions({ panel, axis, marks, warmup_s, width, group, onCursor }: Wanted): uPlot.Options {
   return {
     width,
-    height: HEIGHT,
+    height: panel.height ?? HEIGHT,
     legend: { show: false },
     padding: [8, 12, 0, 0],
     cursor: {

@@ -14,7 +14,8 @@ function endOf(document: TrialDocument): number {
   return Math.max(1, document.warmup_s + document.measured_s, ...ends.map((ms) => ms / 1000));
 }
 
-function useRange(axis: TimeAxis): Range | null {
+/** The stretch that is looked at, as state of a component. */
+export function useRange(axis: TimeAxis): Range | null {
   const [range, setRange] = useState(axis.range);
   useEffect(() => {
     let frame = 0;
@@ -33,9 +34,10 @@ function useRange(axis: TimeAxis): Range | null {
   return range;
 }
 
-const KEYS = "Drag across a chart to look closer at all of them, double-click for everything. With the keyboard: ← → move, + − zoom, 0 shows all.";
+export const KEYS = "Drag across a chart to look closer at all of them, double-click for everything. With the keyboard: ← → move, + − zoom, 0 shows all.";
 
-function Toolbar({ axis, range }: { axis: TimeAxis; range: Range | null }) {
+/** Zooms and moves all charts of an axis, and says where it is. */
+export function Toolbar({ axis, range }: { axis: TimeAxis; range: Range | null }) {
   const [from, to] = range ?? axis.whole;
   return (
     <div class="time-toolbar">

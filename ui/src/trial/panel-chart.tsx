@@ -3,13 +3,14 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useWidth } from "../charts/use-width.ts";
 import { useDisplay } from "../display.ts";
-import { clock, valueWithUnit } from "../format/unit.ts";
+import { clock, unitInWords, valueWithUnit } from "../format/unit.ts";
 import type { Mark } from "../model-trial.ts";
+import type { PictureKey } from "../pictures/time-decor.ts";
 import { SaveButtons } from "../parts/save-buttons.tsx";
 import { stack, stretchOf, table } from "./align.ts";
 import type { TimeAxis } from "./axis.ts";
-import { lineStyle, panelOptions } from "./options.ts";
-import type { Panel } from "./panels.ts";
+import { DASHED_MAX, panelOptions, styleOf } from "./options.ts";
+import type { Line, Panel } from "./panels.ts";
 
 interface Props {
   panel: Panel;
@@ -31,7 +32,7 @@ export function panelSummary({ title, unit, lines }: Panel): string {
 
 /** A line's colour, dash and name with the value under the pointer, which is written without drawing the page anew. */
 function Key({ panel, line, keep }: { panel: Panel; line: number; keep: (element: HTMLElement | null) => void }) {
-  const { variable, dash } = lineStyle(line);
+  const { variable, dash } = styleOf(panel, line);
   return (
     <li>
       <svg width="18" height="10" viewBox="0 0 18 10" aria-hidden="true">
@@ -45,6 +46,11 @@ function Key({ panel, line, keep }: { panel: Panel; line: number; keep: (element
       <output class="key-value" aria-live="off" ref={keep} />
     </li>
   );
+}
+
+function keyOf(panel: Panel, { title, values }: Line, place: number): PictureKey {
+  const { variable, dash } = styleOf(panel, place);
+  return { title, variable, dash: values.length > DASHED_MAX ? [] : dash, area: panel.stacked };
 }
 
 export function PanelChart({ panel, axis, marks, warmup_s, group, onRemove }: Props) {
@@ -93,7 +99,7 @@ export function PanelChart({ panel, axis, marks, warmup_s, group, onRemove }: Pr
         )}
       </figcaption>
       <div class="chart panel-chart" ref={holder} role="img" aria-label={panelSummary(panel)} />
-      <SaveButtons name={panel.title} picture={() => (chart.current === null ? null : { kind: "time", chart: chart.current, title: panel.title, unit: panel.unit })} />
+      <SaveButtons name={panel.title} picture={() => (chart.current === null ? null : { kind: "time", chart: chart.current, title: panel.title, unit: unitInWords(panel.unit), decor: { warmup_s, marks, strip: false, keys: panel.lines.map((line, place) => keyOf(panel, line, place)) } })} />
     </figure>
   );
 }

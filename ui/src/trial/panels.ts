@@ -12,6 +12,16 @@ export interface Panel {
   stacked: boolean;
   /** Lines that are there beyond those drawn. */
   more: number;
+  /** In CSS pixels; that of a trial's charts where this is not said. */
+  height?: number;
+  /** How each line is drawn; by its place where this is not said. */
+  styles?: readonly LineStyle[];
+}
+
+export interface LineStyle {
+  /** Name of the CSS variable that holds the colour. */
+  variable: string;
+  dash: number[];
 }
 
 export interface Line {

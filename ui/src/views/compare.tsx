@@ -1,14 +1,16 @@
 import { useEffect } from "preact/hooks";
 import { CompareContent } from "../compare/content.tsx";
 import { SidePicker } from "../compare/side-picker.tsx";
-import { parseSpec, specText, whyNot, type Spec } from "../compare/spec.ts";
+import { sideOf } from "../compare/side.ts";
+import type { Chosen } from "../compare/sides.tsx";
+import { eachTreatment, nextSide, parseSpec, specText, whyNot } from "../compare/spec.ts";
+import { useReports } from "../compare/use-reports.ts";
 import { useSource } from "../data/context.ts";
 import type { Source } from "../data/source.ts";
-import { useLoaded, type Loading } from "../data/use-loaded.ts";
-import type { Report } from "../model.ts";
+import { useLoaded } from "../data/use-loaded.ts";
 import { TroubleBox } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
-import { addressOf } from "../router.ts";
+import { addressOf, LETTERS } from "../router.ts";
 
 interface Named {
   id: number;
@@ -22,46 +24,79 @@ async function experimentsOf(source: Source): Promise<Named[]> {
   return [{ id: experiment.id, name: experiment.name }];
 }
 
-function useReport(source: Source, spec: Spec | null): [Loading<Report | null>, () => void] {
-  return useLoaded<Report | null>(`compare/${String(spec?.experiment)}`, () => (spec === null ? Promise.resolve(null) : source.report(spec.experiment)));
+function choose(sides: readonly string[]): void {
+  location.hash = addressOf.compare(sides);
 }
 
-/** Two experiments, treatments or trials side by side; the address tells which. */
-export function CompareView({ a, b }: { a: string; b: string }) {
+function withSide(sides: readonly string[], place: number, text: string): string[] {
+  return sides.map((side, index) => (index === place ? text : side));
+}
+
+/** Up to eight experiments, treatments or trials side by side; the address tells which. */
+export function CompareView({ sides }: { sides: readonly string[] }) {
   const source = useSource();
   const [experiments, again] = useLoaded("compare/experiments", () => experimentsOf(source));
-  const [spec_a, spec_b] = [parseSpec(a), parseSpec(b)];
-  const [report_a, again_a] = useReport(source, spec_a);
-  const [report_b, again_b] = useReport(source, spec_b);
+  const all = experiments.state === "here" ? experiments.value : [];
+  const specs = sides.map(parseSpec);
+  const wanted = [...new Set(specs.flatMap((spec) => (spec === null ? [] : [spec.experiment])))];
+  // In a report file there is no other experiment than its own.
+  const [reports, trouble, again_reports] = useReports(source, source.server === null ? wanted.filter((id) => all.some((each) => each.id === id)) : wanted);
   useEffect(() => {
     document.title = "Compare – pgdyno";
   }, []);
-  const choose = (next_a: string, next_b: string) => {
-    location.hash = addressOf.compare(next_a, next_b);
-  };
-  const all = experiments.state === "here" ? experiments.value : [];
-  const here = (loading: Loading<Report | null>) => (loading.state === "here" ? loading.value : null);
-  const troubles = [[experiments, again], [report_a, again_a], [report_b, again_b]] as const;
-  const reason = spec_a === null || spec_b === null ? null : whyNot(spec_a, spec_b);
-  const trouble = troubles.find(([loading]) => loading.state === "trouble");
+  const first = specs[0] ?? null;
+  const reasons = specs.map((spec, place) => (place === 0 || first === null || spec === null ? null : whyNot(first, spec)));
+  const chosen = specs.map((spec, place): Chosen | null => {
+    const report = spec === null ? undefined : reports.get(spec.experiment);
+    const side = spec === null || report === undefined ? null : sideOf(report, spec);
+    return spec === null || report === undefined || side === null ? null : { place, letter: LETTERS[place] ?? "?", spec, report, side };
+  });
+  const missing = specs.flatMap((spec, place) => (spec !== null && reports.has(spec.experiment) && chosen[place] === null ? [LETTERS[place] ?? "?"] : []));
+  const others = chosen.slice(1).filter((side, index) => side !== null && reasons[index + 1] === null) as Chosen[];
+  const head = chosen[0] ?? null;
+  const shownTrouble = experiments.state === "trouble" ? { trouble: experiments.trouble, again } : trouble === null ? null : { trouble, again: again_reports };
+  const own = first === null ? undefined : reports.get(first.experiment);
+  const each = own === undefined ? [] : eachTreatment(own);
   return (
-    <div class="page page-plain">
+    <div class="page page-wide">
       <div class="content">
         <TopBar trail={source.mode === "serve" ? [{ name: "pgdyno", href: "#/" }, { name: "compare", href: null }] : [{ name: all[0]?.name ?? "experiment", href: "#/" }, { name: "compare", href: null }]} current="Compare" />
         <main>
           <h1 class="view-title">Compare</h1>
           <div class="sides">
-            <SidePicker letter="A" spec={spec_a} experiments={all} report={here(report_a)} onChange={(spec) => { choose(specText(spec), b); }} />
-            <button type="button" class="button swap" disabled={a === "" && b === ""} aria-label="Swap A and B" onClick={() => { choose(b, a); }}>
-              ⇄
-            </button>
-            <SidePicker letter="B" spec={spec_b} experiments={all} report={here(report_b)} onChange={(spec) => { choose(a, specText(spec)); }} />
+            {sides.map((text, place) => (
+              <SidePicker
+                key={place}
+                place={place}
+                count={sides.length}
+                spec={specs[place] ?? null}
+                reason={reasons[place] ?? null}
+                experiments={all}
+                report={reports.get(specs[place]?.experiment ?? -1) ?? null}
+                onChange={(spec) => { choose(withSide(sides, place, specText(spec))); }}
+                onFirst={() => { choose([text, ...sides.filter((_, index) => index !== place)]); }}
+                onRemove={() => { choose(sides.filter((_, index) => index !== place)); }}
+              />
+            ))}
           </div>
-          {trouble?.[0].state === "trouble" ? <TroubleBox trouble={trouble[0].trouble} again={trouble[1]} /> : null}
-          {spec_a === null || spec_b === null || reason !== null ? (
-            <p class="empty">{reason ?? "Choose what B is held against, and B."}</p>
+          <p class="side-buttons">
+            {sides.length < LETTERS.length ? (
+              <button type="button" class="button" onClick={() => { choose([...sides, nextSide(own ?? null, specs)]); }}>
+                Add a side
+              </button>
+            ) : null}
+            {each.length > 1 && each.join() !== sides.join() ? (
+              <button type="button" class="button" onClick={() => { choose(each); }}>
+                All treatments of this experiment
+              </button>
+            ) : null}
+          </p>
+          {shownTrouble === null ? null : <TroubleBox trouble={shownTrouble.trouble} again={shownTrouble.again} />}
+          {missing.length === 0 ? null : <p class="empty">There is no such treatment or trial: {missing.join(", ")}.</p>}
+          {head === null || others.length === 0 ? (
+            missing.length > 0 || shownTrouble !== null ? null : <p class="empty">{reasons.find((reason) => reason !== null) ?? "Choose A, which the others are held against, and at least one other."}</p>
           ) : (
-            <CompareContent spec_a={spec_a} spec_b={spec_b} report_a={here(report_a)} report_b={here(report_b)} />
+            <CompareContent first={head} others={others} />
           )}
         </main>
       </div>

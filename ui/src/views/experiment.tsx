@@ -7,6 +7,7 @@ import type { Report } from "../model.ts";
 import { Contents } from "../parts/contents.tsx";
 import { Refusal } from "../parts/refusal.tsx";
 import { Guarded, Loaded } from "../parts/state.tsx";
+import { Capacity } from "../sections/capacity.tsx";
 import { Claims } from "../sections/claims.tsx";
 import { Curves } from "../sections/curves.tsx";
 import { Efficiency } from "../sections/efficiency.tsx";
@@ -71,7 +72,8 @@ function Content({ report, section, onNews }: { report: Report; section: string 
           <Claims report={report} />
           <Steps report={report} />
           <FactorEffects report={report} />
-          <Curves curves={report.curves ?? []} experiment={report.experiment.id} />
+          <Curves curves={report.curves ?? []} />
+          <Capacity report={report} />
           <StudyTables tables={report.tables ?? []} />
           <OverTime report={report} headline={headline} />
           <ResponseTimes report={report} headline={headline} />

@@ -4,7 +4,7 @@ import { VARIANTS } from "../sample/variants.ts";
 import { Harness } from "./harness.ts";
 
 /** What reports of experiments with factors have beyond the others. */
-const MORE_SECTIONS: Record<string, number> = { factors: 4, ladder: 1 };
+const MORE_SECTIONS: Record<string, number> = { factors: 4, ladder: 2, cores: 2 };
 
 let harness: Harness;
 beforeAll(() => {

@@ -107,7 +107,10 @@ describe("a trial in a report file", () => {
       for await (const chunk of stream) chunks.push(chunk as Buffer);
       const bytes = Buffer.concat(chunks);
       expect(bytes.toString("latin1").startsWith(start)).toBe(true);
-      if (format === "SVG") expect(bytes.toString()).toMatch(/<path d="M[\d.,ML-]+"/);
+      if (format !== "SVG") continue;
+      const svg = bytes.toString();
+      expect(svg).toMatch(/<path d="M[\d.,ML-]+"/);
+      for (const wanted of [">Throughput, TPS<", ">committed<", ">Checkpoint<", ">Vacuum<", ">warm-up<", ">since the load began<"]) expect(svg).toContain(wanted);
     }
   });
 

@@ -1,4 +1,5 @@
 import type { Report } from "../../src/model.ts";
+import { cores, zoneDocument } from "./capacity.ts";
 import { factors, jobs, ladder } from "./factors.ts";
 import { DECISION, reportAround, sampleReport } from "./report.ts";
 import { fail, sampleTrials } from "./trials.ts";
@@ -99,5 +100,6 @@ export function hostile(): Report {
 }
 
 export const VARIANTS: Record<string, () => Report> = {
-  sample: sampleReport, nothingFinished, noTrials, singleBlock, nullNumbers, notTested, durabilityTraded, interrupted, manyTrials, oneAtATime, hostile, factors, jobs, ladder,
+  sample: sampleReport, nothingFinished, noTrials, singleBlock, nullNumbers, notTested, durabilityTraded, interrupted, manyTrials, oneAtATime, hostile, factors, jobs, cores,
+  ladder: () => ({ ...ladder(), capacity: [60_000, 930, 1_900].map(zoneDocument) }),
 };

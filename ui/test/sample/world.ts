@@ -5,6 +5,7 @@ import { FACTS } from "./facts.ts";
 import { sampleReport } from "./report.ts";
 import { sampleTrialDocument } from "./trial-document.ts";
 import { ladder } from "./factors.ts";
+import { cores, coresDocument, zoneDocument } from "./capacity.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -72,12 +73,14 @@ export function sampleWorld(): World {
   const finished = sampleReport();
   const curve = ladder();
   curve.experiment.id = 8;
+  curve.capacity = [60_000, 930].map(zoneDocument);
   const running = sampleReport();
   running.experiment.id = 9;
   running.experiment.name = "Which read-ahead for the nightly load?";
   running.experiment.status = "running";
   running.experiment.finished_unix_ms = null;
-  const reports = new Map([finished, curve, running].map((report) => [report.experiment.id, report]));
+  const cpus = cores();
+  const reports = new Map([finished, curve, running, cpus].map((report) => [report.experiment.id, report]));
   return {
     reports,
     trial: (report, id) => {
@@ -93,6 +96,7 @@ export function sampleWorld(): World {
     ],
     notes: [{ id: 1, written_unix_ms: finished.experiment.started_unix_ms + 7_200_000, text: "The host had a new kernel since the day before.\nSee the ticket of the operators." }],
     comparison: COMPARISON,
+    capacity: coresDocument,
     targets: [
       {
         name: "sandbox demo",

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { needed } from "../../src/analysis/capacity.ts";
-import { secondsHeat, treatmentHeat } from "../../src/analysis/heat.ts";
+import { heatStretches, quantileOf, secondsHeat, treatmentHeat } from "../../src/analysis/heat.ts";
 import { parseSpec, quoted, specText, whyNot } from "../../src/compare/spec.ts";
 import { troubleOfStatus } from "../../src/data/trouble.ts";
 import { expand, times } from "../../src/data/unpack.ts";
@@ -11,7 +10,6 @@ import { adviceOf, keptInWords, shown } from "../../src/target/shape.ts";
 import { stack, stretchOf, table } from "../../src/trial/align.ts";
 import { byKey, within } from "../../src/trial/axis.ts";
 import { choices, defaultPanels, searched, single } from "../../src/trial/panels.ts";
-import { factors, ladder } from "../sample/factors.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
 import { sampleWorld } from "../sample/world.ts";
@@ -26,7 +24,7 @@ describe("addresses", () => {
     ["", "serve", { view: "index" }],
     ["#/experiments/7", "serve", { view: "experiment", experiment: 7, section: null }],
     ["#/experiments/7/trials/42", "serve", { view: "trial", experiment: 7, trial: 42 }],
-    ["#/compare?a=7&b=8%3Amemory", "serve", { view: "compare", a: "7", b: "8:memory" }],
+    ["#/compare?a=7&b=8%3Amemory", "serve", { view: "compare", sides: ["7", "8:memory"] }],
     ["#/targets/a%2Fb", "serve", { view: "target", name: "a/b" }],
     ["#/targets/%E0%A4%A", "serve", { view: "target", name: "%E0%A4%A" }],
     ["#/experiments/1e9", "serve", { view: "unknown", asked: "#/experiments/1e9" }],
@@ -39,7 +37,10 @@ describe("addresses", () => {
 
   test("are read as they are written", () => {
     expect(parseRoute(addressOf.target("x y/<b>"), "serve")).toEqual({ view: "target", name: "x y/<b>" });
-    expect(parseRoute(addressOf.compare("7:a&b", "7/3"), "serve")).toEqual({ view: "compare", a: "7:a&b", b: "7/3" });
+    expect(parseRoute(addressOf.compare(["7:a&b", "7/3"]), "serve")).toEqual({ view: "compare", sides: ["7:a&b", "7/3"] });
+    expect(parseRoute(addressOf.compare(["7", "", "7/3"]), "file")).toEqual({ view: "compare", sides: ["7", "", "7/3"] });
+    expect(parseRoute(addressOf.compare(Array.from({ length: 20 }, () => "7")), "serve")).toMatchObject({ sides: { length: 8 } });
+    expect(parseRoute("#/compare", "file")).toEqual({ view: "compare", sides: ["", ""] });
   });
 
   test.each(["7", "7:memory", "7/12"])("%s is a side of a comparison", (text) => {
@@ -121,17 +122,6 @@ describe("the index", () => {
 });
 
 describe("what is worked out", () => {
-  test("a throughput beyond the peak is never reached, one within is read off the law", () => {
-    const plain = [...(ladder().curves ?? []), ...(factors().curves ?? [])][0];
-    if (plain === undefined) throw new Error("no curve");
-    const exact = (value: number) => ({ value, low: value, high: value });
-    const usl = { lambda: exact(1000), sigma: exact(0.05), kappa: exact(0.001), peak_x: exact(Math.sqrt(0.95 / 0.001)), peak_tps: exact(7_000), spread: 0.01 };
-    const curve = { ...plain, usl };
-    expect(needed({ ...plain, usl: null }, 1)).toBeNull();
-    expect(needed(curve, 1e9)?.kind).toBe("unreachable");
-    expect(needed(curve, 1)?.kind).toBe("measured");
-  });
-
   test("a heat map counts every second once; too few seconds are none", () => {
     const heat = secondsHeat(report.trials.slice(0, 3));
     const counted = heat?.counts.flat().reduce((sum, each) => sum + each, 0);
@@ -179,5 +169,29 @@ describe("what is worked out", () => {
     expect(adviceOf({ advice: [{ rule: "r", setting: { knob: "k" } }] })?.[0]?.title).toBe("k");
     expect([adviceOf(null), adviceOf("x")]).toEqual([null, null]);
     expect(shown({ a: [1, null], b: true })).toBe("a 1, –, b yes");
+  });
+});
+
+describe("a heat map as a table", () => {
+  test("counts everything once, and reads shares off inside their classes", () => {
+    const heat = secondsHeat(report.trials.slice(0, 3));
+    if (heat === null) throw new Error("no sample");
+    const rows = heatStretches(heat);
+    expect(rows.length).toBeLessThanOrEqual(14);
+    expect(rows.reduce((sum, { amount }) => sum + amount, 0)).toBe(heat.counts.flat().reduce((sum, each) => sum + each, 0));
+    expect(rows[0]?.from_s).toBe(0);
+    expect(rows.at(-1)?.to_s).toBe(heat.t_s.at(-1));
+    for (const { p50, p95, p99, most } of rows) expect([p50, p95, p99, most]).toEqual([p50, p95, p99, most].toSorted((a, b) => (a ?? 0) - (b ?? 0)));
+  });
+
+  test.each([
+    [[99, 1], 0.99, 10],
+    [[0, 100], 0.5, 10 * Math.sqrt(10)],
+    [[0, 0], 0.5, null],
+    [[], 0.5, null],
+  ])("%j at %d", (counts, share, expected) => {
+    const found = quantileOf([1, 10, 100], counts, share);
+    if (expected === null || found === null) expect(found).toBe(expected);
+    else expect(found).toBeCloseTo(expected, 9);
   });
 });

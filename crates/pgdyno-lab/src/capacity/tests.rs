@@ -109,6 +109,12 @@ fn cpus_and_connections_follow_the_curve() {
     assert_eq!(row.model, Some("usl"));
     let clients: Vec<u32> = row.measured.iter().map(|measured| measured.clients).collect();
     assert_eq!(clients, [2, 4, 8, 16]);
+    assert!(
+        row.measured
+            .iter()
+            .all(|measured| measured.p99_ms.is_some_and(|ms| ms > 0.0)),
+        "{row:?}"
+    );
     let Found::Needs {
         cpus,
         connections,

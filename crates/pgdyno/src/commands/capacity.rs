@@ -1,4 +1,5 @@
-//! `pgdyno capacity`: CPUs and connections for a wanted throughput, by a stored ladder.
+//! `pgdyno capacity`: CPUs and connections for a wanted throughput, by a stored ladder. Reports and the web server get the
+//! same answers from here.
 
 use crate::cli::CapacityArgs;
 use crate::commands::show::{number, store, whole};
@@ -7,8 +8,13 @@ use crate::exit::{self, Usage};
 use crate::show;
 use pgdyno_lab::capacity::{Answer, Bounds, EXTRAPOLATES_MAX, Found, Ladder, Question, Row, answer};
 use pgdyno_stats::Price;
-use pgdyno_store::{Filter, Store, StoreError};
-use serde_json::json;
+use pgdyno_store::{Filter, Store, StoreError, StoredExperiment};
+use serde_json::{Value, json};
+
+/// What is asked for where nobody says: the throughput of the worked example in docs/capacity.md.
+pub(crate) const USUAL_TPS: f64 = 60_000.0;
+/// Parts of the most that was measured, for which a report has the answers too.
+const PARTS: [f64; 4] = [0.5, 1.0, 2.0, 5.0];
 
 pub(crate) fn run(context: &Context, args: &CapacityArgs) -> anyhow::Result<u8> {
     whole(args.experiment.as_ref())?;
@@ -19,7 +25,7 @@ pub(crate) fn run(context: &Context, args: &CapacityArgs) -> anyhow::Result<u8> 
     };
     let stored = store.experiment(id)?;
     if Ladder::of(&stored.record, &context.catalogue)?.is_empty() {
-        return Err(none(&format!("experiment {id} varies neither CPUs nor clients")).into());
+        return Err(none(&varies_nothing(id)).into());
     }
     let price = args.price_per_cpu_hour.map(Price::PerCpuHour);
     let question = Question {
@@ -29,12 +35,77 @@ pub(crate) fn run(context: &Context, args: &CapacityArgs) -> anyhow::Result<u8> 
     };
     let answer = answer(&stored, &context.catalogue, &question)?;
     if args.json {
-        let value = json!({"format": "pgdyno-capacity/1", "tps": args.tps, "p99_ms": question.p99_ms, "answer": answer});
-        put!("{}", serde_json::to_string_pretty(&value)?);
+        put!("{}", serde_json::to_string_pretty(&document(&answer, &question))?);
     } else {
         print(&answer, &question);
     }
     Ok(exit::FINE)
+}
+
+/// The object of `--json`, format "pgdyno-capacity/1".
+pub(crate) fn document(answer: &Answer, question: &Question) -> Value {
+    let (cpu, host) = match question.price {
+        Some(Price::PerCpuHour(price)) => (Some(price), None),
+        Some(Price::PerHostHour(price)) => (None, Some(price)),
+        None => (None, None),
+    };
+    json!({
+        "format": "pgdyno-capacity/1", "tps": question.tps, "p99_ms": question.p99_ms,
+        "price_per_cpu_hour": cpu, "price_per_host_hour": host, "answer": answer,
+    })
+}
+
+/// What a report of an experiment tells of it, without a limit or a price: the usual throughput first, then parts of the most
+/// that was measured. Empty where neither CPUs nor clients were varied, or nothing is finished.
+pub(crate) fn documents(context: &Context, stored: &StoredExperiment) -> Vec<Value> {
+    let ladder = Ladder::of(&stored.record, &context.catalogue);
+    if !ladder.is_ok_and(|ladder| !ladder.is_empty()) {
+        return Vec::new();
+    }
+    let ask = |tps: f64| {
+        let question = Question {
+            tps,
+            p99_ms: None,
+            price: None,
+        };
+        let answer = answer(stored, &context.catalogue, &question).ok()?;
+        Some((document(&answer, &question), answer))
+    };
+    let Some((usual, first)) = ask(USUAL_TPS).filter(|(_, answer)| !answer.rows.is_empty()) else {
+        return Vec::new();
+    };
+    let most = first.rows.iter().map(most_tps).fold(0.0, f64::max);
+    let mut wanted: Vec<f64> = PARTS.iter().map(|part| rounded(most * part)).collect();
+    wanted.retain(|tps| *tps > 0.0 && *tps != USUAL_TPS);
+    wanted.dedup();
+    let others = wanted.into_iter().filter_map(|tps| Some(ask(tps)?.0));
+    std::iter::once(usual).chain(others).collect()
+}
+
+/// The most that was measured for a combination of the other factors.
+fn most_tps(row: &Row) -> f64 {
+    match &row.found {
+        Found::Zone { peak_tps, .. } => *peak_tps,
+        _ => row
+            .measured
+            .iter()
+            .map(|measured| measured.tps)
+            .fold(0.0, f64::max),
+    }
+}
+
+/// Two digits are enough to ask for.
+fn rounded(tps: f64) -> f64 {
+    if !tps.is_finite() || tps < 1.0 {
+        return 0.0;
+    }
+    let unit = 10_f64.powf((tps.log10().floor() - 1.0).max(0.0));
+    (tps / unit).round() * unit
+}
+
+/// Why an experiment has no answer.
+pub(crate) fn varies_nothing(id: i64) -> String {
+    format!("experiment {id} varies neither CPUs nor clients")
 }
 
 fn none(what: &str) -> Usage {
@@ -143,12 +214,15 @@ fn measured(answer: &Answer) -> String {
                 measured.cpus.to_string(),
                 measured.clients.to_string(),
                 show::figure(measured.tps),
+                measured
+                    .p99_ms
+                    .map_or_else(|| "\u{2013}".to_owned(), show::figure),
                 measured.trials.to_string(),
             ]
         })
     });
-    let headings = ["measured for", "CPUs", "best clients", "TPS", "trials"];
-    show::table(&headings, &[1, 2, 3, 4], lines.collect())
+    let headings = ["measured for", "CPUs", "best clients", "TPS", "p99 ms", "trials"];
+    show::table(&headings, &[1, 2, 3, 4, 5], lines.collect())
 }
 
 fn advice() -> &'static str {

@@ -202,7 +202,7 @@ pub(crate) fn finish(
     report_file: Option<&Path>,
     as_json: bool,
 ) -> anyhow::Result<u8> {
-    let report = commands::report::build(store, summary.id)?;
+    let report = commands::report::build(context, store, summary.id)?;
     if as_json {
         put!("{}", serde_json::to_string_pretty(&report)?);
     } else {

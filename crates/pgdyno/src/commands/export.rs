@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
     let ids = numbers(&store, args)?;
     let reports: Vec<Report> = ids
         .iter()
-        .map(|id| report::build(&store, *id))
+        .map(|id| report::build(context, &store, *id))
         .collect::<anyhow::Result<_>>()?;
     if let Some(name) = &args.treatment {
         let known = |report: &Report| report.treatments.iter().any(|t| t.name == *name);

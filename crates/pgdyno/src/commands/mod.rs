@@ -3,7 +3,7 @@
 pub(crate) mod advise;
 pub(crate) mod apply;
 mod bench;
-mod capacity;
+pub(crate) mod capacity;
 mod check;
 pub(crate) mod compare;
 mod data;

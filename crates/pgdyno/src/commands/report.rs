@@ -1,6 +1,7 @@
 //! `pgdyno report`: what an experiment has shown.
 
 use crate::cli::{Format, ReportArgs, TrialsWanted};
+use crate::commands::capacity;
 use crate::commands::experiment::absolute;
 use crate::context::{Context, now_unix_ms};
 use crate::exit::{self, Usage};
@@ -15,12 +16,16 @@ const GENERATOR: &str = concat!("pgdyno ", env!("CARGO_PKG_VERSION"));
 pub(crate) const PAGE_POINTS_MAX: usize = 60_000;
 
 /// The report of a stored experiment.
-pub(crate) fn build(store: &Store, id: i64) -> anyhow::Result<Report> {
-    Ok(of_stored(store, &store.experiment(id)?)?)
+pub(crate) fn build(context: &Context, store: &Store, id: i64) -> anyhow::Result<Report> {
+    Ok(of_stored(context, store, &store.experiment(id)?)?)
 }
 
-/// The same of one that was read already, with what marks its trials.
-pub(crate) fn of_stored(store: &Store, stored: &StoredExperiment) -> Result<Report, StoreError> {
+/// The same of one that was read already, with what marks its trials and what its ladder answers.
+pub(crate) fn of_stored(
+    context: &Context,
+    store: &Store,
+    stored: &StoredExperiment,
+) -> Result<Report, StoreError> {
     let mut report = pgdyno_report::build(stored, GENERATOR, now_unix_ms());
     let trials: Vec<i64> = stored.trials.iter().map(|(trial, _)| *trial).collect();
     for (trial, series) in trials
@@ -29,6 +34,7 @@ pub(crate) fn of_stored(store: &Store, stored: &StoredExperiment) -> Result<Repo
     {
         report.mark(stored, *trial, &series);
     }
+    report.capacity = capacity::documents(context, stored);
     Ok(report)
 }
 
@@ -78,7 +84,7 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
             .ok_or_else(|| Usage(format!("there is no experiment in {}", store.place())))?,
     };
     let stored = store.experiment(id)?;
-    let report = of_stored(&store, &stored)?;
+    let report = of_stored(context, &store, &stored)?;
     let text = match args.format {
         Format::Html => page(&store, &stored, report, &args.trials)?,
         Format::Md => markdown(&report),

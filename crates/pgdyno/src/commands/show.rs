@@ -53,7 +53,7 @@ pub(crate) fn run(context: &Context, args: &ShowArgs) -> anyhow::Result<u8> {
     let store = store(context, args.store.as_deref())?;
     let id = number(&store, args.experiment.as_ref())?;
     let stored = store.experiment(id)?;
-    let report = report::build(&store, id)?;
+    let report = report::build(context, &store, id)?;
     if args.json {
         put!(
             "{}",

@@ -213,6 +213,11 @@ fn routes() -> Vec<Route> {
             get(experiment::report),
         ),
         (Method::GET, trial, get(experiment::trial)),
+        (
+            Method::GET,
+            "/api/experiments/{id}/capacity",
+            get(experiment::capacity),
+        ),
         (Method::GET, "/api/experiments/{id}/live", get(live::live)),
         (Method::GET, "/api/compare", get(experiment::compared)),
         (Method::GET, "/api/targets", get(targets::targets)),

@@ -1,0 +1,100 @@
+import type uPlot from "uplot";
+import { GAP, kindsOf, ROW } from "../charts/mark-strip.ts";
+import { cssValue } from "../charts/style.ts";
+import type { Mark, MarkKind } from "../model-trial.ts";
+import { MARK_TITLE, MARK_VARIABLE } from "../trial/draw-marks.ts";
+import { escaped } from "./plain-svg.ts";
+
+/** How a line or an area is told in the legend of a picture. */
+export interface PictureKey {
+  title: string;
+  /** Name of the CSS variable that holds the colour. */
+  variable: string;
+  dash: readonly number[];
+  area: boolean;
+}
+
+/** What belongs to a chart over time and is no line of it. */
+export interface Decor {
+  warmup_s: number;
+  marks: readonly Mark[];
+  /** Marks in a strip above the lines, as where many trials are drawn; else as bands over them. */
+  strip: boolean;
+  keys: readonly PictureKey[];
+}
+
+const LEGEND_ROW = 18;
+const SWATCH = 22;
+/** Mean width of a letter at 12 px; names of no picture are measured, for vectors have no canvas. */
+const LETTER = 6.8;
+
+function shownAs(seconds: number, chart: uPlot, width: number): number {
+  return Math.min(width, Math.max(0, chart.valToPos(seconds, "x")));
+}
+
+function ends({ at_ms, until_ms }: Mark, chart: uPlot, width: number): [number, number] {
+  return [shownAs(at_ms / 1000, chart, width), shownAs((until_ms ?? at_ms) / 1000, chart, width)];
+}
+
+function inView({ at_ms, until_ms }: Mark, chart: uPlot): boolean {
+  const { min, max } = chart.scales.x ?? {};
+  return at_ms / 1000 <= (max ?? Infinity) && (until_ms ?? at_ms) / 1000 >= (min ?? 0);
+}
+
+/** The warm-up, with its name where it has room. */
+export function drawnShade(chart: uPlot, { warmup_s }: Decor, width: number, height: number, ink: string): string {
+  const until = warmup_s > 0 ? shownAs(warmup_s, chart, width) : 0;
+  if (until <= 0) return "";
+  const name = until < 64 ? "" : `<text x="6" y="${String(height - 6)}" fill="${ink}">warm-up</text>`;
+  return `<rect width="${until.toFixed(1)}" height="${String(height)}" fill="${cssValue("--shade")}"/>${name}`;
+}
+
+/** Marks as thin bands over the whole height. */
+export function drawnBands(chart: uPlot, marks: readonly Mark[], width: number, height: number): string {
+  return marks
+    .filter((mark) => inView(mark, chart))
+    .map((mark) => {
+      const [from, to] = ends(mark, chart, width);
+      const rect = (x: number, wide: number, opacity: number) => `<rect x="${x.toFixed(1)}" width="${wide.toFixed(1)}" height="${String(height)}" fill="${cssValue(MARK_VARIABLE[mark.kind])}" fill-opacity="${String(opacity)}"/>`;
+      return rect(from, Math.max(1, to - from), 0.07) + rect(from, 1, 0.6);
+    })
+    .join("");
+}
+
+/** A row above the lines for each kind of mark. */
+export function drawnStrip(chart: uPlot, marks: readonly Mark[], width: number): string {
+  const kinds = kindsOf(marks);
+  return marks
+    .filter((mark) => kinds.includes(mark.kind) && inView(mark, chart))
+    .map((mark) => {
+      const [from, to] = ends(mark, chart, width);
+      const y = -(GAP + (kinds.length - kinds.indexOf(mark.kind)) * ROW);
+      const rect = (wide: number, opacity: number) => `<rect x="${from.toFixed(1)}" y="${String(y)}" width="${wide.toFixed(1)}" height="${String(ROW - 3)}" fill="${cssValue(MARK_VARIABLE[mark.kind])}" fill-opacity="${String(opacity)}"/>`;
+      return rect(Math.max(1, to - from), 0.3) + rect(1.5, 0.9);
+    })
+    .join("");
+}
+
+function swatch({ variable, dash, area }: PictureKey): string {
+  const colour = cssValue(variable);
+  if (area) return `<rect x="1" y="-9" width="14" height="10" fill="${colour}" fill-opacity="0.72"/>`;
+  return `<line x1="0" x2="18" y1="-4" y2="-4" stroke="${colour}" stroke-width="2"${dash.length === 0 ? "" : ` stroke-dasharray="${dash.join(" ")}"`}/>`;
+}
+
+/** Names of lines and of the kinds of mark, in as many rows as they need. */
+export function drawnLegend({ keys, marks, strip }: Decor, room: number, ink: string): { text: string; height: number } {
+  const kinds = strip ? kindsOf(marks) : [...new Set(marks.map(({ kind }): MarkKind => kind))];
+  const all = [
+    ...keys.map((key) => ({ title: key.title, drawn: swatch(key) })),
+    ...kinds.map((kind) => ({ title: MARK_TITLE[kind], drawn: `<rect x="4" y="-9" width="10" height="10" fill="${cssValue(MARK_VARIABLE[kind])}" fill-opacity="0.35"/><rect x="4" y="-9" width="1.5" height="10" fill="${cssValue(MARK_VARIABLE[kind])}"/>` })),
+  ];
+  let [x, row] = [0, 0];
+  const text = all.map(({ title, drawn }) => {
+    const wide = SWATCH + title.length * LETTER + 18;
+    if (x > 0 && x + wide > room - 80) [x, row] = [0, row + 1];
+    const item = `<g transform="translate(${x.toFixed(1)} ${String(14 + row * LEGEND_ROW)})">${drawn}<text x="${String(SWATCH)}" fill="${ink}">${escaped(title)}</text></g>`;
+    x += wide;
+    return item;
+  });
+  return { text: text.join(""), height: all.length === 0 ? 4 : (row + 1) * LEGEND_ROW + 10 };
+}

@@ -1,0 +1,52 @@
+import { CAPACITY_FORMAT, type CapacityDocument, type CapacityRow, type Found, type Measured } from "../../src/model-capacity.ts";
+import type { Report } from "../../src/model.ts";
+import { ladder } from "./factors.ts";
+
+const CPUS = [1, 2, 4, 8];
+
+function measured(tps_of_one: number, p99_ms: number): Measured[] {
+  return CPUS.map((cpus) => ({ cpus, clients: cpus * 4, tps: (tps_of_one * cpus) / (1 + 0.03 * (cpus - 1)), p99_ms: p99_ms * (1 + 0.1 * cpus), trials: 3 }));
+}
+
+function needs(tps: number, tps_of_one: number): Found {
+  const value = tps / (tps_of_one - 0.03 * tps);
+  const cpus = { value, low: value * 0.82, high: value > 12 ? null : value * 1.27 };
+  return { kind: "needs", cpus, connections: { value: value * 4, low: value * 3.1, high: cpus.high === null ? null : value * 5.6 }, extrapolates: value / 8, cost_per_million: null };
+}
+
+function row(type: string, storage: string, tps_of_one: number, found: Found, notes: string[] = []): CapacityRow {
+  return { of: [["type", type], ["storage", storage]], model: found.kind === "no" ? null : "usl", measured: measured(tps_of_one, 60_000 / tps_of_one), found, notes };
+}
+
+/** Two types of transaction on two kinds of storage, of which each ends otherwise. */
+export function coresDocument(tps: number): CapacityDocument {
+  return {
+    format: CAPACITY_FORMAT, tps, p99_ms: null, price_per_cpu_hour: null, price_per_host_hour: null,
+    answer: {
+      experiment: 12, name: "How many CPUs?", cpu_factors: ["cores"], client_factors: ["clients"], confidence: 0.95,
+      rows: [
+        row("read", "nvme", 21_000, needs(tps, 21_000)),
+        row("write", "nvme", 5_200, needs(tps, 5_200), ["with 8 CPUs the most clients that were measured, 32, did best: more might do better"]),
+        row("write", "network disk", 2_100, { kind: "unreachable", peak_tps: 21_400, cpus_low: 61.2 }),
+        row("read", "<b>tape</b>", 90, { kind: "no", why: "a curve needs two numbers of CPUs, and there is 1" }, ["4 CPUs are left out: no number of clients kept the response time"]),
+      ],
+    },
+  };
+}
+
+/** What a ladder of clients alone has to say. */
+export function zoneDocument(tps: number): CapacityDocument {
+  const found = { kind: "zone", peak_tps: 1850, peak_clients: 32, lowest_clients: 32, highest_clients: 64, open: true, reaches: tps <= 1850 } as const;
+  return {
+    format: CAPACITY_FORMAT, tps, p99_ms: null, price_per_cpu_hour: null, price_per_host_hour: null,
+    answer: { experiment: 8, name: "ladder", cpu_factors: [], client_factors: ["clients"], confidence: 0.95, rows: [{ of: [], model: null, measured: [], found, notes: [] }] },
+  };
+}
+
+/** A ladder of CPUs and clients. */
+export function cores(): Report {
+  const report = ladder();
+  report.experiment = { ...report.experiment, id: 12, name: "How many CPUs?", question: "How many CPUs do 60,000 transactions per second take?" };
+  report.capacity = [60_000, 18_000, 35_000, 70_000, 180_000].map(coresDocument);
+  return report;
+}

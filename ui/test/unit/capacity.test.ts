@@ -1,0 +1,70 @@
+import { describe, expect, test } from "vitest";
+import { capacityCommand, capacityQuery, costPerMillion, estimateBounds, isFar, measuredP99, remark, rowName, storedAnswer, typedNumber } from "../../src/analysis/capacity.ts";
+import { tick } from "../../src/format/number.ts";
+import type { CapacityQuestion, CapacityRow, Found } from "../../src/model-capacity.ts";
+import { cores, coresDocument } from "../sample/capacity.ts";
+
+const PLAIN: CapacityQuestion = { tps: 60_000, p99_ms: null, price: null };
+
+function row(found: Found): CapacityRow {
+  return { of: [["type", "write"], ["storage", "disk"]], model: "usl", measured: [], found, notes: [] };
+}
+
+function needs(value: number, high: number | null, extrapolates: number): CapacityRow {
+  return row({ kind: "needs", cpus: { value, low: value / 2, high }, connections: { value: 16, low: 12, high: null }, extrapolates, cost_per_million: null });
+}
+
+describe("what a throughput takes", () => {
+  test.each([
+    [needs(4, 5, 0.5), "within what was measured", false],
+    [needs(12, 14, 1.5), "extrapolated to 1.5 times", false],
+    [needs(64, null, 8.04), "EXTRAPOLATED to 8 times the largest measured: nothing measured speaks for it", true],
+    [row({ kind: "unreachable", peak_tps: 21_400, cpus_low: 61.2 }), "peak is 21,400 TPS; its upper bounds reach it with 61.2 CPUs", false],
+    [row({ kind: "unreachable", peak_tps: null, cpus_low: null }), "the curve does not grow", false],
+    [row({ kind: "no", why: "a curve needs two numbers of CPUs" }), "needs two", false],
+    [row({ kind: "zone", peak_tps: 1, peak_clients: 1, lowest_clients: 1, highest_clients: 2, open: true, reaches: false }), "not reached", false],
+  ])("is told with what speaks for it, %#", (given, expected, far) => {
+    expect(remark(given)).toContain(expected);
+    expect(isFar(given)).toBe(far);
+  });
+
+  test("no bound is said to be none, and no other factor to be all", () => {
+    expect(estimateBounds({ value: 2, low: 1, high: 3 }, tick)).toBe("1 … 3");
+    expect(estimateBounds({ value: 2, low: 1, high: null }, tick)).toBe("1 and up, no upper bound");
+    expect(rowName(needs(1, 2, 1))).toBe("write, disk");
+    expect(rowName({ ...needs(1, 2, 1), of: [] })).toBe("all");
+  });
+
+  test("the p99 is that of the numbers of clients that did best", () => {
+    const measured = [4.1, null, 7.3].map((p99_ms, place) => ({ cpus: place + 1, clients: 4, tps: 100, p99_ms, trials: 2 }));
+    expect(measuredP99({ ...needs(1, 2, 1), measured })).toEqual([4.1, 7.3]);
+    expect(measuredP99(needs(1, 2, 1))).toBeNull();
+  });
+
+  test("a price of CPUs goes by their number, that of a host does not", () => {
+    const million = 1e6 / (60_000 * 3600);
+    expect(costPerMillion(needs(12, 14, 1.5), 60_000, { per: "cpu", an_hour: 0.04 })?.value).toBeCloseTo(0.04 * 12 * million, 12);
+    expect(costPerMillion(needs(12, 14, 1.5), 60_000, { per: "cpu", an_hour: 0.04 })?.high).toBeCloseTo(0.04 * 14 * million, 12);
+    expect(costPerMillion(needs(12, null, 1.5), 60_000, { per: "host", an_hour: 2 })).toEqual({ value: 2 * million, low: 2 * million, high: null });
+    expect(costPerMillion(row({ kind: "no", why: "" }), 60_000, { per: "host", an_hour: 2 })).toBeNull();
+    expect(costPerMillion(needs(12, 14, 1.5), 60_000, null)).toBeNull();
+  });
+
+  test("the same is asked of the server and by the command", () => {
+    const question = { tps: 30_000, p99_ms: 20, price: { per: "host", an_hour: 1.5 } } as const;
+    expect(capacityQuery(question)).toBe("tps=30000&p99_ms=20&price_per_host_hour=1.5");
+    expect(capacityCommand(7, question)).toBe("pgdyno capacity 7 --tps 30000 --p99 20ms --price-per-host-hour 1.5");
+    expect(capacityCommand(7, PLAIN)).toBe("pgdyno capacity 7 --tps 60000");
+  });
+
+  test("only what is stored is taken for an answer", () => {
+    const stored = cores().capacity ?? [];
+    expect(storedAnswer(stored, PLAIN)).toEqual(coresDocument(60_000));
+    expect(storedAnswer(stored, { ...PLAIN, tps: 61_000 })).toBeNull();
+    expect(storedAnswer(stored, { ...PLAIN, p99_ms: 20 })).toBeNull();
+  });
+
+  test.each([["60000", 60_000], [" 0,04 ", 0.04], ["0", null], ["-1", null], ["many", null], ["", null], ["1e400", null]])("typed: %j", (text, expected) => {
+    expect(typedNumber(text)).toBe(expected);
+  });
+});
