@@ -114,3 +114,13 @@ export interface Curve {
   zone: Zone | null;
   why_no_zone: string | null;
 }
+
+export interface PutBack {
+  knob: string;
+  where: string;
+  was: string;
+  set_to: string;
+  /** "restored" | "already" | "left" (someone else changed it since; detail says what) | "failed" (detail says why). */
+  outcome: "restored" | "already" | "left" | "failed";
+  detail: string | null;
+}

@@ -4,7 +4,7 @@
  */
 
 import type { Heat, Mark } from "./model-trial.ts";
-import type { CapacityDocument, Curve, FactorEffect, LevelOf, Study, StudyClaim, StudyTable } from "./model-found.ts";
+import type { CapacityDocument, Curve, FactorEffect, LevelOf, PutBack, Study, StudyClaim, StudyTable } from "./model-found.ts";
 
 export type * from "./model-found.ts";
 
@@ -153,16 +153,6 @@ export interface Fact {
   /** Why it is missing, when value is null. */
   missing: string | null;
   source: string;
-}
-
-export interface PutBack {
-  knob: string;
-  where: string;
-  was: string;
-  set_to: string;
-  /** "restored" | "already" | "left" (someone else changed it since; detail says what) | "failed" (detail says why). */
-  outcome: "restored" | "already" | "left" | "failed";
-  detail: string | null;
 }
 
 export interface Decision {
