@@ -89,7 +89,6 @@ impl Store {
     /// Begins an experiment and returns its number.
     pub fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
         let database = self.database();
-        self.holds_no_zero(&record.name)?;
         let started_unix_ms = now_unix_ms();
         let identity = identity::new(record, started_unix_ms);
         let values = [
