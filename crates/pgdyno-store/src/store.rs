@@ -132,6 +132,12 @@ impl Store {
         self.database().keep()
     }
 
+    /// Whether a store in PostgreSQL that was kept open is there still and of this schema; a connection that was lost is made anew for
+    /// that. Never of a file, which is as well opened anew.
+    pub fn is_current(&self) -> bool {
+        self.database().is_current()
+    }
+
     /// Stores a trial with its series: durable, and whole, when this returns. A trial of the same block and treatment is
     /// never replaced.
     pub fn add_trial(

@@ -208,6 +208,11 @@ pub(super) trait Database: Send {
         Ok(())
     }
 
+    /// Whether what was opened is there still and of the schema that it was of; `false` where opening anew is as good.
+    fn is_current(&self) -> bool {
+        false
+    }
+
     /// Ends that mark.
     fn let_go(&self, experiment: i64);
 

@@ -299,6 +299,12 @@ impl Database for Postgres {
         self.plain("looked for", "SELECT 1")
     }
 
+    fn is_current(&self) -> bool {
+        let sql = "SELECT schema_version FROM about";
+        let found = (self as &dyn Database).first(sql, &[], |row| row.int(0));
+        matches!(found, Ok(Some(version)) if version == self.version)
+    }
+
     fn let_go(&self, experiment: i64) {
         if self.session.borrow_mut().held.remove(&experiment).is_some() {
             let (class, object) = self.key(experiment);
