@@ -132,9 +132,9 @@ fn what_takes_no_writes_or_not_every_text_is_refused() {
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
 }
 
-/// Ends every session but the one that asks.
+/// Ends the sessions that go by this name, and waits until they hold nothing any more.
 fn end_sessions(schema: &str) {
-    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
+    let sql = "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE application_name = $1";
     connect().execute(sql, &[&schema]).unwrap();
 }
 
