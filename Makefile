@@ -32,7 +32,7 @@ lint: need-build ui/node_modules/.package-lock.json ## warnings are errors
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	cd ui && $(NPM) run lint
 
-bench: need-bench build ## load engine, facts, sampler, store, and the reference against itself, about an hour
+bench: need-bench build ## load engine, facts, sampler, store, page, and the reference against itself, about an hour
 	benches/client-cpu.sh $(PGDYNO)
 	benches/open-loop.sh $(PGDYNO)
 	benches/tpcc.sh $(PGDYNO)
@@ -43,6 +43,8 @@ bench: need-bench build ## load engine, facts, sampler, store, and the reference
 	benches/sampler.sh $(PGDYNO) target/release/examples/record
 	$(CARGO) build --release --locked -p pgdyno-store --example fill
 	benches/store.sh $(PGDYNO) target/release/examples/fill
+	$(CARGO) build --release --locked -p pgdyno-report --example hundred
+	benches/page.sh target/release/examples/hundred
 	benches/own.sh $(PGDYNO)
 	benches/aa.sh $(PGDYNO)
 

@@ -33,6 +33,8 @@ case $task in
 bench)
   have sysbench || want sysbench
   have sar || want sysstat
+  # The report's page is opened in it.
+  [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || want chromium
   ;;
 test)
   [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || want chromium

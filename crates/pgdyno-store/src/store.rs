@@ -89,7 +89,6 @@ impl Store {
     /// Begins an experiment and returns its number.
     pub fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
         let database = self.database();
-        self.holds_no_zero(&record.name)?;
         let started_unix_ms = now_unix_ms();
         let identity = identity::new(record, started_unix_ms);
         let values = [
@@ -131,6 +130,12 @@ impl Store {
     /// lost, a statement is sent and no more.
     pub fn keep(&mut self) -> Result<(), StoreError> {
         self.database().keep()
+    }
+
+    /// Whether a store in PostgreSQL that was kept open is there still and of this schema; a connection that was lost is made anew for
+    /// that. Never of a file, which is as well opened anew.
+    pub fn is_current(&self) -> bool {
+        self.database().is_current()
     }
 
     /// Stores a trial with its series: durable, and whole, when this returns. A trial of the same block and treatment is

@@ -12,6 +12,8 @@ use std::time::Duration;
 const SCHEMA: &str = "pgdyno";
 /// The word of the URL that names another.
 const SCHEMA_WORD: &str = "schema";
+/// So long a statement of who only looks on may take, over a slow network too; a list or a trial takes milliseconds.
+const STATEMENT_MAX: Duration = Duration::from_secs(60);
 /// NAMEDATALEN of PostgreSQL without the byte that ends a name.
 const SCHEMA_BYTES_MAX: usize = 63;
 
@@ -64,11 +66,15 @@ impl StorePlace {
         }
     }
 
-    /// The store as it is, neither made nor brought up to this schema; how long another process that holds a file is waited for.
+    /// The store as it is, neither made nor brought up to this schema; how long another process that holds it, or a server that was
+    /// lost, is waited for.
     pub(crate) fn open_as_it_is(&self, patience: Duration) -> Result<Store, StoreError> {
         match self.clone() {
             StorePlace::File(path) => Store::open_as_it_is(&path, patience),
-            StorePlace::Server { text, schema, name } => Store::over_as_it_is(link(text, schema, name)),
+            StorePlace::Server { text, schema, name } => {
+                let link = link(text, schema, name).with_patience(patience);
+                Store::over_as_it_is(link.with_limits(patience, STATEMENT_MAX))
+            }
         }
     }
 

@@ -84,6 +84,15 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
+/// Refuses texts with the character U+0000: PostgreSQL keeps none, and a store must fit into any database.
+pub(super) fn hold_no_zero(place: &Place, values: &[Value]) -> Result<(), StoreError> {
+    let has_zero = |value: &Value| matches!(value, Value::Text(text) if text.contains('\0'));
+    match values.iter().any(has_zero) {
+        true => Err(StoreError::Zero { place: place.clone() }),
+        false => Ok(()),
+    }
+}
+
 /// A row of an answer; a value that is taken is no longer in it.
 pub(super) struct Row<'a> {
     pub(super) values: Vec<Value>,
@@ -197,6 +206,11 @@ pub(super) trait Database: Send {
     /// Makes a lost connection anew, with the marks of what this process runs.
     fn keep(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// Whether what was opened is there still and of the schema that it was of; `false` where opening anew is as good.
+    fn is_current(&self) -> bool {
+        false
     }
 
     /// Ends that mark.

@@ -1,6 +1,7 @@
 //! Another store's experiments taken over, each once; the other store is read and never changed.
 
 use super::columns::Unpacking;
+use super::database::hold_no_zero;
 use super::labels::{INSERT_NOTE, INSERT_TAG};
 use super::{INSERT_TRIAL, Reader, Store, StoreError, Value, broken, identity, labels};
 use crate::record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord};
@@ -110,17 +111,7 @@ impl Store {
         })
     }
 
-    /// Whether a name or a note may be kept, in any kind of store.
-    pub(super) fn holds_no_zero(&self, text: &str) -> Result<(), StoreError> {
-        let place = || self.place().clone();
-        match text.contains('\0') {
-            true => Err(StoreError::Zero { place: place() }),
-            false => Ok(()),
-        }
-    }
-
     fn insert_theirs(&self, other: &Reader, theirs: &Theirs, identity: &str) -> Result<i64, StoreError> {
-        self.holds_no_zero(&theirs.name)?;
         let what = format!("experiment {}", theirs.id);
         other.decode::<Vec<PutBackRecord>>(&what, &theirs.put_back)?;
         let id = self.database().insert(
@@ -230,7 +221,7 @@ impl Store {
             .database()
             .rows(sql, &[theirs.into()], |row| Ok((row.int(0)?, row.text(1)?)))?;
         for (written_unix_ms, text) in notes {
-            self.holds_no_zero(&text)?;
+            hold_no_zero(self.place(), &[Value::from(&text)])?;
             labels::note_is_fine(&text)
                 .map_err(|reason| broken(other.place(), &format!("a note of experiment {theirs}"), reason))?;
             self.database()

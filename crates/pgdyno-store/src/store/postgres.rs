@@ -8,7 +8,7 @@ pub(super) use open::May;
 pub use session::Link;
 
 use super::StoreError;
-use super::database::{Act, Database, Place, Row, Value};
+use super::database::{Act, Database, Place, Row, Value, hold_no_zero};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres::error::{Error, SqlState};
@@ -41,11 +41,7 @@ impl Postgres {
         values: &[Value],
         act: Act<'_>,
     ) -> Result<u64, StoreError> {
-        let has_zero = |value: &Value| matches!(value, Value::Text(text) if text.contains('\0'));
-        if values.iter().any(has_zero) {
-            let place = self.place.clone();
-            return Err(StoreError::Zero { place });
-        }
+        hold_no_zero(&self.place, values)?;
         let mut session = self.session.borrow_mut();
         let had_rows = Cell::new(false);
         let mut act = |row: &mut Row<'_>| {
@@ -301,6 +297,12 @@ impl Database for Postgres {
 
     fn keep(&self) -> Result<(), StoreError> {
         self.plain("looked for", "SELECT 1")
+    }
+
+    fn is_current(&self) -> bool {
+        let sql = "SELECT schema_version FROM about";
+        let found = (self as &dyn Database).first(sql, &[], |row| row.int(0));
+        matches!(found, Ok(Some(version)) if version == self.version)
     }
 
     fn let_go(&self, experiment: i64) {

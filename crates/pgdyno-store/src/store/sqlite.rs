@@ -6,7 +6,7 @@ pub(super) mod running;
 pub(super) use open::Alone;
 
 use super::StoreError;
-use super::database::{Act, Database, Place, Row, Value};
+use super::database::{Act, Database, Place, Row, Value, hold_no_zero};
 use running::RunningLock;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement};
@@ -111,6 +111,7 @@ impl Database for Sqlite {
         values: &[Value],
         act: Act<'_>,
     ) -> Result<(), StoreError> {
+        hold_no_zero(&self.place, values)?;
         let failed = |e| self.failed(action, e);
         let mut statement = self.prepared(sql, values).map_err(failed)?;
         let columns = statement.column_count();
@@ -126,6 +127,7 @@ impl Database for Sqlite {
     }
 
     fn execute(&self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
+        hold_no_zero(&self.place, values)?;
         self.prepared(sql, values)
             .and_then(|mut statement| statement.raw_execute())
             .map(|rows| rows as u64)

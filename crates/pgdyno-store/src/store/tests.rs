@@ -55,35 +55,13 @@ fn experiment() -> ExperimentRecord {
 
 fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
     TrialRecord {
-        block,
-        position: 1,
-        treatment: treatment.into(),
         status,
-        reason: None,
         started_unix_ms: 5,
         effective: vec![("jit".into(), "off".into())],
         tps: Some(10.5),
         committed: 21,
-        failed: 0,
-        errors: Vec::new(),
-        percentiles: None,
-        histogram: None,
-        distribution: Vec::new(),
-        steadiness: None,
-        stability_cv: None,
         warmup_s: 1.0,
         measured_s: 2.0,
-        client_cpu_us_per_tx: None,
-        server_cpu_us_per_tx: None,
-        wal_bytes_per_tx: None,
-        counters_per_tx: Default::default(),
-        cross_check: None,
-        disturbances: Vec::new(),
-        disturbed: false,
-        seconds: Vec::new(),
-        figures: Default::default(),
-        stand: None,
-        unsettled_s: None,
         statements: vec![StatementRecord {
             query_id: i64::MIN,
             text: Some("SELECT $1".into()),
@@ -95,6 +73,7 @@ fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
             wal_bytes: 0,
         }],
         heat: HeatRecord::packed((1.0, 3.0), 1, vec![1000, 2000], &[vec![11], vec![10]]),
+        ..TrialRecord::begun(block, 1, treatment)
     }
 }
 

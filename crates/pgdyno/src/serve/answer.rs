@@ -7,14 +7,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use pgdyno_store::{Store, StoreError};
+use pgdyno_store::Store;
 use serde::Serialize;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a request waits for another process that holds the store.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a request waits for others that read the store.
 const FOR_TURN: Duration = Duration::from_secs(30);
 /// Less than a packet is not packed.
@@ -84,11 +82,6 @@ pub(super) fn takes_gzip(asked: &HeaderMap) -> bool {
 }
 
 impl App {
-    /// Opens the store as it is: a mistyped name must not leave an empty one, and who only looks on migrates nothing.
-    pub(super) fn open(&self) -> Result<Store, StoreError> {
-        self.store.open_as_it_is(PATIENCE)
-    }
-
     /// Does something with the store, apart from the thread that moves bytes; so many at a time.
     pub(super) async fn with_store<T: Send + 'static>(
         self: &Arc<App>,
@@ -104,10 +97,11 @@ impl App {
         };
         let app = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || {
-            let done = app
-                .open()
-                .map_err(Problem::from)
-                .and_then(|mut store| act(&app, &mut store));
+            let done = app.stores.take().map_err(Problem::from).and_then(|mut store| {
+                let made = act(&app, &mut store)?;
+                app.stores.give_back(store);
+                Ok(made)
+            });
             drop(turn);
             done
         });

@@ -10,6 +10,7 @@ mod live;
 mod metrics;
 mod page;
 mod problem;
+mod stores;
 mod summary;
 mod targets;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use stores::Stores;
 use summary::Summaries;
 use targets::{Advices, Changes};
 use token::Token;
@@ -69,7 +71,7 @@ pub(crate) struct Options {
 /// What all requests share.
 struct App {
     context: Context,
-    store: StorePlace,
+    stores: Stores,
     token: Token,
     /// Name of the cookie: cookies know no ports, and a second server must not take the first one's.
     cookie: String,
@@ -100,7 +102,7 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
     let (end, ending) = watch::channel(false);
     let app = Arc::new(App {
         context: options.context,
-        store: options.store,
+        stores: Stores::new(options.store),
         token,
         cookie: format!("pgdyno-{}", options.listening.port()),
         names: Names {
@@ -120,18 +122,15 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
         .enable_time()
         .max_blocking_threads(THREADS_ASIDE)
         .build()?;
-    let served = runtime.block_on(serve(options.listener, &app, options.token_file.as_deref(), end));
+    // Before there are tasks: a session with a store's server is made by waiting for it.
+    greet(&app, options.token_file.as_deref());
+    let served = runtime.block_on(serve(options.listener, &app, end));
     // A request that waits for another process is not waited for.
     runtime.shutdown_timeout(FAREWELL);
     served
 }
 
-async fn serve(
-    listener: TcpListener,
-    app: &Arc<App>,
-    token_file: Option<&std::path::Path>,
-    end: watch::Sender<bool>,
-) -> anyhow::Result<()> {
+async fn serve(listener: TcpListener, app: &Arc<App>, end: watch::Sender<bool>) -> anyhow::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut signals = [
@@ -139,7 +138,7 @@ async fn serve(
         signal(SignalKind::terminate())?,
         signal(SignalKind::hangup())?,
     ];
-    greet(app, token_file);
+    tokio::spawn(end_idle(Arc::clone(app)));
     let server = listener::serve(
         listener,
         router(Arc::clone(app)),
@@ -159,10 +158,20 @@ async fn serve(
     Ok(())
 }
 
+/// Ends sessions with the store's server that nobody has asked for, on a thread aside.
+async fn end_idle(app: Arc<App>) {
+    let mut due = tokio::time::interval(stores::IDLE_MAX);
+    loop {
+        due.tick().await;
+        let app = Arc::clone(&app);
+        let _ = tokio::task::spawn_blocking(move || app.stores.end_idle()).await;
+    }
+}
+
 /// Says where it is. The link is the only place where the token is shown; one that is kept in a file is not shown at all.
 fn greet(app: &App, token_file: Option<&std::path::Path>) {
     let mut listening = app.names.listening;
-    tell!("serving {}; Ctrl-C ends it", app.store);
+    tell!("serving {}; Ctrl-C ends it", app.stores.place);
     if !listening.ip().is_loopback() {
         tell!("other machines reach it, and what is sent is not encrypted (docs/serve.md)");
     }
@@ -172,8 +181,9 @@ fn greet(app: &App, token_file: Option<&std::path::Path>) {
             SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         });
     }
-    if let Err(error) = app.open() {
-        tell!("{error}; until that is mended the page says so");
+    match app.stores.take() {
+        Ok(store) => app.stores.give_back(store),
+        Err(error) => tell!("{error}; until that is mended the page says so"),
     }
     if app.assets.is_err() {
         tell!(

@@ -40,6 +40,8 @@ pub struct Link {
     pub(super) schema: String,
     connect: Connect,
     patience: Duration,
+    /// For a lock, and for a statement whole.
+    limits: Option<(Duration, Duration)>,
 }
 
 impl Link {
@@ -54,12 +56,20 @@ impl Link {
             schema,
             connect: Box::new(connect),
             patience: RETURN_PATIENCE,
+            limits: None,
         }
     }
 
     /// The same, with a server that is lost waited for only so long.
     pub fn with_patience(self, patience: Duration) -> Link {
         Link { patience, ..self }
+    }
+
+    /// The same, with other processes' locks waited for only as long as `lock`, and no statement longer than `statement`; else half a
+    /// minute, and as long as it takes.
+    pub fn with_limits(self, lock: Duration, statement: Duration) -> Link {
+        let limits = Some((lock, statement));
+        Link { limits, ..self }
     }
 }
 
@@ -244,6 +254,16 @@ fn enter(link: &Link) -> Result<(Client, (i32, String)), StoreError> {
     client.batch_execute(SETUP).map_err(failed)?;
     let path = format!("SET search_path = {}", quoted(&link.schema));
     client.batch_execute(&path).map_err(failed)?;
+    if let Some((lock, statement)) = link.limits {
+        // To the server 0 is no limit.
+        let ms = |limit: Duration| limit.as_millis().clamp(1, i32::MAX.unsigned_abs().into());
+        let limits = format!(
+            "SET lock_timeout = {}; SET statement_timeout = {}",
+            ms(lock),
+            ms(statement)
+        );
+        client.batch_execute(&limits).map_err(failed)?;
+    }
     let row = client
         .query_one(
             "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()",

@@ -2,11 +2,11 @@
 
 use super::rig::{Rig, each};
 use super::{experiment, trial};
-use crate::series::{ColumnRecord, SeriesRecord};
+use crate::series::{ColumnRecord, GapRecord, SeriesRecord};
 use crate::store::{
     Filter, ImportOutcome, Life, NOTE_CHARS_MAX, PruneRule, Store, StoreError, TAG_CHARS_MAX,
 };
-use crate::{ExperimentStatus, TrialStatus};
+use crate::{ExperimentStatus, TrialRecord, TrialStatus};
 
 pub(super) fn column() -> SeriesRecord {
     SeriesRecord {
@@ -346,6 +346,42 @@ fn a_text_with_a_zero_is_not_kept_and_stops_no_import() {
         );
         assert_eq!(rig.open().numbers().unwrap().len(), 1);
     }
+}
+
+/// In every kind of place alike, and nothing is kept of what holds one.
+#[test]
+fn a_text_with_a_zero_is_refused() {
+    each(|rig| {
+        let mut store = rig.open();
+        let id = add(&mut store, "demo");
+        let number = |block| trial(block, "reference", TrialStatus::Finished);
+        let mut refused = |trial: TrialRecord, series: SeriesRecord| {
+            let error = store.add_trial(id, &trial, &series).unwrap_err();
+            assert!(matches!(error, StoreError::Zero { .. }), "{error:?}");
+        };
+        let mut label = column();
+        label.columns[0].label = "a\0b".into();
+        refused(number(2), label);
+        let mut metric = column();
+        metric.columns[0].metric = "a\0b".into();
+        refused(number(2), metric);
+        let mut gap = column();
+        gap.gaps.push(GapRecord {
+            at_ms: 1,
+            source: "/proc/stat".into(),
+            reason: "a\0b".into(),
+        });
+        refused(number(2), gap);
+        let mut treatment = number(2);
+        treatment.treatment = "a\0b".into();
+        refused(treatment, column());
+        assert_eq!(store.done(id).unwrap().len(), 1);
+        // Within a record it is escaped, and kept.
+        let mut record = number(2);
+        record.reason = Some("a\0b".into());
+        store.add_trial(id, &record, &column()).unwrap();
+        assert_eq!(store.experiment(id).unwrap().trials[1].1, record);
+    });
 }
 
 #[test]

@@ -132,9 +132,9 @@ fn what_takes_no_writes_or_not_every_text_is_refused() {
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
 }
 
-/// Ends every session but the one that asks.
+/// Ends the sessions that go by this name, and waits until they hold nothing any more.
 fn end_sessions(schema: &str) {
-    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
+    let sql = "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE application_name = $1";
     connect().execute(sql, &[&schema]).unwrap();
 }
 
@@ -206,6 +206,41 @@ fn an_older_one_is_left_as_it_is_where_that_is_asked_for() {
     assert!(matches!(error, StoreError::Older { found: 2, .. }), "{error:?}");
     let missing = Store::over_as_it_is(link("none")).map(drop).unwrap_err();
     assert!(matches!(missing, StoreError::Missing { .. }), "{missing:?}");
+}
+
+#[test]
+fn one_that_was_kept_open_tells_whether_it_is_current() {
+    let schema = "kept_open";
+    let store = Store::over(over(schema, named(schema))).unwrap();
+    assert!(store.is_current());
+    end_sessions(schema);
+    assert!(store.is_current(), "the connection is made anew");
+    run("UPDATE kept_open.about SET schema_version = 99");
+    assert!(!store.is_current());
+    run("DROP SCHEMA kept_open CASCADE");
+    assert!(!store.is_current());
+    assert!(!Rig::file().open().is_current());
+}
+
+#[test]
+fn locks_and_statements_are_waited_for_within_limits() {
+    let schema = "limits";
+    drop(Store::over(link(schema)).unwrap());
+    let open = |lock_ms, statement_ms| {
+        let ms = Duration::from_millis;
+        Store::over_as_it_is(over(schema, named(schema)).with_limits(ms(lock_ms), ms(statement_ms))).unwrap()
+    };
+    let (patient, hasty) = (open(60_000, 20), open(20, 60_000));
+    let mut holder = connect();
+    holder
+        .batch_execute("BEGIN; LOCK TABLE limits.experiment IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    let error = hasty.numbers().unwrap_err();
+    assert!(matches!(error, StoreError::Locked { .. }), "{error:?}");
+    let error = patient.numbers().unwrap_err().to_string();
+    assert!(error.contains("statement timeout"), "{error}");
+    holder.batch_execute("ROLLBACK").unwrap();
+    assert_eq!(hasty.numbers().unwrap(), []);
 }
 
 #[test]

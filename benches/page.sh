@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# What a report of 100 trials of an hour takes: to be written, on disk, and in a browser; and the page itself, compressed. Prints a row for
+# each with the goal beside it. Wants ui/ built, and Chromium (CHROMIUM=/path chooses).
+# Usage: benches/page.sh [HUNDRED] [RUNS]; HUNDRED is target/release/examples/hundred.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+hundred=$(realpath "${1:-target/release/examples/hundred}")
+runs=${2:-5}
+directory=$(mktemp -d "${TMPDIR:-/tmp}/pgdyno-bench-XXXXXX")
+trap 'rm -rf "$directory"' EXIT
+median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+row() { printf '| %s | %s | %s |\n' "$1" "$2" "$3"; }
+
+# The first run makes the store, and is not counted.
+for run in $(seq 0 "$runs"); do
+  told=$("$hundred" "$directory/hundred.sqlite" "$directory/report.html")
+  [ "$run" = 0 ] || sed -n 's/.* MB in \([0-9.]*\) s.*/\1/p' <<<"$told" >>"$directory/writing"
+done
+(cd ui && npm run --silent measure -- "$directory/report.html") >"$directory/measured"
+# Its lines: what: so many ms (median of ...), or what: so many frames per second, ...
+of() { sed -n "s/^$1: \([0-9.]*\) .*/\1/p" "$directory/measured" | median; }
+
+echo "load average $(cut -d' ' -f1-3 /proc/loadavg) on $(nproc) CPUs, $runs runs"
+row what wanted found
+row --- --- ---
+row "report file of 100 trials" "at most 5 MB" "$(stat -c %s "$directory/report.html" | awk '{ printf "%.2f MB", $1 / 1e6 }')"
+row "writing it" "under 2 s" "$(median <"$directory/writing") s"
+row "answer painted, from disk" "" "$(of 'report file, answer painted') ms"
+row "first chart painted, from disk" "under 1000 ms" "$(of 'report file, first chart painted') ms"
+row "index of 64 experiments, from a local server" "" "$(of 'index of 64 experiments') ms"
+row "a trial of an hour, 24 series at full 1 Hz, all eight charts" "" \
+  "$(of 'trial of an hour, 24 series at 1 Hz, all charts painted') ms"
+row "zooming these charts" "50 frames per second or more" "$(of 'zooming 8 charts of an hour') frames per second"
+row "page without data, compressed" "at most 300 kB" \
+  "$(for file in ui/dist/app.js ui/dist/app.css; do gzip -9c "$file" | wc -c; done | awk '{ sum += $1 } END { printf "%.0f kB", sum / 1000 }')"
