@@ -31,10 +31,17 @@ export interface Mark {
   text: string;
 }
 
+export interface WaitSessions {
+  name: string;
+  values: (number | null)[];
+}
+
 export interface Waits {
   t_ms: number[];
   /** Mean number of sessions in each second, the busiest type first; CPU are those that ran. */
-  types: { name: string; values: (number | null)[] }[];
+  types: WaitSessions[];
+  /** The same by event: "IO: WalSync". Missing in files of an earlier pgdyno. */
+  events?: WaitSessions[];
 }
 
 /** What is known of a statement; samples know its number and how many sessions were at it, the server's own counts the rest. */

@@ -5,7 +5,10 @@ use crate::measure::Measurement;
 use crate::plan::Treatment;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pgdyno_store::{DistributionPoint, ErrorCount, Percentiles, SeriesRecord, TrialRecord, TrialStatus};
+use pgdyno_store::{
+    ColumnRecord, DistributionPoint, ErrorCount, Percentiles, SecondRecord, SeriesRecord, TrialRecord,
+    TrialStatus,
+};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -88,7 +91,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         disturbances: measurement.disturbances.clone(),
         disturbed: measurement.is_disturbed,
         seconds: measurement.seconds.clone(),
-        figures: measurement.figures.clone(),
+        figures: figures_of(measurement),
         heat: measurement.heat.clone(),
         statements: measurement.statements.clone(),
         ..record
@@ -111,6 +114,65 @@ fn counters_per_tx(series: &SeriesRecord, warmup_s: f64, tps: f64) -> BTreeMap<S
         per_tx.is_finite().then(|| (name.to_owned(), per_tx))
     });
     counters.collect()
+}
+
+/// The measurement's own figures, and what a transaction of the measured time cost the data's disk and the power line.
+fn figures_of(measurement: &Measurement) -> BTreeMap<String, f64> {
+    let (load, seconds) = (&measurement.load, &measurement.seconds);
+    let mut figures = measurement.figures.clone();
+    let mean = |value: fn(&SecondRecord) -> Option<f64>| {
+        let is_measured = |second: &&SecondRecord| second.t_s > load.warmup_s + 0.5;
+        mean(seconds.iter().filter(is_measured).filter_map(value))
+    };
+    let costs = [
+        (
+            "disk_read_bytes_per_tx",
+            mean(|second| second.disk_read_bytes_per_s),
+        ),
+        (
+            "disk_write_bytes_per_tx",
+            mean(|second| second.disk_write_bytes_per_s),
+        ),
+        ("energy_j_per_tx", power_w(&measurement.series, load.warmup_s)),
+    ];
+    let per_tx = costs.into_iter().filter_map(|(name, per_s)| {
+        let per_tx = per_s? / load.tps();
+        per_tx.is_finite().then(|| (name.to_owned(), per_tx))
+    });
+    figures.extend(per_tx);
+    figures
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
+    let n = values.len() as f64;
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)
+}
+
+/// Power of all packages and their memory behind the warm-up. Cores are a part of their package, the platform (`psys`) holds all of
+/// it: neither is counted again. `None` where no package tells.
+fn power_w(series: &SeriesRecord, warmup_s: f64) -> Option<f64> {
+    let is_counted = |column: &&ColumnRecord| {
+        let is_whole = column.label.starts_with("package-") && !column.label.contains('/');
+        column.metric == "energy.power_w" && (is_whole || column.label.ends_with("/dram"))
+    };
+    let of_zone = |column: &ColumnRecord| {
+        let points = column.at_ms.iter().zip(&column.values);
+        // A value is of the second before it.
+        mean(
+            points
+                .filter(|(at_ms, _)| f64::from(**at_ms) > (warmup_s + 1.0) * 1e3)
+                .map(|(_, value)| *value),
+        )
+    };
+    let zones: Vec<f64> = series
+        .columns
+        .iter()
+        .filter(is_counted)
+        .filter_map(of_zone)
+        .collect();
+    (!zones.is_empty()).then(|| zones.iter().sum())
 }
 
 /// Figures that the file wants taken from series, of the measured time; those whose series is not there are left out.
@@ -188,7 +250,30 @@ pub(crate) fn now_unix_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgdyno_store::ColumnRecord;
+
+    #[test]
+    fn power_is_of_packages_and_their_memory_behind_the_warm_up() {
+        let zone = |label: &str, values: [f64; 3]| ColumnRecord {
+            metric: "energy.power_w".to_owned(),
+            label: label.to_owned(),
+            at_ms: vec![1500, 2500, 3500],
+            values: values.to_vec(),
+        };
+        let mut series = SeriesRecord {
+            columns: vec![
+                zone("package-0", [900.0, 40.0, 60.0]),
+                zone("package-0/core", [900.0, 30.0, 30.0]),
+                zone("package-0/dram", [900.0, 5.0, 5.0]),
+                zone("package-1", [900.0, 20.0, 20.0]),
+                zone("psys", [900.0, 90.0, 90.0]),
+            ],
+            gaps: Vec::new(),
+        };
+        assert_eq!(power_w(&series, 1.0), Some(75.0));
+        assert_eq!(power_w(&series, 9.0), None);
+        series.columns.retain(|column| column.label == "psys");
+        assert_eq!(power_w(&series, 1.0), None);
+    }
 
     #[test]
     fn counters_count_behind_the_warm_up() {

@@ -11,7 +11,7 @@ mod thin;
 mod waits;
 
 pub use marks::is_mark_metric;
-pub use model::{Mark, MarkKind, Statement, TrialColumn, TrialDocument, TrialPart, WaitType, Waits};
+pub use model::{Mark, MarkKind, Statement, TrialColumn, TrialDocument, TrialPart, WaitSessions, Waits};
 pub use packed::{Details, PackError, Packed, Scope, pack};
 
 pub(crate) use marks::marks;

@@ -52,6 +52,7 @@ const UNITS: &[(&str, &str)] = &[
     ("_bytes_per_s", "bytes/s"),
     ("_bytes_per_tx", "bytes per transaction"),
     ("_us_per_tx", "µs per transaction"),
+    ("_j_per_tx", "J per transaction"),
     ("_per_tx", "per transaction"),
     ("_per_s", "per second"),
     ("_bytes", "bytes"),

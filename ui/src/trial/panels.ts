@@ -1,5 +1,5 @@
 import { isKnown } from "../format/number.ts";
-import type { Layer, TrialColumn, TrialDocument } from "../model-trial.ts";
+import type { Layer, TrialColumn, TrialDocument, Waits, WaitSessions } from "../model-trial.ts";
 
 /** One chart: lines of one unit on the common axis of time. */
 export interface Panel {
@@ -35,6 +35,9 @@ const LINES_MAX = 8;
 export const LAYERS: readonly Layer[] = ["load", "host", "server"];
 export const LAYER_TITLE: Record<Layer, string> = { load: "Load", host: "Host", server: "Server" };
 export const WAITS = "waits";
+const WAIT_TYPES = "wait-types";
+/** What the smallest of many are together. */
+const OTHER = "other";
 
 interface Composed {
   id: string;
@@ -96,11 +99,35 @@ function composed(document: TrialDocument, { lines, ...panel }: Composed): Panel
   };
 }
 
+/** Of a stack nothing may be missing: the smallest of too many are one. */
+export function folded(all: readonly WaitSessions[]): WaitSessions[] {
+  if (all.length <= LINES_MAX) return [...all];
+  const named = all.filter(({ name }) => name !== OTHER).slice(0, LINES_MAX - 1);
+  const rest = all.filter((each) => !named.includes(each));
+  const values = (rest[0]?.values ?? []).map((_, place) => rest.reduce((sum, each) => sum + (each.values[place] ?? 0), 0));
+  return [...named, { name: OTHER, values }];
+}
+
+function stackOf(found: Waits, all: readonly WaitSessions[], id: string, title: string): Panel | null {
+  const lines = folded(all).map(({ name, values }) => ({ title: name, t_ms: found.t_ms, values }));
+  return lines.length === 0 ? null : { id, title, unit: "sessions", layer: "server", stacked: true, lines, more: 0 };
+}
+
+/** By event where events are known, else by type. */
 function waits({ waits: found }: TrialDocument): Panel | null {
-  if (found === null || found.types.length === 0) return null;
-  const kept = found.types.slice(0, LINES_MAX);
-  const lines = kept.map(({ name, values }) => ({ title: name, t_ms: found.t_ms, values }));
-  return { id: WAITS, title: "Sessions by wait", unit: "sessions", layer: "server", stacked: true, lines, more: found.types.length - kept.length };
+  if (found === null) return null;
+  const events = found.events ?? [];
+  return events.length === 0 ? waitTypes(found) : stackOf(found, events, WAITS, "Sessions by wait event");
+}
+
+function waitTypes(found: Waits): Panel | null {
+  return stackOf(found, found.types, (found.events ?? []).length === 0 ? WAITS : WAIT_TYPES, "Sessions by type of wait");
+}
+
+/** Not shown until chosen. */
+function more(document: TrialDocument): Panel[] {
+  const types = document.waits === null ? null : waitTypes(document.waits);
+  return types === null || types.id === WAITS ? [] : [types];
 }
 
 /** Every metric as a chart of its own: a line for each label, the largest first. */
@@ -130,7 +157,7 @@ export function defaultPanels(document: TrialDocument): Panel[] {
 
 /** What can be chosen: the composed ones first, then every metric by name. */
 export function choices(document: TrialDocument): Choice[] {
-  const first = defaultPanels(document).map(({ id, title, layer }) => ({ id, title, layer, name: id }));
+  const first = [...defaultPanels(document), ...more(document)].map(({ id, title, layer }) => ({ id, title, layer, name: id }));
   const known = new Set(first.map(({ id }) => id));
   const metrics = new Map<string, Choice>();
   for (const { metric, title, layer, unit } of document.series) {
@@ -141,7 +168,7 @@ export function choices(document: TrialDocument): Choice[] {
 }
 
 export function panelOf(document: TrialDocument, id: string): Panel | null {
-  return defaultPanels(document).find((panel) => panel.id === id) ?? single(document, id);
+  return [...defaultPanels(document), ...more(document)].find((panel) => panel.id === id) ?? single(document, id);
 }
 
 /** Choices whose title or name has all the words; by layer. */

@@ -42,6 +42,11 @@ const WAITS: readonly [name: string, shape: Shape][] = [
   ["CPU", around(9, 0.15)], ["LWLock", wave(7, 0.4, 80)], ["IO", wave(6, 0.5, 150)], ["Client", around(3, 0.2)], ["Lock", around(1.6, 0.5)], ["IPC", around(0.5, 0.4)],
 ];
 
+const EVENTS: typeof WAITS = [
+  ["CPU", around(9, 0.15)], ["LWLock: WALWrite", wave(6, 0.4, 80)], ["IO: WalSync", wave(4, 0.5, 150)], ["Client: ClientRead", around(3, 0.2)], ["IO: DataFileRead", around(2, 0.3)],
+  ["Lock: transactionid", around(1.6, 0.5)], ["LWLock: BufferMapping", around(1, 0.4)], ["IPC: BgworkerShutdown", around(0.5, 0.4)], ["Timeout: VacuumDelay", around(0.2, 0.4)], ["other", around(0.1, 0.4)],
+];
+
 function column([metric, label, unit, layer, title, shape]: (typeof SHAPES)[number], t_ms: number[], random: Random): TrialColumn {
   return { metric, label, unit, layer, title, t_ms, values: t_ms.map((at, place) => (place % 97 === 96 ? null : Number(shape(at / 1000, random).toPrecision(5)))) };
 }
@@ -76,6 +81,7 @@ export function sampleTrialDocument(report: Report, trial: Trial, seconds = tria
     { metric: "tps", label: null, unit: "TPS", layer: "load", title: "throughput", t_ms: load_ms, values: again(trial.series.tps) },
     { metric: "p95_ms", label: null, unit: "ms", layer: "load", title: "response time, p95", t_ms: load_ms, values: again(trial.series.p95_ms) },
   ];
+  const sessions = ([name, shape]: (typeof WAITS)[number]) => ({ name, values: server_ms.map((at) => Number(shape(at / 1000, random).toFixed(2))) });
   const treatment = report.treatments.find(({ name }) => name === trial.treatment);
   return {
     format: TRIAL_FORMAT,
@@ -86,7 +92,7 @@ export function sampleTrialDocument(report: Report, trial: Trial, seconds = tria
     measured_s: seconds - trial.warmup_s,
     series: [...load, ...SHAPES.map((shape) => column(shape, shape[3] === "host" ? host_ms : server_ms, random))],
     marks: marks(seconds),
-    waits: { t_ms: server_ms, types: WAITS.map(([name, shape]) => ({ name, values: server_ms.map((at) => Number(shape(at / 1000, random).toFixed(2))) })) },
+    waits: { t_ms: server_ms, types: WAITS.map(sessions), events: EVENTS.map(sessions) },
     statements: [
       { query_id: "-4721185093411", query: "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2", mean_sessions: 11.2, max_sessions: 24, share_ratio: 0.47, calls: 214_000, mean_ms: 4.2 },
       { query_id: "83310227111", query: null, mean_sessions: 7.1, max_sessions: 18, share_ratio: 0.31, calls: 214_000, mean_ms: 2.6 },

@@ -9,7 +9,7 @@ import { addressOf, parseRoute } from "../../src/router.ts";
 import { adviceOf, keptInWords, shown } from "../../src/target/shape.ts";
 import { stack, stretchOf, table } from "../../src/trial/align.ts";
 import { byKey, within } from "../../src/trial/axis.ts";
-import { choices, defaultPanels, searched, single } from "../../src/trial/panels.ts";
+import { choices, defaultPanels, searched, single, folded, panelOf } from "../../src/trial/panels.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
 import { sampleWorld } from "../sample/world.ts";
@@ -78,6 +78,19 @@ describe("the axis of time", () => {
 describe("series of a trial", () => {
   test("are eight charts at first, in the order load, CPU, waits", () => {
     expect(defaultPanels(document).map(({ id }) => id)).toEqual(["tps", "p95_ms", "cpu", "waits", "wal", "disk", "checkpoints", "memory"]);
+  });
+
+  test("waits are stacked by event, and the smallest of many are one", () => {
+    const panel = defaultPanels(document).find(({ id }) => id === "waits");
+    expect(panel?.lines.map(({ title }) => title)).toEqual(["CPU", "LWLock: WALWrite", "IO: WalSync", "Client: ClientRead", "IO: DataFileRead", "Lock: transactionid", "LWLock: BufferMapping", "other"]);
+    const sum = (all: readonly { values: readonly (number | null)[] }[]) => all.reduce((total, { values }) => total + (values[3] ?? 0), 0);
+    expect(sum(panel?.lines ?? [])).toBeCloseTo(sum(document.waits?.events ?? []));
+    expect(panelOf(document, "wait-types")?.lines).toHaveLength(6);
+    expect(choices(document).map(({ id }) => id)).toContain("wait-types");
+    const old = { ...document, waits: document.waits === null ? null : { t_ms: document.waits.t_ms, types: document.waits.types } };
+    expect(panelOf(old, "waits")?.lines).toHaveLength(6);
+    expect(panelOf(old, "wait-types")).toBeNull();
+    expect(folded([])).toEqual([]);
   });
 
   test("are found by all words, in title or name", () => {

@@ -4,6 +4,7 @@ use super::Reading;
 use super::cgroup::Group;
 use super::cpu::Cpus;
 use super::disks::Disks;
+use super::energy::Energy;
 use super::files::Buffer;
 use super::memory::Memory;
 use super::network::Network;
@@ -26,7 +27,7 @@ pub struct HostSeriesOptions {
     pub cgroup_of: Option<u32>,
 }
 
-/// Samples a host: CPUs, memory, pressure, devices, network, NUMA nodes, the server's control group and its processes
+/// Samples a host: CPUs, memory, pressure, devices, network, power, NUMA nodes, the server's control group and its processes
 /// by class. docs/metrics.md lists what it tells.
 #[derive(Debug)]
 pub struct HostSeries {
@@ -37,6 +38,7 @@ pub struct HostSeries {
     pressure: [Pressure; 3],
     disks: Disks,
     network: Network,
+    energy: Energy,
     numa: Numa,
     group: Option<Group>,
     processes: Option<ProcessClasses>,
@@ -55,6 +57,7 @@ impl HostSeries {
             pressure: Pressure::all(),
             disks: Disks::new(options.disks),
             network: Network::new(options.postmaster),
+            energy: Energy::default(),
             numa: Numa::default(),
             group: options.cgroup_of.map(Group::new),
             processes: options.postmaster.map(ProcessClasses::new),
@@ -85,6 +88,7 @@ impl HostSeries {
         if let Some(group) = &mut self.group {
             readings.push(group.read(host, buffer, now()));
         }
+        readings.push(self.energy.read(host, buffer, now()));
         readings.extend(self.numa.read(host, buffer, now()));
         self.told
             .resize_with(self.told.len().max(readings.len()), Told::default);
@@ -190,7 +194,7 @@ mod tests {
         });
         let first = series.tick(&tree.host);
         assert!(first.iter().all(|reading| reading.values.is_empty()));
-        assert_eq!(first.iter().map(|reading| reading.gaps.len()).sum::<usize>(), 14);
+        assert_eq!(first.iter().map(|reading| reading.gaps.len()).sum::<usize>(), 15);
         assert!(series.tick(&tree.host).is_empty());
     }
 }

@@ -4,6 +4,7 @@
 mod cgroup;
 mod cpu;
 mod disks;
+mod energy;
 mod files;
 #[cfg(test)]
 mod fixture;

@@ -12,6 +12,7 @@ const UNITS: &[(&str, &str)] = &[
     ("_bytes", "bytes"),
     ("_ms", "ms"),
     ("_s", "s"),
+    ("_w", "W"),
 ];
 
 /// First words of the names of metrics, where they are not for people; and who is told of.
@@ -22,6 +23,7 @@ const SUBJECTS: &[(&str, &str, &str)] = &[
     ("cpu", "CPU", HOST),
     ("db", "database", SERVER),
     ("disk", "disk", HOST),
+    ("energy", "energy", HOST),
     ("io", "server's I/O", SERVER),
     ("load", "load average", HOST),
     ("memory", "memory", HOST),

@@ -51,10 +51,10 @@ pub struct Mark {
     pub text: String,
 }
 
-/// Sessions that waited for one type of event.
+/// Sessions that waited for one type of event, or for one event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct WaitType {
-    /// As the server names it; `CPU` are those that ran.
+pub struct WaitSessions {
+    /// As the server names it, an event behind its type ("IO: WalSync"); `CPU` are those that ran, `other` the rest of many events.
     pub name: String,
     /// Mean number of sessions in each second.
     pub values: Vec<f64>,
@@ -65,8 +65,10 @@ pub struct WaitType {
 pub struct Waits {
     /// After the start of the load: ends of the seconds.
     pub t_ms: Vec<u32>,
-    /// The busiest first.
-    pub types: Vec<WaitType>,
+    /// By type, the busiest first.
+    pub types: Vec<WaitSessions>,
+    /// By event, the busiest first, and last what many smaller ones are together.
+    pub events: Vec<WaitSessions>,
 }
 
 /// A statement as samples of the sessions saw it, and as the server counted it; what is not known of one is `None`.

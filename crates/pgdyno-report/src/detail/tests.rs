@@ -142,6 +142,19 @@ fn waits_are_summed_by_type_and_statements_by_share() {
         .map(|t| (t.name.as_str(), &t.values[..]))
         .collect();
     assert_eq!(types, [("CPU", &[9.0, 9.0][..]), ("IO", &[1.5, 2.0][..])]);
+    let events: Vec<_> = waits
+        .events
+        .iter()
+        .map(|e| (e.name.as_str(), &e.values[..]))
+        .collect();
+    assert_eq!(
+        events,
+        [
+            ("CPU", &[9.0, 9.0][..]),
+            ("IO: WalSync", &[1.0, 2.0][..]),
+            ("IO: WalWrite", &[0.5, 0.0][..]),
+        ]
+    );
     let first = &document.statements[0];
     assert_eq!(
         (
@@ -152,6 +165,24 @@ fn waits_are_summed_by_type_and_statements_by_share() {
         ),
         ("8", Some(1.5), Some(0.75), None)
     );
+}
+
+#[test]
+fn of_many_events_the_smallest_are_one_and_none_is_lost() {
+    let columns: Vec<ColumnRecord> = (1..=40)
+        .map(|n| {
+            column(
+                "waits.sessions",
+                &format!("client backend/LWLock/e{n:02}/x"),
+                &[(1000, f64::from(n))],
+            )
+        })
+        .collect();
+    let events = of(columns).waits.unwrap().events;
+    assert_eq!((events.len(), events[0].name.as_str()), (30, "LWLock: e40/x"));
+    let last = &events[29];
+    assert_eq!((last.name.as_str(), &last.values[..]), ("other", &[66.0][..]));
+    assert!((events.iter().map(|event| event.values[0]).sum::<f64>() - 820.0).abs() < 1e-9);
 }
 
 #[test]

@@ -24,13 +24,18 @@ pub(super) fn column(column: &mut TrialColumn, points_max: usize) {
 pub(super) fn waits(waits: &mut Waits, points_max: usize) {
     if let (true, Some(grid)) = (waits.t_ms.len() > points_max, Grid::new(&waits.t_ms, points_max)) {
         let t_ms = std::mem::take(&mut waits.t_ms);
-        for one in &mut waits.types {
+        for one in waits.types.iter_mut().chain(&mut waits.events) {
             let (times, values) = grid.means(&t_ms, &one.values);
             waits.t_ms = times;
             one.values = values;
         }
     }
-    for value in waits.types.iter_mut().flat_map(|one| &mut one.values) {
+    for value in waits
+        .types
+        .iter_mut()
+        .chain(&mut waits.events)
+        .flat_map(|one| &mut one.values)
+    {
         *value = rounded(*value);
     }
 }

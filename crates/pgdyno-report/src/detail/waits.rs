@@ -1,6 +1,6 @@
 //! What sessions waited for and which statements they were at, out of the samples' columns; and what the server counted of these.
 
-use super::model::{Statement, WaitType, Waits};
+use super::model::{Statement, WaitSessions, Waits};
 use pgdyno_store::{ColumnRecord, SeriesRecord, StatementRecord};
 use std::collections::BTreeMap;
 
@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 const WAITS: &str = "waits.sessions";
 /// Label: query id.
 const STATEMENTS: &str = "waits.statement_sessions";
+/// More events than these are not told apart on any chart.
+const EVENTS_MAX: usize = 30;
+/// What they are together.
+const OTHERS: &str = "other";
 /// More statements than this are no table that anybody reads.
 const STATEMENTS_MAX: usize = 200;
 
@@ -18,29 +22,71 @@ fn of<'a>(series: &'a SeriesRecord, metric: &'static str) -> impl Iterator<Item 
         .filter(move |column| column.metric == metric)
 }
 
-/// Sessions by type of wait; all columns of waits have the same times.
+/// Sessions by type and by event of wait; all columns of waits have the same times.
 pub(super) fn waits(series: &SeriesRecord) -> Option<Waits> {
     let first = of(series, WAITS).next()?;
-    let mut types: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for column in of(series, WAITS).filter(|column| column.at_ms == first.at_ms) {
-        let kind = column.label.split('/').nth(1).unwrap_or(&column.label);
-        let sum = types.entry(kind).or_insert_with(|| vec![0.0; first.at_ms.len()]);
+    let columns: Vec<&ColumnRecord> = of(series, WAITS)
+        .filter(|column| column.at_ms == first.at_ms)
+        .collect();
+    let mut events = summed(&columns, first.at_ms.len(), event_of);
+    fold(&mut events, EVENTS_MAX);
+    Some(Waits {
+        t_ms: first.at_ms.clone(),
+        types: summed(&columns, first.at_ms.len(), |label| kind_of(label).to_owned()),
+        events,
+    })
+}
+
+/// Of class/kind/event.
+fn kind_of(label: &str) -> &str {
+    label.split('/').nth(1).unwrap_or(label)
+}
+
+/// Kind and event, but for those that do not wait: of them kind and event are one word.
+fn event_of(label: &str) -> String {
+    let mut parts = label.splitn(3, '/').skip(1);
+    match (parts.next(), parts.next()) {
+        (Some(kind), Some(event)) if kind != event => format!("{kind}: {event}"),
+        (Some(kind), _) => kind.to_owned(),
+        (None, _) => label.to_owned(),
+    }
+}
+
+/// Columns added up by what they are called, the busiest first.
+fn summed(columns: &[&ColumnRecord], seconds: usize, name: impl Fn(&str) -> String) -> Vec<WaitSessions> {
+    let mut sums: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for column in columns {
+        let sum = sums
+            .entry(name(&column.label))
+            .or_insert_with(|| vec![0.0; seconds]);
         for (sum, value) in sum.iter_mut().zip(&column.values) {
             *sum += value;
         }
     }
-    let mut types: Vec<WaitType> = types
+    let mut sums: Vec<WaitSessions> = sums
         .into_iter()
-        .map(|(name, values)| WaitType {
-            name: name.to_owned(),
-            values,
-        })
+        .map(|(name, values)| WaitSessions { name, values })
         .collect();
-    types.sort_by(|a, b| b.values.iter().sum::<f64>().total_cmp(&a.values.iter().sum()));
-    Some(Waits {
-        t_ms: first.at_ms.clone(),
-        types,
-    })
+    sums.sort_by(|a, b| b.values.iter().sum::<f64>().total_cmp(&a.values.iter().sum()));
+    sums
+}
+
+/// The last ones become one where there are more than so many: nothing is dropped.
+fn fold(all: &mut Vec<WaitSessions>, most: usize) {
+    if all.len() <= most {
+        return;
+    }
+    let rest = all.split_off(most - 1);
+    let mut values = vec![0.0; rest.first().map_or(0, |one| one.values.len())];
+    for one in &rest {
+        for (sum, value) in values.iter_mut().zip(&one.values) {
+            *sum += value;
+        }
+    }
+    all.push(WaitSessions {
+        name: OTHERS.to_owned(),
+        values,
+    });
 }
 
 /// Statements by their number: as sessions were seen at them, and as the server counted them. Those that took the most time first,
