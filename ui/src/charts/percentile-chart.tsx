@@ -87,7 +87,7 @@ export function PercentileChart({ treatments, plan }: { treatments: readonly Dis
           ...(narrow
             ? []
             : endLabels(lines, domain).map(({ title, y, colour }) =>
-                Plot.text([title], { frameAnchor: "top-right", textAnchor: "start", dx: 12, dy: y - MARGIN.top, lineAnchor: "middle", text: (name: string) => name, fill: colour, fontWeight: 600, lineWidth: 13, textOverflow: "ellipsis" }),
+                Plot.text([title], { frameAnchor: "top-right", textAnchor: "start", dx: 12, dy: y - MARGIN.top, lineAnchor: "middle", text: (name: string) => name, fill: colour, fontWeight: 600, lineWidth: 10.5, textOverflow: "ellipsis" }),
               )),
         ],
       });
