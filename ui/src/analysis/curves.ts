@@ -1,4 +1,4 @@
-import { isKnown } from "../format/number.ts";
+import { count, isKnown } from "../format/number.ts";
 import type { Curve, CurvePoint, UslCurve, Zone } from "../model.ts";
 
 /** From this ratio of the largest to the smallest x on, the axis is logarithmic: ladders double from step to step. */
@@ -49,7 +49,7 @@ export function zoneBand({ zone, points }: Curve): [number, number] | null {
 }
 
 export function zoneInWords(zone: Zone): string {
-  const range = zone.lowest === zone.highest ? `${String(zone.lowest)} clients` : `${String(zone.lowest)} to ${String(zone.highest)} clients`;
+  const range = zone.lowest === zone.highest ? `${count(zone.lowest)} clients` : `${count(zone.lowest)} to ${count(zone.highest)} clients`;
   if (zone.past_knee) return `${range}, where response times are past their knee already`;
   switch (zone.upper_edge) {
     case "knee":

@@ -10,6 +10,10 @@ import { treatmentStyle } from "./style.ts";
 const HEIGHT = 380;
 const MARGIN = { top: 26, bottom: 44, left: 52 };
 const LABEL_GAP = 16;
+/** From this width on there is room for long names. */
+const WIDE = 1400;
+/** Pixels of a line's end for one em of Plot's reckoning, which knows nothing of bold letters. */
+const LETTERS_PX = 17;
 
 /** Something with a distribution of response times: a treatment, a trial, a side of a comparison. */
 export interface Distributed {
@@ -55,7 +59,7 @@ export function PercentileChart({ treatments, plan }: { treatments: readonly Dis
   const draw = useCallback(
     (width: number) => {
       const narrow = width < 640;
-      const marginRight = narrow ? 24 : 190;
+      const marginRight = narrow ? 24 : width < WIDE ? 190 : 320;
       const values = lines.flatMap(({ curve }) => curve.map(({ ms }) => ms));
       const domain: [number, number] = [Math.min(...values) / 1.15, Math.max(...values) * 1.15];
       return Plot.plot({
@@ -87,7 +91,7 @@ export function PercentileChart({ treatments, plan }: { treatments: readonly Dis
           ...(narrow
             ? []
             : endLabels(lines, domain).map(({ title, y, colour }) =>
-                Plot.text([title], { frameAnchor: "top-right", textAnchor: "start", dx: 12, dy: y - MARGIN.top, lineAnchor: "middle", text: (name: string) => name, fill: colour, fontWeight: 600, lineWidth: 13, textOverflow: "ellipsis" }),
+                Plot.text([title], { frameAnchor: "top-right", textAnchor: "start", dx: 12, dy: y - MARGIN.top, lineAnchor: "middle", text: (name: string) => name, fill: colour, fontWeight: 600, lineWidth: (marginRight - 12) / LETTERS_PX, textOverflow: "ellipsis" }),
               )),
         ],
       });

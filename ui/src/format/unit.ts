@@ -10,6 +10,11 @@ function shortened(value: number): string {
   return size >= 1e4 ? `${tick(value / 1e3)}k` : small(value);
 }
 
+/** A label of an axis that has room for seven letters: thousands are written out, millions are not. */
+export function axisTick(value: number): string {
+  return Math.abs(value) >= 1e6 ? shortened(value) : tick(value);
+}
+
 function small(value: number): string {
   if (value !== 0 && Math.abs(value) < 0.01) return String(Number(value.toPrecision(2))).replace("-", "\u2212");
   return tick(value);

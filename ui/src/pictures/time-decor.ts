@@ -41,12 +41,10 @@ function inView({ at_ms, until_ms }: Mark, chart: uPlot): boolean {
   return at_ms / 1000 <= (max ?? Infinity) && (until_ms ?? at_ms) / 1000 >= (min ?? 0);
 }
 
-/** The warm-up, with its name where it has room. */
-export function drawnShade(chart: uPlot, { warmup_s }: Decor, width: number, height: number, ink: string): string {
+/** The warm-up; the legend names it, for areas may cover it. */
+export function drawnShade(chart: uPlot, { warmup_s }: Decor, width: number, height: number): string {
   const until = warmup_s > 0 ? shownAs(warmup_s, chart, width) : 0;
-  if (until <= 0) return "";
-  const name = until < 64 ? "" : `<text x="6" y="${String(height - 6)}" fill="${ink}">warm-up</text>`;
-  return `<rect width="${until.toFixed(1)}" height="${String(height)}" fill="${cssValue("--shade")}"/>${name}`;
+  return until <= 0 ? "" : `<rect width="${until.toFixed(1)}" height="${String(height)}" fill="${cssValue("--shade")}"/>`;
 }
 
 /** Marks as thin bands over the whole height. */
@@ -82,10 +80,11 @@ function swatch({ variable, dash, area }: PictureKey): string {
 }
 
 /** Names of lines and of the kinds of mark, in as many rows as they need. */
-export function drawnLegend({ keys, marks, strip }: Decor, room: number, ink: string): { text: string; height: number } {
+export function drawnLegend({ keys, marks, strip, warmup_s }: Decor, room: number, ink: string): { text: string; height: number } {
   const kinds = strip ? kindsOf(marks) : [...new Set(marks.map(({ kind }): MarkKind => kind))];
   const all = [
     ...keys.map((key) => ({ title: key.title, drawn: swatch(key) })),
+    ...(warmup_s > 0 ? [{ title: "warm-up", drawn: `<rect x="4" y="-9" width="10" height="10" fill="${cssValue("--shade")}" stroke="${cssValue("--line-strong")}"/>` }] : []),
     ...kinds.map((kind) => ({ title: MARK_TITLE[kind], drawn: `<rect x="4" y="-9" width="10" height="10" fill="${cssValue(MARK_VARIABLE[kind])}" fill-opacity="0.35"/><rect x="4" y="-9" width="1.5" height="10" fill="${cssValue(MARK_VARIABLE[kind])}"/>` })),
   ];
   let [x, row] = [0, 0];

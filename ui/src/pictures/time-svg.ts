@@ -5,31 +5,33 @@ import { escaped, framed, type Size } from "./plain-svg.ts";
 const HEAD = 30;
 /** Below the lines: the times and what they are of. */
 const AXIS_ROOM = 44;
+/** Room behind the lines that every chart has. */
+const EDGE = 10;
 
 function resolved(value: unknown): string {
   const made: unknown = typeof value === "function" ? (value as () => unknown)() : value;
   return typeof made === "string" ? made : "none";
 }
 
-/** Path of a column between the instants that are looked at; a gap begins a new piece. */
+/** Path of a column between the instants that are looked at; a gap begins a new piece, and each piece of an area goes down to zero by itself. */
 function path(chart: uPlot, column: number, toZero: boolean): string {
   const [times, values] = [chart.data[0], chart.data[column] ?? []];
   const [from, to] = chart.series[0]?.idxs ?? [0, times.length - 1];
-  const points: string[] = [];
-  let pen = "M";
+  const pieces: { x: string; y: string }[][] = [[]];
   for (let place = from; place <= to; place += 1) {
     const value = values[place];
     if (value === undefined) continue;
-    if (value === null) {
-      pen = "M";
-      continue;
-    }
-    points.push(`${pen}${chart.valToPos(times[place] ?? 0, "x").toFixed(1)},${chart.valToPos(value, "y").toFixed(1)}`);
-    pen = "L";
+    if (value === null) pieces.push([]);
+    else pieces.at(-1)?.push({ x: chart.valToPos(times[place] ?? 0, "x").toFixed(1), y: chart.valToPos(value, "y").toFixed(1) });
   }
-  if (!toZero || points.length === 0) return points.join("");
   const ground = chart.valToPos(0, "y").toFixed(1);
-  return `${points.join("")}L${chart.valToPos(times[to] ?? 0, "x").toFixed(1)},${ground}L${chart.valToPos(times[from] ?? 0, "x").toFixed(1)},${ground}Z`;
+  return pieces
+    .filter((piece) => piece.length > 0)
+    .map((piece) => {
+      const line = `M${piece.map(({ x, y }) => `${x},${y}`).join("L")}`;
+      return toZero ? `${line}L${piece.at(-1)?.x ?? ""},${ground}L${piece[0]?.x ?? ""},${ground}Z` : line;
+    })
+    .join("");
 }
 
 function drawnAxes(chart: uPlot, width: number, height: number): string {
@@ -45,7 +47,11 @@ function drawnAxes(chart: uPlot, width: number, height: number): string {
   const along = labels(0)
     .map(({ at, text }) => ({ x: chart.valToPos(at, "x"), text }))
     .filter(({ x }) => x >= 0 && x <= width)
-    .map(({ x, text }) => `<text x="${x.toFixed(1)}" y="${String(height + 16)}" text-anchor="middle" fill="${colour(0)}">${escaped(text)}</text>`);
+    .map(({ x, text }) => {
+      // The last one would run out of the picture.
+      const far = x + text.length * 4 > width + EDGE;
+      return `<text x="${(far ? width + EDGE : x).toFixed(1)}" y="${String(height + 16)}" text-anchor="${far ? "end" : "middle"}" fill="${colour(0)}">${escaped(text)}</text>`;
+    });
   return [...down, ...along].join("");
 }
 
@@ -64,8 +70,8 @@ export function timeSvg(chart: uPlot, title: string, decor: Decor): { text: stri
   });
   const clip = `<clipPath id="view"><rect width="${String(width)}" height="${String(height)}"/></clipPath>`;
   const strip = decor.strip ? drawnStrip(chart, decor.marks, width) : "";
-  const behind = drawnShade(chart, decor, width, height, ink) + (decor.strip ? "" : drawnBands(chart, decor.marks, width, height));
-  const along = `<text x="${(width / 2).toFixed(1)}" y="${String(height + AXIS_ROOM - 8)}" text-anchor="middle" fill="${ink}">since the load began</text>`;
+  const behind = drawnShade(chart, decor, width, height) + (decor.strip ? "" : drawnBands(chart, decor.marks, width, height));
+  const along = `<text x="${(width / 2).toFixed(1)}" y="${String(height + AXIS_ROOM - 8)}" text-anchor="middle" fill="${ink}">${escaped(chart.axes[0]?.label?.toString() ?? "since the load began")}</text>`;
   const inside = `<g transform="translate(${String(left)} ${String(HEAD + top)})" font-size="12">${clip}<g clip-path="url(#view)">${behind}</g>${strip}${drawnAxes(chart, width, height)}<g clip-path="url(#view)">${lines.join("")}</g>${along}</g>`;
   return { text: framed(`${inside}<g transform="translate(${String(left)} ${String(bottom)})" font-size="12">${legend.text}</g>`, title, size), size };
 }
