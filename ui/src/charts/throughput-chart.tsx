@@ -2,6 +2,7 @@ import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { align, type Metric } from "../analysis/series.ts";
+import type { Stretch } from "../analysis/steady.ts";
 import { useDisplay } from "../display.ts";
 import type { Treatment, Trial } from "../model.ts";
 import type { Mark } from "../model-trial.ts";
@@ -14,6 +15,7 @@ interface Props {
   plan: readonly Treatment[];
   metric: Metric;
   warmup_s: number;
+  unsettled: readonly Stretch[];
   summary: string;
   /** Title of the picture when it is saved. */
   name: string;
@@ -22,7 +24,7 @@ interface Props {
 }
 
 /** One line per trial and second. Drag to look at a part of the time, double-click to see all of it again. */
-export function ThroughputChart({ trials, plan, metric, warmup_s, summary, name, marks, onCursor }: Props) {
+export function ThroughputChart({ trials, plan, metric, warmup_s, unsettled, summary, name, marks, onCursor }: Props) {
   const holder = useRef<HTMLDivElement>(null);
   const drawn = useRef<uPlot | null>(null);
   const width = useWidth(holder);
@@ -32,7 +34,7 @@ export function ThroughputChart({ trials, plan, metric, warmup_s, summary, name,
     const node = holder.current;
     if (node === null || width === 0) return undefined;
     const chart = new uPlot(
-      timeOptions({ width, trials, plan, metric, warmup_s, marks, onCursor }),
+      timeOptions({ width, trials, plan, metric, warmup_s, unsettled, marks, onCursor }),
       [data.seconds, ...data.columns],
       node,
     );
@@ -41,7 +43,7 @@ export function ThroughputChart({ trials, plan, metric, warmup_s, summary, name,
       drawn.current = null;
       chart.destroy();
     };
-  }, [data, width, theme, warmup_s, plan, metric, trials, marks, onCursor]);
+  }, [data, width, theme, warmup_s, unsettled, plan, metric, trials, marks, onCursor]);
   return (
     <div class="saveable">
       <div class="chart time-chart" ref={holder} role="img" aria-label={summary} />

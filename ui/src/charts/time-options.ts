@@ -1,9 +1,11 @@
 import type uPlot from "uplot";
 import type { Metric } from "../analysis/series.ts";
+import type { Stretch } from "../analysis/steady.ts";
 import { tick } from "../format/number.ts";
 import type { Treatment, Trial } from "../model.ts";
 import type { Mark } from "../model-trial.ts";
 import { drawStrip, stripHeight } from "./mark-strip.ts";
+import { drawUnsettled } from "./steady.ts";
 import { cssValue, treatmentStyle } from "./style.ts";
 import { drawEndLabels, LABEL_ROOM, shadeWarmup } from "./time-marks.ts";
 
@@ -17,13 +19,15 @@ interface Wanted {
   plan: readonly Treatment[];
   metric: Metric;
   warmup_s: number;
+  /** What was measured before the trials drawn were steady. */
+  unsettled: readonly Stretch[];
   /** Of all trials drawn, in a strip of their own above the lines: bands of many trials would hide them. */
   marks: readonly Mark[];
   onCursor: (index: number | null) => void;
 }
 
 /** What uPlot is told; colours are read now, because canvas cannot follow CSS later. */
-export function timeOptions({ width, trials, plan, metric, warmup_s, marks, onCursor }: Wanted): uPlot.Options {
+export function timeOptions({ width, trials, plan, metric, warmup_s, unsettled, marks, onCursor }: Wanted): uPlot.Options {
   const narrow = width < NARROW;
   const font = `12px ${cssValue("--sans")}`;
   const places = trials.map((trial) => plan.findIndex((treatment) => treatment.name === trial.treatment));
@@ -68,6 +72,7 @@ export function timeOptions({ width, trials, plan, metric, warmup_s, marks, onCu
       drawClear: [
         (chart) => {
           shadeWarmup(chart, warmup_s, font);
+          drawUnsettled(chart, unsettled, trials.length, cssValue("--ink-3"));
         },
       ],
       draw: [

@@ -1,8 +1,10 @@
 import { useCallback, useMemo, useState } from "preact/hooks";
 import { align, atIndex, type Metric } from "../analysis/series.ts";
+import { unsettledStretches } from "../analysis/steady.ts";
 import { finishedTrialsOf, referenceOf, trialsOf } from "../analysis/throughput.ts";
+import { ShadeKey } from "../charts/shade-key.tsx";
 import { ThroughputChart } from "../charts/throughput-chart.tsx";
-import { bounds, milliseconds, plural, tps, withUnit } from "../format/number.ts";
+import { bounds, count, milliseconds, plural, tps, withUnit } from "../format/number.ts";
 import type { Report, Treatment, Trial } from "../model.ts";
 import type { MarkKind } from "../model-trial.ts";
 import { TreatmentPicker } from "../parts/picker.tsx";
@@ -67,6 +69,7 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
   );
   const all = useMemo(() => trials.flatMap((trial) => trial.marks ?? []), [trials]);
   const marks = useMemo(() => all.filter(({ kind }) => !hidden.has(kind)), [all, hidden]);
+  const unsettled = useMemo(() => unsettledStretches(trials), [trials]);
   const excluded = report.trials.filter((trial) => trial.status !== "finished" && trial.series.t_s.length > 0);
 
   if (withSeries.length === 0) {
@@ -106,12 +109,13 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
         )}
       </div>
       <figure>
-        <ThroughputChart trials={trials} plan={report.treatments} metric={metric} warmup_s={warmup_s} summary={summary} name={`${what} over time`} marks={marks} onCursor={onCursor} />
+        <ThroughputChart trials={trials} plan={report.treatments} metric={metric} warmup_s={warmup_s} unsettled={unsettled} summary={summary} name={`${what} over time`} marks={marks} onCursor={onCursor} />
         <figcaption>
+          <ShadeKey warmup_s={warmup_s} unsettled={unsettled.length === 0 ? null : `measured before it was steady, in ${count(unsettled.length)} of ${plural(trials.length, "trial")}; it counts all the same`} />
           <Readout treatments={treatments} trials={trials} metric={metric} index={cursor} />
         </figcaption>
       </figure>
-      <TimeTable treatments={treatments} trials={trials} metric={metric} warmup_s={warmup_s} />
+      <TimeTable treatments={treatments} trials={trials} metric={metric} warmup_s={warmup_s} unsettled={unsettled} />
       <SecondsHeat treatments={withSeries} trials={report.trials} />
     </Section>
   );

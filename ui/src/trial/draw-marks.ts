@@ -1,4 +1,6 @@
 import uPlot from "uplot";
+import type { Stretch } from "../analysis/steady.ts";
+import { drawUnsettled } from "../charts/steady.ts";
 import { cssValue } from "../charts/style.ts";
 import type { Mark, MarkKind } from "../model-trial.ts";
 
@@ -12,8 +14,8 @@ export function isDrawn({ kind, at_ms }: Mark): boolean {
   return kind !== "gap" || at_ms > STARTS_MS;
 }
 
-/** The warm-up as a shade, marks as thin bands over the whole height. */
-export function drawMarks(chart: uPlot, marks: readonly Mark[], warmup_s: number): void {
+/** The warm-up as a shade, what was not steady yet hatched, marks as thin bands over the whole height. */
+export function drawMarks(chart: uPlot, marks: readonly Mark[], warmup_s: number, unsettled: Stretch | null): void {
   const { ctx, bbox } = chart;
   const x = (seconds: number) => Math.min(bbox.left + bbox.width, Math.max(bbox.left, chart.valToPos(seconds, "x", true)));
   ctx.save();
@@ -22,6 +24,7 @@ export function drawMarks(chart: uPlot, marks: readonly Mark[], warmup_s: number
     ctx.fillStyle = cssValue("--shade");
     ctx.fillRect(bbox.left, bbox.top, warm - bbox.left, bbox.height);
   }
+  if (unsettled !== null) drawUnsettled(chart, [unsettled], 1, cssValue("--ink-3"));
   for (const mark of marks) {
     const [from, to] = [x(mark.at_ms / 1000), x((mark.until_ms ?? mark.at_ms) / 1000)];
     const { min, max } = chart.scales.x ?? {};

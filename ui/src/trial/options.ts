@@ -1,4 +1,5 @@
 import type uPlot from "uplot";
+import type { Stretch } from "../analysis/steady.ts";
 import { cssValue, mixed } from "../charts/style.ts";
 import { byteSteps, clock, ticksWithUnit } from "../format/unit.ts";
 import type { Mark } from "../model-trial.ts";
@@ -21,6 +22,7 @@ interface Wanted {
   axis: TimeAxis;
   marks: readonly Mark[];
   warmup_s: number;
+  unsettled: Stretch | null;
   width: number;
   /** Charts of one trial share their pointer by this name. */
   group: string;
@@ -69,7 +71,7 @@ function axesOf(unit: string): uPlot.Axis[] {
 }
 
 /** Drags look closer on all charts, a double click shows everything again. */
-export function panelOptions({ panel, axis, marks, warmup_s, width, group, onCursor }: Wanted): uPlot.Options {
+export function panelOptions({ panel, axis, marks, warmup_s, unsettled, width, group, onCursor }: Wanted): uPlot.Options {
   return {
     width,
     height: HEIGHT,
@@ -97,7 +99,7 @@ export function panelOptions({ panel, axis, marks, warmup_s, width, group, onCur
     hooks: {
       drawClear: [
         (chart) => {
-          drawMarks(chart, marks, warmup_s);
+          drawMarks(chart, marks, warmup_s, unsettled);
         },
       ],
       setCursor: [

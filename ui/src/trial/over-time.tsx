@@ -1,4 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { unsettledStretch } from "../analysis/steady.ts";
+import { ShadeKey } from "../charts/shade-key.tsx";
+import { plural } from "../format/number.ts";
 import { clock } from "../format/unit.ts";
 import type { MarkKind, TrialDocument } from "../model-trial.ts";
 import { TimeAxis, type Range } from "./axis.ts";
@@ -76,6 +79,7 @@ export function TrialOverTime({ document }: { document: TrialDocument }) {
       .filter((panel) => panel !== null);
   }, [chosen, document]);
   const marks = useMemo(() => document.marks.filter((mark) => isDrawn(mark) && !hidden.has(mark.kind)), [document, hidden]);
+  const unsettled = useMemo(() => unsettledStretch({ ...document, unsettled_s: document.trial.unsettled_s ?? null }), [document]);
   const toggle = useCallback((id: string) => {
     setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id]));
   }, []);
@@ -88,6 +92,7 @@ export function TrialOverTime({ document }: { document: TrialDocument }) {
     <>
       <div class="controls">
         <MarkChoice marks={document.marks} hidden={hidden} onChange={setHidden} />
+        <ShadeKey warmup_s={document.warmup_s} unsettled={unsettled === null ? null : `measured before it was steady: ${plural(unsettled.to_s - unsettled.from_s, "second")}, which count all the same`} />
       </div>
       <Chooser all={all} chosen={chosen} onToggle={toggle} onReset={() => { setChosen(first); }} />
       <div class="panels" role="application" aria-label={`Charts over time. ${KEYS}`} tabIndex={0} onKeyDown={press}>
@@ -100,7 +105,7 @@ export function TrialOverTime({ document }: { document: TrialDocument }) {
               <p class="panel-layer-name">{LAYER_TITLE[layer]}</p>
               <div class="panel-grid">
                 {own.map((panel) => (
-                  <PanelChart key={panel.id} panel={panel} axis={axis} marks={marks} warmup_s={document.warmup_s} group={group} onRemove={() => { toggle(panel.id); }} />
+                  <PanelChart key={panel.id} panel={panel} axis={axis} marks={marks} warmup_s={document.warmup_s} unsettled={unsettled} group={group} onRemove={() => { toggle(panel.id); }} />
                 ))}
               </div>
             </div>

@@ -1,6 +1,7 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import type { Stretch } from "../analysis/steady.ts";
 import { useWidth } from "../charts/use-width.ts";
 import { useDisplay } from "../display.ts";
 import { clock, valueWithUnit } from "../format/unit.ts";
@@ -16,6 +17,7 @@ interface Props {
   axis: TimeAxis;
   marks: readonly Mark[];
   warmup_s: number;
+  unsettled: Stretch | null;
   group: string;
   onRemove: (() => void) | null;
 }
@@ -47,7 +49,7 @@ function Key({ panel, line, keep }: { panel: Panel; line: number; keep: (element
   );
 }
 
-export function PanelChart({ panel, axis, marks, warmup_s, group, onRemove }: Props) {
+export function PanelChart({ panel, axis, marks, warmup_s, unsettled, group, onRemove }: Props) {
   const holder = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const values = useRef<(HTMLElement | null)[]>([]);
@@ -66,7 +68,7 @@ export function PanelChart({ panel, axis, marks, warmup_s, group, onRemove }: Pr
       if (instant.current !== null) instant.current.textContent = index === null ? "" : clock(data.seconds[index] ?? 0);
     };
     const columns = panel.stacked ? stack(data.columns).toReversed() : data.columns;
-    const made = new uPlot(panelOptions({ panel, axis, marks, warmup_s, width, group, onCursor }), [data.seconds, ...columns], node);
+    const made = new uPlot(panelOptions({ panel, axis, marks, warmup_s, unsettled, width, group, onCursor }), [data.seconds, ...columns], node);
     chart.current = made;
     const remove = axis.add(made);
     return () => {
@@ -74,7 +76,7 @@ export function PanelChart({ panel, axis, marks, warmup_s, group, onRemove }: Pr
       chart.current = null;
       made.destroy();
     };
-  }, [data, width, theme, axis, marks, warmup_s, group, panel]);
+  }, [data, width, theme, axis, marks, warmup_s, unsettled, group, panel]);
   return (
     <figure class="panel">
       <figcaption class="panel-head">
