@@ -17,6 +17,8 @@ export interface World {
   progress: Progress | null;
   /** Refuses whoever asks. */
   refuses: boolean;
+  /** Cannot read its store. */
+  is_broken: boolean;
 }
 
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -90,6 +92,8 @@ export class MockServer {
       await send(answer, 404, { error: "no such page", what_to_do: null });
     } else if (this.world.refuses) {
       await send(answer, 401, { error: "wrong token", what_to_do: null });
+    } else if (this.world.is_broken) {
+      await send(answer, 503, { error: "the store is locked", what_to_do: "wait until the other process has ended" });
     } else {
       await this.api(request, answer, url);
     }

@@ -31,7 +31,7 @@ async function ask(method: string, path: string, body?: unknown): Promise<unknow
   }
   if (answer.status === 204) return null;
   const data = await json(answer);
-  if (data === null && method === "GET") throw new Trouble("damaged", "The server's answer cannot be read.", "The connection may have been cut in the middle of it. Try again.");
+  if (data === null && method === "GET") throw new Trouble("cut", "The server's answer cannot be read.", "The connection may have been cut in the middle of it.");
   return data;
 }
 
@@ -70,6 +70,19 @@ const server: Server = {
     await ask("DELETE", of(experiment, `/tags/${encodeURIComponent(word)}`));
   },
   liveAddress: (experiment) => of(experiment, "/live"),
+  whyNoLive: async (experiment) => {
+    const stop = new AbortController();
+    try {
+      const answer = await fetch(of(experiment, "/live"), { credentials: "same-origin", signal: stop.signal });
+      if (answer.ok) return cut();
+      const said = (await json(answer)) as { error?: unknown; what_to_do?: unknown } | null;
+      return troubleOfStatus(answer.status, said?.error, said?.what_to_do);
+    } catch {
+      return cut();
+    } finally {
+      stop.abort();
+    }
+  },
 };
 
 /** Asks `pgdyno serve`, which knows us by its cookie. */

@@ -2,6 +2,7 @@ import type { Report } from "../model.ts";
 import type { Comparison, Listed, Note, Targets } from "../model-serve.ts";
 import type { Details, TrialDocument } from "../model-trial.ts";
 import type { Mode } from "../router.ts";
+import type { Trouble } from "./trouble.ts";
 
 /** What only a server can do. */
 export interface Server {
@@ -15,6 +16,8 @@ export interface Server {
   removeTag: (experiment: number, word: string) => Promise<void>;
   /** Address of the experiment's stream of events. */
   liveAddress: (experiment: number) => string;
+  /** Why that stream does not come, which a browser keeps to itself. */
+  whyNoLive: (experiment: number) => Promise<Trouble>;
 }
 
 /** Where the page has its data from: itself, or `pgdyno serve`. Everything rejects with a Trouble. */

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useSource } from "../data/context.ts";
-import { useLoaded } from "../data/use-loaded.ts";
+import { useLoaded, useReturn } from "../data/use-loaded.ts";
 import { count, isKnown, plural } from "../format/number.ts";
 import { duration, isoTime, shortDateTime, zoneName } from "../format/time.ts";
 import { filtered, NO_FILTER, sortedBy, statusesOf, tagsOf, type Filter, type Order } from "../index/filter.ts";
@@ -117,6 +117,7 @@ function List({ all }: { all: readonly Listed[] }) {
 export function IndexView() {
   const { server } = useSource();
   const [loading, again] = useLoaded("index", () => server?.experiments() ?? Promise.resolve([]));
+  useReturn(again);
   useEffect(() => {
     document.title = "Experiments – pgdyno";
   }, []);
