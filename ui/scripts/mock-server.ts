@@ -46,6 +46,8 @@ function bodyOf(request: IncomingMessage): Promise<string> {
 export class MockServer {
   private readonly server: Server;
   private readonly streams = new Set<ServerResponse>();
+  /** What was asked of the interface, as "GET /api/experiments". */
+  readonly asked: string[] = [];
 
   private constructor(
     readonly world: World,
@@ -82,6 +84,7 @@ export class MockServer {
 
   private async answer(request: IncomingMessage, answer: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? "/", this.url);
+    if (url.pathname.startsWith("/api/")) this.asked.push(`${request.method ?? ""} ${url.pathname}`);
     if (url.pathname === "/") {
       answer.writeHead(200, { "content-type": "text/html; charset=utf-8", "content-security-policy": CSP });
       answer.end(SHELL);
@@ -142,6 +145,7 @@ export class MockServer {
 
   private tags(request: IncomingMessage, answer: ServerResponse, id: number, word: string): Promise<void> {
     const row = this.world.experiments.find((each) => each.id === id);
+    if (request.method === "GET") return send(answer, 200, { tags: row?.tags ?? [] });
     if (row !== undefined) row.tags = request.method === "PUT" ? [...row.tags, word] : row.tags.filter((tag) => tag !== word);
     return send(answer, 204, null);
   }

@@ -21,7 +21,7 @@ async function ask(method: string, path: string, body?: unknown): Promise<unknow
   let answer: Response;
   try {
     const content = body === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    answer = await fetch(path, { method, credentials: "same-origin", ...content });
+    answer = await fetch(path, { method, credentials: "same-origin", keepalive: method === "DELETE", ...content });
   } catch {
     throw cut();
   }
@@ -63,6 +63,7 @@ const server: Server = {
   removeNote: async (experiment, note) => {
     await ask("DELETE", of(experiment, `/notes/${String(note)}`));
   },
+  tags: async (experiment) => listOf<string>(await ask("GET", of(experiment, "/tags")), "tags"),
   addTag: async (experiment, word) => {
     await ask("PUT", of(experiment, `/tags/${encodeURIComponent(word)}`));
   },

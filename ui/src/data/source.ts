@@ -11,7 +11,9 @@ export interface Server {
   targets: () => Promise<Targets>;
   notes: (experiment: number) => Promise<Note[]>;
   addNote: (experiment: number, text: string) => Promise<void>;
+  /** Comes through also when the page is being left; so does removeTag. */
   removeNote: (experiment: number, note: number) => Promise<void>;
+  tags: (experiment: number) => Promise<string[]>;
   addTag: (experiment: number, word: string) => Promise<void>;
   removeTag: (experiment: number, word: string) => Promise<void>;
   /** Address of the experiment's stream of events. */
