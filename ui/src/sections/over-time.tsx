@@ -4,7 +4,8 @@ import { unsettledStretches } from "../analysis/steady.ts";
 import { finishedTrialsOf, referenceOf, trialsOf } from "../analysis/throughput.ts";
 import { ShadeKey } from "../charts/shade-key.tsx";
 import { ThroughputChart } from "../charts/throughput-chart.tsx";
-import { bounds, count, milliseconds, plural, tps, withUnit } from "../format/number.ts";
+import { bounds, count, plural, tps, withUnit } from "../format/number.ts";
+import { milliseconds } from "../format/span.ts";
 import type { Report, Treatment, Trial } from "../model.ts";
 import type { MarkKind } from "../model-trial.ts";
 import { TreatmentPicker } from "../parts/picker.tsx";
@@ -13,7 +14,7 @@ import { MarkChoice } from "../trial/events.tsx";
 import { SecondsHeat } from "./seconds-heat.tsx";
 import { TimeTable } from "./time-table.tsx";
 
-export function metricFigure(metric: Metric): (value: number | null | undefined) => string {
+function metricFigure(metric: Metric): (value: number | null | undefined) => string {
   return metric === "tps" ? (value) => withUnit(tps(value), "TPS") : milliseconds;
 }
 
@@ -39,7 +40,7 @@ function Readout({ treatments, trials, metric, index }: ReadoutProps) {
         const at = atIndex(columns.filter((_, column) => trials[column]?.treatment === treatment.name), index);
         return (
           <span key={treatment.name}>
-            {treatment.title}: {at === null ? "nothing" : `${figure(at.mean)} (${bounds(at.low, at.high, tps)})`}
+            {treatment.title}: {at === null ? "nothing" : `${figure(at.mean)} (${bounds(at.low, at.high, metric === "tps" ? tps : milliseconds)})`}
           </span>
         );
       })}

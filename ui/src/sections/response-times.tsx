@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { msAt, NAMED_PERCENTILES, percentileCurve } from "../analysis/percentiles.ts";
 import { referenceOf } from "../analysis/throughput.ts";
 import { PercentileChart } from "../charts/percentile-chart.tsx";
-import { bareMilliseconds } from "../format/number.ts";
+import { bareMilliseconds } from "../format/span.ts";
 import type { Report, Treatment } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { TreatmentPicker } from "../parts/picker.tsx";

@@ -1,7 +1,8 @@
 import { useMemo } from "preact/hooks";
 import { buckets, bucketWidth, type Metric } from "../analysis/series.ts";
 import { wordOf, type Stretch } from "../analysis/steady.ts";
-import { bareMilliseconds, bounds, tps, UNKNOWN } from "../format/number.ts";
+import { bounds, tps, UNKNOWN } from "../format/number.ts";
+import { bareMilliseconds } from "../format/span.ts";
 import type { Treatment, Trial } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 

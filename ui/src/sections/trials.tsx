@@ -1,5 +1,6 @@
 import { doubtfulTrials, excludedTrials, leftOutTrials, whyLeftOut } from "../analysis/badges.ts";
-import { bareMilliseconds, count, isKnown, plural, tick, tps, UNKNOWN } from "../format/number.ts";
+import { count, isKnown, plural, tick, tps, UNKNOWN } from "../format/number.ts";
+import { bareMilliseconds } from "../format/span.ts";
 import { clockTime, isoTime } from "../format/time.ts";
 import { useSource } from "../data/context.ts";
 import type { Report, Trial } from "../model.ts";

@@ -1,7 +1,8 @@
 import { bareFigure, capitalised, compares, meanMetric, metricOf } from "../analysis/metric.ts";
 import { meanTps } from "../analysis/throughput.ts";
 import { quicknessWord, intervalSentence } from "../analysis/verdicts.ts";
-import { bareMilliseconds, bounds, bytes, change, changeBounds, isKnown, microseconds, plural, share, tps, UNKNOWN } from "../format/number.ts";
+import { bounds, bytes, change, changeBounds, isKnown, plural, share, tps, UNKNOWN } from "../format/number.ts";
+import { bareMilliseconds, microseconds } from "../format/span.ts";
 import type { Effect, Report, Treatment } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
