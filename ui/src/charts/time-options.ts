@@ -4,16 +4,20 @@ import type { Stretch } from "../analysis/steady.ts";
 import { tick } from "../format/number.ts";
 import type { Treatment, Trial } from "../model.ts";
 import type { Mark } from "../model-trial.ts";
-import { drawStrip, stripHeight } from "./mark-strip.ts";
+import type { TimeAxis } from "../trial/axis.ts";
+import { takeSelection, zoomCursor, zoomScale } from "../trial/zoom.ts";
+import { endLabels, LABEL_ROOM } from "./end-labels.ts";
+import { markStrip, stripHeight } from "./mark-strip.ts";
 import { drawUnsettled } from "./steady.ts";
 import { cssValue, treatmentStyle } from "./style.ts";
-import { drawEndLabels, LABEL_ROOM, shadeWarmup } from "./time-marks.ts";
+import { warmupShade } from "./time-marks.ts";
 
 const HEIGHT = 340;
 /** Below this width the names find no room behind the lines and stand on them. */
 const NARROW = 640;
 
 interface Wanted {
+  axis: TimeAxis;
   width: number;
   trials: readonly Trial[];
   plan: readonly Treatment[];
@@ -27,19 +31,22 @@ interface Wanted {
 }
 
 /** What uPlot is told; colours are read now, because canvas cannot follow CSS later. */
-export function timeOptions({ width, trials, plan, metric, warmup_s, unsettled, marks, onCursor }: Wanted): uPlot.Options {
+export function timeOptions({ axis: looked, width, trials, plan, metric, warmup_s, unsettled, marks, onCursor }: Wanted): uPlot.Options {
   const narrow = width < NARROW;
   const font = `12px ${cssValue("--sans")}`;
   const places = trials.map((trial) => plan.findIndex((treatment) => treatment.name === trial.treatment));
+  // Worked out once for each chart, not for each of its drawings.
+  const [shadeWarmup, drawStrip, hatch] = [warmupShade(warmup_s, font), markStrip(marks), cssValue("--ink-3")];
+  const drawLabels = endLabels(places, plan, font, narrow ? "inside" : "behind");
   const axis = { stroke: cssValue("--ink-2"), font, labelFont: font, ticks: { show: false } };
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
     padding: [10 + stripHeight(marks), narrow ? 16 : LABEL_ROOM, 0, 0],
-    cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
+    cursor: zoomCursor(looked),
     scales: {
-      x: { time: false, range: (chart, low, high) => [low <= (chart.data[0][0] ?? 0) ? 0 : low, high] },
+      x: zoomScale(looked),
       // From zero, whatever part of the time is looked at: before and after stay comparable by eye.
       y: { range: (_chart, _low, high) => [0, high > 0 ? high * 1.05 : 1] },
     },
@@ -71,14 +78,14 @@ export function timeOptions({ width, trials, plan, metric, warmup_s, unsettled, 
     hooks: {
       drawClear: [
         (chart) => {
-          shadeWarmup(chart, warmup_s, font);
-          drawUnsettled(chart, unsettled, trials.length, cssValue("--ink-3"));
+          shadeWarmup(chart);
+          drawUnsettled(chart, unsettled, trials.length, hatch);
         },
       ],
       draw: [
         (chart) => {
-          drawStrip(chart, marks);
-          drawEndLabels(chart, places, plan, font, narrow ? "inside" : "behind");
+          drawStrip(chart);
+          drawLabels(chart);
         },
       ],
       setCursor: [
@@ -86,6 +93,7 @@ export function timeOptions({ width, trials, plan, metric, warmup_s, unsettled, 
           onCursor(chart.cursor.idx ?? null);
         },
       ],
+      setSelect: [takeSelection(looked)],
     },
   };
 }

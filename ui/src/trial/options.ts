@@ -4,8 +4,9 @@ import { cssValue, mixed } from "../charts/style.ts";
 import { byteSteps, clock, ticksWithUnit } from "../format/unit.ts";
 import type { Mark } from "../model-trial.ts";
 import type { TimeAxis } from "./axis.ts";
-import { drawMarks } from "./draw-marks.ts";
+import { behindLines } from "./draw-marks.ts";
 import type { Panel } from "./panels.ts";
+import { takeSelection, zoomCursor, zoomScale } from "./zoom.ts";
 
 export const HEIGHT = 168;
 const AXIS_WIDTH = 64;
@@ -77,45 +78,22 @@ export function panelOptions({ panel, axis, marks, warmup_s, unsettled, width, g
     height: HEIGHT,
     legend: { show: false },
     padding: [8, 12, 0, 0],
-    cursor: {
-      y: false,
-      points: { show: false },
-      drag: { x: true, y: false, setScale: false },
-      sync: sync(group),
-      bind: {
-        dblclick: () => () => {
-          axis.look(null);
-          return null;
-        },
-      },
-    },
+    cursor: { ...zoomCursor(axis), sync: sync(group) },
     scales: {
-      x: { time: false, auto: false, min: (axis.range ?? axis.whole)[0], max: (axis.range ?? axis.whole)[1] },
+      x: zoomScale(axis),
       y: { range: (_chart, low, high) => [Math.min(0, low), high > 0 ? high * 1.06 : low < 0 ? 0 : 1] },
     },
     axes: axesOf(panel.unit),
     // The sums of a stack are drawn from the highest down: each covers what lies above it.
     series: [{}, ...(panel.stacked ? seriesOf(panel).toReversed() : seriesOf(panel))],
     hooks: {
-      drawClear: [
-        (chart) => {
-          drawMarks(chart, marks, warmup_s, unsettled);
-        },
-      ],
+      drawClear: [behindLines(marks, warmup_s, unsettled)],
       setCursor: [
         (chart) => {
           onCursor(chart.cursor.idx ?? null);
         },
       ],
-      setSelect: [
-        (chart) => {
-          const { left, width: dragged } = chart.select;
-          if (dragged < 4) return;
-          const range = [chart.posToVal(left, "x"), chart.posToVal(left + dragged, "x")] as const;
-          chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          axis.look(range);
-        },
-      ],
+      setSelect: [takeSelection(axis)],
     },
   };
 }

@@ -9,7 +9,7 @@ import { filtered, NO_FILTER, sortedBy } from "../../src/index/filter.ts";
 import { addressOf, parseRoute } from "../../src/router.ts";
 import { adviceOf, keptInWords, shown } from "../../src/target/shape.ts";
 import { stack, stretchOf, table } from "../../src/trial/align.ts";
-import { byKey, within } from "../../src/trial/axis.ts";
+import { byKey, TimeAxis, within } from "../../src/trial/axis.ts";
 import { choices, defaultPanels, searched, single } from "../../src/trial/panels.ts";
 import { factors, ladder } from "../sample/factors.ts";
 import { sampleReport } from "../sample/report.ts";
@@ -61,8 +61,16 @@ describe("the axis of time", () => {
     expect(within([NaN, 4], [0, 100])?.every(Number.isFinite) ?? true).toBe(false);
   });
 
-  test.each([["+", [20, 80]], ["ArrowRight", null], ["0", null], ["x", undefined]] as const)("%s from all of it", (key, range) => {
+  test.each([["+", [20, 80]], ["ArrowRight", null], ["0", null], ["Home", null], ["x", undefined]] as const)("%s from all of it", (key, range) => {
     expect(byKey(key, [0, 100], [0, 100])).toEqual(range);
+  });
+
+  test("keeps what was looked at when it is made anew, as far as that is there", () => {
+    expect(new TimeAxis([0, 100], [20, 80]).range).toEqual([20, 80]);
+    expect(new TimeAxis([0, 60], [20, 80]).range).toBeNull();
+    expect(new TimeAxis([0, 70], [20, 80]).range).toEqual([10, 70]);
+    const axis = new TimeAxis([0, 100]);
+    expect([axis.press("+"), axis.range, axis.press("Home"), axis.range, axis.press("End")]).toEqual([true, [20, 80], true, null, false]);
   });
 
   test("lines of several readings come on one axis; what is missing stays missing", () => {
