@@ -23,7 +23,8 @@ const document = sampleTrialDocument(report, first);
 
 describe("addresses", () => {
   test.each([
-    ["", "serve", { view: "index" }],
+    ["", "serve", { view: "index", query: "" }],
+    ["#/?words=a%3Fb&tag=x", "serve", { view: "index", query: "words=a%3Fb&tag=x" }],
     ["#/experiments/7", "serve", { view: "experiment", experiment: 7, section: null }],
     ["#/experiments/7/trials/42", "serve", { view: "trial", experiment: 7, trial: 42 }],
     ["#/compare?a=7&b=8%3Amemory", "serve", { view: "compare", a: "7", b: "8:memory" }],
