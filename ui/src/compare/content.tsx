@@ -9,7 +9,7 @@ import { Cell, DataTable } from "../parts/data-table.tsx";
 import { Loaded } from "../parts/state.tsx";
 import { Part } from "../trial/part.tsx";
 import { Pair } from "./pair.tsx";
-import { figureTitle, plainComparison, settingsDiffer, sideOf, type Side } from "./side.ts";
+import { figureTitle, plainComparison, settingLines, settingsDiffer, sideOf, type Side } from "./side.ts";
 import { quoted, specText, type Spec } from "./spec.ts";
 
 const BASIS: Record<Comparison["basis"], string> = {
@@ -44,15 +44,24 @@ function SettingsDiff({ a, b }: { a: Side; b: Side }) {
   if (rows.length === 0) return <p class="quiet">Both set the same.</p>;
   const value = (text: string | null) => (text === null ? <span class="quiet">as it was</span> : <code>{text}</code>);
   return (
-    <DataTable class="cards" captionHidden caption="Settings that differ" headings={["Setting", `A: ${a.title}`, `B: ${b.title}`]}>
-      {rows.map((row) => (
-        <tr role="row" key={row.knob}>
-          <th scope="row" role="rowheader"><code>{row.knob}</code></th>
-          <Cell label="A">{value(row.a)}</Cell>
-          <Cell label="B">{value(row.b)}</Cell>
-        </tr>
-      ))}
-    </DataTable>
+    <>
+      <p class="copy-line">
+        {(["a", "b"] as const).map((side) => (
+          <span key={side}>
+            {side.toUpperCase()} as lines: <CopyButton text={settingLines(rows, side)} what={`Settings of ${side.toUpperCase()} that differ`} />{" "}
+          </span>
+        ))}
+      </p>
+      <DataTable class="cards" captionHidden caption="Settings that differ" headings={["Setting", `A: ${a.title}`, `B: ${b.title}`]}>
+        {rows.map((row) => (
+          <tr role="row" key={row.knob}>
+            <th scope="row" role="rowheader"><code>{row.knob}</code></th>
+            <Cell label="A">{value(row.a)}</Cell>
+            <Cell label="B">{value(row.b)}</Cell>
+          </tr>
+        ))}
+      </DataTable>
+    </>
   );
 }
 

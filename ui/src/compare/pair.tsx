@@ -1,9 +1,9 @@
 import { change, changeBounds, isKnown, roundShare, UNKNOWN } from "../format/number.ts";
+import { shown } from "../format/json.ts";
 import { valueWithUnit } from "../format/unit.ts";
 import type { CompareRow, ComparePair, Comparison, SideFigure } from "../model-serve.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
-import { shown } from "../target/shape.ts";
 import { figureTitle } from "./side.ts";
 
 function Figure({ figure, unit }: { figure: SideFigure | null; unit: string }) {

@@ -47,6 +47,11 @@ export function settingsDiffer(a: readonly Setting[], b: readonly Setting[]): Se
   return knobs.map((knob) => ({ knob, a: value(a, knob), b: value(b, knob) })).filter((row) => row.a !== row.b);
 }
 
+/** What one side sets of that, as `name = value` lines; what it leaves as it was is a remark. */
+export function settingLines(rows: readonly SettingDifference[], side: "a" | "b"): string {
+  return rows.map(({ knob, [side]: value }) => (value === null ? `# ${knob}: as it was` : `${knob} = ${value}`)).join("\n");
+}
+
 const FIGURES: readonly [name: string, larger_is_better: boolean][] = [
   ["tps", true], ["p50_ms", false], ["p95_ms", false], ["p99_ms", false], ["server_cpu_us_per_tx", false], ["client_cpu_us_per_tx", false], ["wal_bytes_per_tx", false],
 ];

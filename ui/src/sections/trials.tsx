@@ -73,8 +73,8 @@ function Row({ report, trial, titles }: { report: Report; trial: Trial; titles: 
           <span class="quiet">none</span>
         ) : (
           <ul class="remarks">
-            {notes.map((note) => (
-              <li key={note}>{note}</li>
+            {notes.map((note, place) => (
+              <li key={place}>{note}</li>
             ))}
           </ul>
         )}

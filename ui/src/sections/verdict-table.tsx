@@ -17,8 +17,8 @@ function StepName({ treatment }: { treatment: Treatment }) {
       {treatment.reason === null ? null : <span class="step-reason">{treatment.reason}</span>}
       {levels.length === 0 ? null : (
         <ul class="step-levels" aria-label="Levels">
-          {levels.map(({ factor, level }) => (
-            <li key={factor}>
+          {levels.map(({ factor, level }, place) => (
+            <li key={place}>
               {factor}: <b>{level}</b>
             </li>
           ))}
@@ -26,8 +26,8 @@ function StepName({ treatment }: { treatment: Treatment }) {
       )}
       {changed.length === 0 ? null : (
         <ul class="step-settings" aria-label="Settings changed">
-          {changed.map((setting) => (
-            <li key={setting.knob}>
+          {changed.map((setting, place) => (
+            <li key={place}>
               <code>
                 {setting.knob} = {setting.value}
               </code>

@@ -63,8 +63,8 @@ function Head({ document, report }: { document: TrialDocument; report: Report | 
       </ul>
       {trial.disturbances.length === 0 ? null : (
         <ul class="notices" aria-label="Disturbances">
-          {trial.disturbances.map((text) => (
-            <li key={text} class="notice notice-note">
+          {trial.disturbances.map((text, place) => (
+            <li key={place} class="notice notice-note">
               <strong>disturbed</strong> <span>{text}</span>
             </li>
           ))}
@@ -118,8 +118,8 @@ function Errors({ document }: { document: TrialDocument }) {
         <p class="quiet">No transaction failed with an error.</p>
       ) : (
         <DataTable captionHidden caption="Errors by SQLSTATE" headings={["SQLSTATE", "Transactions"]}>
-          {document.errors.map(({ sqlstate, count: amount }) => (
-            <tr role="row" key={sqlstate}>
+          {document.errors.map(({ sqlstate, count: amount }, row) => (
+            <tr role="row" key={row}>
               <th scope="row" role="rowheader"><code>{sqlstate}</code></th>
               <Cell label="Transactions" number>{count(amount)}</Cell>
             </tr>

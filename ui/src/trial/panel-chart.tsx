@@ -83,8 +83,8 @@ export function PanelChart({ panel, axis, marks, warmup_s, unsettled, group, onR
         <h3>{panel.title}</h3>
         <output class="panel-instant" aria-live="off" ref={instant} />
         <ul class="panel-keys">
-          {panel.lines.map((line, place) => (
-            <Key key={line.title} panel={panel} line={place} keep={(element) => { values.current[place] = element; }} />
+          {panel.lines.map((_, place) => (
+            <Key key={place} panel={panel} line={place} keep={(element) => { values.current[place] = element; }} />
           ))}
           {panel.more > 0 ? <li class="quiet">and {panel.more} smaller</li> : null}
         </ul>

@@ -62,7 +62,7 @@ export function Statements({ statements }: { statements: readonly Statement[] })
         </thead>
         <tbody role="rowgroup">
           {sorted(statements, by, rising).map((statement, row) => (
-            <tr role="row" key={statement.query_id ?? row}>
+            <tr role="row" key={row}>
               <th scope="row" role="rowheader" class="statement">
                 {statement.query === null || statement.query === undefined ? <span>query id {statement.query_id ?? UNKNOWN}</span> : <code>{statement.query}</code>}
               </th>

@@ -130,6 +130,14 @@ describe("comparing", () => {
     await expect.poll(() => page.locator(".answer").innerText()).toContain("B is better: throughput +18.2");
     await page.locator("#response svg.plot").waitFor();
     expect(await page.locator("#settings").innerText()).toContain("shared_buffers");
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = (text) => {
+        document.body.dataset.copied = text;
+        return Promise.resolve();
+      };
+    });
+    await page.getByRole("button", { name: "Copy – Settings of B that differ" }).click();
+    await expect.poll(() => page.locator("body").getAttribute("data-copied")).toMatch(/^shared_buffers = \w+$/m);
     await page.getByRole("button", { name: "Swap A and B" }).click();
     await expect.poll(() => page.url()).toContain("a=7%3Amemory");
     expect(complaints.filter(NO_ICON)).toEqual([]);
