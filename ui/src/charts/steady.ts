@@ -4,7 +4,7 @@ import type { Stretch } from "../analysis/steady.ts";
 /** Distance of the lines of the hatching, in CSS pixels; the legend draws the same. */
 export const HATCH_STEP = 7;
 /** Of one trial alone, and of one of many, which is still to be seen. */
-const ALPHA = { alone: 0.6, least: 0.3 };
+const ALPHA = { alone: 0.45, least: 0.3 };
 
 /**
  * Hatches what was measured before a trial was steady: a pattern, since the warm-up has the shade. Where several trials

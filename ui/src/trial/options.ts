@@ -77,7 +77,7 @@ export function panelOptions({ panel, axis, marks, warmup_s, unsettled, width, g
     width,
     height: HEIGHT,
     legend: { show: false },
-    padding: [8, 12, 0, 0],
+    padding: [8, 20, 0, 0],
     cursor: { ...zoomCursor(axis), sync: sync(group) },
     scales: {
       x: zoomScale(axis),
