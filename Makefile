@@ -5,7 +5,7 @@ NPM ?= npm
 PGDYNO := target/release/pgdyno
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint bench screenshots fuzz clean need-build need-test need-bench
+.PHONY: help demo build test lint bench screenshots images fuzz clean need-build need-test need-bench
 
 help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
@@ -14,6 +14,7 @@ help: ## this list
 	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
 	@echo "make build        the program with its page: $(PGDYNO)"
 	@echo "make screenshots  pictures of pgdyno-demo.html into target/screenshots, its head into docs/"
+	@echo "make images       pictures of the page's views over sample data, into docs/images"
 	@echo "make fuzz         a minute of fuzzing per parser of foreign bytes"
 	@echo "make clean        remove what was built"
 
@@ -48,11 +49,13 @@ bench: need-bench build ## load engine, facts, sampler, store, page, and the ref
 	benches/own.sh $(PGDYNO)
 	benches/aa.sh $(PGDYNO)
 
-screenshots: need-test ui/dist/app.js ## pictures of the report
+screenshots: images ## pictures of the report
 	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../target/screenshots
 	cp target/screenshots/report-head.png docs/
+
+images: need-test ui/dist/app.js ## pictures of the views, for docs/serve.md
 	cd ui && $(NPM) run views -- ../target/screenshots 1280 head
-	mkdir -p docs/images && for view in trial compare index; do cp target/screenshots/docs-$$view.png docs/images/$$view.png; done
+	mkdir -p docs/images && for view in index trial compare ladder target live dark narrow; do cp target/screenshots/docs-$$view.png docs/images/$$view.png; done
 
 fuzz: need-build ## needs cargo-fuzz: cargo install cargo-fuzz
 	for target in $$(ls fuzz/targets | sed 's/\.rs$$//'); do \

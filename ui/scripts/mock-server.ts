@@ -19,6 +19,8 @@ export interface World {
   progress: Progress | null;
   /** Refuses whoever asks. */
   refuses: boolean;
+  /** Cannot read its store. */
+  is_broken: boolean;
 }
 
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -53,6 +55,8 @@ function bodyOf(request: IncomingMessage): Promise<string> {
 export class MockServer {
   private readonly server: Server;
   private readonly streams = new Set<ServerResponse>();
+  /** What was asked of the interface, as "GET /api/experiments". */
+  readonly asked: string[] = [];
 
   private constructor(
     readonly world: World,
@@ -89,6 +93,7 @@ export class MockServer {
 
   private async answer(request: IncomingMessage, answer: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? "/", this.url);
+    if (url.pathname.startsWith("/api/")) this.asked.push(`${request.method ?? ""} ${url.pathname}`);
     if (url.pathname === "/") {
       answer.writeHead(200, { "content-type": "text/html; charset=utf-8", "content-security-policy": CSP });
       answer.end(SHELL);
@@ -99,6 +104,8 @@ export class MockServer {
       await send(answer, 404, { error: "no such page", what_to_do: null });
     } else if (this.world.refuses) {
       await send(answer, 401, { error: "wrong token", what_to_do: null });
+    } else if (this.world.is_broken) {
+      await send(answer, 503, { error: "the store is locked", what_to_do: "wait until the other process has ended" });
     } else {
       await this.api(request, answer, url);
     }
@@ -161,6 +168,7 @@ export class MockServer {
 
   private tags(request: IncomingMessage, answer: ServerResponse, id: number, word: string): Promise<void> {
     const row = this.world.experiments.find((each) => each.id === id);
+    if (request.method === "GET") return send(answer, 200, { tags: row?.tags ?? [] });
     if (row !== undefined) row.tags = request.method === "PUT" ? [...row.tags, word] : row.tags.filter((tag) => tag !== word);
     return send(answer, 204, null);
   }

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Browser } from "playwright-core";
 import { sampleReport } from "../test/sample/report.ts";
 import { sampleTrialDocument } from "../test/sample/trial-document.ts";
 import { sampleWorld } from "../test/sample/world.ts";
@@ -22,8 +23,28 @@ export const SERVED: Record<string, string> = {
   live: "#/live",
 };
 
-/** Views whose heads stand in docs/images, and how much of each, in pixels: they are to stay below 200 kB. */
-const HEADS: Record<string, number> = { trial: 1000, compare: 760, index: 760 };
+interface Head {
+  view: string;
+  height: number;
+  width?: number;
+  colorScheme?: "light" | "dark";
+  /** What stands at the top of the picture; none: the top of the page. */
+  from?: string;
+}
+
+/** Pictures for docs/images, and how much of which view each shows, in pixels: they are to stay below 200 kB. */
+const HEADS: Record<string, Head> = {
+  index: { view: "index", height: 760 },
+  trial: { view: "trial", height: 1000 },
+  compare: { view: "compare", height: 760 },
+  ladder: { view: "ladder", height: 1000, from: "#curves" },
+  target: { view: "target", height: 900 },
+  live: { view: "live", height: 420 },
+  dark: { view: "trial", height: 1000, colorScheme: "dark" },
+  narrow: { view: "running", height: 1300, width: 390 },
+};
+
+const WIDTH = 1280;
 
 /** Pictures of every view, or with "head" as views those for docs/: npm run views -- <directory> [width,…] [view,…] */
 export async function main([directory, widths = "1280", only]: string[]): Promise<void> {
@@ -37,31 +58,47 @@ export async function main([directory, widths = "1280", only]: string[]): Promis
   const browser = await launchBrowser();
   const local = pathToFileURL(file).href;
   const views = { ...Object.fromEntries(Object.entries(SERVED).map(([name, hash]) => [name, server.url + hash])), report: local, "report-trial": `${local}#/trials/4` };
+  const shots = only === "head" ? headsOf(views) : wholesOf(views, widths.split(",").map(Number), only);
   try {
-    for (const [name, url] of Object.entries(views)) {
-      const head = only === "head" ? HEADS[name] : undefined;
-      if (only === "head" ? head === undefined : only !== undefined && !only.split(",").includes(name)) continue;
-      for (const width of widths.split(",").map(Number)) {
-        for (const colorScheme of head === undefined ? (["light", "dark"] as const) : (["light"] as const)) {
-          const page = await browser.newPage({ viewport: { width, height: head ?? 1000 }, colorScheme });
-          page.on("pageerror", (error) => {
-            console.log(`${name}: ${error.message}`);
-          });
-          page.on("console", (message) => {
-            if (message.type() === "error") console.log(`${name}: ${message.text()}`);
-          });
-          await page.goto(url);
-          await page.locator("main h1, main h2, header h1").first().waitFor();
-          await page.waitForTimeout(400);
-          const path = join(directory, head === undefined ? `${name}-${String(width)}-${colorScheme}.png` : `docs-${name}.png`);
-          await page.screenshot({ path, fullPage: head === undefined });
-          await page.close();
-          console.log(path);
-        }
-      }
-    }
+    for (const shot of shots) console.log(await take(browser, shot, directory));
   } finally {
     await browser.close();
     await server.stop();
   }
+}
+
+interface Shot extends Omit<Head, "view" | "height"> {
+  name: string;
+  url: string;
+  /** null: the whole page. */
+  height: number | null;
+}
+
+function headsOf(views: Record<string, string>): Shot[] {
+  return Object.entries(HEADS).map(([name, { view, ...head }]) => ({ ...head, name: `docs-${name}`, url: views[view] ?? "" }));
+}
+
+function wholesOf(views: Record<string, string>, widths: readonly number[], only: string | undefined): Shot[] {
+  return Object.entries(views)
+    .filter(([name]) => only === undefined || only.split(",").includes(name))
+    .flatMap(([name, url]) => widths.flatMap((width) => (["light", "dark"] as const).map((colorScheme) => ({ name: `${name}-${String(width)}-${colorScheme}`, url, width, colorScheme, height: null }))));
+}
+
+async function take(browser: Browser, { name, url, width = WIDTH, colorScheme = "light", height, from }: Shot, directory: string): Promise<string> {
+  const page = await browser.newPage({ viewport: { width, height: height ?? 1000 }, colorScheme });
+  page.on("pageerror", (error) => {
+    console.log(`${name}: ${error.message}`);
+  });
+  page.on("console", (message) => {
+    if (message.type() === "error" && !message.text().includes("404")) console.log(`${name}: ${message.text()}`);
+  });
+  await page.goto(url);
+  await page.locator("main h1, main h2, header h1").first().waitFor();
+  await page.waitForTimeout(400);
+  if (from !== undefined) await page.locator(from).evaluate((part) => { part.scrollIntoView({ behavior: "instant" }); });
+  await page.waitForTimeout(200);
+  const path = join(directory, `${name}.png`);
+  await page.screenshot({ path, fullPage: height === null });
+  await page.close();
+  return path;
 }

@@ -15,7 +15,7 @@ import { TrialView } from "./views/trial.tsx";
 function View({ route }: { route: Route }) {
   switch (route.view) {
     case "index":
-      return <IndexView />;
+      return <IndexView query={route.query} />;
     case "experiment":
       return <ExperimentView experiment={route.experiment} section={route.section} />;
     case "trial":

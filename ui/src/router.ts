@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 
 /** What the fragment of the address asks for. In a report file `experiment` is null: there is only the one. */
 export type Route =
-  | { view: "index" }
+  | { view: "index"; query: string }
   | { view: "experiment"; experiment: number | null; section: string | null }
   | { view: "trial"; experiment: number | null; trial: number }
   | { view: "compare"; sides: string[] }
@@ -30,15 +30,16 @@ function number(text: string | undefined): number | null {
 /** Reads a fragment. Plain anchors are sections of the experiment, as they have always been in report files. */
 export function parseRoute(hash: string, mode: Mode): Route {
   const unknown: Route = { view: "unknown", asked: decoded(hash) };
-  const first: Route = mode === "serve" ? { view: "index" } : { view: "experiment", experiment: null, section: null };
+  const first: Route = mode === "serve" ? { view: "index", query: "" } : { view: "experiment", experiment: null, section: null };
   if (!hash.startsWith("#/")) {
     if (mode === "serve") return first;
     return { view: "experiment", experiment: null, section: hash === "" ? null : decoded(hash.slice(1)) };
   }
-  const [path = "", query = ""] = hash.slice(2).split("?", 2);
+  const mark = hash.indexOf("?");
+  const [path, query] = mark < 0 ? [hash.slice(2), ""] : [hash.slice(2, mark), hash.slice(mark + 1)];
   const parts = path.split("/").filter((part) => part !== "");
   const [head, second, third, fourth] = parts;
-  if (head === undefined) return first;
+  if (head === undefined) return first.view === "index" ? { view: "index", query } : first;
   if (head === "compare") {
     const asked = new URLSearchParams(query);
     const named = LETTERS.map((letter) => asked.get(letter.toLowerCase()) ?? "");
@@ -59,11 +60,23 @@ export function parseRoute(hash: string, mode: Mode): Route {
 
 /** Addresses of views, each as the fragment that parseRoute reads. */
 export const addressOf = {
+  index: (query: string) => (query === "" ? "#/" : `#/?${query}`),
   experiment: (mode: Mode, id: number) => (mode === "file" ? "#/" : `#/experiments/${String(id)}`),
   trial: (mode: Mode, id: number, trial: number) => (mode === "file" ? `#/trials/${String(trial)}` : `#/experiments/${String(id)}/trials/${String(trial)}`),
   compare: (sides: readonly string[]) => `#/compare?${new URLSearchParams(LETTERS.slice(0, sides.length).map((letter, place) => [letter.toLowerCase(), sides[place] ?? ""])).toString()}`,
   target: (name: string) => `#/targets/${encodeURIComponent(name)}`,
 } as const;
+
+/** Changes the address of the view that is shown; the reader's way back leads to the view before, not to each change. */
+export function replaceAddress(hash: string): void {
+  try {
+    history.replaceState(null, "", hash);
+  } catch {
+    // Browsers refuse more than some hundred in half a minute; the next change is written again.
+    return;
+  }
+  window.dispatchEvent(new HashChangeEvent("hashchange"));
+}
 
 export function useRoute(mode: Mode): Route {
   const [route, setRoute] = useState(() => parseRoute(location.hash, mode));

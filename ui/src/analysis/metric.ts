@@ -1,4 +1,4 @@
-import { milliseconds, tick, tps, withUnit, type Maybe, isKnown, UNKNOWN } from "../format/number.ts";
+import { tick, tps, type Maybe, isKnown, UNKNOWN } from "../format/number.ts";
 import type { Report, Treatment } from "../model.ts";
 import { meanTps } from "./throughput.ts";
 
@@ -24,12 +24,6 @@ export function capitalised(text: string): string {
 export function bareFigure(value: Maybe): string {
   if (!isKnown(value)) return UNKNOWN;
   return value !== 0 && Math.abs(value) < 0.1 ? String(Number(value.toPrecision(3))).replace("-", "\u2212") : tps(value);
-}
-
-export function metricFigure({ unit }: Metric, value: Maybe): string {
-  if (unit === "ms") return milliseconds(value);
-  const bare = bareFigure(value);
-  return unit === "" ? bare : withUnit(bare, unit);
 }
 
 /** Mean of the figure that decides; of throughput also where the report gives no interval. */

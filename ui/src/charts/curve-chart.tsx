@@ -1,7 +1,8 @@
 import * as Plot from "@observablehq/plot";
 import { useCallback } from "preact/hooks";
 import { tpsDomain, usesLog, uslLine, xRange, zoneBand, zoneInWords, type LinePoint } from "../analysis/curves.ts";
-import { isKnown, milliseconds, tick, tps } from "../format/number.ts";
+import { isKnown, tick, tps } from "../format/number.ts";
+import { milliseconds } from "../format/span.ts";
 import { axisTick } from "../format/unit.ts";
 import type { Curve, CurvePoint } from "../model.ts";
 import { PlotFigure } from "./plot-figure.tsx";

@@ -17,18 +17,23 @@ export function stripHeight(marks: readonly Mark[]): number {
   return rows === 0 ? 0 : rows * ROW + GAP;
 }
 
-/** A row for each kind of mark; where trials have one at the same time it is darker. */
-export function drawStrip(chart: uPlot, marks: readonly Mark[]): void {
+/** A row for each kind of mark; where trials have one at the same time it is darker. What does not change from one drawing to the next is worked out once. */
+export function markStrip(marks: readonly Mark[]): (chart: uPlot) => void {
+  const rows = kindsOf(marks).map((kind) => ({ colour: cssValue(MARK_VARIABLE[kind]), own: marks.filter((mark) => mark.kind === kind) }));
+  return (chart) => {
+    drawRows(chart, rows);
+  };
+}
+
+function drawRows(chart: uPlot, rows: readonly { colour: string; own: readonly Mark[] }[]): void {
   const { ctx, bbox } = chart;
   const ratio = uPlot.pxRatio;
-  const kinds = kindsOf(marks);
   const x = (ms: number) => Math.min(bbox.left + bbox.width, Math.max(bbox.left, chart.valToPos(ms / 1000, "x", true)));
   ctx.save();
-  kinds.forEach((kind, row) => {
-    const top = bbox.top - (GAP + (kinds.length - row) * ROW) * ratio;
-    ctx.fillStyle = cssValue(MARK_VARIABLE[kind]);
-    for (const mark of marks) {
-      if (mark.kind !== kind) continue;
+  rows.forEach(({ colour, own }, row) => {
+    const top = bbox.top - (GAP + (rows.length - row) * ROW) * ratio;
+    ctx.fillStyle = colour;
+    for (const mark of own) {
       const [from, to] = [x(mark.at_ms), x(mark.until_ms ?? mark.at_ms)];
       if (to <= bbox.left || from >= bbox.left + bbox.width) continue;
       ctx.globalAlpha = 0.3;

@@ -1,21 +1,28 @@
-import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { align, type Metric } from "../analysis/series.ts";
+import type { Aligned, Metric } from "../analysis/series.ts";
+import type { Stretch } from "../analysis/steady.ts";
 import { useDisplay } from "../display.ts";
 import type { Treatment, Trial } from "../model.ts";
 import type { Mark } from "../model-trial.ts";
 import { SaveButtons } from "../parts/save-buttons.tsx";
 import type { PictureKey } from "../pictures/time-decor.ts";
+import type { TimeAxis } from "../trial/axis.ts";
 import { treatmentStyle } from "./style.ts";
 import { timeOptions } from "./time-options.ts";
 import { useWidth } from "./use-width.ts";
 
 interface Props {
+  /** What is looked at outlives the chart, which is made anew whenever something else is drawn. */
+  axis: TimeAxis;
+  /** The trials, aligned. */
+  data: Aligned;
   trials: readonly Trial[];
   plan: readonly Treatment[];
   metric: Metric;
   warmup_s: number;
+  unsettled: readonly Stretch[];
   summary: string;
   /** Title of the picture when it is saved. */
   name: string;
@@ -29,27 +36,28 @@ function keysOf(trials: readonly Trial[], plan: readonly Treatment[]): PictureKe
   return places.map((place) => ({ title: plan[place]?.title ?? "", variable: treatmentStyle(place).variable, dash: [], area: false }));
 }
 
-/** One line per trial and second. Drag to look at a part of the time, double-click to see all of it again. */
-export function ThroughputChart({ trials, plan, metric, warmup_s, summary, name, marks, onCursor }: Props) {
+/** One line per trial and second. */
+export function ThroughputChart({ axis, data, trials, plan, metric, warmup_s, unsettled, summary, name, marks, onCursor }: Props) {
   const holder = useRef<HTMLDivElement>(null);
   const drawn = useRef<uPlot | null>(null);
   const width = useWidth(holder);
   const { theme } = useDisplay();
-  const data = useMemo(() => align(trials, metric), [trials, metric]);
   useLayoutEffect(() => {
     const node = holder.current;
     if (node === null || width === 0) return undefined;
     const chart = new uPlot(
-      timeOptions({ width, trials, plan, metric, warmup_s, marks, onCursor }),
+      timeOptions({ axis, width, trials, plan, metric, warmup_s, unsettled, marks, onCursor }),
       [data.seconds, ...data.columns],
       node,
     );
     drawn.current = chart;
+    const remove = axis.add(chart);
     return () => {
+      remove();
       drawn.current = null;
       chart.destroy();
     };
-  }, [data, width, theme, warmup_s, plan, metric, trials, marks, onCursor]);
+  }, [axis, data, width, theme, warmup_s, unsettled, plan, metric, trials, marks, onCursor]);
   return (
     <div class="saveable">
       <div class="chart time-chart" ref={holder} role="img" aria-label={summary} />

@@ -1,41 +1,52 @@
 import type uPlot from "uplot";
 import type { Metric } from "../analysis/series.ts";
+import type { Stretch } from "../analysis/steady.ts";
 import { tick } from "../format/number.ts";
 import type { Treatment, Trial } from "../model.ts";
 import type { Mark } from "../model-trial.ts";
-import { drawStrip, stripHeight } from "./mark-strip.ts";
+import type { TimeAxis } from "../trial/axis.ts";
+import { takeSelection, zoomCursor, zoomScale } from "../trial/zoom.ts";
+import { endLabels, LABEL_ROOM } from "./end-labels.ts";
+import { markStrip, stripHeight } from "./mark-strip.ts";
+import { drawUnsettled } from "./steady.ts";
 import { cssValue, treatmentStyle } from "./style.ts";
-import { drawEndLabels, LABEL_ROOM, shadeWarmup } from "./time-marks.ts";
+import { warmupShade } from "./time-marks.ts";
 
 const HEIGHT = 340;
 /** Below this width the names find no room behind the lines and stand on them. */
 const NARROW = 640;
 
 interface Wanted {
+  axis: TimeAxis;
   width: number;
   trials: readonly Trial[];
   plan: readonly Treatment[];
   metric: Metric;
   warmup_s: number;
+  /** What was measured before the trials drawn were steady. */
+  unsettled: readonly Stretch[];
   /** Of all trials drawn, in a strip of their own above the lines: bands of many trials would hide them. */
   marks: readonly Mark[];
   onCursor: (index: number | null) => void;
 }
 
 /** What uPlot is told; colours are read now, because canvas cannot follow CSS later. */
-export function timeOptions({ width, trials, plan, metric, warmup_s, marks, onCursor }: Wanted): uPlot.Options {
+export function timeOptions({ axis: looked, width, trials, plan, metric, warmup_s, unsettled, marks, onCursor }: Wanted): uPlot.Options {
   const narrow = width < NARROW;
   const font = `12px ${cssValue("--sans")}`;
   const places = trials.map((trial) => plan.findIndex((treatment) => treatment.name === trial.treatment));
+  // Worked out once for each chart, not for each of its drawings.
+  const [shadeWarmup, drawStrip, hatch] = [warmupShade(warmup_s, font), markStrip(marks), cssValue("--ink-3")];
+  const drawLabels = endLabels(places, plan, font, narrow ? "inside" : "behind");
   const axis = { stroke: cssValue("--ink-2"), font, labelFont: font, ticks: { show: false } };
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
     padding: [10 + stripHeight(marks), narrow ? 16 : LABEL_ROOM, 0, 0],
-    cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
+    cursor: zoomCursor(looked),
     scales: {
-      x: { time: false, range: (chart, low, high) => [low <= (chart.data[0][0] ?? 0) ? 0 : low, high] },
+      x: zoomScale(looked),
       // From zero, whatever part of the time is looked at: before and after stay comparable by eye.
       y: { range: (_chart, _low, high) => [0, high > 0 ? high * 1.05 : 1] },
     },
@@ -67,13 +78,14 @@ export function timeOptions({ width, trials, plan, metric, warmup_s, marks, onCu
     hooks: {
       drawClear: [
         (chart) => {
-          shadeWarmup(chart, warmup_s, font);
+          shadeWarmup(chart);
+          drawUnsettled(chart, unsettled, trials.length, hatch);
         },
       ],
       draw: [
         (chart) => {
-          drawStrip(chart, marks);
-          drawEndLabels(chart, places, plan, font, narrow ? "inside" : "behind");
+          drawStrip(chart);
+          drawLabels(chart);
         },
       ],
       setCursor: [
@@ -81,6 +93,7 @@ export function timeOptions({ width, trials, plan, metric, warmup_s, marks, onCu
           onCursor(chart.cursor.idx ?? null);
         },
       ],
+      setSelect: [takeSelection(looked)],
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { Comparison, CompareRow, SideFigure } from "../model-serve.ts";
-import { shown } from "../target/shape.ts";
+import { shown } from "../format/json.ts";
 
 /** One figure of the first side and of the others; null where a side has not been compared by it. */
 export interface MergedRow {

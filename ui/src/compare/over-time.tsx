@@ -1,16 +1,17 @@
-import { useMemo, useState } from "preact/hooks";
+import { useId, useMemo, useState } from "preact/hooks";
 import type { Trial } from "../model.ts";
 import { addressOf } from "../router.ts";
 import { useSource } from "../data/context.ts";
 import type { Source } from "../data/source.ts";
 import { useLoaded } from "../data/use-loaded.ts";
+import { clock } from "../format/unit.ts";
 import { Loaded } from "../parts/state.tsx";
 import { TimeAxis } from "../trial/axis.ts";
 import { Chooser } from "../trial/chooser.tsx";
-import { KEYS, Toolbar, useRange } from "../trial/over-time.tsx";
 import { PanelChart } from "../trial/panel-chart.tsx";
 import { Part } from "../trial/part.tsx";
 import { StretchTable } from "../trial/stretch-table.tsx";
+import { pressOn, TimeToolbar, useRange } from "../trial/time-toolbar.tsx";
 import { choicesOf, commonWarmup, endOf, firstChoice, panelOfSides, seriesOf, seriesOfReport, type Drawn } from "./series.ts";
 
 /** A side with the trial that is drawn for it. */
@@ -52,19 +53,16 @@ function Charts({ sides, own, onChoose }: ChartsProps) {
     onChoose(chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id]);
   };
   const marks = useMemo(() => [], []);
-  const press = (event: KeyboardEvent) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target instanceof HTMLInputElement) return;
-    if (axis.press(event.key)) event.preventDefault();
-  };
+  const helpId = useId();
   if (all.length === 0) return <p class="empty">Nothing was recorded over time on any side.</p>;
   return (
     <>
       <Chooser all={all} chosen={chosen} onToggle={toggle} onReset={() => { onChoose(null); }} />
-      <div class="panels panels-wide" role="application" aria-label={`Charts over time. ${KEYS}`} tabIndex={0} onKeyDown={press}>
-        <Toolbar axis={axis} range={range} />
+      <div class="panels panels-wide" role="figure" aria-label="Charts over time" aria-describedby={helpId} tabIndex={0} onKeyDown={pressOn(axis)}>
+        <TimeToolbar axis={axis} range={range} instant={clock} helpId={helpId} charts="all charts" />
         {panels.length === 0 ? <p class="empty">No series is chosen.</p> : null}
         {panels.map((panel) => (
-          <PanelChart key={panel.id} panel={panel} axis={axis} marks={marks} warmup_s={commonWarmup(sides) ?? 0} group="compare" onRemove={() => { toggle(panel.id); }} />
+          <PanelChart key={panel.id} panel={panel} axis={axis} marks={marks} warmup_s={commonWarmup(sides) ?? 0} unsettled={null} group="compare" onRemove={() => { toggle(panel.id); }} />
         ))}
       </div>
       <StretchTable panels={panels} range={range} />

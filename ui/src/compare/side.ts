@@ -47,6 +47,11 @@ export function settingsDiffer(sides: readonly (readonly Setting[])[]): SettingD
   return knobs.map((knob) => ({ knob, values: sides.map((settings) => value(settings, knob)) })).filter(({ values }) => new Set(values).size > 1);
 }
 
+/** What one side sets of that, as `name = value` lines; what it leaves as it was is a remark. */
+export function settingLines(rows: readonly SettingDifference[], side: number): string {
+  return rows.map(({ knob, values }) => ((values[side] ?? null) === null ? `# ${knob}: as it was` : `${knob} = ${String(values[side])}`)).join("\n");
+}
+
 const FIGURES: readonly [name: string, larger_is_better: boolean][] = [
   ["tps", true], ["p50_ms", false], ["p95_ms", false], ["p99_ms", false], ["server_cpu_us_per_tx", false], ["client_cpu_us_per_tx", false], ["wal_bytes_per_tx", false],
 ];

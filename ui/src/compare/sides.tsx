@@ -5,10 +5,11 @@ import { useLoaded } from "../data/use-loaded.ts";
 import { count, plural } from "../format/number.ts";
 import { shortDateTime } from "../format/time.ts";
 import type { Report } from "../model.ts";
+import { CopyButton } from "../parts/copy-button.tsx";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { PercentileTable } from "../parts/percentile-table.tsx";
 import { Part } from "../trial/part.tsx";
-import { settingsDiffer, type Side } from "./side.ts";
+import { settingLines, settingsDiffer, type Side } from "./side.ts";
 import { treatmentOf, type Spec } from "./spec.ts";
 
 /** A side that was chosen and is there. */
@@ -92,16 +93,25 @@ export function SidesSettings({ sides }: { sides: readonly Chosen[] }) {
       {rows.length === 0 ? (
         <p class="quiet">All set the same.</p>
       ) : (
-        <DataTable class="cards compare-table" captionHidden caption="Settings that differ" headings={["Setting", ...sides.map(({ letter, side }) => `${letter}: ${side.short}`)]}>
-          {rows.map(({ knob, values }) => (
-            <tr role="row" key={knob}>
-              <th scope="row" role="rowheader"><code>{knob}</code></th>
-              {sides.map(({ place, letter }, column) => (
-                <Cell key={place} label={letter}>{value(values[column])}</Cell>
-              ))}
-            </tr>
-          ))}
-        </DataTable>
+        <>
+          <p class="copy-line">
+            {sides.map(({ place, letter }, column) => (
+              <span key={place}>
+                {letter} as lines: <CopyButton text={settingLines(rows, column)} what={`Settings of ${letter} that differ`} />{" "}
+              </span>
+            ))}
+          </p>
+          <DataTable class="cards compare-table" captionHidden caption="Settings that differ" headings={["Setting", ...sides.map(({ letter, side }) => `${letter}: ${side.short}`)]}>
+            {rows.map(({ knob, values }) => (
+              <tr role="row" key={knob}>
+                <th scope="row" role="rowheader"><code>{knob}</code></th>
+                {sides.map(({ place, letter }, column) => (
+                  <Cell key={place} label={letter}>{value(values[column])}</Cell>
+                ))}
+              </tr>
+            ))}
+          </DataTable>
+        </>
       )}
     </Part>
   );

@@ -22,7 +22,7 @@ async function ask(method: string, path: string, body?: unknown): Promise<unknow
   let answer: Response;
   try {
     const content = body === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    answer = await fetch(path, { method, credentials: "same-origin", ...content });
+    answer = await fetch(path, { method, credentials: "same-origin", keepalive: method === "DELETE", ...content });
   } catch {
     throw cut();
   }
@@ -32,7 +32,7 @@ async function ask(method: string, path: string, body?: unknown): Promise<unknow
   }
   if (answer.status === 204) return null;
   const data = await json(answer);
-  if (data === null && method === "GET") throw new Trouble("damaged", "The server's answer cannot be read.", "The connection may have been cut in the middle of it. Try again.");
+  if (data === null && method === "GET") throw new Trouble("cut", "The server's answer cannot be read.", "The connection may have been cut in the middle of it.");
   return data;
 }
 
@@ -71,6 +71,7 @@ const server: Server = {
   removeNote: async (experiment, note) => {
     await ask("DELETE", of(experiment, `/notes/${String(note)}`));
   },
+  tags: async (experiment) => listOf<string>(await ask("GET", of(experiment, "/tags")), "tags"),
   addTag: async (experiment, word) => {
     await ask("PUT", of(experiment, `/tags/${encodeURIComponent(word)}`));
   },
@@ -78,6 +79,19 @@ const server: Server = {
     await ask("DELETE", of(experiment, `/tags/${encodeURIComponent(word)}`));
   },
   liveAddress: (experiment) => of(experiment, "/live"),
+  whyNoLive: async (experiment) => {
+    const stop = new AbortController();
+    try {
+      const answer = await fetch(of(experiment, "/live"), { credentials: "same-origin", signal: stop.signal });
+      if (answer.ok) return cut();
+      const said = (await json(answer)) as { error?: unknown; what_to_do?: unknown } | null;
+      return troubleOfStatus(answer.status, said?.error, said?.what_to_do);
+    } catch {
+      return cut();
+    } finally {
+      stop.abort();
+    }
+  },
 };
 
 /** Asks `pgdyno serve`, which knows us by its cookie. */

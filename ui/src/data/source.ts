@@ -3,6 +3,7 @@ import type { Report } from "../model.ts";
 import type { Comparison, Listed, Note, Targets } from "../model-serve.ts";
 import type { Details, TrialDocument } from "../model-trial.ts";
 import type { Mode } from "../router.ts";
+import type { Trouble } from "./trouble.ts";
 
 /** What only a server can do. */
 export interface Server {
@@ -13,11 +14,15 @@ export interface Server {
   targets: () => Promise<Targets>;
   notes: (experiment: number) => Promise<Note[]>;
   addNote: (experiment: number, text: string) => Promise<void>;
+  /** Comes through also when the page is being left; so does removeTag. */
   removeNote: (experiment: number, note: number) => Promise<void>;
+  tags: (experiment: number) => Promise<string[]>;
   addTag: (experiment: number, word: string) => Promise<void>;
   removeTag: (experiment: number, word: string) => Promise<void>;
   /** Address of the experiment's stream of events. */
   liveAddress: (experiment: number) => string;
+  /** Why that stream does not come, which a browser keeps to itself. */
+  whyNoLive: (experiment: number) => Promise<Trouble>;
 }
 
 /** Where the page has its data from: itself, or `pgdyno serve`. Everything rejects with a Trouble. */

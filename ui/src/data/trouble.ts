@@ -7,6 +7,8 @@ export class Trouble extends Error {
     readonly kind: TroubleKind,
     readonly heading: string,
     readonly advice: string,
+    /** Whether it may be over by itself: then it is worth asking again. */
+    readonly passes = kind === "cut",
   ) {
     super(heading);
   }
@@ -27,8 +29,16 @@ export function troubleOfStatus(status: number, error: unknown, whatToDo: unknow
   // Of a token it is said here what is known to help.
   if (kind === "token") return new Trouble(kind, heading, advice);
   const [said, help] = [word(error, heading), word(whatToDo, advice)];
+  const passes = status >= 500;
   // A long sentence is no heading.
-  return said.length > HEADING_LENGTH_MAX ? new Trouble(kind, "This cannot be shown.", `${said}. ${help}`) : new Trouble(kind, said, help);
+  return said.length > HEADING_LENGTH_MAX ? new Trouble(kind, "This cannot be shown.", `${said}. ${help}`, passes) : new Trouble(kind, said, help, passes);
+}
+
+/** What the server tells of itself while it goes on, as `{error, what_to_do}`. */
+export function troubleTold(told: unknown): Trouble {
+  const { error, what_to_do } = (typeof told === "object" && told !== null ? told : {}) as { error?: unknown; what_to_do?: unknown };
+  const words = [error, what_to_do].filter((text) => typeof text === "string" && text !== "");
+  return new Trouble("refused", "The store could not be read this time.", words.length === 0 ? "The server does not say why." : `${words.join("; ")}.`, true);
 }
 
 export function cut(): Trouble {

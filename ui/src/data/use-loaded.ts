@@ -1,35 +1,61 @@
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { pauseAfter_ms } from "./pauses.ts";
 import { asTrouble, type Trouble } from "./trouble.ts";
 
-/** Something that is on its way, is here, or cannot come. */
-export type Loading<Value> = { state: "loading" } | { state: "here"; value: Value } | { state: "trouble"; trouble: Trouble };
+/** Something that is on its way, is here, or cannot come. What is here may be old: `stale` is why no newer one came. */
+export type Loading<Value> =
+  | { state: "loading" }
+  | { state: "here"; value: Value; heard_unix_ms: number; stale: Trouble | null }
+  | { state: "trouble"; trouble: Trouble };
 
-/** Loads anew when the key changes, and when it is asked to. What is here stays shown while it is asked again. */
+/**
+ * Loads anew when the key changes, and when it is asked to. What is here stays shown while it is asked again, and when
+ * that fails. Troubles that may pass are followed by asking again, with growing pauses.
+ */
 export function useLoaded<Value>(key: string, load: () => Promise<Value>): [Loading<Value>, () => void] {
   const [found, setFound] = useState<{ key: string; loading: Loading<Value> }>({ key, loading: { state: "loading" } });
   const [turn, setTurn] = useState(0);
+  const failures = useRef({ key, amount: 0 });
+  const again = useCallback(() => {
+    setTurn((last) => last + 1);
+  }, []);
   useEffect(() => {
     let current = true;
-    const keep = (loading: Loading<Value>) => {
-      if (!current) return;
-      // What was read before is worth more than the news that it cannot be read again.
-      setFound((last) => (loading.state === "trouble" && last.key === key && last.loading.state === "here" ? last : { key, loading }));
-    };
+    let timer = 0;
+    if (failures.current.key !== key) failures.current = { key, amount: 0 };
     load().then(
       (value) => {
-        keep({ state: "here", value });
+        if (!current) return;
+        failures.current.amount = 0;
+        setFound({ key, loading: { state: "here", value, heard_unix_ms: Date.now(), stale: null } });
       },
       (error: unknown) => {
-        keep({ state: "trouble", trouble: asTrouble(error) });
+        if (!current) return;
+        const trouble = asTrouble(error);
+        failures.current.amount += 1;
+        if (trouble.passes) timer = window.setTimeout(again, pauseAfter_ms(failures.current.amount));
+        // What was read before is worth more than the news that it cannot be read again.
+        setFound((last) => ({ key, loading: last.key === key && last.loading.state === "here" ? { ...last.loading, stale: trouble } : { state: "trouble", trouble } }));
       },
     );
     return () => {
       current = false;
+      window.clearTimeout(timer);
     };
     // What is loaded is told by the key.
   }, [key, turn]);
-  const again = useCallback(() => {
-    setTurn((last) => last + 1);
-  }, []);
   return [found.key === key ? found.loading : { state: "loading" }, again];
+}
+
+/** Asks again when the reader comes back to the page: what others have done meanwhile is to be seen. */
+export function useReturn(again: () => void): void {
+  useEffect(() => {
+    const look = () => {
+      if (document.visibilityState === "visible") again();
+    };
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      document.removeEventListener("visibilitychange", look);
+    };
+  }, [again]);
 }

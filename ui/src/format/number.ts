@@ -25,21 +25,21 @@ export function withUnit(text: string, unit: string): string {
   return text === UNKNOWN ? text : `${text}${NARROW_SPACE}${unit}`;
 }
 
-/** Axis labels: "0" and "2.5" rather than "0.00" and "2.50". */
+/** Axis labels: "2.5" and "0.002" rather than "2.50" and "0.00200". */
 export function tick(value: number): string {
   const text = threeFigures(value);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-/** Digits so that about three significant figures stand. */
-function digitsFor(value: number): number {
-  const size = Math.abs(value);
-  if (size >= 99.95) return 0;
-  return size >= 9.995 ? 1 : 2;
-}
+/** Below this nothing that is measured lies: it is zero with the dust of reckoning. */
+const DUST = 1e-9;
 
-function threeFigures(value: Maybe): string {
-  return isKnown(value) ? fixed(value, digitsFor(value)) : UNKNOWN;
+/** Three significant figures, and all digits before the point. */
+export function threeFigures(value: Maybe): string {
+  if (!isKnown(value)) return UNKNOWN;
+  if (Math.abs(value) < DUST) return "0";
+  const rounded = Number(value.toPrecision(3));
+  return fixed(value, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(rounded)))));
 }
 
 export function tps(value: Maybe): string {
@@ -48,19 +48,6 @@ export function tps(value: Maybe): string {
 
 export function count(value: Maybe): string {
   return isKnown(value) ? fixed(value, 0) : UNKNOWN;
-}
-
-export function milliseconds(value: Maybe): string {
-  return withUnit(threeFigures(value), "ms");
-}
-
-/** Milliseconds without the unit, for table columns whose heading carries it. */
-export function bareMilliseconds(value: Maybe): string {
-  return threeFigures(value);
-}
-
-export function microseconds(value: Maybe): string {
-  return withUnit(threeFigures(value), "µs");
 }
 
 /** Powers of 1024, as PostgreSQL itself reckons. */

@@ -1,4 +1,5 @@
-import { bytes, fixed, isKnown, milliseconds, tick, UNKNOWN, withUnit, type Maybe } from "./number.ts";
+import { bytes, fixed, isKnown, tick, UNKNOWN, withUnit, type Maybe } from "./number.ts";
+import { isSpanUnit, span } from "./span.ts";
 
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
@@ -7,7 +8,7 @@ function shortened(value: number): string {
   const size = Math.abs(value);
   if (size >= 1e9) return `${tick(value / 1e9)}G`;
   if (size >= 1e6) return `${tick(value / 1e6)}M`;
-  return size >= 1e4 ? `${tick(value / 1e3)}k` : small(value);
+  return size >= 1e4 ? `${tick(value / 1e3)}k` : tick(value);
 }
 
 /** A label of an axis that has room for seven letters: thousands are written out, millions are not. */
@@ -15,14 +16,10 @@ export function axisTick(value: number): string {
   return Math.abs(value) >= 1e6 ? shortened(value) : tick(value);
 }
 
-function small(value: number): string {
-  if (value !== 0 && Math.abs(value) < 0.01) return String(Number(value.toPrecision(2))).replace("-", "\u2212");
-  return tick(value);
-}
-
 /** A value of a metric with its unit: ratios as percent, bytes in powers of 1024. */
 export function valueWithUnit(value: Maybe, unit: string): string {
   if (!isKnown(value)) return UNKNOWN;
+  if (isSpanUnit(unit)) return span(value, unit);
   switch (unit) {
     case "ratio":
       return withUnit(fixed(value * 100, Math.abs(value) >= 0.9995 ? 0 : 1), "%");
@@ -30,8 +27,6 @@ export function valueWithUnit(value: Maybe, unit: string): string {
       return bytes(value);
     case "bytes/s":
       return `${bytes(value)}/s`;
-    case "ms":
-      return milliseconds(value);
     case "per second":
       return `${shortened(value)}/s`;
     case "":

@@ -16,7 +16,8 @@ function Choice({ name, any, value, values, onChange }: { name: string; any: str
       <span>{name}</span>
       <select value={value} onChange={(event) => { onChange(event.currentTarget.value); }}>
         <option value="">{any}</option>
-        {values.map((each) => (
+        {/* An address may ask for what no experiment has. */}
+        {[...new Set([...values, ...(value === "" ? [] : [value])])].map((each) => (
           <option key={each} value={each}>
             {each}
           </option>

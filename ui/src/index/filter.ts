@@ -12,6 +12,34 @@ export const NO_FILTER: Filter = { words: "", status: "", tag: "", since: "" };
 
 export type Order = "name" | "status" | "started" | "target" | "trials";
 
+export interface Sorting {
+  by: Order;
+  rising: boolean;
+}
+
+/** The newest first. */
+export const NEWEST: Sorting = { by: "started", rising: false };
+
+/** What stands in the address of the index: the filter, and the order where it is another than the first. */
+export function queryOf(filter: Filter, { by, rising }: Sorting): string {
+  const asked = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ""));
+  if (by !== NEWEST.by || rising !== NEWEST.rising) asked.set("sort", `${rising ? "" : "-"}${by}`);
+  return asked.toString();
+}
+
+function sortingOf(text: string): Sorting {
+  const by = text.replace(/^-/, "");
+  return Object.hasOwn(KEY, by) ? { by: by as Order, rising: !text.startsWith("-") } : NEWEST;
+}
+
+/** Reads what queryOf wrote; of an address from elsewhere what cannot be is left out. */
+export function askedOf(query: string): { filter: Filter; sorting: Sorting } {
+  const asked = new URLSearchParams(query);
+  const text = (name: string) => asked.get(name) ?? "";
+  const since = /^\d{4}-\d{2}-\d{2}$/.test(text("since")) ? text("since") : "";
+  return { filter: { words: text("words"), status: text("status"), tag: text("tag"), since }, sorting: sortingOf(text("sort")) };
+}
+
 /** Those that fit all of it; words are looked for in everything that the table shows. */
 export function filtered(all: readonly Listed[], { words, status, tag, since }: Filter): Listed[] {
   const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");

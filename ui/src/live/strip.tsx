@@ -43,15 +43,17 @@ function Figures({ progress }: { progress: Progress }) {
   );
 }
 
-function stateInWords({ state, heard_unix_ms, status }: Live): string {
+function stateInWords({ state, trouble, heard_unix_ms, status }: Live): string {
   const since = heard_unix_ms === null ? "" : ` The figures are of ${clockTime(heard_unix_ms)}.`;
   switch (state) {
     case "connecting":
       return "Connecting …";
     case "open":
-      return "Live";
+      return trouble === null ? "Live" : `${trouble.heading} ${trouble.advice}${since}`;
     case "cut":
-      return `The connection is cut; it is tried again.${since}`;
+      return `The connection is cut; it is tried again, with growing pauses.${since}`;
+    case "refused":
+      return `${trouble?.heading ?? "The server refuses."} ${trouble?.passes === true ? "It is tried again, with growing pauses." : (trouble?.advice ?? "")}${since}`;
     case "ended":
       return `Ended: ${status ?? "finished"}`;
   }
@@ -60,15 +62,22 @@ function stateInWords({ state, heard_unix_ms, status }: Live): string {
 /** What a running experiment is at. */
 export function LiveStrip({ experiment, running, onNews }: { experiment: number; running: boolean; onNews: () => void }) {
   const { server } = useSource();
-  const address = running && server !== null ? server.liveAddress(experiment) : null;
-  const live = useLive(address, onNews);
-  if (address === null) return null;
+  const [live, again] = useLive(running ? server : null, experiment, onNews);
+  if (!running || server === null) return null;
+  const isOff = live.state === "cut" || live.state === "refused";
   return (
-    <aside class={`live live-${live.state}`} aria-label="Progress">
-      <p class="live-state" role="status">
-        <span class="live-dot" aria-hidden="true" />
-        {stateInWords(live)}
-      </p>
+    <aside class={`live live-${live.state === "open" && live.trouble !== null ? "trouble" : live.state}`} aria-label="Progress">
+      <div class="live-head">
+        <p class="live-state" role="status">
+          <span class="live-dot" aria-hidden="true" />
+          {stateInWords(live)}
+        </p>
+        {isOff ? (
+          <button type="button" class="button" onClick={again}>
+            Try again
+          </button>
+        ) : null}
+      </div>
       {live.progress === null ? null : (
         <>
           <Bar progress={live.progress} />

@@ -1,18 +1,21 @@
-import { useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { pauseAfter_ms } from "../data/pauses.ts";
+import type { Server } from "../data/source.ts";
+import { cut, troubleTold, type Trouble } from "../data/trouble.ts";
 import type { Progress } from "../model-serve.ts";
 
 /** How the stream of an experiment stands. */
 export interface Live {
-  state: "connecting" | "open" | "cut" | "ended";
+  state: "connecting" | "open" | "cut" | "refused" | "ended";
   progress: Progress | null;
   /** Reader's clock when progress last came. */
   heard_unix_ms: number | null;
+  /** What the server told of itself, or why it refuses; null when all is well. */
+  trouble: Trouble | null;
   status: string | null;
 }
 
-const FIRST: Live = { state: "connecting", progress: null, heard_unix_ms: null, status: null };
-const RETRY_FIRST_MS = 1_000;
-const RETRY_MOST_MS = 30_000;
+const FIRST: Live = { state: "connecting", progress: null, heard_unix_ms: null, trouble: null, status: null };
 
 function parsed(text: unknown): unknown {
   try {
@@ -22,53 +25,91 @@ function parsed(text: unknown): unknown {
   }
 }
 
-/** Follows an experiment; a cut stream is said to be cut and tried again, at growing intervals. */
-export function useLive(address: string | null, onTrial: () => void): Live {
+interface Hearing {
+  /** What changed. */
+  keep: (change: Partial<Live>) => void;
+  onProgress: (progress: Progress) => void;
+  onEnd: () => void;
+  /** The stream is gone; whether the server refused it, as far as a browser tells. */
+  onError: (mayBeRefused: boolean) => void;
+}
+
+/** Opens a stream once; what it tells goes to `hearing`. */
+function listen(address: string, { keep, onProgress, onEnd, onError }: Hearing): EventSource {
+  const stream = new EventSource(address);
+  stream.addEventListener("open", () => {
+    keep({ state: "open", trouble: null });
+  });
+  stream.addEventListener("progress", (event: MessageEvent) => {
+    const told = parsed(event.data);
+    if (typeof told !== "object" || told === null) return;
+    keep({ state: "open", progress: told as Progress, heard_unix_ms: Date.now(), trouble: null });
+    onProgress(told as Progress);
+  });
+  stream.addEventListener("trouble", (event: MessageEvent) => {
+    keep({ state: "open", trouble: troubleTold(parsed(event.data)) });
+  });
+  stream.addEventListener("end", (event: MessageEvent) => {
+    const told = parsed(event.data) as { status?: unknown } | null;
+    stream.close();
+    keep({ state: "ended", trouble: null, status: typeof told?.status === "string" ? told.status : null });
+    onEnd();
+  });
+  stream.addEventListener("error", () => {
+    const mayBeRefused = stream.readyState === EventSource.CLOSED;
+    // Its own way of trying again gives up where the server refuses, and says nothing of it.
+    stream.close();
+    onError(mayBeRefused);
+  });
+  return stream;
+}
+
+/** Follows an experiment; a stream that is cut or refused is said to be so, and where that may pass tried again, with growing pauses. */
+export function useLive(server: Server | null, experiment: number, onTrial: () => void): [Live, () => void] {
   const [live, setLive] = useState<Live>(FIRST);
+  const [turn, setTurn] = useState(0);
+  // Counted rather than told one by one: none is missed while the stream is cut.
+  const seen = useRef<number | null>(null);
   useEffect(() => {
-    if (address === null) return undefined;
+    if (server === null) return undefined;
+    let current = true;
     let stream: EventSource | null = null;
     let timer = 0;
-    let wait_ms = RETRY_FIRST_MS;
-    let seen: number | null = null;
+    let failures = 0;
     const keep = (change: Partial<Live>) => {
-      setLive((last) => ({ ...last, ...change }));
+      if (current) setLive((last) => ({ ...last, ...change }));
+    };
+    const stopped = (trouble: Trouble) => {
+      if (!current) return;
+      failures += 1;
+      keep({ state: trouble.kind === "cut" ? "cut" : "refused", trouble });
+      if (trouble.passes) timer = window.setTimeout(open, pauseAfter_ms(failures));
     };
     const open = () => {
-      stream = new EventSource(address);
-      stream.addEventListener("open", () => {
-        wait_ms = RETRY_FIRST_MS;
-        keep({ state: "open" });
-      });
-      stream.addEventListener("progress", (event: MessageEvent) => {
-        const told = parsed(event.data);
-        if (typeof told !== "object" || told === null) return;
-        const progress = told as Progress;
-        keep({ state: "open", progress, heard_unix_ms: Date.now() });
-        // Counted rather than told one by one: none is missed while the stream is cut.
-        const trials = progress.trials_finished + progress.trials_failed;
-        if (seen !== null && trials !== seen) onTrial();
-        seen = trials;
-      });
-      stream.addEventListener("end", (event: MessageEvent) => {
-        const told = parsed(event.data) as { status?: unknown } | null;
-        stream?.close();
-        keep({ state: "ended", status: typeof told?.status === "string" ? told.status : null });
-        onTrial();
-      });
-      stream.addEventListener("error", () => {
-        // Its own way of trying again gives up where the server refuses, and says nothing of it.
-        stream?.close();
-        keep({ state: "cut" });
-        timer = window.setTimeout(open, wait_ms);
-        wait_ms = Math.min(RETRY_MOST_MS, wait_ms * 2);
+      stream = listen(server.liveAddress(experiment), {
+        keep,
+        onProgress: (progress) => {
+          failures = 0;
+          const trials = progress.trials_finished + progress.trials_failed;
+          if (seen.current !== null && trials !== seen.current) onTrial();
+          seen.current = trials;
+        },
+        onEnd: onTrial,
+        onError: (mayBeRefused) => {
+          if (mayBeRefused) void server.whyNoLive(experiment).then(stopped);
+          else stopped(cut());
+        },
       });
     };
     open();
     return () => {
+      current = false;
       window.clearTimeout(timer);
       stream?.close();
     };
-  }, [address, onTrial]);
-  return live;
+  }, [server, experiment, onTrial, turn]);
+  const again = useCallback(() => {
+    setTurn((last) => last + 1);
+  }, []);
+  return [live, again];
 }

@@ -1,6 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { heatStretches } from "../analysis/heat.ts";
-import { bareMilliseconds, count } from "../format/number.ts";
+import { count } from "../format/number.ts";
+import { bareMilliseconds } from "../format/span.ts";
 import { clock } from "../format/unit.ts";
 import type { Heat } from "../model-trial.ts";
 import { Cell, DataTable } from "./data-table.tsx";

@@ -1,5 +1,5 @@
 import { msAt, NAMED_PERCENTILES, percentileCurve } from "../analysis/percentiles.ts";
-import { bareMilliseconds } from "../format/number.ts";
+import { bareMilliseconds } from "../format/span.ts";
 import { Cell, DataTable } from "./data-table.tsx";
 
 interface Row {

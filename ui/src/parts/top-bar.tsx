@@ -23,8 +23,8 @@ export function TopBar({ trail, current }: Props) {
     <div class="masthead-line">
       <nav class="trail" aria-label="Where this is">
         <ol>
-          {trail.map(({ name, href }) => (
-            <li key={name}>{href === null ? <span aria-current="page">{name}</span> : <a href={href}>{name}</a>}</li>
+          {trail.map(({ name, href }, place) => (
+            <li key={place}>{href === null ? <span aria-current="page">{name}</span> : <a href={href}>{name}</a>}</li>
           ))}
         </ol>
       </nav>

@@ -3,7 +3,8 @@ import { capacityCommand, capacityQuery, costPerMillion, estimateBounds, isFar, 
 import { bareFigure } from "../analysis/metric.ts";
 import { useSource } from "../data/context.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import { bareMilliseconds, bounds, count, roundShare, tick, tps, UNKNOWN } from "../format/number.ts";
+import { bounds, count, roundShare, tick, tps, UNKNOWN } from "../format/number.ts";
+import { bareMilliseconds } from "../format/span.ts";
 import type { CapacityDocument, CapacityQuestion, CapacityRow, Estimate } from "../model-capacity.ts";
 import type { Report } from "../model.ts";
 import { CopyButton } from "../parts/copy-button.tsx";

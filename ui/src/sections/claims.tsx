@@ -40,8 +40,8 @@ function Row({ claim, titles }: { claim: StudyClaim; titles: ReadonlyMap<string,
           <span class="quiet">nothing</span>
         ) : (
           <ul class="remarks">
-            {pairs.map((pair) => (
-              <li key={pair}>{pair}</li>
+            {pairs.map((pair, place) => (
+              <li key={place}>{pair}</li>
             ))}
           </ul>
         )}

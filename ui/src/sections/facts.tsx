@@ -1,4 +1,5 @@
-import type { Fact, FactValue } from "../model.ts";
+import { shown } from "../format/json.ts";
+import type { Fact } from "../model.ts";
 import { Section } from "../parts/section.tsx";
 
 const GROUPS: readonly { group: Fact["group"]; title: string }[] = [
@@ -7,19 +8,6 @@ const GROUPS: readonly { group: Fact["group"]; title: string }[] = [
   { group: "load", title: "Load" },
   { group: "sandbox", title: "Sandbox" },
 ];
-
-/** For people: lists with commas, objects as pairs. */
-function shown(value: FactValue): string {
-  if (value === null) return "unknown";
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (Array.isArray(value)) return value.map(shown).join(", ");
-  if (typeof value === "object") {
-    return Object.entries(value)
-      .map(([name, part]) => `${name} ${shown(part)}`)
-      .join(" ");
-  }
-  return String(value);
-}
 
 function FactRow({ fact }: { fact: Fact }) {
   return (
@@ -43,8 +31,8 @@ export function Facts({ facts }: { facts: readonly Fact[] }) {
           <div key={title} class="fact-group">
             <h3>{title}</h3>
             <dl>
-              {inGroup.map((fact) => (
-                <FactRow key={fact.name} fact={fact} />
+              {inGroup.map((fact, place) => (
+                <FactRow key={place} fact={fact} />
               ))}
             </dl>
           </div>

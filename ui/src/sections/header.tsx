@@ -59,8 +59,8 @@ export function Header({ report }: { report: Report }) {
       <Circumstances report={report} />
       {badges.length === 0 ? null : (
         <ul class="notices" aria-label="To know before reading on">
-          {badges.map(({ kind, word, detail }) => (
-            <li key={word} class={`notice notice-${kind}`}>
+          {badges.map(({ kind, word, detail }, place) => (
+            <li key={place} class={`notice notice-${kind}`}>
               <strong>{word}</strong> <span>{detail}</span>
             </li>
           ))}

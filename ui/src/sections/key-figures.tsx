@@ -2,7 +2,8 @@ import type { ComponentChildren } from "preact";
 import { bareFigure, capitalised, compares, meanMetric, metricOf } from "../analysis/metric.ts";
 import { heldAgainst } from "../analysis/throughput.ts";
 import { effectWithInterval, verdictCounts } from "../analysis/verdicts.ts";
-import { bareMilliseconds, change, count, isKnown, share, UNKNOWN } from "../format/number.ts";
+import { change, count, isKnown, share, UNKNOWN } from "../format/number.ts";
+import { together } from "../format/span.ts";
 import type { Report, Treatment } from "../model.ts";
 import { Section } from "../parts/section.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
@@ -65,14 +66,14 @@ function Deciding({ report, headline }: Props) {
 
 function P95({ report, headline }: Props) {
   if (!compares(report)) {
-    const value = <BeforeAfter before={bareMilliseconds(headline?.percentiles?.p95_ms)} after={null} unit="ms" />;
+    const { figures: [alone = UNKNOWN], unit } = together([headline?.percentiles?.p95_ms]);
+    const value = <BeforeAfter before={alone} after={null} unit={unit} />;
     return <Figure name="Response time, p95" value={value} note="with the same treatment" />;
   }
   const before = heldAgainst(report, headline)?.percentiles?.p95_ms;
   const after = headline?.percentiles?.p95_ms;
-  const value = (
-    <BeforeAfter before={bareMilliseconds(before)} after={isKnown(after) ? bareMilliseconds(after) : null} unit="ms" />
-  );
+  const { figures: [first = UNKNOWN, second = UNKNOWN], unit } = together([before, after]);
+  const value = <BeforeAfter before={first} after={isKnown(after) ? second : null} unit={unit} />;
   const note = isKnown(before) && isKnown(after) && before > 0 ? `${change(after / before)}, same two treatments` : "Not measured on both sides";
   return <Figure name="Response time, p95" value={value} note={note} />;
 }

@@ -1,49 +1,16 @@
-import { useCallback, useMemo, useState } from "preact/hooks";
-import { align, atIndex, type Metric } from "../analysis/series.ts";
+import { useMemo, useState } from "preact/hooks";
+import type { Metric } from "../analysis/series.ts";
+import { unsettledStretches } from "../analysis/steady.ts";
 import { finishedTrialsOf, referenceOf, trialsOf } from "../analysis/throughput.ts";
-import { ThroughputChart } from "../charts/throughput-chart.tsx";
-import { bounds, milliseconds, plural, tps, withUnit } from "../format/number.ts";
-import type { Report, Treatment, Trial } from "../model.ts";
+import { plural } from "../format/number.ts";
+import type { Report, Treatment } from "../model.ts";
 import type { MarkKind } from "../model-trial.ts";
 import { TreatmentPicker } from "../parts/picker.tsx";
 import { Section } from "../parts/section.tsx";
 import { MarkChoice } from "../trial/events.tsx";
 import { SecondsHeat } from "./seconds-heat.tsx";
+import { TimeFigure } from "./time-figure.tsx";
 import { TimeTable } from "./time-table.tsx";
-
-export function metricFigure(metric: Metric): (value: number | null | undefined) => string {
-  return metric === "tps" ? (value) => withUnit(tps(value), "TPS") : milliseconds;
-}
-
-interface ReadoutProps {
-  treatments: readonly Treatment[];
-  trials: readonly Trial[];
-  metric: Metric;
-  index: number | null;
-}
-
-/** The values under the pointer, one sentence per treatment; without a pointer, how to use the chart. */
-function Readout({ treatments, trials, metric, index }: ReadoutProps) {
-  const { seconds, columns } = useMemo(() => align(trials, metric), [trials, metric]);
-  const second = index === null ? undefined : seconds[index];
-  if (index === null || second === undefined) {
-    return <p class="readout">Drag across the chart to look closer, double-click to see everything again.</p>;
-  }
-  const figure = metricFigure(metric);
-  return (
-    <p class="readout">
-      <strong>at {second} s</strong>
-      {treatments.map((treatment) => {
-        const at = atIndex(columns.filter((_, column) => trials[column]?.treatment === treatment.name), index);
-        return (
-          <span key={treatment.name}>
-            {treatment.title}: {at === null ? "nothing" : `${figure(at.mean)} (${bounds(at.low, at.high, tps)})`}
-          </span>
-        );
-      })}
-    </p>
-  );
-}
 
 export function OverTime({ report, headline }: { report: Report; headline: Treatment | null }) {
   const reference = referenceOf(report);
@@ -53,10 +20,6 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
   const [metric, setMetric] = useState<Metric>("tps");
   const [withExcluded, setWithExcluded] = useState(false);
   const [hidden, setHidden] = useState<ReadonlySet<MarkKind>>(new Set());
-  const [cursor, setCursor] = useState<number | null>(null);
-  const onCursor = useCallback((index: number | null) => {
-    setCursor(index);
-  }, []);
 
   const withSeries = report.treatments.filter((treatment) => trialsOf(report, treatment.name).some((trial) => trial.series.t_s.length > 0));
   const treatments = withSeries.filter((treatment) => chosen.has(treatment.name));
@@ -67,6 +30,7 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
   );
   const all = useMemo(() => trials.flatMap((trial) => trial.marks ?? []), [trials]);
   const marks = useMemo(() => all.filter(({ kind }) => !hidden.has(kind)), [all, hidden]);
+  const unsettled = useMemo(() => unsettledStretches(trials), [trials]);
   const excluded = report.trials.filter((trial) => trial.status !== "finished" && trial.series.t_s.length > 0);
 
   if (withSeries.length === 0) {
@@ -105,13 +69,8 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
           </fieldset>
         )}
       </div>
-      <figure>
-        <ThroughputChart trials={trials} plan={report.treatments} metric={metric} warmup_s={warmup_s} summary={summary} name={`${what} over time`} marks={marks} onCursor={onCursor} />
-        <figcaption>
-          <Readout treatments={treatments} trials={trials} metric={metric} index={cursor} />
-        </figcaption>
-      </figure>
-      <TimeTable treatments={treatments} trials={trials} metric={metric} warmup_s={warmup_s} />
+      <TimeFigure treatments={treatments} trials={trials} plan={report.treatments} metric={metric} warmup_s={warmup_s} unsettled={unsettled} summary={summary} name={`${what} over time`} marks={marks} />
+      <TimeTable treatments={treatments} trials={trials} metric={metric} warmup_s={warmup_s} unsettled={unsettled} />
       <SecondsHeat treatments={withSeries} trials={report.trials} />
     </Section>
   );

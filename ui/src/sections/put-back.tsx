@@ -22,8 +22,8 @@ export function PutBackTable({ entries }: { entries: readonly PutBack[] }) {
     <Section id="put-back" lede={summary(entries)}>
       {entries.length === 0 ? null : (
         <DataTable class="cards" captionHidden caption="Settings put back" headings={["Knob", "Where", "Was", "Set to", "Outcome"]}>
-          {entries.map((entry) => (
-            <tr role="row" key={`${entry.knob} ${entry.where}`}>
+          {entries.map((entry, row) => (
+            <tr role="row" key={row}>
               <th scope="row" role="rowheader">
                 <code>{entry.knob}</code>
               </th>

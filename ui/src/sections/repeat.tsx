@@ -20,7 +20,7 @@ export function Repeat({ experiment }: { experiment: Report["experiment"] }) {
       {experiment.repeat.length === 0 ? (
         <p class="empty">No commands are recorded.</p>
       ) : (
-        experiment.repeat.map((command, index) => <Copyable key={command} text={command} what={`Command ${String(index + 1)}`} />)
+        experiment.repeat.map((command, index) => <Copyable key={index} text={command} what={`Command ${String(index + 1)}`} />)
       )}
       <h3>Experiment file</h3>
       <Copyable text={experiment.file} what="Experiment file" />

@@ -29,8 +29,8 @@ export function StudyTables({ tables }: { tables: readonly StudyTable[] }) {
             const caption = `${table.title}${of}${block.title === null ? "" : `: ${block.title}`}`;
             return (
               <DataTable key={number} class="cards result-table" caption={caption} headings={[by, ...table.columns.map(({ title }) => title)]}>
-                {block.rows.map((row) => (
-                  <tr role="row" key={row.title}>
+                {block.rows.map((row, place) => (
+                  <tr role="row" key={place}>
                     <th scope="row" role="rowheader">
                       {row.title}
                     </th>

@@ -1,6 +1,8 @@
 import { useMemo } from "preact/hooks";
 import { buckets, bucketWidth, type Metric } from "../analysis/series.ts";
-import { bareMilliseconds, bounds, tps, UNKNOWN } from "../format/number.ts";
+import { wordOf, type Stretch } from "../analysis/steady.ts";
+import { bounds, tps, UNKNOWN } from "../format/number.ts";
+import { bareMilliseconds } from "../format/span.ts";
 import type { Treatment, Trial } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 
@@ -9,10 +11,11 @@ interface Props {
   trials: readonly Trial[];
   metric: Metric;
   warmup_s: number;
+  unsettled: readonly Stretch[];
 }
 
 /** The chart over time as numbers. */
-export function TimeTable({ treatments, trials, metric, warmup_s }: Props) {
+export function TimeTable({ treatments, trials, metric, warmup_s, unsettled }: Props) {
   const columns = useMemo(() => {
     const longest = Math.max(0, ...trials.map((trial) => trial.series.t_s.at(-1) ?? 0));
     const width_s = bucketWidth(longest);
@@ -32,7 +35,7 @@ export function TimeTable({ treatments, trials, metric, warmup_s }: Props) {
           <tr role="row" key={bucket.from_s}>
             <th scope="row" role="rowheader">
               {bucket.from_s}–{bucket.to_s}
-              {bucket.from_s < warmup_s ? <span class="quiet"> warm-up</span> : null}
+              {wordOf(bucket.from_s, warmup_s, unsettled) === null ? null : <span class="quiet"> {wordOf(bucket.from_s, warmup_s, unsettled)}</span>}
             </th>
             {treatments.map((treatment, column) => {
               const value = columns[column]?.[row]?.value ?? null;

@@ -1,5 +1,6 @@
 import { doubtfulTrials, excludedTrials, leftOutTrials, whyLeftOut } from "../analysis/badges.ts";
-import { bareMilliseconds, count, isKnown, plural, tick, tps, UNKNOWN } from "../format/number.ts";
+import { count, isKnown, plural, tick, tps, UNKNOWN } from "../format/number.ts";
+import { bareMilliseconds } from "../format/span.ts";
 import { clockTime, isoTime } from "../format/time.ts";
 import { useSource } from "../data/context.ts";
 import type { Report, Trial } from "../model.ts";
@@ -73,8 +74,8 @@ function Row({ report, trial, titles }: { report: Report; trial: Trial; titles: 
           <span class="quiet">none</span>
         ) : (
           <ul class="remarks">
-            {notes.map((note) => (
-              <li key={note}>{note}</li>
+            {notes.map((note, place) => (
+              <li key={place}>{note}</li>
             ))}
           </ul>
         )}

@@ -1,7 +1,8 @@
 import { bareFigure, capitalised, compares, meanMetric, metricOf } from "../analysis/metric.ts";
 import { meanTps } from "../analysis/throughput.ts";
 import { quicknessWord, intervalSentence } from "../analysis/verdicts.ts";
-import { bareMilliseconds, bounds, bytes, change, changeBounds, isKnown, microseconds, plural, share, tps, UNKNOWN } from "../format/number.ts";
+import { bounds, bytes, change, changeBounds, isKnown, plural, share, tps, UNKNOWN } from "../format/number.ts";
+import { bareMilliseconds, microseconds } from "../format/span.ts";
 import type { Effect, Report, Treatment } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
@@ -16,8 +17,8 @@ function StepName({ treatment }: { treatment: Treatment }) {
       {treatment.reason === null ? null : <span class="step-reason">{treatment.reason}</span>}
       {levels.length === 0 ? null : (
         <ul class="step-levels" aria-label="Levels">
-          {levels.map(({ factor, level }) => (
-            <li key={factor}>
+          {levels.map(({ factor, level }, place) => (
+            <li key={place}>
               {factor}: <b>{level}</b>
             </li>
           ))}
@@ -25,8 +26,8 @@ function StepName({ treatment }: { treatment: Treatment }) {
       )}
       {changed.length === 0 ? null : (
         <ul class="step-settings" aria-label="Settings changed">
-          {changed.map((setting) => (
-            <li key={setting.knob}>
+          {changed.map((setting, place) => (
+            <li key={place}>
               <code>
                 {setting.knob} = {setting.value}
               </code>

@@ -68,8 +68,8 @@ function Item({ item }: { item: AdviceItem }) {
         </p>
       )}
       {item.why === null ? null : <p class="lede">{item.why}</p>}
-      {item.commands.map((command) => (
-        <p key={command} class="copy-line">
+      {item.commands.map((command, place) => (
+        <p key={place} class="copy-line">
           <code>{command}</code> <CopyButton text={command} what={`Command for ${item.title}`} />
         </p>
       ))}

@@ -1,5 +1,6 @@
 /** What other commands tell of a target, read with care: their JSON may say more or less than is shown here. */
 
+import { shown } from "../format/json.ts";
 import { dateTime } from "../format/time.ts";
 import type { Journal } from "../model-serve.ts";
 
@@ -18,15 +19,6 @@ type Fields = Record<string, unknown>;
 
 function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null ? (value as Fields) : {};
-}
-
-/** For people: lists with commas, objects as pairs. */
-export function shown(value: unknown): string {
-  if (value === null || value === undefined) return "–";
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (Array.isArray(value)) return value.map(shown).join(", ");
-  if (typeof value === "object") return Object.entries(value).map(([name, part]) => `${name} ${shown(part)}`).join(", ");
-  return typeof value === "string" || typeof value === "number" ? String(value) : "–";
 }
 
 const STANDING: Record<string, string> = {

@@ -33,9 +33,6 @@ export function byKey(key: string, range: Range, whole: Range): Range | null | u
     case "_":
       return within([from - (width / CLOSER - width) / 2, to + (width / CLOSER - width) / 2], whole);
     case "Home":
-      return within([whole[0], whole[0] + width], whole);
-    case "End":
-      return within([whole[1] - width, whole[1]], whole);
     case "0":
     case "Escape":
       return null;
@@ -44,14 +41,20 @@ export function byKey(key: string, range: Range, whole: Range): Range | null | u
   }
 }
 
-/** The one axis of time that all charts of a trial share: what one of them looks at, all do. Charts are turned directly, without drawing the page anew. */
+/** The one axis of time that all charts of a trial share: what one of them looks at, all do. Charts are turned directly, without drawing the page anew, and it outlives them. */
 export class TimeAxis {
   /** Charts that are in view are turned at once, the others when they come into it. */
   private readonly charts = new Map<uPlot, { inView: boolean; late: boolean }>();
   private readonly listeners = new Set<(range: Range | null) => void>();
-  private looked: Range | null = null;
+  private looked: Range | null;
 
-  constructor(readonly whole: Range) {}
+  /** What was looked at before is looked at still, as far as it is there. */
+  constructor(
+    readonly whole: Range,
+    looked: Range | null = null,
+  ) {
+    this.looked = looked === null ? null : within(looked, whole);
+  }
 
   get range(): Range | null {
     return this.looked;

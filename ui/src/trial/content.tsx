@@ -2,7 +2,8 @@ import { useMemo } from "preact/hooks";
 import { HeatChart } from "../charts/heat-chart.tsx";
 import { PercentileChart } from "../charts/percentile-chart.tsx";
 import { useSource } from "../data/context.ts";
-import { count, isKnown, milliseconds, plural, withUnit, tps } from "../format/number.ts";
+import { count, isKnown, plural, withUnit, tps } from "../format/number.ts";
+import { milliseconds } from "../format/span.ts";
 import { dateTime, isoTime } from "../format/time.ts";
 import type { Report, Trial } from "../model.ts";
 import type { Statement, TrialDocument } from "../model-trial.ts";
@@ -63,8 +64,8 @@ function Head({ document, report }: { document: TrialDocument; report: Report | 
       </ul>
       {trial.disturbances.length === 0 ? null : (
         <ul class="notices" aria-label="Disturbances">
-          {trial.disturbances.map((text) => (
-            <li key={text} class="notice notice-note">
+          {trial.disturbances.map((text, place) => (
+            <li key={place} class="notice notice-note">
               <strong>disturbed</strong> <span>{text}</span>
             </li>
           ))}
@@ -120,8 +121,8 @@ function Errors({ document }: { document: TrialDocument }) {
         <p class="quiet">No transaction failed with an error.</p>
       ) : (
         <DataTable captionHidden caption="Errors by SQLSTATE" headings={["SQLSTATE", "Transactions"]}>
-          {document.errors.map(({ sqlstate, count: amount }) => (
-            <tr role="row" key={sqlstate}>
+          {document.errors.map(({ sqlstate, count: amount }, row) => (
+            <tr role="row" key={row}>
               <th scope="row" role="rowheader"><code>{sqlstate}</code></th>
               <Cell label="Transactions" number>{count(amount)}</Cell>
             </tr>

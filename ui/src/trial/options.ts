@@ -1,10 +1,12 @@
 import type uPlot from "uplot";
+import type { Stretch } from "../analysis/steady.ts";
 import { cssValue, mixed } from "../charts/style.ts";
 import { byteSteps, clock, ticksWithUnit } from "../format/unit.ts";
 import type { Mark } from "../model-trial.ts";
 import type { TimeAxis } from "./axis.ts";
-import { drawMarks } from "./draw-marks.ts";
+import { behindLines } from "./draw-marks.ts";
 import type { LineStyle, Panel } from "./panels.ts";
+import { takeSelection, zoomCursor, zoomScale } from "./zoom.ts";
 
 export const HEIGHT = 168;
 const AXIS_WIDTH = 64;
@@ -25,6 +27,7 @@ interface Wanted {
   axis: TimeAxis;
   marks: readonly Mark[];
   warmup_s: number;
+  unsettled: Stretch | null;
   width: number;
   /** Charts of one trial share their pointer by this name. */
   group: string;
@@ -74,51 +77,28 @@ function axesOf(unit: string): uPlot.Axis[] {
 }
 
 /** Drags look closer on all charts, a double click shows everything again. */
-export function panelOptions({ panel, axis, marks, warmup_s, width, group, onCursor }: Wanted): uPlot.Options {
+export function panelOptions({ panel, axis, marks, warmup_s, unsettled, width, group, onCursor }: Wanted): uPlot.Options {
   return {
     width,
     height: panel.height ?? HEIGHT,
     legend: { show: false },
-    padding: [8, 12, 0, 0],
-    cursor: {
-      y: false,
-      points: { show: false },
-      drag: { x: true, y: false, setScale: false },
-      sync: sync(group),
-      bind: {
-        dblclick: () => () => {
-          axis.look(null);
-          return null;
-        },
-      },
-    },
+    padding: [8, 20, 0, 0],
+    cursor: { ...zoomCursor(axis), sync: sync(group) },
     scales: {
-      x: { time: false, auto: false, min: (axis.range ?? axis.whole)[0], max: (axis.range ?? axis.whole)[1] },
+      x: zoomScale(axis),
       y: { range: (_chart, low, high) => [Math.min(0, low), high > 0 ? high * 1.06 : low < 0 ? 0 : 1] },
     },
     axes: axesOf(panel.unit),
     // The sums of a stack are drawn from the highest down: each covers what lies above it.
     series: [{}, ...(panel.stacked ? seriesOf(panel).toReversed() : seriesOf(panel))],
     hooks: {
-      drawClear: [
-        (chart) => {
-          drawMarks(chart, marks, warmup_s);
-        },
-      ],
+      drawClear: [behindLines(marks, warmup_s, unsettled)],
       setCursor: [
         (chart) => {
           onCursor(chart.cursor.idx ?? null);
         },
       ],
-      setSelect: [
-        (chart) => {
-          const { left, width: dragged } = chart.select;
-          if (dragged < 4) return;
-          const range = [chart.posToVal(left, "x"), chart.posToVal(left + dragged, "x")] as const;
-          chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          axis.look(range);
-        },
-      ],
+      setSelect: [takeSelection(axis)],
     },
   };
 }

@@ -1,62 +1,21 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useId, useMemo, useRef, useState } from "preact/hooks";
+import { unsettledStretch } from "../analysis/steady.ts";
+import { ShadeKey } from "../charts/shade-key.tsx";
+import { plural } from "../format/number.ts";
 import { clock } from "../format/unit.ts";
 import type { MarkKind, TrialDocument } from "../model-trial.ts";
-import { TimeAxis, type Range } from "./axis.ts";
+import { TimeAxis } from "./axis.ts";
 import { Chooser } from "./chooser.tsx";
 import { isDrawn } from "./draw-marks.ts";
 import { MarkChoice, MarkTable, Missing } from "./events.tsx";
 import { PanelChart } from "./panel-chart.tsx";
 import { choices, defaultPanels, LAYER_TITLE, LAYERS, panelOf, type Panel } from "./panels.ts";
 import { StretchTable } from "./stretch-table.tsx";
+import { pressOn, TimeToolbar, useRange } from "./time-toolbar.tsx";
 
 function endOf(document: TrialDocument): number {
   const ends = document.series.map(({ t_ms }) => t_ms.at(-1) ?? 0);
   return Math.max(1, document.warmup_s + document.measured_s, ...ends.map((ms) => ms / 1000));
-}
-
-/** The stretch that is looked at, as state of a component. */
-export function useRange(axis: TimeAxis): Range | null {
-  const [range, setRange] = useState(axis.range);
-  useEffect(() => {
-    let frame = 0;
-    // Charts follow at once; the words and the table when there is time.
-    const stop = axis.listen((next) => {
-      cancelAnimationFrame(frame);
-      frame = requestAnimationFrame(() => {
-        setRange(next);
-      });
-    });
-    return () => {
-      cancelAnimationFrame(frame);
-      stop();
-    };
-  }, [axis]);
-  return range;
-}
-
-export const KEYS = "Drag across a chart to look closer at all of them, double-click for everything. With the keyboard: ← → move, + − zoom, 0 shows all.";
-
-/** Zooms and moves all charts of an axis, and says where it is. */
-export function Toolbar({ axis, range }: { axis: TimeAxis; range: Range | null }) {
-  const [from, to] = range ?? axis.whole;
-  return (
-    <div class="time-toolbar">
-      <div class="time-buttons" role="group" aria-label="Stretch of time">
-        {([["−", "-", "Zoom out"], ["+", "+", "Zoom in"], ["←", "ArrowLeft", "Earlier"], ["→", "ArrowRight", "Later"]] as const).map(([sign, key, name]) => (
-          <button key={key} type="button" class="button" aria-label={name} onClick={() => { axis.press(key); }}>
-            {sign}
-          </button>
-        ))}
-        <button type="button" class="button" disabled={range === null} onClick={() => { axis.look(null); }}>
-          All
-        </button>
-      </div>
-      <span class="time-range" role="status">
-        {clock(from)} – {clock(to)} <span class="quiet">since the load began</span>
-      </span>
-      <span class="quiet time-help">{KEYS}</span>
-    </div>
-  );
 }
 
 /** All charts of a trial on one axis of time. */
@@ -78,22 +37,21 @@ export function TrialOverTime({ document }: { document: TrialDocument }) {
       .filter((panel) => panel !== null);
   }, [chosen, document]);
   const marks = useMemo(() => document.marks.filter((mark) => isDrawn(mark) && !hidden.has(mark.kind)), [document, hidden]);
+  const unsettled = useMemo(() => unsettledStretch({ ...document, unsettled_s: document.trial.unsettled_s ?? null }), [document]);
   const toggle = useCallback((id: string) => {
     setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id]));
   }, []);
-  const press = (event: KeyboardEvent) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target instanceof HTMLInputElement) return;
-    if (axis.press(event.key)) event.preventDefault();
-  };
+  const helpId = useId();
   const group = `trial-${String(document.trial.id)}`;
   return (
     <>
       <div class="controls">
         <MarkChoice marks={document.marks} hidden={hidden} onChange={setHidden} />
+        <ShadeKey warmup_s={document.warmup_s} unsettled={unsettled === null ? null : `measured before it was steady: ${plural(unsettled.to_s - unsettled.from_s, "second")}, which count all the same`} />
       </div>
       <Chooser all={all} chosen={chosen} onToggle={toggle} onReset={() => { setChosen(first); }} />
-      <div class="panels" role="application" aria-label={`Charts over time. ${KEYS}`} tabIndex={0} onKeyDown={press}>
-        <Toolbar axis={axis} range={range} />
+      <div class="panels" role="figure" aria-label="Charts over time" aria-describedby={helpId} tabIndex={0} onKeyDown={pressOn(axis)}>
+        <TimeToolbar axis={axis} range={range} instant={clock} helpId={helpId} charts="all charts" />
         {panels.length === 0 ? <p class="empty">No series is chosen.</p> : null}
         {LAYERS.map((layer) => ({ layer, own: panels.filter((panel) => panel.layer === layer) }))
           .filter(({ own }) => own.length > 0)
@@ -102,7 +60,7 @@ export function TrialOverTime({ document }: { document: TrialDocument }) {
               <p class="panel-layer-name">{LAYER_TITLE[layer]}</p>
               <div class="panel-grid">
                 {own.map((panel) => (
-                  <PanelChart key={panel.id} panel={panel} axis={axis} marks={marks} warmup_s={document.warmup_s} group={group} onRemove={() => { toggle(panel.id); }} />
+                  <PanelChart key={panel.id} panel={panel} axis={axis} marks={marks} warmup_s={document.warmup_s} unsettled={unsettled} group={group} onRemove={() => { toggle(panel.id); }} />
                 ))}
               </div>
             </div>

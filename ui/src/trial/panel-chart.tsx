@@ -1,6 +1,7 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import type { Stretch } from "../analysis/steady.ts";
 import { useWidth } from "../charts/use-width.ts";
 import { useDisplay } from "../display.ts";
 import { clock, unitInWords, valueWithUnit } from "../format/unit.ts";
@@ -17,6 +18,7 @@ interface Props {
   axis: TimeAxis;
   marks: readonly Mark[];
   warmup_s: number;
+  unsettled: Stretch | null;
   group: string;
   onRemove: (() => void) | null;
 }
@@ -53,7 +55,7 @@ function keyOf(panel: Panel, { title, values }: Line, place: number): PictureKey
   return { title, variable, dash: values.length > DASHED_MAX ? [] : dash, area: panel.stacked };
 }
 
-export function PanelChart({ panel, axis, marks, warmup_s, group, onRemove }: Props) {
+export function PanelChart({ panel, axis, marks, warmup_s, unsettled, group, onRemove }: Props) {
   const holder = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const values = useRef<(HTMLElement | null)[]>([]);
@@ -72,7 +74,7 @@ export function PanelChart({ panel, axis, marks, warmup_s, group, onRemove }: Pr
       if (instant.current !== null) instant.current.textContent = index === null ? "" : clock(data.seconds[index] ?? 0);
     };
     const columns = panel.stacked ? stack(data.columns).toReversed() : data.columns;
-    const made = new uPlot(panelOptions({ panel, axis, marks, warmup_s, width, group, onCursor }), [data.seconds, ...columns], node);
+    const made = new uPlot(panelOptions({ panel, axis, marks, warmup_s, unsettled, width, group, onCursor }), [data.seconds, ...columns], node);
     chart.current = made;
     const remove = axis.add(made);
     return () => {
@@ -80,15 +82,15 @@ export function PanelChart({ panel, axis, marks, warmup_s, group, onRemove }: Pr
       chart.current = null;
       made.destroy();
     };
-  }, [data, width, theme, axis, marks, warmup_s, group, panel]);
+  }, [data, width, theme, axis, marks, warmup_s, unsettled, group, panel]);
   return (
     <figure class="panel">
       <figcaption class="panel-head">
         <h3>{panel.title}</h3>
         <output class="panel-instant" aria-live="off" ref={instant} />
         <ul class="panel-keys">
-          {panel.lines.map((line, place) => (
-            <Key key={line.title} panel={panel} line={place} keep={(element) => { values.current[place] = element; }} />
+          {panel.lines.map((_, place) => (
+            <Key key={place} panel={panel} line={place} keep={(element) => { values.current[place] = element; }} />
           ))}
           {panel.more > 0 ? <li class="quiet">and {panel.more} smaller</li> : null}
         </ul>

@@ -14,8 +14,8 @@ export function TrialSettings({ settings, treatment }: { settings: readonly Sett
         <CopyButton text={text} what={`Settings of ${treatment}`} />
       </p>
       <DataTable class="cards" captionHidden caption={`Settings of ${treatment}`} headings={["Setting", "Layer", "Asked for", "In effect", "Risk"]}>
-        {settings.map((setting) => (
-          <tr role="row" key={`${setting.layer}/${setting.knob}`}>
+        {settings.map((setting, row) => (
+          <tr role="row" key={row}>
             <th scope="row" role="rowheader"><code>{setting.knob}</code></th>
             <Cell label="Layer">{LAYER_TITLE[setting.layer]}</Cell>
             <Cell label="Asked for"><code>{setting.value}</code></Cell>

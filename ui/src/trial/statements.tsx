@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { count, fixed, isKnown, UNKNOWN, withUnit, type Maybe } from "../format/number.ts";
+import { count, fixed, isKnown, UNKNOWN, type Maybe } from "../format/number.ts";
 import { valueWithUnit } from "../format/unit.ts";
 import type { Statement } from "../model-trial.ts";
 import { Cell } from "../parts/data-table.tsx";
@@ -19,7 +19,7 @@ const COLUMNS: readonly Column[] = [
   { figure: "mean_sessions", title: "Sessions, mean", shown: sessions },
   { figure: "max_sessions", title: "Sessions, most", shown: sessions },
   { figure: "calls", title: "Calls", shown: count },
-  { figure: "total_ms", title: "Total", shown: (value) => (isKnown(value) ? withUnit(fixed(value / 1000, 1), "s") : UNKNOWN) },
+  { figure: "total_ms", title: "Total", shown: (value) => valueWithUnit(value, "ms") },
   { figure: "mean_ms", title: "Mean", shown: (value) => valueWithUnit(value, "ms") },
   { figure: "rows", title: "Rows", shown: count },
   { figure: "shared_hit", title: "Blocks hit", shown: count },
@@ -62,7 +62,7 @@ export function Statements({ statements }: { statements: readonly Statement[] })
         </thead>
         <tbody role="rowgroup">
           {sorted(statements, by, rising).map((statement, row) => (
-            <tr role="row" key={statement.query_id ?? row}>
+            <tr role="row" key={row}>
               <th scope="row" role="rowheader" class="statement">
                 {statement.query === null || statement.query === undefined ? <span>query id {statement.query_id ?? UNKNOWN}</span> : <code>{statement.query}</code>}
               </th>

@@ -16,11 +16,11 @@ export function StretchTable({ panels, range }: { panels: readonly Panel[]; rang
       {open ? (
         <DataTable captionHidden caption={`Series over ${when}`} headings={["Series", "Least", "Mean", "Most"]}>
           {panels.flatMap((panel) =>
-            panel.lines.map((line) => {
+            panel.lines.map((line, place) => {
               const found = stretchOf(line, range);
               const value = (each: number | undefined) => (each === undefined ? UNKNOWN : valueWithUnit(each, panel.unit));
               return (
-                <tr role="row" key={`${panel.id}/${line.title}`}>
+                <tr role="row" key={`${panel.id}/${String(place)}`}>
                   <th scope="row" role="rowheader">
                     {panel.title === line.title ? panel.title : `${panel.title}: ${line.title}`}
                   </th>

@@ -1,12 +1,12 @@
 import { useEffect } from "preact/hooks";
 import { headlineTreatment } from "../analysis/headline.ts";
 import { useSource } from "../data/context.ts";
-import { useLoaded } from "../data/use-loaded.ts";
+import { useLoaded, type Loading } from "../data/use-loaded.ts";
 import { LiveStrip } from "../live/strip.tsx";
 import type { Report } from "../model.ts";
 import { Contents } from "../parts/contents.tsx";
 import { Refusal } from "../parts/refusal.tsx";
-import { Guarded, Loaded } from "../parts/state.tsx";
+import { Guarded, Loaded, Stale } from "../parts/state.tsx";
 import { Capacity } from "../sections/capacity.tsx";
 import { Claims } from "../sections/claims.tsx";
 import { Curves } from "../sections/curves.tsx";
@@ -46,13 +46,20 @@ export function ExperimentView({ experiment, section }: { experiment: number | n
   }
   return (
     <Guarded refused={source.mode === "file"}>
-      <Content report={loading.value} section={section} onNews={again} />
+      <Content loading={loading} report={loading.value} section={section} onNews={again} />
     </Guarded>
   );
 }
 
+interface ContentProps {
+  loading: Loading<Report>;
+  report: Report;
+  section: string | null;
+  onNews: () => void;
+}
+
 /** Everything it shows comes in as the one report, so that a live page can hand in newer ones. */
-function Content({ report, section, onNews }: { report: Report; section: string | null; onNews: () => void }) {
+function Content({ loading, report, section, onNews }: ContentProps) {
   const headline = headlineTreatment(report);
   useEffect(() => {
     document.title = `${report.experiment.name} – pgdyno`;
@@ -66,6 +73,7 @@ function Content({ report, section, onNews }: { report: Report; section: string 
       <Contents report={report} />
       <div class="content">
         <Header report={report} />
+        <Stale loading={loading} again={onNews} />
         <LiveStrip experiment={report.experiment.id} running={report.experiment.status === "running"} onNews={onNews} />
         <main id="top">
           <KeyFigures report={report} headline={headline} />

@@ -1,14 +1,14 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useSource } from "../data/context.ts";
-import { useLoaded } from "../data/use-loaded.ts";
+import { useLoaded, useReturn } from "../data/use-loaded.ts";
 import { count, isKnown, plural } from "../format/number.ts";
 import { duration, isoTime, shortDateTime, zoneName } from "../format/time.ts";
-import { filtered, NO_FILTER, sortedBy, statusesOf, tagsOf, type Filter, type Order } from "../index/filter.ts";
+import { askedOf, filtered, queryOf, sortedBy, statusesOf, tagsOf, type Filter, type Order, type Sorting } from "../index/filter.ts";
 import { FilterBar } from "../index/filter-bar.tsx";
 import type { Listed } from "../model-serve.ts";
 import { Loaded } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
-import { addressOf } from "../router.ts";
+import { addressOf, replaceAddress } from "../router.ts";
 
 const ROWS_FIRST = 200;
 
@@ -65,16 +65,23 @@ const COLUMNS: readonly { order: Order | null; title: string }[] = [
   { order: null, title: "Notes" },
 ];
 
-function List({ all }: { all: readonly Listed[] }) {
-  const [filter, setFilter] = useState<Filter>(NO_FILTER);
-  const [order, setOrder] = useState<{ by: Order; rising: boolean }>({ by: "started", rising: false });
+/** What is searched for stands in the address, so that it can be handed on and the way back leads to it. */
+function List({ all, query }: { all: readonly Listed[]; query: string }) {
+  const [{ filter, sorting: order }, setAsked] = useState(() => askedOf(query));
   const [shown, setShown] = useState(ROWS_FIRST);
+  useEffect(() => {
+    setAsked(askedOf(query));
+  }, [query]);
+  const ask = (next: Filter, sorting: Sorting) => {
+    setAsked({ filter: next, sorting });
+    replaceAddress(addressOf.index(queryOf(next, sorting)));
+  };
   const rows = useMemo(() => sortedBy(filtered(all, filter), order.by, order.rising), [all, filter, order]);
   if (all.length === 0) {
     return <p class="empty">This store holds no experiment yet. “pgdyno demo” runs the first one, “pgdyno run FILE” your own.</p>;
   }
   const change = (next: Filter) => {
-    setFilter(next);
+    ask(next, order);
     setShown(ROWS_FIRST);
   };
   return (
@@ -88,7 +95,7 @@ function List({ all }: { all: readonly Listed[] }) {
               {COLUMNS.map(({ order: by, title }) => (
                 <th key={title} scope="col" role="columnheader" aria-sort={by === null ? undefined : by === order.by ? (order.rising ? "ascending" : "descending") : "none"}>
                   {by === null ? title : (
-                    <button type="button" class="sort" onClick={() => { setOrder({ by, rising: by === order.by ? !order.rising : by === "name" }); }}>
+                    <button type="button" class="sort" onClick={() => { ask(filter, { by, rising: by === order.by ? !order.rising : by === "name" }); }}>
                       {by === "started" ? `${title}, ${zoneName(Date.now())}` : title} <span aria-hidden="true">{by === order.by ? (order.rising ? "▲" : "▼") : ""}</span>
                     </button>
                   )}
@@ -114,9 +121,10 @@ function List({ all }: { all: readonly Listed[] }) {
 }
 
 /** All experiments of the store. */
-export function IndexView() {
+export function IndexView({ query }: { query: string }) {
   const { server } = useSource();
   const [loading, again] = useLoaded("index", () => server?.experiments() ?? Promise.resolve([]));
+  useReturn(again);
   useEffect(() => {
     document.title = "Experiments – pgdyno";
   }, []);
@@ -127,7 +135,7 @@ export function IndexView() {
         <main>
           <h1 class="view-title">Experiments</h1>
           <Loaded loading={loading} again={again} what="the experiments">
-            {(all) => <List all={all} />}
+            {(all) => <List all={all} query={query} />}
           </Loaded>
         </main>
       </div>

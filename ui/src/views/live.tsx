@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { useSource } from "../data/context.ts";
-import { useLoaded } from "../data/use-loaded.ts";
+import { useLoaded, useReturn } from "../data/use-loaded.ts";
 import { LiveStrip } from "../live/strip.tsx";
 import { Loaded } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
@@ -10,6 +10,7 @@ import { addressOf } from "../router.ts";
 export function LiveView() {
   const { server } = useSource();
   const [loading, again] = useLoaded("live", () => server?.experiments() ?? Promise.resolve([]));
+  useReturn(again);
   useEffect(() => {
     document.title = "Running – pgdyno";
   }, []);
@@ -22,7 +23,16 @@ export function LiveView() {
           <Loaded loading={loading} again={again} what="what runs">
             {(all) => {
               const running = all.filter(({ status }) => status.startsWith("running"));
-              if (running.length === 0) return <p class="empty">Nothing runs at the moment. “pgdyno run FILE” begins an experiment; it appears here when this page is opened again.</p>;
+              if (running.length === 0) {
+                return (
+                  <>
+                    <p class="empty">Nothing runs at the moment. “pgdyno run FILE” begins an experiment; it appears here when this page is looked at again.</p>
+                    <button type="button" class="button" onClick={again}>
+                      Look again
+                    </button>
+                  </>
+                );
+              }
               return running.map((each) => (
                 <section key={each.id}>
                   <h2>

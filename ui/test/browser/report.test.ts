@@ -71,3 +71,15 @@ describe("the report", () => {
     expect(requests).toEqual([url]);
   });
 });
+
+test("response times of microseconds keep their digits, everywhere on the page", async () => {
+  const report = sampleReport();
+  const small = (percentiles: { p50_ms: number; p95_ms: number; p99_ms: number; max_ms: number } | null) =>
+    percentiles === null ? null : { p50_ms: 0.0012, p95_ms: 0.0345, p99_ms: 0.0789, max_ms: 0.21 };
+  for (const each of [...report.treatments, ...report.trials]) each.percentiles = small(each.percentiles);
+  const { page } = await harness.open(report);
+  expect(await page.locator("#figures").innerText()).toMatch(/34\.5 → 34\.5 µs/);
+  expect(await page.locator(".verdict-table tbody tr").first().innerText()).toMatch(/0\.0345[^]*0\.0789/);
+  await page.locator("#trials summary").click();
+  expect(await page.getByRole("table", { name: "All trials" }).innerText()).toContain("0.0345");
+});

@@ -38,6 +38,28 @@ describe("the index", () => {
     expect(complaints.filter(NO_ICON)).toEqual([]);
   });
 
+  test("has its filter in the address: a reload, the way back and another reader find it there", async () => {
+    const { page } = await harness.openServed(server.url);
+    const rows = page.locator(".index-table tbody tr");
+    await page.getByLabel("Search").fill("wal-compression is");
+    await page.getByLabel("Status").selectOption("interrupted");
+    await page.getByRole("button", { name: /^Experiment/ }).click();
+    await expect.poll(() => page.url()).toContain("#/?words=wal-compression+is&status=interrupted&sort=name");
+    const found = await rows.allInnerTexts();
+    expect([found.length > 1, found.length < 10]).toEqual([true, true]);
+    await page.reload();
+    await expect.poll(() => rows.allInnerTexts()).toEqual(found);
+    await rows.first().getByRole("link").first().click();
+    await page.locator(".trouble, #figures").first().waitFor();
+    await page.goBack();
+    await expect.poll(() => rows.allInnerTexts()).toEqual(found);
+    expect(await page.getByLabel("Search").inputValue()).toBe("wal-compression is");
+    const other = await harness.openServed(page.url());
+    await expect.poll(() => other.page.locator(".index-table tbody tr").allInnerTexts()).toEqual(found);
+    await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Experiments" }).click();
+    await expect.poll(() => rows.count()).toBe(64);
+  });
+
   test("of an empty store says what to do", async () => {
     server.world.experiments = [];
     const { page } = await harness.openServed(server.url);
@@ -108,6 +130,14 @@ describe("comparing", () => {
     await expect.poll(() => page.locator(".answer").innerText()).toContain("B is better: throughput +18.2");
     await page.locator("#response svg.plot").waitFor();
     expect(await page.locator("#settings").innerText()).toContain("shared_buffers");
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = (text) => {
+        document.body.dataset.copied = text;
+        return Promise.resolve();
+      };
+    });
+    await page.getByRole("button", { name: "Copy – Settings of B that differ" }).click();
+    await expect.poll(() => page.locator("body").getAttribute("data-copied")).toMatch(/^shared_buffers = \w+$/m);
     await page.getByRole("button", { name: "Swap A and B" }).click();
     await expect.poll(() => page.url()).toContain("a=7%3Amemory");
     expect(complaints.filter(NO_ICON)).toEqual([]);

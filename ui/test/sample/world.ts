@@ -68,12 +68,20 @@ export const COMPARISON: Comparison = {
   ],
 };
 
+const about = (value: number) => ({ value, low: value * 0.94, high: value * 1.06 });
+/** What fits the points of the sample's ladder. */
+const LAW = {
+  usl: { lambda: about(118), sigma: about(0.02), kappa: about(0.0005), peak_x: about(44.3), peak_tps: about(1851), spread: 0.012 },
+  why_no_usl: null,
+};
+
 /** A store of a running, a finished and many older experiments. */
 export function sampleWorld(): World {
   const finished = sampleReport();
   const curve = ladder();
   curve.experiment.id = 8;
   curve.capacity = [60_000, 930].map(zoneDocument);
+  curve.curves = curve.curves?.map((each) => ({ ...each, ...LAW })) ?? [];
   const running = sampleReport();
   running.experiment.id = 9;
   running.experiment.name = "Which read-ahead for the nightly load?";
@@ -117,5 +125,6 @@ export function sampleWorld(): World {
     ],
     progress: { trials_finished: 11, trials_failed: 0, trials_planned: 21, elapsed_s: 2260, left_s: 2100, current: { treatment: "read-ahead", block: 2, phase: "measuring" }, decided: [{ treatment: "memory", verdict: "better" }], phase: "measuring" },
     refuses: false,
+    is_broken: false,
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { merged } from "../../src/compare/merged.ts";
 import { choicesOf, commonWarmup, endOf, firstChoice, panelOfSides, seriesOf, seriesOfReport, type Drawn } from "../../src/compare/series.ts";
-import { plainComparison, settingsDiffer, sideOf } from "../../src/compare/side.ts";
+import { plainComparison, settingLines, settingsDiffer, sideOf } from "../../src/compare/side.ts";
 import { eachTreatment, firstSides, nextSide, parseSpec, trialOf, type Spec } from "../../src/compare/spec.ts";
 import { answerOf } from "../../src/compare/words.ts";
 import type { Comparison } from "../../src/model-serve.ts";
@@ -59,6 +59,13 @@ describe("sides", () => {
     expect(rows.every(({ values }) => values.length === 3 && values[1] === values[2])).toBe(true);
     expect(settingsDiffer([b.settings, b.settings])).toEqual([]);
   });
+});
+
+test("settings that differ are copied as lines of one side", () => {
+  const rows = [{ knob: "shared_buffers", values: [null, "8GB"] }, { knob: "vm.swappiness", values: ["60", "1"] }];
+  expect(settingLines(rows, 0)).toBe("# shared_buffers: as it was\nvm.swappiness = 60");
+  expect(settingLines(rows, 1)).toBe("shared_buffers = 8GB\nvm.swappiness = 1");
+  expect(settingLines([], 0)).toBe("");
 });
 
 describe("figures", () => {

@@ -167,6 +167,16 @@ pub(super) async fn remove_note(
     .await
 }
 
+pub(super) async fn tags(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let id = number(&id, "experiment")?;
+    app.json(&headers, move |_, store| Ok(json!({"tags": store.tags(id)?})))
+        .await
+}
+
 /// That it is there already is as good.
 pub(super) async fn tag(
     State(app): State<Arc<App>>,

@@ -212,6 +212,7 @@ fn routes() -> Vec<Route> {
     const TAG: &str = "/api/experiments/{id}/tags/{word}";
     let trial = "/api/experiments/{id}/trials/{trial}";
     let note = "/api/experiments/{id}/notes/{note}";
+    let tags = "/api/experiments/{id}/tags";
     vec![
         (Method::GET, "/", get(page::shell)),
         (Method::GET, "/app.css", get(page::style)),
@@ -234,6 +235,7 @@ fn routes() -> Vec<Route> {
         (Method::GET, NOTES, get(list::notes)),
         (Method::POST, NOTES, post(list::add_note)),
         (Method::DELETE, note, delete(list::remove_note)),
+        (Method::GET, tags, get(list::tags)),
         (Method::PUT, TAG, put(list::tag)),
         (Method::DELETE, TAG, delete(list::untag)),
         (Method::GET, "/api/openapi.json", get(openapi)),

@@ -1,0 +1,113 @@
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { MockServer } from "../../scripts/mock-server.ts";
+import { sampleWorld } from "../sample/world.ts";
+import { Harness } from "./harness.ts";
+
+let harness: Harness;
+let server: MockServer;
+beforeAll(() => {
+  harness = new Harness();
+});
+beforeEach(async () => {
+  server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
+});
+afterEach(() => server.stop());
+afterAll(() => harness.close());
+
+async function open(): Promise<Page> {
+  const { page } = await harness.openServed(`${server.url}#/experiments/7`);
+  await page.locator("#notes .note").waitFor();
+  return page;
+}
+
+const tag = (page: Page) => page.getByRole("button", { name: "Remove tag keep" });
+const undo = (page: Page) => page.getByRole("button", { name: /^Undo/ });
+const deletions = () => server.asked.filter((asked) => asked.startsWith("DELETE"));
+/** Longer than there is a way back. */
+const PAST_MS = 11_000;
+
+describe("what was typed", () => {
+  test("stays where it is when it cannot be kept, and goes when it can", async () => {
+    const page = await open();
+    server.world.is_broken = true;
+    await page.getByLabel("New note").fill("the disk was full");
+    await page.getByRole("button", { name: "Keep note" }).click();
+    await expect.poll(() => page.locator("#notes .trouble").innerText()).toContain("the store is locked");
+    expect(await page.getByLabel("New note").inputValue()).toBe("the disk was full");
+    await page.getByLabel("New tag").fill("disk");
+    await page.getByRole("button", { name: "Add tag" }).click();
+    await expect.poll(() => page.getByRole("button", { name: "Add tag" }).isEnabled()).toBe(true);
+    expect(await page.getByLabel("New tag").inputValue()).toBe("disk");
+    server.world.is_broken = false;
+    await page.getByRole("button", { name: "Keep note" }).click();
+    await expect.poll(() => page.locator(".note").count()).toBe(2);
+    expect(await page.getByLabel("New note").inputValue()).toBe("");
+    expect(await page.locator("#notes .trouble").count()).toBe(0);
+  });
+});
+
+describe("what was removed", () => {
+  test("comes back by undoing, and nothing was asked of the server", async () => {
+    const page = await open();
+    await tag(page).click();
+    await expect.poll(() => tag(page).count()).toBe(0);
+    await page.getByRole("button", { name: /^Remove the note/ }).click();
+    await expect.poll(() => page.locator(".note").count()).toBe(0);
+    expect(await page.locator("#notes").innerText()).toContain("Tag keep was removed.");
+    await undo(page).first().click();
+    await undo(page).click();
+    await expect.poll(() => page.locator(".note").count()).toBe(1);
+    expect(await tag(page).count()).toBe(1);
+    expect(await undo(page).count()).toBe(0);
+    expect(deletions()).toEqual([]);
+  });
+
+  test("is taken from the server when the way back ends", async () => {
+    const page = await open();
+    await page.clock.install();
+    await tag(page).click();
+    await undo(page).waitFor();
+    await page.clock.fastForward(PAST_MS);
+    await expect.poll(deletions).toEqual(["DELETE /api/experiments/7/tags/keep"]);
+    await expect.poll(() => undo(page).count()).toBe(0);
+    expect(await tag(page).count()).toBe(0);
+    // Who adds it again sees it again.
+    await page.getByLabel("New tag").fill("keep");
+    await page.getByRole("button", { name: "Add tag" }).click();
+    await expect.poll(() => tag(page).count()).toBe(1);
+  });
+
+  test("is there again when the server would not", async () => {
+    const page = await open();
+    await page.clock.install();
+    await page.getByRole("button", { name: /^Remove the note/ }).click();
+    await undo(page).waitFor();
+    server.world.is_broken = true;
+    await page.clock.fastForward(PAST_MS);
+    await expect.poll(() => page.locator("#notes .trouble").innerText()).toContain("the store is locked");
+    expect(await page.locator(".note").count()).toBe(1);
+  });
+
+  test("goes with the reader who leaves", async () => {
+    const page = await open();
+    await tag(page).click();
+    await undo(page).waitFor();
+    await page.evaluate(() => {
+      location.hash = "#/";
+    });
+    await expect.poll(deletions).toEqual(["DELETE /api/experiments/7/tags/keep"]);
+    await page.goBack();
+    await page.getByRole("button", { name: /^Remove the note/ }).click();
+    await undo(page).waitFor();
+    await page.reload();
+    await expect.poll(deletions).toHaveLength(2);
+  });
+});
+
+test("an experiment's page does not ask for the list of all", async () => {
+  await open();
+  expect(server.asked).not.toContain("GET /api/experiments");
+  expect(server.asked).toContain("GET /api/experiments/7/tags");
+});

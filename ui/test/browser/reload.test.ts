@@ -1,0 +1,92 @@
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { MockServer } from "../../scripts/mock-server.ts";
+import { sampleWorld } from "../sample/world.ts";
+import { Harness } from "./harness.ts";
+
+let harness: Harness;
+let server: MockServer;
+beforeAll(() => {
+  harness = new Harness();
+});
+beforeEach(async () => {
+  server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
+});
+afterEach(() => server.stop());
+afterAll(() => harness.close());
+
+/** Pauses are seconds long. */
+const LONG = { timeout: 15_000 };
+const textOf = (page: Page, part: string) => () => page.locator(part).innerText();
+const more = (finished: number) => ({ trials_finished: finished, trials_failed: 0, trials_planned: 21, elapsed_s: 2300, left_s: null, current: null, phase: null, decided: [] });
+
+describe("the stream of what runs", () => {
+  test("tells a trouble of the server, and when it is over", async () => {
+    const { page } = await harness.openServed(`${server.url}#/experiments/9`);
+    await expect.poll(textOf(page, ".live")).toContain("11 of 21");
+    server.tell("trouble", { error: "the store is locked", what_to_do: "wait until the other process has ended" });
+    await expect.poll(textOf(page, ".live-state")).toMatch(/could not be read this time.*the store is locked.*figures are of \d\d:\d\d/);
+    expect(await page.locator(".live").innerText()).toContain("11 of 21");
+    server.tell("progress", more(11));
+    await expect.poll(textOf(page, ".live-state")).toBe("Live");
+  });
+
+  test("a token that no longer holds is said to be refused, not cut", async () => {
+    const { page } = await harness.openServed(`${server.url}#/live`);
+    await expect.poll(textOf(page, ".live")).toContain("11 of 21");
+    server.world.refuses = true;
+    server.cut();
+    await expect.poll(textOf(page, ".live-state"), LONG).toContain("This server does not know you. The token is missing, wrong");
+    expect(await page.locator(".live-state").innerText()).toMatch(/figures are of \d\d:\d\d/);
+    server.world.refuses = false;
+    await page.locator(".live").getByRole("button", { name: "Try again" }).click();
+    await expect.poll(textOf(page, ".live-state"), LONG).toBe("Live");
+  });
+
+  test("a busy server is said to be so, and asked again", async () => {
+    server.world.is_broken = true;
+    server.world.experiments = sampleWorld().experiments;
+    const { page } = await harness.openServed(`${server.url}#/live`);
+    await expect.poll(textOf(page, ".trouble")).toContain("tried again by itself");
+    server.world.is_broken = false;
+    await expect.poll(textOf(page, ".live-state"), LONG).toBe("Live");
+    server.world.is_broken = true;
+    server.cut();
+    await expect.poll(textOf(page, ".live-state"), LONG).toContain("the store is locked");
+    server.world.is_broken = false;
+    await expect.poll(textOf(page, ".live-state"), LONG).toBe("Live");
+  });
+});
+
+describe("what cannot be loaded", () => {
+  test.each(["#/", "#/live", "#/experiments/9"])("%s asks again by itself", async (hash) => {
+    server.world.is_broken = true;
+    const { page } = await harness.openServed(server.url + hash);
+    await expect.poll(textOf(page, ".trouble")).toContain("the store is locked");
+    expect(await page.getByRole("button", { name: "Try again" }).count()).toBe(1);
+    server.world.is_broken = false;
+    await expect.poll(() => page.locator(".trouble").count(), LONG).toBe(0);
+    await page.locator(".index-table, .live").first().waitFor();
+  });
+
+  test("a report that cannot be loaded anew stays, and is said to be old until it can", async () => {
+    const { page } = await harness.openServed(`${server.url}#/experiments/9`);
+    await expect.poll(textOf(page, ".live")).toContain("11 of 21");
+    expect(await page.locator(".stale").count()).toBe(0);
+    server.world.is_broken = true;
+    server.tell("progress", more(12));
+    await expect.poll(textOf(page, ".stale")).toMatch(/What is shown is of \d\d:\d\d\..*the store is locked/);
+    expect(await page.locator("#figures").count()).toBe(1);
+    server.world.is_broken = false;
+    await expect.poll(() => page.locator(".stale").count(), LONG).toBe(0);
+  });
+
+  test("the reader who comes back sees what is new", async () => {
+    const { page } = await harness.openServed(server.url);
+    await page.locator(".index-table").waitFor();
+    server.world.experiments = server.world.experiments.slice(0, 2);
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await expect.poll(() => page.locator(".index-table tbody tr").count()).toBe(2);
+  });
+});
