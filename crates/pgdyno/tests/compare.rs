@@ -2,34 +2,12 @@
 
 mod common;
 
-use common::Home;
+use common::{CORES, Home};
 use pgdyno_store::{
     ExperimentRecord, ExperimentStatus, Percentiles, SecondRecord, SeriesRecord, SettingRecord, Store,
     TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 use std::path::{Path, PathBuf};
-
-const CORES: &str = r#"
-name = "cores"
-question = "How many CPUs?"
-design = "ladder"
-blocks = 2
-[data]
-scale = 1
-[load]
-workload = "write"
-threads = 1
-warmup_s = 2
-measure_s = 12
-[[factor]]
-name = "cores"
-of = "cgroup.cpu_quota"
-values = [1, 2, 4, 8]
-[[factor]]
-name = "clients"
-of = "load.clients"
-values = [4, 16]
-"#;
 
 fn workload(clients: u32) -> WorkloadRecord {
     WorkloadRecord {

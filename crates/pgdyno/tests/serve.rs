@@ -1,6 +1,8 @@
-//! `pgdyno serve` on stores that are filled by hand: who is let in, what is answered, and what goes wrong. No server, no knob.
+//! `pgdyno serve` on stores that are filled by hand: who is let in, what is answered, and what goes wrong. No knob.
 
 mod common;
+#[path = "serve/database.rs"]
+mod database;
 #[path = "serve/door.rs"]
 mod door;
 #[path = "serve/faults.rs"]
@@ -12,9 +14,9 @@ mod listener;
 #[path = "serve/live.rs"]
 mod live;
 
-use common::Home;
 use common::openmetrics::{Sample, parsed};
 use common::web::Web;
+use common::{CORES, Home};
 use pgdyno_store::{ColumnRecord, ExperimentRecord, ExperimentStatus, SeriesRecord, Store, TrialRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -75,6 +77,30 @@ fn fill(home: &Home, name: &str, target: &str) -> i64 {
             let record = trial(block, treatment, tps + f64::from(block));
             store.add_trial(id, &record, &series).expect("stored");
         }
+    }
+    store.set_status(id, ExperimentStatus::Finished).expect("ended");
+    id
+}
+
+/// A ladder over CPUs; its number.
+fn fill_ladder(home: &Home) -> i64 {
+    let mut store = open(home);
+    let mut record = experiment("cores", "sandbox a");
+    record.file = CORES.to_owned();
+    record.treatments = ["1", "2", "4", "8"]
+        .map(|cpus| {
+            serde_json::from_value(json!({
+                "name": cpus, "title": cpus, "reason": null, "why_not": null, "settings": [],
+                "levels": [["cores", cpus], ["clients", "4"]],
+            }))
+            .expect("a record")
+        })
+        .to_vec();
+    let id = store.begin(&record).expect("begun");
+    for (cpus, tps) in [("1", 500.0), ("2", 980.0), ("4", 1890.0), ("8", 3510.0)] {
+        store
+            .add_trial(id, &trial(1, cpus, tps), &SeriesRecord::default())
+            .expect("stored");
     }
     store.set_status(id, ExperimentStatus::Finished).expect("ended");
     id
@@ -327,6 +353,7 @@ fn a_note_is_removed_on_the_command_line_too() {
 fn the_description_is_true() {
     let home = Home::new();
     fill(&home, "memory", "sandbox a");
+    let ladder = fill_ladder(&home);
     home.run(&["note", "1", "x"]).fine();
     let web = Web::start(&home, &[]);
     let document = web.json("/api/openapi.json");
@@ -336,7 +363,10 @@ fn the_description_is_true() {
     for (path, operations) in paths {
         for (method, operation) in operations.as_object().expect("operations") {
             let mut address = path
-                .replace("{id}", "1")
+                .replace(
+                    "{id}",
+                    &if path.ends_with("/capacity") { ladder } else { 1 }.to_string(),
+                )
                 .replace("{trial}", "2")
                 .replace("{note}", "1")
                 .replace("{word}", "nightly");

@@ -129,8 +129,13 @@ function Answer({ document, price }: { document: CapacityDocument; price: Capaci
 export function Capacity({ report }: { report: Report }) {
   const documents = report.capacity ?? [];
   const first = documents[0];
+  // Where neither CPUs nor clients were varied nothing is asked either.
+  return first === undefined ? null : <Answers report={report} documents={documents} first={first} />;
+}
+
+function Answers({ report, documents, first }: { report: Report; documents: readonly CapacityDocument[]; first: CapacityDocument }) {
   const { server } = useSource();
-  const [question, setQuestion] = useState<CapacityQuestion>({ tps: first?.tps ?? 0, p99_ms: first?.p99_ms ?? null, price: null });
+  const [question, setQuestion] = useState<CapacityQuestion>({ tps: first.tps, p99_ms: first.p99_ms, price: null });
   const id = report.experiment.id;
   const ask = () => {
     // A price alone changes nothing of what is stored; a report file adds it up by itself.
@@ -139,7 +144,6 @@ export function Capacity({ report }: { report: Report }) {
   };
   // A report that is still growing tells new answers to the same question.
   const [loading, again] = useLoaded(`capacity/${String(id)}/${capacityQuery(question)}/${String(report.generated_unix_ms)}`, ask);
-  if (first === undefined) return null;
   const command = capacityCommand(id, question);
   return (
     <Section

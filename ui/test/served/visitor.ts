@@ -54,7 +54,7 @@ export class Visitor {
     const page = await context.newPage();
     const complaints: string[] = [];
     page.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
+      if (message.type() === "error" || message.type() === "warning") complaints.push(`${message.text()} ${message.location().url}`);
     });
     page.on("pageerror", (error) => complaints.push(error.message));
     return { page, complaints };

@@ -63,8 +63,10 @@ pub(super) async fn capacity(
     app.json(&headers, move |app, store| {
         let stored = store.experiment(id)?;
         let catalogue = &app.context.catalogue;
-        // A file that an older pgdyno took and this one does not is no fault of who asks.
-        let unread = |error| Problem::failed(format!("{error}"));
+        let unread = |error| {
+            Problem::nothing(format!("experiment {id} has no answer: {error}"))
+                .do_this("an earlier pgdyno took its file; run it again with this one")
+        };
         if Ladder::of(&stored.record, catalogue).map_err(unread)?.is_empty() {
             return Err(Problem::nothing(capacity::varies_nothing(id))
                 .do_this("`pgdyno run edb-cores` measures what there is an answer by"));

@@ -78,6 +78,9 @@ impl From<StoreError> for Problem {
             ),
             StoreError::Locked { .. } | StoreError::Meanwhile { .. } => Problem::new(later, text)
                 .do_this("wait until the other process is done; this is tried again with every request"),
+            StoreError::Unreachable { .. } => {
+                Problem::new(later, text).do_this("start that server; this is tried again with every request")
+            }
             StoreError::Truncated { .. } => Problem::failed(text)
                 .do_this("bring the file back from a copy; `pgdyno check-store` tells whether it is whole"),
             StoreError::Newer { .. } => {

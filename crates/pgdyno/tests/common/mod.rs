@@ -13,6 +13,29 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+/// A ladder over CPUs and clients, as a file.
+pub(crate) const CORES: &str = r#"
+name = "cores"
+question = "How many CPUs?"
+design = "ladder"
+blocks = 2
+[data]
+scale = 1
+[load]
+workload = "write"
+threads = 1
+warmup_s = 2
+measure_s = 12
+[[factor]]
+name = "cores"
+of = "cgroup.cpu_quota"
+values = [1, 2, 4, 8]
+[[factor]]
+name = "clients"
+of = "load.clients"
+values = [4, 16]
+"#;
+
 /// What was fetched and unpacked once serves all tests. It is not below the target folder, which may be in a home that
 /// the server's user cannot enter.
 fn shared() -> PathBuf {
