@@ -361,14 +361,14 @@ pub(crate) fn is_same_state(a: &Captured, b: &Captured) -> bool {
     match (a, b) {
         (
             Captured::Affinity {
-                pid: Some(pid), cpus, ..
+                pid: Some(_), cpus, ..
             },
             Captured::Affinity {
-                pid: Some(other),
+                pid: Some(_),
                 cpus: now,
                 ..
             },
-        ) => pid == other && affinity::numbers(cpus) == affinity::numbers(now),
+        ) => !a.is_of_another_server(b) && affinity::numbers(cpus) == affinity::numbers(now),
         _ => a == b,
     }
 }

@@ -235,10 +235,10 @@ impl Restorer<'_> {
             Ok(now) => now,
             Err(error) => return group.line(Outcome::Failed, Some(error.to_string())),
         };
-        if group.first.is_of_another_server(&now) {
+        let Some(group) = &group.of(&now) else {
             let detail = "the server was started anew since, and its processes are bound to nothing of ours";
             return group.line(Outcome::Already, Some(detail.to_owned()));
-        }
+        };
         let first = group.first_of_what_is_there(&now);
         // The first process is bound before all others, so that it is as before does not tell of them.
         if let Captured::Affinity { pid: Some(_), .. } = now

@@ -71,13 +71,14 @@ fn of_group(group: &Group, site: Site<'_>, boot: &Boot) -> Vec<StatusLine> {
     if let (Captured::AutoConf(first), Ok(Captured::AutoConf(now))) = (&group.first, &now) {
         return of_file(group, first, now);
     }
+    let of_now = now.as_ref().ok().map_or(Some(group.clone()), |now| group.of(now));
+    let is_untouched = of_now.is_none();
+    let group = &of_now.unwrap_or_else(|| group.clone());
     let standing = match &now {
         Err(_) => Standing::Unknown,
         Ok(now) if boot.rebooted && boot.has_set(cell.as_ref(), Some(now)) => Standing::InForce,
         Ok(_) if boot.rebooted && group.cell.lives_in_kernel() => Standing::Rebooted,
-        Ok(now) if is_same_state(now, &group.first) || group.first.is_of_another_server(now) => {
-            Standing::AsBefore
-        }
+        Ok(now) if is_untouched || is_same_state(now, &group.first) => Standing::AsBefore,
         Ok(now) if group.is_ours(now) => Standing::InForce,
         Ok(_) => Standing::Foreign,
     };
@@ -124,4 +125,50 @@ fn of_file(group: &Group, first: &str, now: &str) -> Vec<StatusLine> {
             until_reboot: false,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::Cell;
+    use crate::journal::{Entry, Purpose};
+    use pgdyno_host::LocalHost;
+
+    #[test]
+    fn of_what_cannot_be_looked_at_the_reason_is_no_value() {
+        let (dir, host) = (tempfile::tempdir().unwrap(), LocalHost::at("/no/such/machine"));
+        let restorer = Restorer {
+            host: &host,
+            environment: &|_| None,
+            force: false,
+            conninfo: None,
+        };
+        let check = |cell: Cell, before: Captured, expected: (&str, bool, &str)| {
+            let content = Content {
+                purpose: Purpose::now("boot".into(), "test".into(), None, true),
+                entries: vec![Entry::Intent {
+                    knob: "x".into(),
+                    cell,
+                    before,
+                    writing: Some("1".into()),
+                    file: 0,
+                }],
+                whole_bytes: 0,
+            };
+            let lines = serde_json::to_value(restorer.status(&content)).unwrap();
+            let (now, why, standing) = (&lines[0]["now"], &lines[0]["why"], &lines[0]["standing"]);
+            assert_eq!(
+                (now.as_str().unwrap(), why.is_string(), standing.as_str().unwrap()),
+                expected
+            );
+        };
+        let parameter = Cell::Parameter { name: "x".into() };
+        check(parameter, Captured::Parameter(None), ("", true, "unknown"));
+        let path = dir.path().join("file").display().to_string();
+        check(
+            Cell::OwnFile { path },
+            Captured::OwnFile(None),
+            ("(no file)", false, "as-before"),
+        );
+    }
 }

@@ -215,14 +215,10 @@ impl Changer<'_> {
     pub(super) fn check_foreign(&self) -> Result<(), ApplyError> {
         for Touched { cell, first, last } in &self.cells {
             let now = cell.capture(self.reader().site())?;
-            // Another first process of the server has CPUs of its own, and nobody has set them.
-            let other_process = matches!(
-                (&now, last),
-                (Captured::Affinity { pid, .. }, Some(Captured::Affinity { pid: other, .. })) if pid != other
-            );
             if let Some(last) = last
                 && now != *last
-                && !other_process
+                // Another first process of the server has CPUs of its own, and nobody has set them.
+                && !last.is_of_another_server(&now)
                 // A sandbox's group is made anew with it, as it was.
                 && !(cell.is_of_group() && now == *first)
             {

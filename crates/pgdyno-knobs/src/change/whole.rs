@@ -50,13 +50,10 @@ impl Changer<'_> {
             return wanted(cell, &change.setting, now);
         }
         let touched = self.cells.iter().find(|touched| touched.cell == *cell);
-        match (touched.map(|touched| &touched.first), now) {
-            // Another first process has nothing of what was set.
-            (Some(Captured::Affinity { pid, .. }), Captured::Affinity { pid: other, .. }) if pid != other => {
-                now.clone()
-            }
-            (Some(first), _) => first.clone(),
-            (None, _) => now.clone(),
+        match touched.map(|touched| &touched.first) {
+            // Another first process has nothing of what was set: else `touched` has taken its CPUs from before.
+            Some(first) if !first.is_of_another_server(now) => first.clone(),
+            _ => now.clone(),
         }
     }
 
@@ -114,19 +111,21 @@ impl Changer<'_> {
         Ok(())
     }
 
-    /// The place of a cell among those that were touched; `before` is its state if this is the first time.
+    /// The place of a cell among those that were touched; `before` is its state if this is the first time, or the first of a
+    /// server that was started anew.
     pub(super) fn touched(&mut self, cell: &Cell, before: &Captured) -> usize {
-        self.cells
-            .iter()
-            .position(|touched| touched.cell == *cell)
-            .unwrap_or_else(|| {
-                self.cells.push(Touched {
-                    cell: cell.clone(),
-                    first: before.clone(),
-                    last: None,
-                });
-                self.cells.len() - 1
-            })
+        if let Some(at) = self.cells.iter().position(|touched| touched.cell == *cell) {
+            if self.cells[at].first.is_of_another_server(before) {
+                self.cells[at].first = before.clone();
+            }
+            return at;
+        }
+        self.cells.push(Touched {
+            cell: cell.clone(),
+            first: before.clone(),
+            last: None,
+        });
+        self.cells.len() - 1
     }
 
     /// Opens the file and keeps it open: the kernel forgets the value when this process ends, however it ends.
@@ -174,3 +173,6 @@ impl Changer<'_> {
         self.change_whole(path, &cell, before, &wanted, content)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -150,6 +150,17 @@ impl Group {
         }
     }
 
+    /// What was changed of what is there now: a server that was started anew has CPUs of its own, and what they were before ours
+    /// stands where it was bound first. `None` where nothing of it was changed.
+    pub(crate) fn of(&self, now: &Captured) -> Option<Group> {
+        let mut states = std::iter::once(&self.first).chain(&self.known);
+        let first = states.find(|state| !state.is_of_another_server(now))?;
+        Some(Group {
+            first: first.clone(),
+            ..self.clone()
+        })
+    }
+
     /// The state from before, of those of its parts that are still there: partitions come and go.
     pub(super) fn first_of_what_is_there(&self, now: &Captured) -> Captured {
         match (&self.first, now) {
