@@ -11,7 +11,7 @@ const HIDDEN: &str = "<insufficient privilege>";
 /// For an error.
 const WHAT: &str = "reading pg_stat_statements";
 
-/// What is counted of a statement, all users and levels together.
+/// What is counted of a statement, all users together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Counts {
     calls: u64,
@@ -43,11 +43,31 @@ pub struct StatementGrowth {
     pub wal_bytes: u64,
 }
 
+/// Where statements stand.
+#[derive(Debug, Clone)]
+struct Source {
+    /// The function, with its schema, quoted.
+    function: String,
+    /// Whether it tells what was executed within other statements, which have it in their own counts already (1.9 and later).
+    tells_level: bool,
+}
+
+impl Source {
+    /// Statements that the load itself sent to the connected database, for FROM; texts are read from a file.
+    fn rows(&self, with_texts: bool) -> String {
+        let level = if self.tells_level { " AND toplevel" } else { "" };
+        format!(
+            "{}({with_texts}) WHERE queryid IS NOT NULL \
+             AND dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()){level}",
+            self.function
+        )
+    }
+}
+
 /// A look at pg_stat_statements that later ones are held against.
 #[derive(Debug, Clone)]
 pub struct StatementLook {
-    /// The function, with its schema, quoted.
-    function: String,
+    source: Source,
     counts: HashMap<i64, Counts>,
 }
 
@@ -55,25 +75,31 @@ impl StatementLook {
     /// Looks; `None` where the extension is not in the connected database. An error is that of a library that is not loaded, a
     /// right that is missing, or a broken connection.
     pub fn new(server: &mut Server) -> Result<Option<StatementLook>, ServerError> {
-        let sql = "SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
+        let sql = "SELECT quote_ident(n.nspname), EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid \
+                   AND p.proname = 'pg_stat_statements' AND 'toplevel' = ANY (p.proargnames)) \
+                   FROM pg_catalog.pg_extension e \
                    JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements'";
-        let Some(schema) = server.value("looking for pg_stat_statements", sql)? else {
+        let rows = server.rows("looking for pg_stat_statements", sql)?;
+        let Some([Some(schema), tells_level]) = rows.first().map(Vec::as_slice) else {
             return Ok(None);
         };
-        let function = format!("{schema}.pg_stat_statements");
-        let counts = counts(server, &function)?;
-        Ok(Some(StatementLook { function, counts }))
+        let source = Source {
+            function: format!("{schema}.pg_stat_statements"),
+            tells_level: tells_level.as_deref() == Some("t"),
+        };
+        let counts = counts(server, &source)?;
+        Ok(Some(StatementLook { source, counts }))
     }
 
     /// Looks anew: what is grown counts from here on.
     pub fn renew(&mut self, server: &mut Server) -> Result<(), ServerError> {
-        self.counts = counts(server, &self.function)?;
+        self.counts = counts(server, &self.source)?;
         Ok(())
     }
 
     /// Those that took the most time since this look, the dearest first, with their texts; no more than `most`.
     pub fn grown(&self, server: &mut Server, most: usize) -> Result<Vec<StatementGrowth>, ServerError> {
-        let now = counts(server, &self.function)?;
+        let now = counts(server, &self.source)?;
         let mut grown = growth(&self.counts, &now);
         grown.sort_by(|a, b| {
             b.total_ms
@@ -81,7 +107,7 @@ impl StatementLook {
                 .then(a.query_id.cmp(&b.query_id))
         });
         grown.truncate(most);
-        let mut texts = texts(server, &self.function, &grown)?;
+        let mut texts = texts(server, &self.source, &grown)?;
         for statement in &mut grown {
             statement.text = texts.remove(&statement.query_id);
         }
@@ -109,12 +135,12 @@ fn growth(before: &HashMap<i64, Counts>, now: &HashMap<i64, Counts>) -> Vec<Stat
     grown.collect()
 }
 
-/// Without the texts, which are read from a file. Statements of others are without a number where the role may not see them.
-fn counts(server: &mut Server, function: &str) -> Result<HashMap<i64, Counts>, ServerError> {
+/// Without the texts. Statements of others are without a number where the role may not see them.
+fn counts(server: &mut Server, source: &Source) -> Result<HashMap<i64, Counts>, ServerError> {
     let sql = format!(
         "SELECT queryid, sum(calls), sum(total_exec_time), sum(rows), sum(shared_blks_hit), sum(shared_blks_read), \
-         sum(wal_bytes) FROM {function}(false) WHERE queryid IS NOT NULL \
-         AND dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) GROUP BY queryid"
+         sum(wal_bytes) FROM {} GROUP BY queryid",
+        source.rows(false)
     );
     let rows = server.rows(WHAT, &sql)?;
     rows.iter().map(counted).collect()
@@ -139,9 +165,10 @@ fn counted(row: &Row) -> Result<(i64, Counts), ServerError> {
     Ok((text(0).parse().map_err(|_| wrong(0))?, counts))
 }
 
+/// Users may have written the same in other words: the text is that of the first of them.
 fn texts(
     server: &mut Server,
-    function: &str,
+    source: &Source,
     statements: &[StatementGrowth],
 ) -> Result<HashMap<i64, String>, ServerError> {
     if statements.is_empty() {
@@ -152,8 +179,9 @@ fn texts(
         .map(|statement| statement.query_id.to_string())
         .collect();
     let sql = format!(
-        "SELECT DISTINCT ON (queryid) queryid, left(query, {READ_CHARS}) FROM {function}(true) \
-         WHERE queryid = ANY ('{{{}}}'::int8[]) AND query <> '{HIDDEN}'",
+        "SELECT DISTINCT ON (queryid) queryid, left(query, {READ_CHARS}) FROM {} \
+         AND queryid = ANY ('{{{}}}'::int8[]) AND query <> '{HIDDEN}' ORDER BY queryid, userid",
+        source.rows(true),
         ids.join(",")
     );
     let rows = server.rows(WHAT, &sql)?;

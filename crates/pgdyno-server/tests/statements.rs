@@ -50,4 +50,41 @@ fn a_statement_grows_between_two_looks() {
     assert!(!format!("{grown:?}").contains("hunter2"));
     assert!(grown.is_sorted_by(|a, b| a.total_ms >= b.total_ms));
     assert_eq!(look.grown(&mut server, 2).unwrap().len(), 2);
+    only_what_was_sent_to_this_database_counts(&home, &mut server);
+}
+
+/// One number stands for a statement of any database, and for one that a function executes.
+fn only_what_was_sent_to_this_database_counts(home: &Home, server: &mut Server) {
+    home.ask("CREATE DATABASE other");
+    home.ask("ALTER SYSTEM SET pg_stat_statements.track = 'all'");
+    home.ask(
+        "CREATE FUNCTION inner_one(n int) RETURNS int LANGUAGE plpgsql AS \
+         'BEGIN INSERT INTO t SELECT generate_series(1, n); RETURN n; END'",
+    );
+    home.ask("SELECT pg_reload_conf()");
+    let other = home.sandbox().conninfo().with_database("other");
+    let mut other = Server::connect(&other).unwrap();
+    for _ in 0..3 {
+        other
+            .value("asking", "select PG_POSTMASTER_START_TIME()")
+            .unwrap();
+    }
+    let look = StatementLook::new(server).unwrap().unwrap();
+    home.ask("SELECT pg_postmaster_start_time()");
+    home.ask("SELECT inner_one(5)");
+    home.ask("INSERT INTO t SELECT generate_series(1, 2)");
+    let grown = look.grown(server, 100).unwrap();
+    for (text, expected) in [
+        ("SELECT pg_postmaster_start_time()", Some((1, 1))),
+        ("select PG_POSTMASTER_START_TIME()", None),
+        ("SELECT inner_one($1)", Some((1, 1))),
+        ("INSERT INTO t SELECT generate_series($1, $2)", Some((1, 2))),
+        ("INSERT INTO t SELECT generate_series($1, n)", None),
+    ] {
+        let told = grown
+            .iter()
+            .find(|statement| statement.text.as_deref() == Some(text));
+        let told = told.map(|statement| (statement.calls, statement.rows));
+        assert_eq!(told, expected, "{text}: {grown:#?}");
+    }
 }
