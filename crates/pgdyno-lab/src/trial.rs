@@ -1,8 +1,9 @@
 //! The record of a trial: what is stored of a measurement.
 
-use crate::file::{FigurePart, Take};
+use crate::file::{COSTS, FigurePart, Take};
 use crate::measure::Measurement;
 use crate::plan::Treatment;
+use pgdyno_load::LoadResult;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pgdyno_store::{
@@ -86,7 +87,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         client_cpu_us_per_tx: load.client_cpu_us_per_tx(),
         server_cpu_us_per_tx: measurement.server_cpu_us_per_tx,
         wal_bytes_per_tx: measurement.wal_bytes_per_tx,
-        counters_per_tx: counters_per_tx(&measurement.series, load.warmup_s, load.tps()),
+        counters_per_tx: counters_per_tx(&measurement.series, Span::of(load), load.tps()),
         cross_check: measurement.cross_check,
         disturbances: measurement.disturbances.clone(),
         disturbed: measurement.is_disturbed,
@@ -98,81 +99,115 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
     }
 }
 
-/// Rates of the CPU's counters behind the warm-up, over the transactions of that time.
-fn counters_per_tx(series: &SeriesRecord, warmup_s: f64, tps: f64) -> BTreeMap<String, f64> {
-    let is_measured = |at_ms: u32| f64::from(at_ms) > (warmup_s + 1.0) * 1e3;
+/// The measured time, in seconds from the start of the load.
+#[derive(Clone, Copy)]
+struct Span {
+    from_s: f64,
+    to_s: f64,
+}
+
+impl Span {
+    fn of(load: &LoadResult) -> Span {
+        Span {
+            from_s: load.warmup_s,
+            to_s: load.warmup_s + load.measured_s,
+        }
+    }
+
+    /// Whether the second before a point of a series, of which a rate is, lies in it whole: the recorder begins before the load and
+    /// ends after it.
+    fn holds_second_before(self, at_ms: u32) -> bool {
+        let at_s = f64::from(at_ms) / 1e3;
+        at_s > self.from_s + 1.0 && at_s <= self.to_s
+    }
+
+    /// The mean of the points whose second lies in it.
+    fn mean_of(self, column: &ColumnRecord) -> Option<f64> {
+        let points = column.at_ms.iter().zip(&column.values);
+        let measured = points.filter(|(at_ms, _)| self.holds_second_before(**at_ms));
+        weighted_mean(measured.map(|(_, value)| (1.0, *value)))
+    }
+}
+
+/// Rates of the CPU's counters in the measured time, over the transactions of that time.
+fn counters_per_tx(series: &SeriesRecord, span: Span, tps: f64) -> BTreeMap<String, f64> {
     let counters = series.columns.iter().filter_map(|column| {
         let name = column.metric.strip_prefix("perf.")?.strip_suffix("_per_s")?;
-        let points = column.at_ms.iter().zip(&column.values);
-        let rates: Vec<f64> = points
-            .filter(|(at_ms, _)| is_measured(**at_ms))
-            .map(|(_, rate)| *rate)
-            .collect();
-        #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
-        let n = rates.len() as f64;
-        let per_tx = rates.iter().sum::<f64>() / n / tps;
+        let per_tx = span.mean_of(column)? / tps;
         per_tx.is_finite().then(|| (name.to_owned(), per_tx))
     });
     counters.collect()
 }
 
-/// The measurement's own figures, and what a transaction of the measured time cost the data's disk and the power line.
+/// The measurement's own figures, and what its transactions cost.
 fn figures_of(measurement: &Measurement) -> BTreeMap<String, f64> {
-    let (load, seconds) = (&measurement.load, &measurement.seconds);
+    let load = &measurement.load;
     let mut figures = measurement.figures.clone();
-    let mean = |value: fn(&SecondRecord) -> Option<f64>| {
-        let is_measured = |second: &&SecondRecord| second.t_s > load.warmup_s + 0.5;
-        mean(seconds.iter().filter(is_measured).filter_map(value))
-    };
-    let costs = [
-        (
-            "disk_read_bytes_per_tx",
-            mean(|second| second.disk_read_bytes_per_s),
-        ),
-        (
-            "disk_write_bytes_per_tx",
-            mean(|second| second.disk_write_bytes_per_s),
-        ),
-        ("energy_j_per_tx", power_w(&measurement.series, load.warmup_s)),
-    ];
-    let per_tx = costs.into_iter().filter_map(|(name, per_s)| {
-        let per_tx = per_s? / load.tps();
-        per_tx.is_finite().then(|| (name.to_owned(), per_tx))
-    });
-    figures.extend(per_tx);
+    let (seconds, series) = (&measurement.seconds, &measurement.series);
+    figures.extend(costs_per_tx(seconds, series, Span::of(load), load.tps()));
     figures
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let values: Vec<f64> = values.collect();
-    #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
-    let n = values.len() as f64;
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)
+/// What a transaction of the measured time cost the data's disk and the power line, of [`COSTS`] those that the machine tells.
+fn costs_per_tx(
+    seconds: &[SecondRecord],
+    series: &SeriesRecord,
+    span: Span,
+    tps: f64,
+) -> BTreeMap<String, f64> {
+    let mean = |value| mean_of_seconds(seconds, span.from_s, value);
+    let per_s = [
+        mean(|second| second.disk_read_bytes_per_s),
+        mean(|second| second.disk_write_bytes_per_s),
+        power_w(series, span),
+    ];
+    let per_tx = COSTS.into_iter().zip(per_s).filter_map(|(name, per_s)| {
+        let per_tx = per_s? / tps;
+        per_tx.is_finite().then(|| (name.to_owned(), per_tx))
+    });
+    per_tx.collect()
 }
 
-/// Power of all packages and their memory behind the warm-up. Cores are a part of their package, the platform (`psys`) holds all of
-/// it: neither is counted again. `None` where no package tells.
-fn power_w(series: &SeriesRecord, warmup_s: f64) -> Option<f64> {
-    let is_counted = |column: &&ColumnRecord| {
-        let is_whole = column.label.starts_with("package-") && !column.label.contains('/');
-        column.metric == "energy.power_w" && (is_whole || column.label.ends_with("/dram"))
+/// The mean of a rate over the seconds that lie behind the warm-up with more than half of their time. The first behind it and the last one
+/// need not be whole: each counts by its length.
+fn mean_of_seconds(
+    seconds: &[SecondRecord],
+    warmup_s: f64,
+    value: fn(&SecondRecord) -> Option<f64>,
+) -> Option<f64> {
+    let begins = std::iter::once(0.0).chain(seconds.iter().map(|second| second.t_s));
+    let lengths = begins
+        .zip(seconds)
+        .map(|(begin_s, second)| (second.t_s - begin_s, second));
+    let measured = lengths.filter(|(length_s, second)| second.t_s - length_s / 2.0 > warmup_s);
+    weighted_mean(measured.filter_map(|(length_s, second)| Some((length_s, value(second)?))))
+}
+
+/// Of (weight, value); `None` of nothing.
+fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let (weight, sum) = values.fold((0.0, 0.0), |(all, sum), (weight, value)| {
+        (all + weight, sum + weight * value)
+    });
+    (weight > 0.0).then(|| sum / weight)
+}
+
+/// Power of all packages and their memory in the measured time. Cores are a part of their package, the platform (`psys`) holds all of
+/// it: neither is counted again. `None` where no package tells: memory alone would pass for all.
+fn power_w(series: &SeriesRecord, span: Span) -> Option<f64> {
+    let zones = || {
+        let columns = series.columns.iter();
+        columns.filter(|column| column.metric == "energy.power_w")
     };
-    let of_zone = |column: &ColumnRecord| {
-        let points = column.at_ms.iter().zip(&column.values);
-        // A value is of the second before it.
-        mean(
-            points
-                .filter(|(at_ms, _)| f64::from(**at_ms) > (warmup_s + 1.0) * 1e3)
-                .map(|(_, value)| *value),
-        )
-    };
-    let zones: Vec<f64> = series
-        .columns
-        .iter()
-        .filter(is_counted)
-        .filter_map(of_zone)
-        .collect();
-    (!zones.is_empty()).then(|| zones.iter().sum())
+    let is_package =
+        |column: &&ColumnRecord| column.label.starts_with("package-") && !column.label.contains('/');
+    let sum = |zones: Vec<f64>| (!zones.is_empty()).then(|| zones.iter().sum::<f64>());
+    let packages_w = sum(zones()
+        .filter(is_package)
+        .filter_map(|zone| span.mean_of(zone))
+        .collect())?;
+    let memories = zones().filter(|column| column.label.ends_with("/dram"));
+    let memory_w = sum(memories.filter_map(|zone| span.mean_of(zone)).collect());
+    Some(packages_w + memory_w.unwrap_or(0.0))
 }
 
 /// Figures that the file wants taken from series, of the measured time; those whose series is not there are left out.
@@ -251,49 +286,105 @@ pub(crate) fn now_unix_ms() -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn power_is_of_packages_and_their_memory_behind_the_warm_up() {
-        let zone = |label: &str, values: [f64; 3]| ColumnRecord {
+    const SPAN: Span = Span {
+        from_s: 1.0,
+        to_s: 3.6,
+    };
+
+    fn span(from_s: f64, to_s: f64) -> Span {
+        Span { from_s, to_s }
+    }
+
+    /// The last value is of the time after the load.
+    fn zone(label: &str, values: [f64; 4]) -> ColumnRecord {
+        ColumnRecord {
             metric: "energy.power_w".to_owned(),
             label: label.to_owned(),
-            at_ms: vec![1500, 2500, 3500],
+            at_ms: vec![1500, 2500, 3500, 4500],
             values: values.to_vec(),
-        };
-        let mut series = SeriesRecord {
-            columns: vec![
-                zone("package-0", [900.0, 40.0, 60.0]),
-                zone("package-0/core", [900.0, 30.0, 30.0]),
-                zone("package-0/dram", [900.0, 5.0, 5.0]),
-                zone("package-1", [900.0, 20.0, 20.0]),
-                zone("psys", [900.0, 90.0, 90.0]),
-            ],
-            gaps: Vec::new(),
-        };
-        assert_eq!(power_w(&series, 1.0), Some(75.0));
-        assert_eq!(power_w(&series, 9.0), None);
-        series.columns.retain(|column| column.label == "psys");
-        assert_eq!(power_w(&series, 1.0), None);
+        }
     }
 
     #[test]
-    fn counters_count_behind_the_warm_up() {
-        let column = |metric: &str, values: [f64; 4]| ColumnRecord {
+    fn power_is_of_packages_and_their_memory_in_the_measured_time() {
+        let mut series = SeriesRecord {
+            columns: vec![
+                zone("package-0", [900.0, 40.0, 60.0, 1.0]),
+                zone("package-0/core", [900.0, 30.0, 30.0, 1.0]),
+                zone("package-0/dram", [900.0, 5.0, 5.0, 1.0]),
+                zone("package-1", [900.0, 20.0, 20.0, 1.0]),
+                zone("psys", [900.0, 90.0, 90.0, 1.0]),
+            ],
+            gaps: Vec::new(),
+        };
+        assert_eq!(power_w(&series, SPAN), Some(75.0));
+        assert_eq!(power_w(&series, span(9.0, 12.0)), None);
+        for alone in ["psys", "package-0/dram"] {
+            let mut series = series.clone();
+            series.columns.retain(|column| column.label == alone);
+            assert_eq!(power_w(&series, SPAN), None, "{alone}");
+        }
+        series.columns.retain(|column| column.label == "package-1");
+        assert_eq!(power_w(&series, SPAN), Some(20.0));
+    }
+
+    #[test]
+    fn costs_are_of_the_measured_time_and_of_each_transaction() {
+        let second = |t_s: f64, read: Option<f64>, written: f64| SecondRecord {
+            t_s,
+            disk_read_bytes_per_s: read,
+            disk_write_bytes_per_s: Some(written),
+            ..SecondRecord::default()
+        };
+        // The warm-up ends with a short second, and so does the load.
+        let seconds = [
+            second(1.0, Some(9e9), 9e9),
+            second(1.4, Some(9e9), 9e9),
+            second(2.4, Some(100.0), 300.0),
+            second(2.9, None, 600.0),
+        ];
+        let series = SeriesRecord {
+            columns: vec![zone("package-0", [900.0, 40.0, 900.0, 900.0])],
+            gaps: Vec::new(),
+        };
+        let check = |span: Span, tps: f64, expected: &[(&str, f64)]| {
+            let found = costs_per_tx(&seconds, &series, span, tps);
+            let found: Vec<(&str, f64)> = found.iter().map(|(name, value)| (&**name, *value)).collect();
+            assert_eq!(found, expected, "{tps}");
+        };
+        check(
+            span(1.4, 2.9),
+            50.0,
+            &[
+                ("disk_read_bytes_per_tx", 2.0),
+                ("disk_write_bytes_per_tx", 8.0),
+                ("energy_j_per_tx", 0.8),
+            ],
+        );
+        check(span(1.4, 2.9), 0.0, &[]);
+        check(span(9.0, 12.0), 50.0, &[]);
+        assert!(costs_per_tx(&[], &SeriesRecord::default(), SPAN, 50.0).is_empty());
+    }
+
+    #[test]
+    fn counters_count_in_the_measured_time() {
+        let column = |metric: &str, values: [f64; 5]| ColumnRecord {
             metric: metric.to_owned(),
             label: String::new(),
-            at_ms: vec![500, 1500, 2500, 3500],
+            at_ms: vec![500, 1500, 2500, 3500, 4500],
             values: values.to_vec(),
         };
         let series = SeriesRecord {
             columns: vec![
-                column("perf.page_faults_per_s", [9e9, 9e9, 100.0, 300.0]),
-                column("perf.counted_ratio", [1.0; 4]),
-                column("cpu.idle_ratio", [1.0; 4]),
+                column("perf.page_faults_per_s", [9e9, 9e9, 100.0, 300.0, 1.0]),
+                column("perf.counted_ratio", [1.0; 5]),
+                column("cpu.idle_ratio", [1.0; 5]),
             ],
             gaps: Vec::new(),
         };
-        let found = counters_per_tx(&series, 1.0, 50.0);
+        let found = counters_per_tx(&series, SPAN, 50.0);
         assert_eq!(found, BTreeMap::from([("page_faults".to_owned(), 4.0)]));
-        assert!(counters_per_tx(&series, 1.0, 0.0).is_empty());
-        assert!(counters_per_tx(&series, 9.0, 50.0).is_empty());
+        assert!(counters_per_tx(&series, SPAN, 0.0).is_empty());
+        assert!(counters_per_tx(&series, span(9.0, 12.0), 50.0).is_empty());
     }
 }

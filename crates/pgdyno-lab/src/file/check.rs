@@ -39,6 +39,12 @@ pub(crate) const METRICS: [&str; 9] = [
     "client_cpu_us_per_tx",
     "wal_bytes_per_tx",
 ];
+/// What a transaction cost, where the machine tells: bytes from and to the data's disk, energy.
+pub(crate) const COSTS: [&str; 3] = [
+    "disk_read_bytes_per_tx",
+    "disk_write_bytes_per_tx",
+    "energy_j_per_tx",
+];
 /// Those of a load that has them.
 const JOB: &str = "job_s";
 const RECOVERY: &str = "recovery_s";
@@ -440,7 +446,8 @@ impl Check<'_> {
     fn figures(&self) -> Checked {
         let file = self.file;
         for (i, figure) in file.figure.iter().enumerate() {
-            let taken = METRICS.contains(&figure.name.as_str())
+            let mut built_in = METRICS.iter().chain(&COSTS).chain([&JOB, &RECOVERY]);
+            let taken = built_in.any(|name| *name == figure.name)
                 || file.figure[..i].iter().any(|other| other.name == figure.name);
             self.must(!taken, &["figure", &i.to_string(), "name"], || {
                 format!("the name \"{}\" is taken", figure.name)
@@ -459,7 +466,7 @@ impl Check<'_> {
     fn known_metric(&self, metric: &str, keys: &[&str]) -> Checked {
         let file = self.file;
         let any = |is: fn(&LoadPart) -> bool| is(&file.load) || file.parts().iter().any(|p| is(&p.load));
-        let mut known: Vec<String> = METRICS.iter().map(|m| (*m).to_owned()).collect();
+        let mut known: Vec<String> = METRICS.iter().chain(&COSTS).map(|m| (*m).to_owned()).collect();
         known.extend(file.figure.iter().map(|figure| figure.name.clone()));
         if any(|load| load.program.as_deref() == Some("job")) {
             known.push(JOB.to_owned());

@@ -25,7 +25,8 @@ pub struct ExperimentFile {
     #[serde(default)]
     pub stop: StopRule,
     /// The figure that decides: tps, p50_ms, p95_ms, p99_ms, max_ms, stability_cv, server_cpu_us_per_tx,
-    /// client_cpu_us_per_tx, wal_bytes_per_tx, job_s, recovery_s, or the name of a [[figure]].
+    /// client_cpu_us_per_tx, wal_bytes_per_tx, disk_read_bytes_per_tx, disk_write_bytes_per_tx, energy_j_per_tx, job_s,
+    /// recovery_s, or the name of a [[figure]].
     #[serde(default = "default_metric")]
     pub metric: String,
     /// Seed of order and load; drawn when not given.

@@ -124,6 +124,33 @@ fn every_mistake_is_named_with_its_line() {
     check("[data]", "[data", 6, "");
 }
 
+/// As docs/experiment-file.md lists them.
+#[test]
+fn what_a_transaction_cost_is_a_figure_and_its_name_is_taken() {
+    let costs = [
+        "disk_read_bytes_per_tx",
+        "disk_write_bytes_per_tx",
+        "energy_j_per_tx",
+    ];
+    for name in costs {
+        let study = format!(
+            "[study]\nsource = \"s\"\ntitle = \"t\"\n[[study.table]]\ntitle = \"x\"\nvalues = [\"{name}\"]\n\
+             [[study.claim]]\ntext = \"x\"\nof = {{ step = \"a\" }}\nfound = \"better\"\nmetric = \"{name}\"\n"
+        );
+        let text = GOOD.replace("blocks = 2", &format!("blocks = 2\nmetric = \"{name}\""));
+        let file = parse(&format!("{text}\n{study}"));
+        assert!(file.is_ok(), "{name}: {}", file.unwrap_err());
+    }
+    for name in costs.into_iter().chain(["tps", "job_s", "recovery_s"]) {
+        let figure = format!("{GOOD}\n[[figure]]\nname = \"{name}\"\nsql = \"SELECT 1\"\n");
+        let error = parse(&figure).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("the name \"{name}\" is taken")),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn a_password_in_a_file_is_refused_and_not_repeated() {
     for connection in [
