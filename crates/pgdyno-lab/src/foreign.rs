@@ -306,6 +306,7 @@ fn job_result(result: &JobResult) -> LoadResult {
 fn nothing() -> LoadResult {
     LoadResult {
         measured: Books::new(false),
+        untold: Books::new(false),
         whole: Counts::default(),
         kinds: Vec::new(),
         statements: Vec::new(),

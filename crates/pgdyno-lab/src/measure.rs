@@ -185,6 +185,7 @@ pub(crate) fn watch(
         statements.second(&mut server, second);
         on_second(second);
     })?;
+    heat.end(&load.untold);
     let elapsed_s = begun.elapsed().as_secs_f64();
     let (statements, gap) = statements.end(&mut server);
     let (mut series, own_commits) = beside.end(load_began.unwrap_or(begun));
