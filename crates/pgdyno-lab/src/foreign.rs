@@ -96,6 +96,7 @@ impl Around<'_> {
         let shape = Shape {
             clients: 1,
             warmup_s: Some(0.0),
+            tells_seconds: false,
         };
         let mut measurement = watch(self.conninfo, shape, self.probe, on_second, &mut |_| {
             let result = run_job(&endpoint(self.conninfo), &plan, self.stop)?;
@@ -146,6 +147,7 @@ impl Around<'_> {
         let shape = Shape {
             clients,
             warmup_s: Some(plan.warmup.as_secs_f64()),
+            tells_seconds: plan.format.tells_seconds(),
         };
         let mut measurement = watch(self.conninfo, shape, self.probe, on_second, &mut |on_second| {
             let mut number = 0;
@@ -306,6 +308,7 @@ fn job_result(result: &JobResult) -> LoadResult {
 fn nothing() -> LoadResult {
     LoadResult {
         measured: Books::new(false),
+        untold: Books::new(false),
         whole: Counts::default(),
         kinds: Vec::new(),
         statements: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::beside::{Beside, host_second};
 use crate::pooled;
 use crate::statements::MeasuredStatements;
-use pgdyno_host::{HostAccess, cpu_us_of_tree};
+use pgdyno_host::{HostAccess, children, cpu_us_of_tree};
 use pgdyno_load::{
     ConnectError, Endpoint, ForeignError, Heat, LoadError, LoadPlan, LoadResult, Protocol, Second,
     SecondFigures, Warmup, keeps_prepared_statements,
@@ -57,7 +57,7 @@ pub struct Measurement {
     pub steadiness: Option<Steadiness>,
     /// Stability of the throughput.
     pub stability_cv: Option<f64>,
-    /// Server CPU per committed transaction, warm-up included.
+    /// Server CPU per committed transaction, warm-up included; without that of the session that asks before, beside and after it.
     pub server_cpu_us_per_tx: Option<f64>,
     /// WAL per committed transaction, warm-up included.
     pub wal_bytes_per_tx: Option<f64>,
@@ -132,6 +132,7 @@ pub fn measure(
             Warmup::For(warmup) => Some(warmup.as_secs_f64()),
             Warmup::Settled(_) => None,
         },
+        tells_seconds: true,
     };
     watch(conninfo, shape, probe, on_second, &mut |on_second| {
         Ok(pgdyno_load::run(&endpoint, plan, stop, on_second)?)
@@ -147,16 +148,19 @@ pub(crate) struct Shape {
     pub(crate) clients: u32,
     /// `None` where the load tells by its seconds when its warm-up is over.
     pub(crate) warmup_s: Option<f64>,
+    /// Whether it tells any.
+    pub(crate) tells_seconds: bool,
 }
 
 /// Watches whatever `drive` does to the server, from before its first session to after its last.
 pub(crate) fn watch(
     conninfo: &Conninfo,
-    Shape { clients, warmup_s }: Shape,
+    shape: Shape,
     probe: &Probe,
     on_second: &mut dyn FnMut(&Second),
     drive: &mut Driver<'_>,
 ) -> Result<Measurement, MeasureError> {
+    let clients = shape.clients;
     let mut server = Server::connect(conninfo)?;
     let mut watchers = 0;
     if conninfo.is_proxied() {
@@ -171,21 +175,27 @@ pub(crate) fn watch(
             "SELECT pg_sleep(0.6)",
         )?;
     }
+    let asking = process_of(&mut server)?;
     let before = counters(&mut server)?;
-    let mut statements = MeasuredStatements::begin(&mut server, warmup_s);
-    let cpu_before = probe.server_cpu_us();
+    let mut statements = MeasuredStatements::begin(&mut server, shape.warmup_s, shape.tells_seconds);
+    let cpu_before = probe.server_cpu_us(asking);
     let beside = Beside::begin(probe, conninfo);
     let begun = Instant::now();
     // Its clients connect before the load begins.
     let mut load_began = None;
     let mut heat = Heat::default();
-    let load = drive(&mut |second| {
-        load_began.get_or_insert_with(|| Instant::now() - Duration::from_secs_f64(second.length_s));
-        heat.add(second);
-        statements.second(&mut server, second);
-        on_second(second);
+    let mut elapsed_s = 0.0;
+    let load = statements.during(&mut server, |warmup| {
+        let load = drive(&mut |second| {
+            load_began.get_or_insert_with(|| Instant::now() - Duration::from_secs_f64(second.length_s));
+            heat.add(second);
+            warmup.second(second);
+            on_second(second);
+        });
+        elapsed_s = begun.elapsed().as_secs_f64();
+        load
     })?;
-    let elapsed_s = begun.elapsed().as_secs_f64();
+    heat.end(&load.untold);
     let (statements, gap) = statements.end(&mut server);
     let (mut series, own_commits) = beside.end(load_began.unwrap_or(begun));
     series.gaps.extend(gap);
@@ -193,7 +203,7 @@ pub(crate) fn watch(
     let seconds = seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
-        .zip(probe.server_cpu_us())
+        .zip(probe.server_cpu_us(asking))
         .and_then(|(a, b)| b.checked_sub(a));
     let measured: Vec<f64> = load
         .seconds
@@ -297,9 +307,24 @@ fn heat_record(heat: &Heat) -> Option<HeatRecord> {
 }
 
 impl Probe {
-    fn server_cpu_us(&self) -> Option<u64> {
-        cpu_us_of_tree(&**self.host.as_ref()?, self.postmaster?).ok()
+    /// CPU time of the server's processes but the one that serves `asking`, if it is among them: what pgdyno asks is no part of
+    /// the load. Whole ticks of 10 ms.
+    fn server_cpu_us(&self, asking: Option<u32>) -> Option<u64> {
+        let (host, postmaster) = (&**self.host.as_ref()?, self.postmaster?);
+        let whole = cpu_us_of_tree(host, postmaster).ok()?;
+        let asking = asking.filter(|pid| children(host, postmaster).contains(pid));
+        let own = asking.and_then(|pid| cpu_us_of_tree(host, pid).ok());
+        whole.checked_sub(own.unwrap_or(0))
     }
+}
+
+/// The process that serves this connection; behind a pooler it is another one each time.
+fn process_of(server: &mut Server) -> Result<Option<u32>, ServerError> {
+    if server.conninfo().is_proxied() {
+        return Ok(None);
+    }
+    let pid = server.value("asking for the session's process", "SELECT pg_backend_pid()")?;
+    Ok(pid.and_then(|pid| pid.parse().ok()))
 }
 
 fn seconds(series: &SeriesRecord, disk: Option<&str>, load: &LoadResult) -> Vec<SecondRecord> {
@@ -478,4 +503,41 @@ fn by_others(measurement: &Measurement, server_cpu_us: Option<u64>, elapsed_s: f
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_host::LocalHost;
+    use std::fs;
+
+    #[test]
+    fn the_cpu_time_of_the_session_that_asks_is_no_part_of_the_load() {
+        let root = tempfile::tempdir().unwrap();
+        let process = |pid: u32, ticks: u64, children: &str| {
+            let dir = root.path().join(format!("proc/{pid}/task/{pid}"));
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("children"), children).unwrap();
+            let stat = format!("{pid} (postgres) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 100 0 0 0\n");
+            fs::write(root.path().join(format!("proc/{pid}/stat")), stat).unwrap();
+        };
+        process(10, 5, "20 30 ");
+        process(20, 100, "");
+        process(30, 7, "");
+        process(40, 9, "");
+        let probe = Probe {
+            host: Some(Arc::new(LocalHost::at(root.path()))),
+            disk: None,
+            postmaster: Some(10),
+            depth: Depth::Host,
+        };
+        let check = |asking, expected_us| {
+            assert_eq!(probe.server_cpu_us(asking), Some(expected_us), "{asking:?}");
+        };
+        check(Some(30), 1_050_000);
+        check(None, 1_120_000);
+        // Of another name space, or gone.
+        check(Some(40), 1_120_000);
+        check(Some(50), 1_120_000);
+    }
 }

@@ -310,7 +310,8 @@ pub fn percentile_ms(histogram: &Histogram<u64>, percentile: f64) -> Option<f64>
 pub struct Second {
     /// 1 for the first second after the start, warm-up included.
     pub number: u32,
-    /// Length in seconds: shorter than one at the end.
+    /// Length in seconds: shorter than one at the end. The first has what a warm-up has beyond whole seconds, so that the
+    /// measured time begins with one: it is shorter too, or up to a tenth longer.
     pub length_s: f64,
     /// Whether it lies behind the warm-up.
     pub measured: bool,
@@ -343,7 +344,8 @@ impl Second {
 pub struct SecondFigures {
     /// 1 for the first second after the start, warm-up included.
     pub number: u32,
-    /// Length in seconds: shorter than one at the end.
+    /// Length in seconds: shorter than one at the end. The first has what a warm-up has beyond whole seconds, so that the
+    /// measured time begins with one: it is shorter too, or up to a tenth longer.
     pub length_s: f64,
     /// Whether it lies behind the warm-up.
     pub measured: bool,

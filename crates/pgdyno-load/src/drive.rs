@@ -35,6 +35,8 @@ const WAKES_APART_NS: u64 = 500_000;
 /// A load of a number of transactions is given up after so long without any connection.
 const GIVE_UP_NS: u64 = 60 * SECOND_NS;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+/// What is shorter has a rate of chance only: it is no second of its own.
+const SLIVER_NS: u64 = SECOND_NS / 10;
 
 /// The limits of a load; times in nanoseconds of its clock.
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +92,8 @@ pub(crate) struct Drive<'a> {
     woken_ns: u64,
     /// When the last connection was lost.
     gone_ns: u64,
+    /// Length of the first second. The others are whole ones, so that one of them begins with the measured time.
+    first_ns: u64,
     /// The second at hand, 1-based, and its books.
     second: u32,
     second_books: Books,
@@ -205,9 +209,7 @@ impl Drive<'_> {
             }
         }
         self.begin_what_is_due(now);
-        let mut until = (u64::from(self.second) * SECOND_NS)
-            .min(end_ns)
-            .min(now + STOP_CHECK_NS);
+        let mut until = self.second_ends_ns().min(end_ns).min(now + STOP_CHECK_NS);
         if self.alive < self.clients() {
             until = until.min(now + RECONNECT_CHECK_NS);
         }
@@ -398,7 +400,10 @@ impl Drive<'_> {
         let in_books = inside || self.schedule.is_some();
         let measured =
             Some(&mut self.part.measured).filter(|_| in_books && at.done_ns >= self.limits.warmup_ns);
-        let second = Some(&mut self.second_books).filter(|_| inside);
+        let second = match inside {
+            true => Some(&mut self.second_books),
+            false => Some(&mut self.part.untold).filter(|_| measured.is_some()),
+        };
         let of_kind = self.part.kinds.get_mut(kind).filter(|_| measured.is_some());
         for books in [measured, second, of_kind].into_iter().flatten() {
             books.retries += u64::from(tries - 1);
@@ -411,16 +416,29 @@ impl Drive<'_> {
         }
     }
 
-    /// Delivers every second that has ended.
-    fn turn_seconds(&mut self, now_ns: u64) {
-        let now_ns = now_ns.min(self.limits.end_ns);
-        while u64::from(self.second) * SECOND_NS <= now_ns {
-            self.deliver(1.0);
+    fn second_begins_ns(&self) -> u64 {
+        match self.second {
+            1 => 0,
+            later => self.first_ns + u64::from(later - 2) * SECOND_NS,
         }
     }
 
-    fn deliver(&mut self, length_s: f64) {
-        let begins_ns = u64::from(self.second - 1) * SECOND_NS;
+    fn second_ends_ns(&self) -> u64 {
+        self.first_ns + u64::from(self.second - 1) * SECOND_NS
+    }
+
+    /// Delivers every second that has ended.
+    fn turn_seconds(&mut self, now_ns: u64) {
+        let now_ns = now_ns.min(self.limits.end_ns);
+        while self.second_ends_ns() <= now_ns {
+            self.deliver(self.second_ends_ns());
+        }
+    }
+
+    fn deliver(&mut self, ends_ns: u64) {
+        let begins_ns = self.second_begins_ns();
+        #[expect(clippy::cast_precision_loss, reason = "about a second")]
+        let length_s = ends_ns.saturating_sub(begins_ns) as f64 / 1e9;
         let second = Second {
             number: self.second,
             length_s,
@@ -442,11 +460,13 @@ impl Drive<'_> {
     pub(crate) fn finish(mut self, engine: String) -> Part {
         let end = self.limits.end_ns;
         self.turn_seconds(end);
-        let rest_ns = end.saturating_sub(u64::from(self.second - 1) * SECOND_NS);
-        // A sliver of a second has a rate of chance only, unless it is all there is.
-        if rest_ns > SECOND_NS / 10 || (self.second == 1 && rest_ns > 0) {
-            #[expect(clippy::cast_precision_loss, reason = "less than a second")]
-            self.deliver(rest_ns as f64 / 1e9);
+        let begins_ns = self.second_begins_ns();
+        let rest_ns = end.saturating_sub(begins_ns);
+        // A sliver is told where it is all there is.
+        if rest_ns > SLIVER_NS || (self.second == 1 && rest_ns > 0) {
+            self.deliver(end);
+        } else if begins_ns >= self.limits.warmup_ns {
+            self.part.untold.add(&self.second_books);
         }
         let _ = self.sender.send((self.thread, None));
         if let Some(schedule) = &mut self.schedule {
@@ -484,6 +504,16 @@ impl Drive<'_> {
     }
 }
 
+/// Length of the first second where a warm-up (`u64::MAX`: not known yet) takes so long: what it has beyond whole ones.
+fn first_second_ns(warmup_ns: u64) -> u64 {
+    match warmup_ns % SECOND_NS {
+        _ if warmup_ns == u64::MAX => SECOND_NS,
+        0 => SECOND_NS,
+        sliver if sliver <= SLIVER_NS && warmup_ns > SECOND_NS => SECOND_NS + sliver,
+        part => part,
+    }
+}
+
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -492,4 +522,27 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
 fn thread_cpu_us() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_begins_where_the_warm_up_ends() {
+        const MS: u64 = SECOND_NS / 1000;
+        let check = |warmup_ms: u64, first_ms: u64| {
+            let (warmup_ns, first_ns) = (warmup_ms * MS, first_second_ns(warmup_ms * MS));
+            assert_eq!(first_ns, first_ms * MS, "{warmup_ms}");
+            assert_eq!(warmup_ns.saturating_sub(first_ns) % SECOND_NS, 0, "{warmup_ms}");
+        };
+        check(0, 1000);
+        check(20, 20);
+        check(300, 300);
+        check(1000, 1000);
+        check(1050, 1050);
+        check(2400, 400);
+        check(60_000, 1000);
+        assert_eq!(first_second_ns(u64::MAX), SECOND_NS);
+    }
 }

@@ -81,6 +81,9 @@ pub enum LoadError {
 pub struct LoadResult {
     /// The measured time only.
     pub measured: Books,
+    /// Of those, the ones that are in no second: in an open loop what was done after the end, and what was done in less than a
+    /// tenth of a second at the end.
+    pub untold: Books,
     /// From the first transaction to the last, warm-up and end included.
     pub whole: Counts,
     /// The kinds of transactions, where there are several: name and books of the measured time.
@@ -143,6 +146,7 @@ impl LoadResult {
 
     fn add(&mut self, part: Part) {
         self.measured.add(&part.measured);
+        self.untold.add(&part.untold);
         self.whole.add(part.whole);
         self.measured_s = self.measured_s.max(part.measured_s);
         self.warmup_s = self.warmup_s.max(part.warmup_s);
@@ -227,6 +231,7 @@ pub fn run(
         let open = matches!(plan.arrivals, Arrivals::Open { .. });
         let mut result = LoadResult {
             measured: Books::new(open),
+            untold: Books::for_a_second(),
             whole: Counts::default(),
             kinds: match program.kinds.as_slice() {
                 [_] => Vec::new(),

@@ -1,7 +1,7 @@
 //! Response times over time: how many transactions of each stretch took how long, in few classes. Made of the seconds that a
 //! load has told, so nothing of it is done for a transaction.
 
-use crate::books::Second;
+use crate::books::{Books, Second};
 
 /// Classes per factor of two, of the same width in nanoseconds. A histogram's own lie within one each, down to 2 µs.
 const CLASSES_PER_OCTAVE: u64 = 4;
@@ -66,10 +66,24 @@ impl Heat {
             self.filled_s = 0;
         }
         self.filled_s += 1;
+        self.count(&second.books);
+    }
+
+    /// Adds what was measured and is in no second ([`crate::LoadResult::untold`]) to the last stretch, when the load has ended.
+    pub fn end(&mut self, untold: &Books) {
+        if self.stretches.is_empty() {
+            self.begins_s = self.ends_s;
+            self.stretches.push(Vec::new());
+        }
+        self.count(untold);
+    }
+
+    /// Counts into the last stretch.
+    fn count(&mut self, books: &Books) {
         let Some(last) = self.stretches.last_mut() else {
             return;
         };
-        for step in second.books.response_ns.iter_recorded() {
+        for step in books.response_ns.iter_recorded() {
             let class = class_of(step.value_iterated_to());
             if last.len() <= class {
                 last.resize(class + 1, 0);
@@ -137,7 +151,7 @@ impl Heat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::books::{Books, Instants};
+    use crate::books::Instants;
 
     fn second(number: u32, measured: bool, took_us: &[u64]) -> Second {
         let mut books = Books::for_a_second();
@@ -192,6 +206,18 @@ mod tests {
             heat.counts(),
             [[2, 1, 0, 0, 0, 0], [0; 6], [0, 0, 0, 0, 0, 1]].map(Vec::from)
         );
+    }
+
+    #[test]
+    fn what_is_in_no_second_is_in_the_last_stretch() {
+        let mut heat = Heat::default();
+        heat.add(&second(1, true, &[1000]));
+        heat.end(&second(2, true, &[1000, 2000]).books);
+        let counts: Vec<u64> = heat.counts().iter().map(|row| row.iter().sum()).collect();
+        assert_eq!((counts, heat.ends_s()), (vec![3], 1.0));
+        let mut heat = Heat::default();
+        heat.end(&Books::for_a_second());
+        assert!(heat.is_empty());
     }
 
     #[test]

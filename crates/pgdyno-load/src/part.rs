@@ -5,6 +5,8 @@ use crate::books::{Books, Times};
 /// One thread's share of the result.
 pub(crate) struct Part {
     pub(crate) measured: Books,
+    /// Of those, the ones that are in no second's books.
+    pub(crate) untold: Books,
     pub(crate) whole: Counts,
     pub(crate) measured_s: f64,
     pub(crate) warmup_s: f64,

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{FakeServer, REPLY, plan};
-use pgdyno_load::{Arrivals, Engine, LoadPlan, Rate, Spacing, run};
+use pgdyno_load::{Arrivals, Engine, Heat, LoadPlan, Rate, Spacing, Warmup, run};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
@@ -139,4 +139,46 @@ fn what_never_found_a_client_is_skipped_and_in_the_percentiles() {
         books.is_lower_bound(50.0) && (400.0..600.0).contains(&median_ms),
         "{median_ms}"
     );
+}
+
+#[test]
+fn response_times_over_time_hold_each_measured_transaction_once() {
+    let check = |warmup_ms: u64, measure_ms: u64, lengths_s: &[f64], holds: bool| {
+        let sluice = Arc::new(Sluice::default());
+        sluice.set(holds);
+        let server = behind(&sluice);
+        let plan = LoadPlan {
+            warmup: Warmup::For(Duration::from_millis(warmup_ms)),
+            measure: Duration::from_millis(measure_ms),
+            ..open(Engine::Auto, 200.0, 1)
+        };
+        let mut heat = Heat::default();
+        let stop = AtomicBool::new(false);
+        // What is held back is let through when the last second is told.
+        let result = run(&server.endpoint(), &plan, &stop, &mut |second| {
+            heat.add(second);
+            if second.number as usize == lengths_s.len() {
+                sluice.set(false);
+            }
+        })
+        .expect("a load");
+        let found: Vec<f64> = result.seconds.iter().map(|second| second.length_s).collect();
+        assert_eq!(found, lengths_s, "{warmup_ms} ms, {measure_ms} ms");
+        heat.end(&result.untold);
+        let counted: u64 = heat.counts().iter().flatten().sum();
+        assert_eq!(
+            (counted, result.untold.after_end),
+            (result.measured.committed, result.measured.after_end),
+            "{warmup_ms} ms, {measure_ms} ms"
+        );
+        assert!(counted > 0 && (heat.begins_s() - result.warmup_s).abs() < 1e-6);
+        assert_eq!(result.measured.after_end > 0, holds);
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| check(0, 1000, &[1.0], true));
+        scope.spawn(|| check(300, 1000, &[0.3, 1.0], false));
+        scope.spawn(|| check(300, 1000, &[0.3, 1.0], true));
+        scope.spawn(|| check(1050, 1600, &[1.05, 1.0, 0.6], false));
+        scope.spawn(|| check(20, 1050, &[0.02, 1.0], false));
+    });
 }

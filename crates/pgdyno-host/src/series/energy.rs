@@ -29,12 +29,14 @@ pub(super) struct Energy {
 }
 
 impl Energy {
-    /// The power of each zone between two reads. The counters are for root alone since 5.10: else each is a gap.
+    /// The power of each zone between two reads. That a machine has no zone (usual in virtual machines), or that its counters are for
+    /// root alone (since 5.10), is no gap of each recording: the fact `cpu.power_zones` says so.
     pub(super) fn read(&mut self, host: &dyn HostAccess, buffer: &mut Buffer, at: Instant) -> Reading {
         let zones = match &mut self.zones {
             Some(zones) => zones,
             None => match find(host) {
                 Ok(zones) => self.zones.insert(zones),
+                Err(HostError::Missing { .. }) => self.zones.insert(Vec::new()),
                 Err(error) => return lost(at, &error),
             },
         };
@@ -46,15 +48,7 @@ impl Energy {
         let mut reading = self
             .last
             .step(at, now, |before, now, reading| fill(zones, before, now, reading));
-        if zones.is_empty() {
-            reading.gap(
-                ROOT,
-                "it has no zone of energy counters (usual in virtual machines)",
-            );
-        }
-        for error in &errors {
-            gap_of(&mut reading, error);
-        }
+        tell(&errors, &mut reading);
         reading
     }
 }
@@ -77,6 +71,13 @@ impl Zone {
                 None
             }
         }
+    }
+}
+
+/// Gaps of what could not be read, but for what wants more rights.
+fn tell(errors: &[HostError], reading: &mut Reading) {
+    for error in errors.iter().filter(|error| !error.is_refused()) {
+        gap_of(reading, error);
     }
 }
 
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_zones_or_with_unreadable_ones_is_a_gap() {
+    fn a_machine_without_zones_is_no_gap_and_one_whose_counter_is_gone_is() {
         let check = |files: &[(&str, &str)], expected: &[&str]| {
             let mut tree = Tree::new(files);
             let at = tree.at(0);
@@ -204,8 +205,18 @@ mod tests {
             assert_eq!(gaps(&reading), expected);
             assert!(reading.values.is_empty());
         };
-        check(&[], &[ROOT]);
-        check(&ZONES[..1], &[ROOT]);
+        check(&[], &[]);
+        check(&ZONES[..1], &[]);
         check(&ZONES[..3], &["/sys/class/powercap/intel-rapl:0/energy_uj"]);
+    }
+
+    #[test]
+    fn a_counter_for_root_alone_is_no_gap() {
+        use std::io::ErrorKind::{InvalidData, PermissionDenied};
+        let errors = [("a", PermissionDenied), ("b", InvalidData)]
+            .map(|(path, kind)| HostError::new(path, "read", kind.into()));
+        let mut reading = Reading::new(Instant::now(), None);
+        tell(&errors, &mut reading);
+        assert_eq!(gaps(&reading), ["b"]);
     }
 }

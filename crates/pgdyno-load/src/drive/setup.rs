@@ -1,6 +1,6 @@
 //! What a drive is made with, and how it stands before its first step.
 
-use super::{Drive, Limits};
+use super::{Drive, Limits, first_second_ns};
 use crate::books::{Books, Times};
 use crate::client::Client;
 use crate::collect::Told;
@@ -57,12 +57,14 @@ impl<'a> Drive<'a> {
             begun: false,
             woken_ns: 0,
             gone_ns: 0,
+            first_ns: first_second_ns(setup.limits.warmup_ns),
             second: 1,
             second_books: Books::for_a_second(),
             cpu_at_warmup_us: None,
             cpu_us: None,
             part: Part {
                 measured: Books::new(setup.schedule.is_some()),
+                untold: Books::for_a_second(),
                 whole: Counts::default(),
                 measured_s: 0.0,
                 warmup_s: 0.0,

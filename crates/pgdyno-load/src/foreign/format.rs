@@ -114,6 +114,13 @@ pub struct ForeignFormat {
     pub(super) broken: Vec<Regex>,
 }
 
+impl ForeignFormat {
+    /// Whether it tells its throughput while it runs.
+    pub fn tells_seconds(&self) -> bool {
+        !self.second.is_empty()
+    }
+}
+
 impl TryFrom<Written> for ForeignFormat {
     type Error = String;
 

@@ -1,7 +1,7 @@
 //! This machine for one test alone, its kernel as it comes: a test that was stopped half-way, or an administrator, may have left
 //! the very values that the next one sets.
 
-use super::{disk_of, kernel};
+use super::disk_of;
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,28 +37,60 @@ pub(crate) fn whole_machine() -> Machine {
     let mut start: Vec<(String, &str)> = AT_BOOT.map(|(path, value)| (path.to_owned(), value)).to_vec();
     start.push((format!("{queue}/scheduler"), "mq-deadline"));
     start.push((format!("{queue}/read_ahead_kb"), "128"));
-    start.retain(|(path, _)| Path::new(path).exists());
-    let mut found = Vec::new();
-    for (path, value) in start {
-        let counterpart = path.replace("_ratio", "_bytes");
-        let bytes = (counterpart != path)
-            .then(|| kernel(&counterpart))
-            .filter(|bytes| bytes != "0");
-        let now = chosen(&kernel(&path));
-        if !value.is_empty() && now != value {
-            // What this kernel refuses, the tests find as it is.
-            let _ = fs::write(&path, value);
-        }
-        found.push(bytes.map_or((path, now), |bytes| (counterpart, bytes)));
+    Machine {
+        found: HERE.begin(&start),
+        _alone: alone,
     }
-    Machine { found, _alone: alone }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        for (path, value) in &self.found {
-            if chosen(&kernel(path)) != *value {
-                let _ = fs::write(path, value);
+        HERE.put_back(&self.found);
+    }
+}
+
+/// This machine's.
+const HERE: Kernel<'static> = Kernel {
+    read: &|path| fs::read_to_string(path).ok(),
+    // What this kernel refuses, the tests find as it is.
+    write: &|path, value| drop(fs::write(path, value)),
+};
+
+/// Files of a kernel; one that is not there, or gone, has no text.
+struct Kernel<'a> {
+    read: &'a dyn Fn(&str) -> Option<String>,
+    write: &'a dyn Fn(&str, &str),
+}
+
+impl Kernel<'_> {
+    fn chosen(&self, path: &str) -> Option<String> {
+        (self.read)(path).map(|text| chosen(text.trim()))
+    }
+
+    /// Sets what has a value there. What was found is read before the first is written, for one value moves another.
+    fn begin(&self, start: &[(String, &str)]) -> Vec<(String, String)> {
+        let found = |(path, _): &(String, &str)| {
+            let now = (path.clone(), self.chosen(path)?);
+            let counterpart = path.replace("_ratio", "_bytes");
+            let bytes = (counterpart != *path)
+                .then(|| self.chosen(&counterpart))
+                .flatten()
+                .filter(|bytes| bytes != "0");
+            Some(bytes.map_or(now, |bytes| (counterpart, bytes)))
+        };
+        let found = start.iter().filter_map(found).collect();
+        for (path, value) in start {
+            if !value.is_empty() && self.chosen(path).is_some_and(|now| now != *value) {
+                (self.write)(path, value);
+            }
+        }
+        found
+    }
+
+    fn put_back(&self, found: &[(String, String)]) {
+        for (path, value) in found {
+            if self.chosen(path).is_some_and(|now| now != *value) {
+                (self.write)(path, value);
             }
         }
     }
@@ -68,4 +100,55 @@ impl Drop for Machine {
 fn chosen(text: &str) -> String {
     let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inner.map_or(text, |(word, _)| word).to_owned()
+}
+
+/// In each test file that has this module: it needs no machine.
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+
+    /// A kernel whose reserve is moved by huge pages, and whose bytes are zeroed by their ratio.
+    #[test]
+    fn what_was_found_is_what_comes_back() {
+        let files = [
+            ("thp", "[always] madvise"),
+            ("dirty_ratio", "0"),
+            ("dirty_bytes", "4096"),
+            ("reserve", "100"),
+        ];
+        let files = RefCell::new(BTreeMap::from(files.map(|(path, text)| (path, text.to_owned()))));
+        let kernel = Kernel {
+            read: &|path| files.borrow().get(path).cloned(),
+            write: &|path, value| {
+                let mut files = files.borrow_mut();
+                let moved = match path {
+                    "thp" => Some(("reserve", "555")),
+                    "dirty_ratio" => Some(("dirty_bytes", "0")),
+                    "dirty_bytes" => Some(("dirty_ratio", "0")),
+                    _ => None,
+                };
+                files.extend(moved.map(|(path, value)| (path, value.to_owned())));
+                *files.get_mut(path).expect("a file") = value.to_owned();
+            },
+        };
+        let start = [
+            ("thp", "madvise"),
+            ("dirty_ratio", "20"),
+            ("gone", "1"),
+            ("reserve", ""),
+        ];
+        let found = kernel.begin(&start.map(|(path, value)| (path.to_owned(), value)));
+        let texts = || {
+            files
+                .borrow()
+                .values()
+                .cloned()
+                .collect::<Vec<String>>()
+                .join(" ")
+        };
+        assert_eq!(texts(), "0 20 555 madvise");
+        kernel.put_back(&found);
+        assert_eq!(texts(), "4096 0 100 always");
+    }
 }
