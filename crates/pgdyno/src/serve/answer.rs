@@ -98,9 +98,10 @@ impl App {
         let app = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || {
             let done = app.stores.take().map_err(Problem::from).and_then(|mut store| {
-                let made = act(&app, &mut store)?;
+                let made = act(&app, &mut store);
+                // After a problem too: whoever takes it asks whether it is of use.
                 app.stores.give_back(store);
-                Ok(made)
+                made
             });
             drop(turn);
             done

@@ -39,7 +39,7 @@ use stores::Stores;
 use summary::Summaries;
 use targets::{Advices, Changes};
 use token::Token;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
 /// The longest note with every letter escaped in JSON, and some room.
@@ -95,6 +95,21 @@ impl App {
 pub(crate) fn run(options: Options) -> anyhow::Result<()> {
     // Threads begin with their parent's. Where that is refused, it is only less polite.
     let _ = rustix::process::setpriority_process(None, NICE);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(THREADS_ASIDE)
+        .build()?;
+    // Before anything takes time: what comes meanwhile is seen when it serves.
+    let signals = {
+        let _inside = runtime.enter();
+        [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ]
+        .map(signal)
+    };
     let token = match &options.token_file {
         Some(path) => Token::of_file(path)?,
         None => Token::draw()?,
@@ -117,27 +132,24 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
         advices: Advices::default(),
         changes: Changes::default(),
     });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .max_blocking_threads(THREADS_ASIDE)
-        .build()?;
     // Before there are tasks: a session with a store's server is made by waiting for it.
     greet(&app, options.token_file.as_deref());
-    let served = runtime.block_on(serve(options.listener, &app, end));
+    let served = runtime.block_on(serve(options.listener, &app, signals, end));
     // A request that waits for another process is not waited for.
     runtime.shutdown_timeout(FAREWELL);
     served
 }
 
-async fn serve(listener: TcpListener, app: &Arc<App>, end: watch::Sender<bool>) -> anyhow::Result<()> {
+async fn serve(
+    listener: TcpListener,
+    app: &Arc<App>,
+    signals: [std::io::Result<Signal>; 3],
+    end: watch::Sender<bool>,
+) -> anyhow::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let mut signals = [
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::hangup())?,
-    ];
+    let [interrupt, terminate, hangup] = signals;
+    let (mut interrupt, mut terminate, mut hangup) = (interrupt?, terminate?, hangup?);
     tokio::spawn(end_idle(Arc::clone(app)));
     let server = listener::serve(
         listener,
@@ -146,7 +158,6 @@ async fn serve(listener: TcpListener, app: &Arc<App>, end: watch::Sender<bool>) 
         Limits::USUAL,
     );
     let mut server = tokio::spawn(server);
-    let [interrupt, terminate, hangup] = &mut signals;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}

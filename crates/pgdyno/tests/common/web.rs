@@ -78,6 +78,15 @@ impl Web {
         }
     }
 
+    /// One that has not said yet where it is: it can be stopped.
+    pub(crate) fn of(child: Child) -> Web {
+        Web {
+            child: Some(child),
+            address: String::new(),
+            token: String::new(),
+        }
+    }
+
     /// Sends a request as it is given, with nothing added but `Connection: close`.
     #[track_caller]
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {

@@ -1,6 +1,11 @@
 //! A store in PostgreSQL behind the page: the same answers, few sessions, and none that stays when its server has ended them.
 
 use super::*;
+use std::net::TcpListener;
+
+/// Those of pgdyno alone: autovacuum looks at each database too.
+const SESSIONS: &str =
+    "FROM pg_stat_activity WHERE datname = 'team' AND usename = 'ann' AND backend_type = 'client backend'";
 
 #[test]
 fn a_store_in_postgresql_answers_like_the_file_it_came_from() {
@@ -35,13 +40,21 @@ fn a_store_in_postgresql_answers_like_the_file_it_came_from() {
         assert!(reply.status < 300, "{}", reply.text());
     }
     same();
-    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'team'";
-    let kept: u32 = home.ask("lab", sessions).parse().expect("a number");
+    let kept: u32 = home
+        .ask("lab", &format!("SELECT count(*) {SESSIONS}"))
+        .parse()
+        .expect("a number");
     assert!((1..=4).contains(&kept), "{kept} sessions for ten requests");
 
+    // A request for what is not there costs no session.
+    let which = format!("SELECT string_agg(pid::text, ' ' ORDER BY pid) {SESSIONS}");
+    let before = home.ask("lab", &which);
+    of_server.get("/api/experiments/99/trials/1").is_problem(404, &[]);
+    assert_eq!(home.ask("lab", &which), before);
+
     // The server ends them: the next request has a new one.
-    let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = 'team'";
-    assert_eq!(home.ask("lab", ended), kept.to_string());
+    let ended = format!("SELECT count(pg_terminate_backend(pid)) {SESSIONS}");
+    assert_eq!(home.ask("lab", &ended), kept.to_string());
     same();
     home.run(&["sandbox", "stop", "lab"]).fine();
     let refused = of_server.get("/api/experiments");
@@ -53,4 +66,20 @@ fn a_store_in_postgresql_answers_like_the_file_it_came_from() {
     stop(&of_server);
     let (status, said) = of_server.ended();
     assert!(status.success() && !said.contains("not-to-be-told"), "{said}");
+}
+
+/// While the store's server is waited for, before there is a page, it ends as it does later.
+#[test]
+fn it_ends_in_order_while_it_begins() {
+    let home = Home::new();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("an address").port();
+    let url = format!("postgres://ann@127.0.0.1:{port}/team?sslmode=disable&connect_timeout=2");
+    let child = home.spawn(&["serve", "--listen", "127.0.0.1:0", "--store", &url]);
+    // It asks, and nobody answers.
+    let _asked = silent.accept().expect("it asks");
+    let web = Web::of(child);
+    stop(&web);
+    let (status, said) = web.ended();
+    assert!(status.success() && said.contains("serving"), "{status}: {said}");
 }
