@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { CapacityDocument } from "../src/model-capacity.ts";
 import type { Report } from "../src/model.ts";
-import type { Comparison, Listed, Note, Progress, Target } from "../src/model-serve.ts";
+import type { Comparison, Journal, Listed, Note, Progress, Target } from "../src/model-serve.ts";
 import type { TrialDocument } from "../src/model-trial.ts";
 
 /** What the mock answers with; tests change it while it runs. */
@@ -12,10 +12,16 @@ export interface World {
   reports: Map<number, Report>;
   trial: (report: Report, trial: number) => TrialDocument | null;
   experiments: Listed[];
+  /** Answers are still missing in the list. */
+  lacks_answers: boolean;
   notes: Note[];
   comparison: Comparison;
   capacity: (tps: number) => CapacityDocument;
   targets: Target[];
+  changed_on_host: Journal[] | null;
+  /** Why it is null. */
+  why_not_known: string | null;
+  servers_asked: boolean;
   progress: Progress | null;
   /** Refuses whoever asks. */
   refuses: boolean;
@@ -114,9 +120,9 @@ export class MockServer {
   private async api(request: IncomingMessage, answer: ServerResponse, url: URL): Promise<void> {
     const [head, id, part, rest] = url.pathname.slice("/api/".length).split("/");
     const { world } = this;
-    if (head === "experiments" && id === undefined) return send(answer, 200, { experiments: world.experiments });
+    if (head === "experiments" && id === undefined) return send(answer, 200, { experiments: world.experiments, is_whole: !world.lacks_answers });
     if (head === "compare") return send(answer, 200, { format: "pgdyno-compare/1", comparison: compared(world.comparison, url.searchParams.get("b") ?? ""), gates: [] });
-    if (head === "targets") return send(answer, 200, { targets: world.targets, changed_on_host: [] });
+    if (head === "targets") return send(answer, 200, { targets: world.targets, changed_on_host: world.changed_on_host, why_not_known: world.why_not_known, servers_asked: world.servers_asked });
     const report = world.reports.get(Number(id));
     if (head !== "experiments" || report === undefined) return send(answer, 404, { error: `there is no experiment ${id ?? ""}`, what_to_do: "`pgdyno list` shows those there are" });
     if (part === "capacity") return send(answer, 200, this.capacity(url.searchParams));

@@ -19,6 +19,13 @@ export interface Listed {
   notes: number;
 }
 
+/** The index of a store. */
+export interface List {
+  experiments: Listed[];
+  /** Whether all answers and plans that can be known are there; the others come with a later request. */
+  is_whole: boolean;
+}
+
 export interface Note {
   id: number;
   written_unix_ms: number;
@@ -103,15 +110,21 @@ export interface Journal {
 export interface Target {
   name: string;
   experiments: number[];
-  /** null: not known, or not asked while an experiment runs. */
+  /** null: not known, and why. */
   changed: Journal[] | null;
+  why_not_known: string | null;
   facts: Fact[] | null;
   /** The document of `pgdyno advise --json`. */
   advice: unknown;
+  /** It is not made yet, and comes with a later request. */
+  is_advice_due: boolean;
 }
 
 export interface Targets {
   targets: Target[];
-  /** Changes of the machine that the server runs on, which concern no PostgreSQL server; null: not known. */
+  /** All that is changed by a pgdyno of the machine that the server runs on; null: not known, and why. */
   changed_on_host: Journal[] | null;
+  why_not_known: string | null;
+  /** Whether servers were asked how their own settings stand. */
+  servers_asked: boolean;
 }

@@ -211,7 +211,7 @@ export interface Report {
     /** The answer in one sentence, written by pgdyno-report. */
     answer: string;
     design: Design;
-    status: "running" | "finished" | "interrupted";
+    status: "running" | "killed" | "running or killed" | "finished" | "interrupted";
     started_unix_ms: number;
     finished_unix_ms: number | null;
     blocks_planned: number;

@@ -15,7 +15,7 @@ mod treatment;
 use crate::model::{Experiment, FORMAT, Factor, Report, Trial};
 use analysis::Analysis;
 pub(crate) use answer::zone_in_words;
-use pgdyno_store::StoredExperiment;
+use pgdyno_store::{ExperimentStatus, Life, StoredExperiment};
 use treatment::{Drafts, treatment_of, trial_of, workload_of};
 
 /// Makes the report of an experiment; `generated_unix_ms` is now, `generator` the program's name and version.
@@ -44,6 +44,17 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
         capacity: Vec::new(),
         facts: stored.record.facts.clone(),
         put_back: stored.put_back.clone(),
+    }
+}
+
+impl Report {
+    /// What the store tells of the process that runs the experiment: one that is stored as running may have been killed.
+    pub fn tell_life(&mut self, life: Life) {
+        let is_open = self.experiment.status == Life::Running.word();
+        // One that has ended since it was read has more trials than stand here.
+        if is_open && matches!(life, Life::Killed | Life::RunningOrKilled) {
+            self.experiment.status = life.word();
+        }
     }
 }
 
@@ -78,7 +89,11 @@ fn experiment(analysis: &Analysis<'_>, drafts: &Drafts, answer: String) -> Exper
         question: record.question.clone(),
         answer,
         design: record.design.clone(),
-        status: stored.status,
+        status: match stored.status {
+            ExperimentStatus::Running => Life::Running.word(),
+            ExperimentStatus::Finished => Life::Finished.word(),
+            ExperimentStatus::Interrupted => Life::Interrupted.word(),
+        },
         started_unix_ms: stored.started_unix_ms,
         finished_unix_ms: stored.finished_unix_ms,
         blocks_planned: record.blocks,

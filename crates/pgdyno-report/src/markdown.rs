@@ -1,5 +1,6 @@
 //! The report as Markdown, to be read in a pull request.
 
+mod costs;
 mod found;
 
 use crate::metric::{Metric, figure};
@@ -18,6 +19,8 @@ pub fn markdown(report: &Report) -> String {
     found::tables(&mut text, report);
     found::effects(&mut text, report);
     found::curves(&mut text, report);
+    costs::capacity(&mut text, report);
+    costs::efficiency(&mut text, report);
     settings(&mut text, report);
     excluded(&mut text, report);
     facts(&mut text, report);
@@ -54,11 +57,12 @@ fn head(text: &mut String, report: &Report) {
     });
     line!(
         text,
-        "{}; {} design, {} of {} blocks; {} at scale {}, {} clients, {} s warm-up and {} s measured; seed {}.\n",
+        "{}; {} design, {} of {} blocks; {}; {} at scale {}, {} clients, {} s warm-up and {} s measured; seed {}.\n",
         when.unwrap_or_default(),
         e.design,
         e.blocks_finished,
         e.blocks_planned,
+        e.status,
         cell(&e.workload.name),
         e.workload.scale,
         e.workload.clients,

@@ -11,8 +11,7 @@ use crate::detail::Mark;
 use crate::heat::Heat;
 use pgdyno_stats::Effect;
 use pgdyno_store::{
-    CrossCheck, DistributionPoint, ErrorCount, ExperimentStatus, FactRecord, Percentiles, PutBackRecord,
-    TrialStatus,
+    CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, PutBackRecord, TrialStatus,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -263,8 +262,9 @@ pub struct Experiment {
     pub answer: String,
     /// Design by name.
     pub design: String,
-    /// How far it is.
-    pub status: ExperimentStatus,
+    /// What became of it: "running", "finished" or "interrupted"; where [`Report::tell_life`] was told of its process also
+    /// "killed" or "running or killed".
+    pub status: &'static str,
     /// When it began.
     pub started_unix_ms: u64,
     /// When it ended.

@@ -1,5 +1,7 @@
 //! `pgdyno serve` on stores that are filled by hand: who is let in, what is answered, and what goes wrong. No knob.
 
+#[path = "serve/changes.rs"]
+mod changes;
 mod common;
 #[path = "serve/database.rs"]
 mod database;

@@ -15,6 +15,13 @@ export function notices(report: Report): Notice[] {
     const detail = `it ended after ${plural(experiment.blocks_finished, "block")} of ${String(experiment.blocks_planned)}; what stands here is from those`;
     result.push({ kind: "grave", word: "interrupted", detail });
   }
+  if (experiment.status === "killed") {
+    const detail = `the process that ran it died after ${plural(experiment.blocks_finished, "block")} of ${String(experiment.blocks_planned)}; what stands here is from those`;
+    result.push({ kind: "grave", word: "killed", detail });
+  }
+  if (experiment.status === "running or killed") {
+    result.push({ kind: "note", word: "running or killed", detail: "whether its process still lives cannot be told from here; the numbers may still change" });
+  }
   if (experiment.status === "running") {
     result.push({ kind: "note", word: "running", detail: "the numbers still change" });
   }

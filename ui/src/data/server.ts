@@ -1,7 +1,7 @@
 import { checkedReport } from "../load.ts";
 import { CAPACITY_FORMAT, type CapacityDocument } from "../model-capacity.ts";
 import type { Report } from "../model.ts";
-import type { Comparison, Journal, Listed, Note, Target, Targets } from "../model-serve.ts";
+import type { Comparison, Journal, List, Listed, Note, Target, Targets } from "../model-serve.ts";
 import type { TrialDocument } from "../model-trial.ts";
 import type { Server, Source } from "./source.ts";
 import { cut, Trouble, troubleOfStatus } from "./trouble.ts";
@@ -52,8 +52,15 @@ function checkedCapacity(data: unknown): CapacityDocument {
   return found as CapacityDocument;
 }
 
+async function list(): Promise<List> {
+  const data = await ask("GET", "/api/experiments");
+  // A server that says nothing of it is not asked for more.
+  return { experiments: listOf<Listed>(data, "experiments"), is_whole: (data as { is_whole?: unknown } | null)?.is_whole !== false };
+}
+
 const server: Server = {
-  experiments: async () => listOf<Listed>(await ask("GET", "/api/experiments"), "experiments"),
+  experiments: async () => (await list()).experiments,
+  list,
   capacity: async (experiment, query) => checkedCapacity(await ask("GET", of(experiment, `/capacity?${query}`))),
   compare: async (a, b) => {
     const data = (await ask("GET", `/api/compare?${new URLSearchParams({ a, b }).toString()}`)) as { comparison?: Comparison } & Comparison;
@@ -61,8 +68,13 @@ const server: Server = {
   },
   targets: async (): Promise<Targets> => {
     const data = await ask("GET", "/api/targets");
-    const host = (data as { changed_on_host?: unknown } | null)?.changed_on_host;
-    return { targets: listOf<Target>(data, "targets"), changed_on_host: Array.isArray(host) ? (host as Journal[]) : null };
+    const { changed_on_host: host, why_not_known: why, servers_asked: asked } = (data ?? {}) as Record<string, unknown>;
+    return {
+      targets: listOf<Target>(data, "targets"),
+      changed_on_host: Array.isArray(host) ? (host as Journal[]) : null,
+      why_not_known: typeof why === "string" ? why : null,
+      servers_asked: asked !== false,
+    };
   },
   notes: async (experiment) => listOf<Note>(await ask("GET", of(experiment, "/notes")), "notes"),
   addNote: async (experiment, text) => {

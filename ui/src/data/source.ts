@@ -1,6 +1,6 @@
 import type { CapacityDocument } from "../model-capacity.ts";
 import type { Report } from "../model.ts";
-import type { Comparison, Listed, Note, Targets } from "../model-serve.ts";
+import type { Comparison, List, Listed, Note, Targets } from "../model-serve.ts";
 import type { Details, TrialDocument } from "../model-trial.ts";
 import type { Mode } from "../router.ts";
 import type { Trouble } from "./trouble.ts";
@@ -8,6 +8,8 @@ import type { Trouble } from "./trouble.ts";
 /** What only a server can do. */
 export interface Server {
   experiments: () => Promise<Listed[]>;
+  /** The same with whether it is whole. */
+  list: () => Promise<List>;
   /** What a throughput takes; `query` as analysis/capacity.ts writes it. */
   capacity: (experiment: number, query: string) => Promise<CapacityDocument>;
   compare: (a: string, b: string) => Promise<Comparison>;

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { plural } from "../format/number.ts";
 import { dateTime } from "../format/time.ts";
-import type { Journal, Target } from "../model-serve.ts";
+import type { Journal, Target, Targets } from "../model-serve.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { addressOf } from "../router.ts";
@@ -77,9 +77,10 @@ function Item({ item }: { item: AdviceItem }) {
   );
 }
 
-function Advice({ advice }: { advice: unknown }): ComponentChildren {
+function Advice({ advice, isDue }: { advice: unknown; isDue: boolean }): ComponentChildren {
   const items = adviceOf(advice);
   const unjudged = notJudgedOf(advice);
+  if (items === null && isDue) return <p class="quiet">It is being worked out from the stored trials, and appears here by itself.</p>;
   if (items === null) return <p class="quiet">None is stored. “pgdyno advise” gives it for a target that can be reached.</p>;
   return (
     <>
@@ -98,14 +99,18 @@ function Advice({ advice }: { advice: unknown }): ComponentChildren {
   );
 }
 
-const NOT_ASKED = "Not known: while an experiment runs, servers are not asked, for that would disturb it. “pgdyno status” tells it.";
-const NOT_READ = "Not known: what was noted of changes cannot be read. “pgdyno status” says why.";
+/** Why it is not known what is changed. */
+function notKnown(why: string | null): string {
+  return `Not known: ${why ?? "the server does not say why"}. “pgdyno status” asks for itself.`;
+}
 
-/** What is changed on the machine itself, whichever server it is for. */
-export function OnHost({ changed }: { changed: readonly Journal[] | null }) {
+/** All that is changed from this machine, on it and on servers, whether an experiment knows them or not. */
+export function OnHost({ all }: { all: Targets }) {
+  const { changed_on_host: changed, why_not_known: why, servers_asked: isAsked } = all;
   return (
-    <Part id="changed-on-host" title="What is changed on this machine now">
-      <Changed changed={changed} unknown={NOT_READ} />
+    <Part id="changed-on-host" title="What is changed from this machine now">
+      <Changed changed={changed} unknown={notKnown(why)} />
+      {isAsked || changed === null || changed.length === 0 ? null : <p class="quiet">Not all is known: while an experiment runs, servers are not asked how their own settings stand, for that would disturb it.</p>}
     </Part>
   );
 }
@@ -114,10 +119,10 @@ export function TargetContent({ target }: { target: Target }) {
   return (
     <>
       <Part id="changed" title="What is changed now">
-        <Changed changed={target.changed} unknown={NOT_ASKED} />
+        <Changed changed={target.changed} unknown={notKnown(target.why_not_known)} />
       </Part>
       <Part id="advice" title="Advice">
-        <Advice advice={target.advice} />
+        <Advice advice={target.advice} isDue={target.is_advice_due} />
       </Part>
       <Part id="experiments" title="Experiments on it">
         <ul class="target-list">

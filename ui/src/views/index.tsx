@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useSource } from "../data/context.ts";
 import { useLoaded, useReturn } from "../data/use-loaded.ts";
+import { useRest } from "../data/use-rest.ts";
 import { count, isKnown, plural } from "../format/number.ts";
 import { duration, isoTime, shortDateTime, zoneName } from "../format/time.ts";
 import { askedOf, filtered, queryOf, sortedBy, statusesOf, tagsOf, type Filter, type Order, type Sorting } from "../index/filter.ts";
@@ -123,8 +124,9 @@ function List({ all, query }: { all: readonly Listed[]; query: string }) {
 /** All experiments of the store. */
 export function IndexView({ query }: { query: string }) {
   const { server } = useSource();
-  const [loading, again] = useLoaded("index", () => server?.experiments() ?? Promise.resolve([]));
+  const [loading, again] = useLoaded("index", () => server?.list() ?? Promise.resolve({ experiments: [], is_whole: true }));
   useReturn(again);
+  useRest(loading, ({ is_whole }) => is_whole, again);
   useEffect(() => {
     document.title = "Experiments – pgdyno";
   }, []);
@@ -135,7 +137,7 @@ export function IndexView({ query }: { query: string }) {
         <main>
           <h1 class="view-title">Experiments</h1>
           <Loaded loading={loading} again={again} what="the experiments">
-            {(all) => <List all={all} query={query} />}
+            {({ experiments }) => <List all={experiments} query={query} />}
           </Loaded>
         </main>
       </div>

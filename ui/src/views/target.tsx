@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { useSource } from "../data/context.ts";
-import { useLoaded } from "../data/use-loaded.ts";
+import { useLoaded, useReturn } from "../data/use-loaded.ts";
+import { useRest } from "../data/use-rest.ts";
 import type { Target, Targets } from "../model-serve.ts";
 import { Loaded } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
@@ -28,7 +29,9 @@ function List({ all }: { all: readonly Target[] }) {
 /** A target, or all of them. */
 export function TargetView({ name }: { name: string | null }) {
   const { server } = useSource();
-  const [loading, again] = useLoaded<Targets>("targets", () => server?.targets() ?? Promise.resolve({ targets: [], changed_on_host: null }));
+  const [loading, again] = useLoaded<Targets>("targets", () => server?.targets() ?? Promise.resolve({ targets: [], changed_on_host: null, why_not_known: null, servers_asked: true }));
+  useReturn(again);
+  useRest(loading, ({ targets }) => targets.every(({ is_advice_due: isDue }) => !isDue), again);
   useEffect(() => {
     document.title = `${name ?? "Targets"} – pgdyno`;
   }, [name]);
@@ -39,12 +42,13 @@ export function TargetView({ name }: { name: string | null }) {
         <main>
           <h1 class="view-title">{name ?? "Targets"}</h1>
           <Loaded loading={loading} again={again} what="the targets">
-            {({ targets, changed_on_host }) => {
+            {(all) => {
+              const { targets } = all;
               if (name === null) {
                 return (
                   <>
                     <List all={targets} />
-                    <OnHost changed={changed_on_host} />
+                    <OnHost all={all} />
                   </>
                 );
               }

@@ -102,6 +102,7 @@ export function sampleWorld(): World {
       listed(finished, { id: 6, started_unix_ms: finished.experiment.started_unix_ms - 90 * DAY_MS, finished_unix_ms: null, name: "<img src=x onerror=\"window.pgdynoHit=4\">", question: "</script><script>window.pgdynoHit=5</script>", answer: null, tags: ["<b>bold</b>"], target: "x\"><svg onload=alert(1)>" }),
       ...many(finished),
     ],
+    lacks_answers: false,
     notes: [{ id: 1, written_unix_ms: finished.experiment.started_unix_ms + 7_200_000, text: "The host had a new kernel since the day before.\nSee the ticket of the operators." }],
     comparison: COMPARISON,
     capacity: coresDocument,
@@ -109,6 +110,8 @@ export function sampleWorld(): World {
       {
         name: "sandbox demo",
         experiments: [7, 8, 9],
+        why_not_known: null,
+        is_advice_due: false,
         changed: [
           {
             number: 1, purpose: "apply vm.dirty_background_bytes", by: "root", since_unix_ms: finished.experiment.started_unix_ms, alive: false, kept: "until-restored",
@@ -121,8 +124,11 @@ export function sampleWorld(): World {
           { rule: "huge-pages", severity: "severe", setting: { knob: "huge_pages", value: "on" }, now: "try", recommended: "on", why: "shared_buffers is 8 GB and no huge page is in use.", commands: [] },
         ] },
       },
-      { name: "db1.example:5432", experiments: [101], changed: null, facts: null, advice: null },
+      { name: "db1.example:5432", experiments: [101], changed: null, why_not_known: "while an experiment runs, servers are not asked, for that would disturb it", facts: null, advice: null, is_advice_due: false },
     ],
+    changed_on_host: [],
+    why_not_known: null,
+    servers_asked: true,
     progress: { trials_finished: 11, trials_failed: 0, trials_planned: 21, elapsed_s: 2260, left_s: 2100, current: { treatment: "read-ahead", block: 2, phase: "measuring" }, decided: [{ treatment: "memory", verdict: "better" }], phase: "measuring" },
     refuses: false,
     is_broken: false,

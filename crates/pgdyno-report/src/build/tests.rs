@@ -3,7 +3,7 @@
 use super::*;
 use pgdyno_stats::Verdict;
 use pgdyno_store::{
-    DistributionPoint, ExperimentRecord, ExperimentStatus, Percentiles, SettingRecord, TreatmentRecord,
+    DistributionPoint, ExperimentRecord, ExperimentStatus, Life, Percentiles, SettingRecord, TreatmentRecord,
     TrialRecord, TrialStatus, WorkloadRecord,
 };
 
@@ -164,6 +164,43 @@ fn nothing_and_little_are_said_to_be_that() {
     let report = build(&empty, "test", 0);
     assert!(report.experiment.answer.contains("no answer yet"));
     assert!(report.experiment.answer.contains("not finished"));
+}
+
+#[test]
+fn one_whose_process_died_is_not_said_to_run() {
+    let check = |status: ExperimentStatus, life: Life, expected: &str, words: &str| {
+        let mut stored = stored("cumulative", 3);
+        stored.status = status;
+        let mut report = build(&stored, "test", 0);
+        report.tell_life(life);
+        assert_eq!(report.experiment.status, expected);
+        let text = crate::markdown(&report);
+        assert_eq!(
+            text.contains("3 of 3 blocks; killed;"),
+            words == "killed",
+            "{text}"
+        );
+        assert_eq!(
+            serde_json::to_value(&report).unwrap()["experiment"]["status"],
+            expected
+        );
+    };
+    check(ExperimentStatus::Running, Life::Killed, "killed", "killed");
+    check(
+        ExperimentStatus::Running,
+        Life::RunningOrKilled,
+        "running or killed",
+        "",
+    );
+    check(ExperimentStatus::Running, Life::Running, "running", "");
+    check(ExperimentStatus::Running, Life::Finished, "running", "");
+    check(
+        ExperimentStatus::Interrupted,
+        Life::Interrupted,
+        "interrupted",
+        "",
+    );
+    check(ExperimentStatus::Finished, Life::Killed, "finished", "");
 }
 
 #[test]

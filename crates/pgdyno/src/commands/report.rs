@@ -7,7 +7,7 @@ use crate::context::{Context, now_unix_ms};
 use crate::exit::{self, Usage};
 use anyhow::Context as _;
 use pgdyno_report::{Report, Scope, csv, html, html_with, is_mark_metric, markdown, pack};
-use pgdyno_store::{Store, StoreError, StoredExperiment};
+use pgdyno_store::{ExperimentStatus, Store, StoreError, StoredExperiment};
 use std::path::{Path, PathBuf};
 
 const GENERATOR: &str = concat!("pgdyno ", env!("CARGO_PKG_VERSION"));
@@ -27,6 +27,9 @@ pub(crate) fn of_stored(
     stored: &StoredExperiment,
 ) -> Result<Report, StoreError> {
     let mut report = pgdyno_report::build(stored, GENERATOR, now_unix_ms());
+    if stored.status == ExperimentStatus::Running {
+        report.tell_life(store.pulse(stored.id)?.life);
+    }
     let trials: Vec<i64> = stored.trials.iter().map(|(trial, _)| *trial).collect();
     for (trial, series) in trials
         .iter()

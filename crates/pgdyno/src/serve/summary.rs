@@ -94,24 +94,57 @@ impl Summaries {
         (*of == stamp).then(|| summary.clone())
     }
 
-    /// The one of an experiment, made if it is not there; `None` where its records cannot be read.
-    pub(super) fn of(&self, store: &Store, id: i64, stamp: Stamp) -> Option<Arc<Summary>> {
-        if let Some(known) = self.known(id, stamp) {
-            return known;
+    /// The one of an experiment, made if it is not there; `None` where its records cannot be read. An error is that of the
+    /// store, and may be over the next time.
+    pub(super) fn of(
+        &self,
+        store: &Store,
+        id: i64,
+        stamp: Stamp,
+    ) -> Result<Option<Arc<Summary>>, StoreError> {
+        match self.known(id, stamp) {
+            Some(known) => Ok(known),
+            None => self.keep(id, stamp, summary(store, id, stamp)),
         }
+    }
+
+    /// The same for one of many: what is wrong with it alone is not in the way of the others. An error passes.
+    pub(super) fn one_of_many(
+        &self,
+        store: &Store,
+        id: i64,
+        stamp: Stamp,
+    ) -> Result<Option<Arc<Summary>>, StoreError> {
+        match self.of(store, id, stamp) {
+            Err(
+                error @ (StoreError::Locked { .. }
+                | StoreError::Meanwhile { .. }
+                | StoreError::Unreachable { .. }),
+            ) => Err(error),
+            Err(_) => Ok(None),
+            made => made,
+        }
+    }
+
+    /// Keeps what was made, or that it cannot be; a store that is locked just now is read the next time.
+    fn keep(
+        &self,
+        id: i64,
+        stamp: Stamp,
+        made: Result<Summary, StoreError>,
+    ) -> Result<Option<Arc<Summary>>, StoreError> {
         // One broken record is that experiment's trouble, not the list's; opening it tells what is wrong.
-        let made = match summary(store, id, stamp) {
+        let made = match made {
             Ok(made) => Some(Arc::new(made)),
             Err(StoreError::Record { .. }) => None,
-            // A store that is locked just now is read the next time.
-            Err(_) => return None,
+            Err(error) => return Err(error),
         };
         let mut known = self.lock();
         if known.len() >= KEPT_MAX {
             known.clear();
         }
         known.insert(id, (stamp, made.clone()));
-        made
+        Ok(made)
     }
 
     /// Makes those that are missing, the newest first; one at a time does it, until the program ends.
@@ -120,7 +153,7 @@ impl Summaries {
             if is_ending() {
                 break;
             }
-            self.of(store, listed.id, Stamp::from(&listed));
+            self.one_of_many(store, listed.id, Stamp::from(&listed))?;
         }
         Ok(())
     }
@@ -169,4 +202,37 @@ fn summary(store: &Store, id: i64, stamp: Stamp) -> Result<Summary, StoreError> 
 fn planned(record: &ExperimentRecord) -> u64 {
     let tested = record.treatments.iter().filter(|t| t.why_not.is_none()).count();
     u64::from(record.blocks) * tested as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::problem::Problem;
+    use axum::http::StatusCode;
+    use pgdyno_store::Place;
+
+    /// A store that is locked for a moment is no broken record: it is told as what it is, and read the next time.
+    #[test]
+    fn only_what_stays_broken_is_kept() {
+        let place = || Place::File("results.sqlite".into());
+        let stamp = Stamp {
+            life: Life::Running,
+            started_unix_ms: 1,
+            finished_unix_ms: None,
+            trials_finished: 1,
+            trials_failed: 0,
+        };
+        let summaries = Summaries::default();
+        let locked = summaries.keep(1, stamp, Err(StoreError::Locked { place: place() }));
+        let problem = Problem::from(locked.unwrap_err());
+        assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(summaries.known(1, stamp), None);
+        let broken = StoreError::Record {
+            place: place(),
+            what: "trial 1".into(),
+            reason: "no JSON".into(),
+        };
+        assert_eq!(summaries.keep(1, stamp, Err(broken)).unwrap(), None);
+        assert_eq!(summaries.known(1, stamp), Some(None));
+    }
 }

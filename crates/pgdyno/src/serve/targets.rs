@@ -31,11 +31,18 @@ type Stamp = (i64, u64, u64);
 /// Advice for a target by its name, with the experiments that it was made from.
 type Kept = HashMap<String, (Vec<Stamp>, Value)>;
 
+/// Why it is not told what is changed on a target.
+const WHILE_IT_RUNS: &str = "while an experiment runs, servers are not asked, for that would disturb it";
+
 /// What was found to be changed, when, and whether servers were asked.
 #[derive(Default)]
 pub(super) struct Changes(Mutex<Option<Looked>>);
 
 type Looked = (Instant, bool, Arc<Vec<Changed>>);
+
+/// There is no advice yet, for there was no time to make it: a later look has it.
+#[derive(Debug, PartialEq, Eq)]
+struct NotYet;
 
 /// Advice that was made already: it takes the trials of up to twenty experiments to be read.
 #[derive(Default)]
@@ -71,20 +78,29 @@ fn document(app: &App, store: &Store) -> Result<Value, Problem> {
         let facts = newest.map(|newest| newest.record.facts).unwrap_or_default();
         let ids: Vec<i64> = experiments.iter().map(|listed| listed.id).collect();
         let patient = begun.elapsed() < FOR_ADVICE;
+        let on_it = match &changed {
+            _ if !ask_servers => Err(WHILE_IT_RUNS),
+            Ok(changed) => Ok(of_target(changed, name)),
+            Err(why) => Err(why.as_str()),
+        };
+        let advice = app.advices.of(name, experiments, patient, &|| {
+            advise::of_stored(&app.context, store, name, &facts).ok()
+        });
         rows.push(json!({
             "name": name, "experiments": ids,
-            "changed": changed.as_ref().filter(|_| ask_servers).map(|changed| of_target(changed, name)),
-            "advice": app.advices.of(name, experiments, patient, &|| {
-                advise::of_stored(&app.context, store, name, &facts).ok()
-            }),
+            "changed": on_it.as_ref().ok(), "why_not_known": on_it.as_ref().err(),
+            "advice": advice.as_ref().ok(), "is_advice_due": advice == Err(NotYet),
             "facts": facts,
         }));
     }
-    let host: Option<Vec<&Value>> = changed.as_ref().map(|changed| {
-        let of_host = changed.iter().filter(|changed| changed.server.is_none());
-        of_host.map(|changed| &changed.journal).collect()
-    });
-    Ok(json!({"targets": rows, "changed_on_host": host}))
+    // All of them: a journal that names a server has changed the machine too, and may name one that no experiment knows.
+    let on_host: Result<Vec<&Value>, &String> = changed
+        .as_ref()
+        .map(|changed| changed.iter().map(|changed| &changed.journal).collect());
+    Ok(json!({
+        "targets": rows, "changed_on_host": on_host.as_ref().ok(), "why_not_known": on_host.as_ref().err(),
+        "servers_asked": ask_servers,
+    }))
 }
 
 /// The journals that are about a target of this name.
@@ -107,29 +123,30 @@ fn name_of(server: &ServerRef) -> Option<String> {
 }
 
 impl Changes {
-    /// None where it cannot be told. One request asks; others wait for what it finds.
-    fn now(&self, app: &App, ask_servers: bool) -> Option<Arc<Vec<Changed>>> {
+    /// Or why it cannot be told. One request asks; others wait for what it finds.
+    fn now(&self, app: &App, ask_servers: bool) -> Result<Arc<Vec<Changed>>, String> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, asked, changed)) = &*kept
             && *asked == ask_servers
             && at.elapsed() < CHANGES_HOLD
         {
-            return Some(Arc::clone(changed));
+            return Ok(Arc::clone(changed));
         }
-        let found = Arc::new(changed(&app.context, ask_servers).ok()?);
+        let found = Arc::new(changed(&app.context, ask_servers).map_err(|error| format!("{error:#}"))?);
         *kept = Some((Instant::now(), ask_servers, Arc::clone(&found)));
-        Some(found)
+        Ok(found)
     }
 }
 
 impl Advices {
+    /// `None` where there is none to give.
     fn of(
         &self,
         name: &str,
         experiments: &[Listed],
         patient: bool,
         make: &dyn Fn() -> Option<Value>,
-    ) -> Option<Value> {
+    ) -> Result<Option<Value>, NotYet> {
         let stamp: Vec<Stamp> = experiments
             .iter()
             .map(|listed| (listed.id, listed.started_unix_ms, listed.trials_finished))
@@ -138,14 +155,35 @@ impl Advices {
         if let Some((known, advice)) = lock().get(name)
             && *known == stamp
         {
-            return Some(advice.clone());
+            return Ok(Some(advice.clone()));
         }
-        let advice = if patient { make() } else { None }?;
+        if !patient {
+            return Err(NotYet);
+        }
+        let Some(advice) = make() else {
+            return Ok(None);
+        };
         let mut kept = lock();
         if kept.len() >= TARGETS_MAX * 2 {
             kept.clear();
         }
         kept.insert(name.to_owned(), (stamp, advice.clone()));
-        Some(advice)
+        Ok(Some(advice))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What there was no time for is not said to be nothing, and comes later.
+    #[test]
+    fn advice_that_is_not_made_yet_is_told_apart_from_none() {
+        let advices = Advices::default();
+        let of = |patient, made: Option<Value>| advices.of("sandbox a", &[], patient, &|| made.clone());
+        assert_eq!(of(false, Some(json!(1))), Err(NotYet));
+        assert_eq!(of(true, None), Ok(None));
+        assert_eq!(of(true, Some(json!(1))), Ok(Some(json!(1))));
+        assert_eq!(of(false, None), Ok(Some(json!(1))));
     }
 }

@@ -4,7 +4,9 @@ use crate::cli::{ConfirmArgs, StatusArgs};
 use crate::context::{Context, variable};
 use crate::exit::{self, Usage};
 use crate::show;
-use pgdyno_knobs::{Content, Journal, Keep, Restorer, ServerRef, Standing, StatusLine, stale_journals};
+use pgdyno_knobs::{
+    CellError, Content, Journal, Keep, Restorer, ServerRef, Standing, StatusLine, stale_journals,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -75,7 +77,11 @@ pub(crate) struct Changed {
     pub(crate) journal: Value,
 }
 
-/// What is changed on this machine now, and on its servers where they may be asked.
+/// Why a server's own setting is not looked at.
+const NOT_ASKED: &str = "servers are not asked while an experiment runs";
+
+/// What is changed on this machine now, and on its servers. Where those may not be asked, their own settings are there too, each
+/// with that reason.
 pub(crate) fn changed(context: &Context, servers_too: bool) -> anyhow::Result<Vec<Changed>> {
     let all = journals(context, servers_too)?;
     let changed = all.iter().map(|journal| {
@@ -96,12 +102,14 @@ fn journals(context: &Context, servers_too: bool) -> anyhow::Result<Vec<Shown>> 
     };
     let mut all = Vec::new();
     for (at, path) in stale_journals(&context.journals())?.into_iter().enumerate() {
-        if let Some((content, lives)) = Journal::look(&path)?
-            && (servers_too || content.purpose.server.is_none())
-        {
+        if let Some((content, lives)) = Journal::look(&path)? {
+            let lines = match servers_too {
+                true => restorer.status(&content),
+                false => unasked(&restorer, &content),
+            };
             all.push(Shown {
                 number: at + 1,
-                lines: restorer.status(&content),
+                lines,
                 path,
                 content,
                 lives,
@@ -109,6 +117,20 @@ fn journals(context: &Context, servers_too: bool) -> anyhow::Result<Vec<Shown>> 
         }
     }
     Ok(all)
+}
+
+/// How the changes stand as far as the host alone tells: nothing is asked of a journal without a server.
+fn unasked(restorer: &Restorer<'_>, content: &Content) -> Vec<StatusLine> {
+    let mut alone = content.clone();
+    alone.purpose.server = None;
+    let mut lines = restorer.status(&alone);
+    let no_server = CellError::NoServer.to_string();
+    for line in &mut lines {
+        if line.why.as_ref() == Some(&no_server) {
+            line.why = Some(NOT_ASKED.to_owned());
+        }
+    }
+    lines
 }
 
 fn show_journals(all: &[Shown], as_json: bool) -> anyhow::Result<()> {

@@ -1,0 +1,229 @@
+//! What a transaction costs, and what throughputs take, as Markdown.
+
+use super::{cell, or_dash, title};
+use crate::metric::{Metric, figure};
+use crate::model::{Report, Treatment};
+use crate::words::{number, percent};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// A line to a string cannot fail.
+macro_rules! line {
+    ($text:expr $(, $($part:tt)+)?) => { let _ = writeln!($text $(, $($part)+)?); };
+}
+
+/// Figures of a transaction by name, each with its heading where the name alone does not make one: counters have no unit in
+/// their names. The page has the same list (ui/src/analysis/efficiency.ts).
+const COSTS: &[(&str, Option<&str>)] = &[
+    ("server_cpu_us_per_tx", None),
+    ("client_cpu_us_per_tx", None),
+    ("wal_bytes_per_tx", None),
+    ("disk_read_bytes_per_tx", None),
+    ("disk_write_bytes_per_tx", None),
+    ("energy_j_per_tx", None),
+    ("page_faults", Some("page faults per tx")),
+    ("dtlb_load_misses", Some("TLB misses per tx, loads")),
+    ("dtlb_store_misses", Some("TLB misses per tx, stores")),
+    ("llc_load_misses", Some("cache misses per tx")),
+    ("context_switches", Some("context switches per tx")),
+    ("cycles", Some("cycles per tx")),
+    ("instructions", Some("instructions per tx")),
+];
+
+fn cost(treatment: &Treatment, name: &str) -> Option<f64> {
+    match name {
+        "server_cpu_us_per_tx" => treatment.server_cpu_us_per_tx,
+        "client_cpu_us_per_tx" => treatment.client_cpu_us_per_tx,
+        "wal_bytes_per_tx" => treatment.wal_bytes_per_tx,
+        _ => {
+            let figures = &treatment.figures;
+            let own = figures.get(name);
+            own.or_else(|| figures.get(&format!("{name}_per_tx"))).copied()
+        }
+    }
+}
+
+/// What one committed transaction cost, where that was recorded.
+pub(super) fn efficiency(text: &mut String, report: &Report) {
+    let tested: Vec<_> = report.treatments.iter().filter(|t| t.why_not.is_none()).collect();
+    let is_known = |name: &str| tested.iter().any(|t| cost(t, name).is_some());
+    let known: Vec<_> = COSTS.iter().filter(|(name, _)| is_known(name)).collect();
+    if known.is_empty() {
+        return;
+    }
+    line!(text, "## What a transaction cost\n");
+    line!(
+        text,
+        "Means over the trials that count; less is better. Changes are against what the treatment is held against, without an interval.\n"
+    );
+    let heads = known
+        .iter()
+        .map(|(name, heading)| heading.map_or_else(|| Metric::of(name).short, str::to_owned));
+    line!(text, "| treatment | {} |", heads.collect::<Vec<_>>().join(" | "));
+    line!(text, "|---|{}", "--:|".repeat(known.len()));
+    for treatment in &tested {
+        let against = treatment.against.as_ref();
+        let against = against.and_then(|name| tested.iter().find(|t| t.name == *name));
+        let cells = known.iter().map(|(name, _)| {
+            or_dash(cost(treatment, name).map(|value| {
+                let before = against.and_then(|t| cost(t, name)).filter(|before| *before > 0.0);
+                let change = before.map(|before| format!(" ({} %)", percent(value / before)));
+                figure(value) + &change.unwrap_or_default()
+            }))
+        });
+        line!(
+            text,
+            "| {} | {} |",
+            title(treatment),
+            cells.collect::<Vec<_>>().join(" | ")
+        );
+    }
+    line!(text);
+}
+
+/// What throughputs take by the ladder: documents of format "pgdyno-capacity/1" (docs/capacity.md).
+pub(super) fn capacity(text: &mut String, report: &Report) {
+    if report.capacity.is_empty() {
+        return;
+    }
+    line!(text, "## What a throughput takes\n");
+    line!(text, "| TPS | for | CPUs | connections | what |");
+    line!(text, "|--:|---|--:|--:|---|");
+    for document in &report.capacity {
+        let tps = document["tps"].as_f64().map(number);
+        let rows = document["answer"]["rows"].as_array();
+        for row in rows.into_iter().flatten() {
+            let (cpus, connections, what) = found(&row["found"]);
+            line!(
+                text,
+                "| {} | {} | {cpus} | {connections} | {} |",
+                or_dash(tps.clone()),
+                cell(&name_of(row)),
+                cell(&what)
+            );
+        }
+    }
+    let confidence = report.capacity[0]["answer"]["confidence"].as_f64();
+    if let Some(confidence) = confidence {
+        line!(
+            text,
+            "\nIntervals are at {:.0} %, each by itself; `pgdyno capacity {}` answers for other throughputs.",
+            confidence * 100.0,
+            report.experiment.id
+        );
+    }
+    line!(text);
+}
+
+/// Levels of the factors that are neither CPUs nor clients.
+fn name_of(row: &Value) -> String {
+    let levels = row["of"].as_array().into_iter().flatten();
+    let names: Vec<&str> = levels.filter_map(|level| level[1].as_str()).collect();
+    match names.as_slice() {
+        [] => "all".to_owned(),
+        names => names.join(", "),
+    }
+}
+
+/// CPUs, connections, and what there is to say of them.
+fn found(found: &Value) -> (String, String, String) {
+    let none = || or_dash(None);
+    let times = found["extrapolates"].as_f64();
+    match found["kind"].as_str() {
+        Some("needs") => (
+            estimate(&found["cpus"]),
+            estimate(&found["connections"]),
+            match times {
+                Some(times) if times > 1.0 => {
+                    format!("extrapolated to {} times the largest measured", figure(times))
+                }
+                _ => "within what was measured".to_owned(),
+            },
+        ),
+        Some("unreachable") => {
+            let what = match found["peak_tps"].as_f64() {
+                Some(peak) => format!("never reached: the curve's peak is {} TPS", number(peak)),
+                None => "never reached: the curve does not grow".to_owned(),
+            };
+            (none(), none(), what)
+        }
+        Some("zone") => {
+            let clients = |name: &str| {
+                found[name]
+                    .as_f64()
+                    .map_or_else(none, |clients| clients.to_string())
+            };
+            let (low, high) = (clients("lowest_clients"), clients("highest_clients"));
+            let reaches = match found["reaches"].as_bool() {
+                Some(true) => "reached with these CPUs",
+                _ => "not reached with these CPUs",
+            };
+            (none(), format!("{low} \u{2026} {high}"), reaches.to_owned())
+        }
+        _ => (
+            none(),
+            none(),
+            found["why"].as_str().unwrap_or_default().to_owned(),
+        ),
+    }
+}
+
+/// "12.3 (9.87 … 16.1)"; without an upper bound it is open.
+fn estimate(estimate: &Value) -> String {
+    let bound = |name: &str| estimate[name].as_f64().map(figure);
+    let open = || "\u{221e}".to_owned();
+    format!(
+        "{} ({} \u{2026} {})",
+        or_dash(bound("value")),
+        or_dash(bound("low")),
+        bound("high").unwrap_or_else(open)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::build::tests::stored;
+    use crate::{build, markdown};
+    use serde_json::json;
+
+    #[test]
+    fn costs_and_capacity_are_tables() {
+        let mut report = build(&stored("cumulative", 3), "test", 0);
+        for treatment in &mut report.treatments {
+            treatment.server_cpu_us_per_tx = None;
+            treatment.client_cpu_us_per_tx = None;
+            treatment.wal_bytes_per_tx = None;
+        }
+        report.capacity.clear();
+        let text = markdown(&report);
+        assert!(!text.contains("## What a t"), "{text}");
+
+        let (first, second) = (report.treatments[0].name.clone(), &mut report.treatments[1]);
+        second.against = Some(first);
+        second.wal_bytes_per_tx = Some(600.0);
+        report.treatments[0].wal_bytes_per_tx = Some(500.0);
+        let faults = &mut report.treatments[1].figures;
+        faults.insert("page_faults".to_owned(), 0.5);
+        let row = |of: serde_json::Value, found: serde_json::Value| json!({"of": of, "found": found});
+        let estimate = |value: f64, high: Option<f64>| json!({"value": value, "low": 10.0, "high": high});
+        report.capacity = vec![json!({"tps": 60_000.0, "answer": {"confidence": 0.95, "rows": [
+            row(json!([]), json!({"kind": "needs", "cpus": estimate(12.0, Some(15.0)), "connections": estimate(80.0, None), "extrapolates": 1.5})),
+            row(json!([["disk", "a|b"]]), json!({"kind": "unreachable", "peak_tps": 9000.0, "cpus_low": null})),
+            row(json!([]), json!({"kind": "zone", "lowest_clients": 8, "highest_clients": 32, "reaches": false})),
+            row(json!([]), json!({"kind": "no", "why": "one point alone"})),
+        ]}})];
+        let text = markdown(&report);
+        for wanted in [
+            "| treatment | WAL per tx, bytes | page faults per tx |",
+            "| 500 | \u{2013} |",
+            "| 600 (+20.0 %) | 0.50 |",
+            "| 60,000 | all | 12.0 (10.0 \u{2026} 15.0) | 80.0 (10.0 \u{2026} \u{221e}) | extrapolated to 1.50 times the largest measured |",
+            "| 60,000 | a\\|b | \u{2013} | \u{2013} | never reached: the curve's peak is 9,000 TPS |",
+            "| \u{2013} | 8 \u{2026} 32 | not reached with these CPUs |",
+            "| one point alone |",
+            "Intervals are at 95 %",
+        ] {
+            assert!(text.contains(wanted), "{wanted}\n{text}");
+        }
+    }
+}
