@@ -173,9 +173,24 @@ mod tests {
     #[test]
     fn counters_are_told_per_transaction() {
         for (name, title, short, unit) in [
-            ("dtlb_load_misses", "dtlb load misses per transaction", "dtlb load misses per tx", ""),
-            ("page_faults", "page faults per transaction", "page faults per tx", ""),
-            ("task_clock_ms", "task clock per transaction", "task clock per tx, ms", "ms"),
+            (
+                "dtlb_load_misses",
+                "dtlb load misses per transaction",
+                "dtlb load misses per tx",
+                "",
+            ),
+            (
+                "page_faults",
+                "page faults per transaction",
+                "page faults per tx",
+                "",
+            ),
+            (
+                "task_clock_ms",
+                "task clock per transaction",
+                "task clock per tx, ms",
+                "ms",
+            ),
         ] {
             let found = Metric::of(name);
             assert_eq!((&*found.title, &*found.short, found.unit), (title, short, unit));
