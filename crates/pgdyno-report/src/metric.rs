@@ -47,6 +47,25 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
     ("recovery_s", "the time of recovery", "recovery, s", "s"),
 ];
 
+/// Counters of the CPU on the server's processes, whose figures are per transaction though their names do not say so
+/// (`TrialRecord::counters_per_tx`).
+const COUNTERS: &[&str] = &[
+    "context_switches",
+    "cycles",
+    "dtlb_load_misses",
+    "dtlb_load_walk_cycles",
+    "dtlb_loads",
+    "dtlb_store_misses",
+    "dtlb_store_walk_cycles",
+    "dtlb_stores",
+    "instructions",
+    "llc_load_misses",
+    "llc_loads",
+    "migrations",
+    "page_faults",
+    "task_clock_ms",
+];
+
 /// Units as they end the names of figures. The longest that fits counts.
 const UNITS: &[(&str, &str)] = &[
     ("_bytes_per_s", "bytes/s"),
@@ -82,6 +101,16 @@ impl Metric {
             None => (name, ""),
         };
         let title = bare.replace('_', " ");
+        if COUNTERS.contains(&name) {
+            return Metric {
+                short: match unit {
+                    "" => format!("{title} per tx"),
+                    unit => format!("{title} per tx, {unit}"),
+                },
+                title: format!("{title} per transaction"),
+                unit,
+            };
+        }
         Metric {
             short: match unit {
                 "" => title.clone(),
@@ -138,6 +167,33 @@ mod tests {
             ("buffers_hit_ratio", "buffers hit ratio"),
         ] {
             assert_eq!(Metric::of(name).short, short);
+        }
+    }
+
+    #[test]
+    fn counters_are_told_per_transaction() {
+        for (name, title, short, unit) in [
+            (
+                "dtlb_load_misses",
+                "dtlb load misses per transaction",
+                "dtlb load misses per tx",
+                "",
+            ),
+            (
+                "page_faults",
+                "page faults per transaction",
+                "page faults per tx",
+                "",
+            ),
+            (
+                "task_clock_ms",
+                "task clock per transaction",
+                "task clock per tx, ms",
+                "ms",
+            ),
+        ] {
+            let found = Metric::of(name);
+            assert_eq!((&*found.title, &*found.short, found.unit), (title, short, unit));
         }
     }
 

@@ -20,6 +20,7 @@ mod progress;
 mod prune;
 mod reader;
 mod sqlite;
+mod trials;
 
 pub use database::Place;
 use database::{Database, Row, Value};
@@ -274,11 +275,7 @@ impl Store {
     /// An experiment with all its trials.
     pub fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError> {
         let mut found = self.experiment_alone(id)?;
-        let trials = "SELECT id, record FROM trial WHERE experiment_id = $1 ORDER BY id";
-        found.trials = self.database().rows(trials, &[id.into()], |row| {
-            let trial = row.int(0)?;
-            Ok((trial, self.decode(&format!("trial {trial}"), &row.text(1)?)?))
-        })?;
+        found.trials = self.trials(id)?;
         Ok(found)
     }
 

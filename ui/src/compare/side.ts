@@ -80,6 +80,12 @@ const TITLES: Record<string, [title: string, unit: string]> = {
   wal_bytes_per_tx: ["WAL per transaction", "bytes"],
 };
 
+/** Counters of the CPU on the server's processes: their figures are per transaction, though their names do not say so. */
+const COUNTERS: ReadonlySet<string> = new Set([
+  "context_switches", "cycles", "dtlb_load_misses", "dtlb_load_walk_cycles", "dtlb_loads", "dtlb_store_misses", "dtlb_store_walk_cycles", "dtlb_stores",
+  "instructions", "llc_load_misses", "llc_loads", "migrations", "page_faults", "task_clock_ms",
+]);
+
 /** A figure in words with its unit, by its name's end where it is not one of the known. */
 export function figureTitle(metric: string): { title: string; unit: string } {
   const known = TITLES[metric];
@@ -88,5 +94,6 @@ export function figureTitle(metric: string): { title: string; unit: string } {
   if (perTransaction !== undefined) return { title: `${metric.slice(0, -perTransaction[0].length).replaceAll("_", " ")} per transaction`, unit: perTransaction[1] };
   const ending = ([["_bytes_per_s", "bytes/s"], ["_per_s", "per second"], ["_ratio", "ratio"], ["_bytes", "bytes"], ["_ms", "ms"], ["_us", "µs"], ["_s", "s"]] as const).find(([end]) => metric.endsWith(end));
   const bare = ending === undefined ? metric : metric.slice(0, -ending[0].length);
-  return { title: bare.replaceAll("_", " "), unit: ending?.[1] ?? "" };
+  const title = bare.replaceAll("_", " ");
+  return { title: COUNTERS.has(metric) ? `${title} per transaction` : title, unit: ending?.[1] ?? "" };
 }

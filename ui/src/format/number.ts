@@ -11,12 +11,21 @@ export function isKnown(value: Maybe): value is number {
   return typeof value === "number" && Number.isFinite(value);
 }
 
+/** By the digits after the point: to make one takes a hundred times as long as to use it, and axes are labelled in every frame. */
+const FORMATS = new Map<number, Intl.NumberFormat>();
+
+function formatOf(digits: number): Intl.NumberFormat {
+  let format = FORMATS.get(digits);
+  if (format === undefined) {
+    format = new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    FORMATS.set(digits, format);
+  }
+  return format;
+}
+
 /** Digits after the point are fixed, thousands grouped; a rounded zero has no sign. */
 export function fixed(value: number, digits: number): string {
-  const text = Math.abs(value).toLocaleString("en-US", {
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-  });
+  const text = formatOf(digits).format(Math.abs(value));
   const isZero = !/[1-9]/.test(text);
   return value < 0 && !isZero ? MINUS + text : text;
 }

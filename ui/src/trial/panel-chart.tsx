@@ -63,6 +63,7 @@ export function PanelChart({ panel, axis, marks, warmup_s, unsettled, group, onR
   const width = useWidth(holder);
   const { theme } = useDisplay();
   const data = useMemo(() => table(panel), [panel]);
+  const summary = useMemo(() => panelSummary(panel), [panel]);
   useLayoutEffect(() => {
     const node = holder.current;
     if (node === null || width === 0) return undefined;
@@ -100,7 +101,7 @@ export function PanelChart({ panel, axis, marks, warmup_s, unsettled, group, onR
           </button>
         )}
       </figcaption>
-      <div class="chart panel-chart" ref={holder} role="img" aria-label={panelSummary(panel)} />
+      <div class="chart panel-chart" ref={holder} role="img" aria-label={summary} />
       <SaveButtons name={panel.title} picture={() => (chart.current === null ? null : { kind: "time", chart: chart.current, title: panel.title, unit: unitInWords(panel.unit), decor: { warmup_s, marks, strip: false, keys: panel.lines.map((line, place) => keyOf(panel, line, place)) } })} />
     </figure>
   );

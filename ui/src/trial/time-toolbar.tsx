@@ -1,21 +1,26 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Range, TimeAxis } from "./axis.ts";
 
+/** Words and tables follow so often: nobody reads faster, and to draw them anew in every frame takes longer than the charts do. */
+const WORDS_MS = 150;
+
 /** The stretch that is looked at, for words and tables. */
 export function useRange(axis: TimeAxis): Range | null {
   const [range, setRange] = useState(axis.range);
   useEffect(() => {
-    let frame = 0;
-    // Charts follow at once; the words and the table when there is time.
-    const stop = axis.listen((next) => {
-      cancelAnimationFrame(frame);
-      frame = requestAnimationFrame(() => {
-        setRange(next);
-      });
+    let timer: number | null = null;
+    let last_ms = -Infinity;
+    // Charts follow at once; the first change is told at once too, and the last one always.
+    const stop = axis.listen(() => {
+      timer ??= window.setTimeout(() => {
+        timer = null;
+        last_ms = performance.now();
+        setRange(axis.range);
+      }, Math.max(0, last_ms + WORDS_MS - performance.now()));
     });
     setRange(axis.range);
     return () => {
-      cancelAnimationFrame(frame);
+      if (timer !== null) window.clearTimeout(timer);
       stop();
     };
   }, [axis]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { merged } from "../../src/compare/merged.ts";
 import { choicesOf, commonWarmup, endOf, firstChoice, panelOfSides, seriesOf, seriesOfReport, type Drawn } from "../../src/compare/series.ts";
-import { plainComparison, settingLines, settingsDiffer, sideOf } from "../../src/compare/side.ts";
+import { figureTitle, plainComparison, settingLines, settingsDiffer, sideOf } from "../../src/compare/side.ts";
 import { eachTreatment, firstSides, nextSide, parseSpec, trialOf, type Spec } from "../../src/compare/spec.ts";
 import { answerOf } from "../../src/compare/words.ts";
 import type { Comparison } from "../../src/model-serve.ts";
@@ -96,6 +96,17 @@ describe("figures", () => {
     if (a === null || b === null) throw new Error("no sample");
     expect(answerOf("D", plainComparison(a, b))).toMatch(/^D: throughput .* without an interval\.$/);
   });
+});
+
+test.each([
+  ["tps", "Throughput", "TPS"],
+  ["dtlb_load_misses", "dtlb load misses per transaction", ""],
+  ["page_faults", "page faults per transaction", ""],
+  ["task_clock_ms", "task clock per transaction", "ms"],
+  ["disk_read_bytes_per_tx", "disk read per transaction", "bytes"],
+  ["job_s", "job", "s"],
+])("%s is titled with what it is per", (metric, title, unit) => {
+  expect(figureTitle(metric)).toEqual({ title, unit });
 });
 
 describe("series of sides", () => {

@@ -6,6 +6,7 @@ mod progress;
 mod rig;
 mod server;
 mod shared;
+mod trials;
 
 use super::*;
 use crate::heat::HeatRecord;
