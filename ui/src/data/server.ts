@@ -53,7 +53,7 @@ function checkedCapacity(data: unknown): CapacityDocument {
 }
 
 const server: Server = {
-  experiments: async () => listOf<Listed>(await ask("GET", "/api/experiments"), "experiments"),
+  experiments: async (search) => listOf<Listed>(await ask("GET", `/api/experiments${search === undefined ? "" : `?${new URLSearchParams({ search }).toString()}`}`), "experiments"),
   capacity: async (experiment, query) => checkedCapacity(await ask("GET", of(experiment, `/capacity?${query}`))),
   compare: async (a, b) => {
     const data = (await ask("GET", `/api/compare?${new URLSearchParams({ a, b }).toString()}`)) as { comparison?: Comparison } & Comparison;

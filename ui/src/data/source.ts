@@ -7,7 +7,8 @@ import type { Trouble } from "./trouble.ts";
 
 /** What only a server can do. */
 export interface Server {
-  experiments: () => Promise<Listed[]>;
+  /** All, or those with `search` in their name, question, target or notes. */
+  experiments: (search?: string) => Promise<Listed[]>;
   /** What a throughput takes; `query` as analysis/capacity.ts writes it. */
   capacity: (experiment: number, query: string) => Promise<CapacityDocument>;
   compare: (a: string, b: string) => Promise<Comparison>;
