@@ -56,7 +56,7 @@ function distributionAt(tps: number): Treatment["distribution"] {
 
 /** With huge pages the TLB misses hardly; with compression less is written. */
 function costsAt(index: number): Record<string, number> {
-  const pages = index >= 2 ? 0.22 : 1;
+  const pages = index >= 4 ? 0.22 : 1;
   const busy = 1 - 0.04 * index;
   return {
     disk_read_bytes_per_tx: 18_400 * (index === 0 ? 1 : 0.31), disk_write_bytes_per_tx: index < 3 ? 31_200 : 24_100, energy_j_per_tx: 0.0381 * busy,
