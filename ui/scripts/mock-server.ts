@@ -27,6 +27,8 @@ export interface World {
   refuses: boolean;
   /** Cannot read its store. */
   is_broken: boolean;
+  /** Cannot answer addresses that begin so. */
+  broken?: string;
 }
 
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -110,7 +112,7 @@ export class MockServer {
       await send(answer, 404, { error: "no such page", what_to_do: null });
     } else if (this.world.refuses) {
       await send(answer, 401, { error: "wrong token", what_to_do: null });
-    } else if (this.world.is_broken) {
+    } else if (this.world.is_broken || (this.world.broken !== undefined && (url.pathname + url.search).startsWith(this.world.broken))) {
       await send(answer, 503, { error: "the store is locked", what_to_do: "wait until the other process has ended" });
     } else {
       await this.api(request, answer, url);
@@ -120,7 +122,7 @@ export class MockServer {
   private async api(request: IncomingMessage, answer: ServerResponse, url: URL): Promise<void> {
     const [head, id, part, rest] = url.pathname.slice("/api/".length).split("/");
     const { world } = this;
-    if (head === "experiments" && id === undefined) return send(answer, 200, { experiments: world.experiments, is_whole: !world.lacks_answers });
+    if (head === "experiments" && id === undefined) return send(answer, 200, { experiments: this.listed(url.searchParams.get("search")), is_whole: !world.lacks_answers });
     if (head === "compare") return send(answer, 200, { format: "pgdyno-compare/1", comparison: compared(world.comparison, url.searchParams.get("b") ?? ""), gates: [] });
     if (head === "targets") return send(answer, 200, { targets: world.targets, changed_on_host: world.changed_on_host, why_not_known: world.why_not_known, servers_asked: world.servers_asked });
     const report = world.reports.get(Number(id));
@@ -135,6 +137,13 @@ export class MockServer {
     if (part === "notes") return this.notes(request, answer, rest);
     if (part === "tags") return this.tags(request, answer, Number(id), decodeURIComponent(rest ?? ""));
     return send(answer, 404, { error: "no such page", what_to_do: null });
+  }
+
+  /** Notes are those of the experiments that have any. */
+  private listed(search: string | null): Listed[] {
+    const { experiments, notes } = this.world;
+    const has = (text: string) => text.toLowerCase().includes((search ?? "").toLowerCase());
+    return experiments.filter((row) => search === null || has(row.name) || has(row.question) || has(row.target) || (row.notes > 0 && notes.some(({ text }) => has(text))));
   }
 
   /** The same sum for the cost as pgdyno-stats does. */

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Browser } from "playwright-core";
+import { factors } from "../test/sample/factors.ts";
 import { sampleReport } from "../test/sample/report.ts";
 import { sampleTrialDocument } from "../test/sample/trial-document.ts";
 import { sampleWorld } from "../test/sample/world.ts";
@@ -40,6 +41,13 @@ const HEADS: Record<string, Head> = {
   ladder: { view: "ladder", height: 1000, from: "#curves" },
   target: { view: "target", height: 900 },
   live: { view: "live", height: 420 },
+  experiment: { view: "report", height: 1000 },
+  waterfall: { view: "report", height: 900, from: "#steps" },
+  effects: { view: "factors", height: 700, from: "#effects" },
+  "heat-map": { view: "trial", height: 1000, from: "#response" },
+  efficiency: { view: "report", height: 700, from: "#efficiency" },
+  settings: { view: "report", height: 800, from: "#settings" },
+  targets: { view: "targets", height: 560 },
   dark: { view: "trial", height: 1000, colorScheme: "dark" },
   narrow: { view: "running", height: 1300, width: 390 },
 };
@@ -58,7 +66,10 @@ export async function main([directory, widths = "1280", only]: string[]): Promis
   const browser = await launchBrowser();
   const local = pathToFileURL(file).href;
   const views = { ...Object.fromEntries(Object.entries(SERVED).map(([name, hash]) => [name, server.url + hash])), report: local, "report-trial": `${local}#/trials/4` };
-  const shots = only === "head" ? headsOf(views) : wholesOf(views, widths.split(",").map(Number), only);
+  const factorial = resolve(directory, "factors.html");
+  writeFileSync(factorial, assemble(factors(), "dist"));
+  const ofHeads = { ...views, factors: pathToFileURL(factorial).href, targets: `${server.url}#/targets` };
+  const shots = only === "head" ? headsOf(ofHeads) : wholesOf(views, widths.split(",").map(Number), only);
   try {
     for (const shot of shots) console.log(await take(browser, shot, directory));
   } finally {

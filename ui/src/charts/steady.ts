@@ -6,6 +6,11 @@ export const HATCH_STEP = 7;
 /** Of one trial alone, and of one of many, which is still to be seen. */
 const ALPHA = { alone: 0.45, least: 0.3 };
 
+/** How much of the ink a line of the hatching has, where so many trials are drawn. */
+export function hatchOpacity(trials: number): number {
+  return Math.max(ALPHA.least, ALPHA.alone / Math.max(1, trials));
+}
+
 /**
  * Hatches what was measured before a trial was steady: a pattern, since the warm-up has the shade. Where several trials
  * are drawn each adds its part, so that what most of them did stands out. `ink` is a colour.
@@ -18,7 +23,7 @@ export function drawUnsettled(chart: uPlot, stretches: readonly Stretch[], trial
   ctx.save();
   ctx.strokeStyle = ink;
   ctx.lineWidth = ratio;
-  ctx.globalAlpha = Math.max(ALPHA.least, ALPHA.alone / Math.max(1, trials));
+  ctx.globalAlpha = hatchOpacity(trials);
   for (const { from_s, to_s } of stretches) {
     const [from, to] = [x(from_s), x(to_s)];
     if (to <= from) continue;

@@ -61,7 +61,7 @@ export function ThroughputChart({ axis, data, trials, plan, metric, warmup_s, un
   return (
     <div class="saveable">
       <div class="chart time-chart" ref={holder} role="img" aria-label={summary} />
-      <SaveButtons name={name} picture={() => (drawn.current === null ? null : { kind: "time", chart: drawn.current, title: name, unit: metric === "tps" ? "TPS" : "ms", decor: { warmup_s, marks, strip: true, keys: keysOf(trials, plan) } })} />
+      <SaveButtons name={name} picture={() => (drawn.current === null ? null : { kind: "time", chart: drawn.current, title: name, unit: metric === "tps" ? "TPS" : "ms", decor: { warmup_s, unsettled, trials: trials.length, marks, strip: true, keys: keysOf(trials, plan) } })} />
     </div>
   );
 }

@@ -1,11 +1,11 @@
 import { useSource } from "../data/context.ts";
 import type { Source } from "../data/source.ts";
-import { asTrouble, type Trouble } from "../data/trouble.ts";
-import { useLoaded } from "../data/use-loaded.ts";
+import type { Trouble } from "../data/trouble.ts";
+import { useEach } from "../data/use-each.ts";
 import { roundShare } from "../format/number.ts";
 import type { Comparison } from "../model-serve.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
-import { Loaded } from "../parts/state.tsx";
+import { TroubleBox } from "../parts/state.tsx";
 import { DiffersTable, FigureTable } from "./figures.tsx";
 import { merged } from "./merged.ts";
 import { SidesOverTime, type Timed } from "./over-time.tsx";
@@ -20,21 +20,15 @@ interface Held {
   trouble: Trouble | null;
 }
 
-async function held(source: Source, first: Chosen, other: Chosen): Promise<Held> {
-  if (source.server === null) return { comparison: plainComparison(first.side, other.side), trouble: null };
-  try {
-    return { comparison: await source.server.compare(specText(first.spec), specText(other.spec)), trouble: null };
-  } catch (error) {
-    return { comparison: null, trouble: asTrouble(error) };
-  }
+function compared(source: Source, first: Chosen, other: Chosen): Promise<Comparison> {
+  if (source.server === null) return Promise.resolve(plainComparison(first.side, other.side));
+  return source.server.compare(specText(first.spec), specText(other.spec));
 }
 
-async function heldAll(source: Source, first: Chosen, others: readonly Chosen[]): Promise<Held[]> {
-  const all = await Promise.all(others.map((other) => held(source, first, other)));
-  const trouble = all[0]?.trouble ?? null;
-  // One refused side is said beside the others; where there are only such, the page says why.
-  if (trouble !== null && all.every(({ comparison }) => comparison === null)) throw trouble;
-  return all;
+/** Why a side is not compared, and whether that is tried again. */
+function whyNot(letter: string, trouble: Trouble | null): string {
+  const again = trouble?.passes === true ? " It is tried again by itself, with growing pauses." : "";
+  return `${letter}: ${trouble?.heading ?? "not compared"} ${trouble?.advice ?? ""}${again}`;
 }
 
 function Lede({ comparisons, isServed }: { comparisons: readonly Comparison[]; isServed: boolean }) {
@@ -52,7 +46,7 @@ function Lede({ comparisons, isServed }: { comparisons: readonly Comparison[]; i
 
 function Answers({ first, others, all, isServed }: { first: Chosen; others: readonly Chosen[]; all: readonly Held[]; isServed: boolean }) {
   const said = others.map((other, index) => ({ other, ...(all[index] ?? { comparison: null, trouble: null }) }));
-  const lines = said.map(({ other, comparison, trouble }) => ({ letter: other.letter, text: comparison === null ? `${other.letter}: ${trouble?.heading ?? "not compared"} ${trouble?.advice ?? ""}` : answerOf(other.letter, comparison) }));
+  const lines = said.map(({ other, comparison, trouble }) => ({ letter: other.letter, text: comparison === null ? whyNot(other.letter, trouble) : answerOf(other.letter, comparison) }));
   // Tables know sides by their places among all; those between that cannot be compared have no column.
   const places = Array.from({ length: Math.max(0, ...others.map(({ place }) => place)) }, (_, index) => said.find(({ other }) => other.place === index + 1)?.comparison ?? null);
   const tables = merged(places);
@@ -79,12 +73,28 @@ function Answers({ first, others, all, isServed }: { first: Chosen; others: read
   );
 }
 
+/** What the sides come to against the first. One that is refused is said beside the others; where there are only such, the page says why. */
+function Against({ first, others }: { first: Chosen; others: readonly Chosen[] }) {
+  const source = useSource();
+  const keyOf = ({ spec }: Chosen) => `${specText(first.spec)} ${specText(spec)}`;
+  const [{ values, troubles }, again] = useEach(others.map((other) => ({ key: keyOf(other), load: () => compared(source, first, other) })));
+  const all = others.map((other): Held => ({ comparison: values.get(keyOf(other)) ?? null, trouble: troubles.get(keyOf(other)) ?? null }));
+  if (all.some(({ comparison, trouble }) => comparison === null && trouble === null)) {
+    return (
+      <p class="waiting" role="status">
+        Loading the comparison …
+      </p>
+    );
+  }
+  const trouble = all[0]?.trouble ?? null;
+  if (trouble !== null && all.every(({ comparison }) => comparison === null)) return <TroubleBox trouble={trouble} again={again} />;
+  return <Answers first={first} others={others} all={all} isServed={source.server !== null} />;
+}
+
 /** All chosen sides beside each other, the first of which the others are held against. */
 export function CompareContent({ first, others }: { first: Chosen; others: readonly Chosen[] }) {
   const source = useSource();
   const sides = [first, ...others];
-  const key = sides.map(({ place, spec }) => `${String(place)}=${specText(spec)}`).join(" ");
-  const [loading, again] = useLoaded(`compare/${key}`, () => heldAll(source, first, others));
   const timed = sides.flatMap(({ place, letter, spec, report, side }): Timed[] => {
     const id = trialOf(report, spec, source.hasTrial);
     const trial = report.trials.find((each) => each.id === id);
@@ -92,9 +102,7 @@ export function CompareContent({ first, others }: { first: Chosen; others: reado
   });
   return (
     <>
-      <Loaded loading={loading} again={again} what="the comparison">
-        {(all) => <Answers first={first} others={others} all={all} isServed={source.server !== null} />}
-      </Loaded>
+      <Against first={first} others={others} />
       <SidesOverTime sides={timed} />
       <SidesPercentiles sides={sides} />
       <SidesSettings sides={sides} />

@@ -3,9 +3,11 @@ import type { Trial } from "../model.ts";
 import { addressOf } from "../router.ts";
 import { useSource } from "../data/context.ts";
 import type { Source } from "../data/source.ts";
-import { useLoaded } from "../data/use-loaded.ts";
+import { asTrouble } from "../data/trouble.ts";
+import { useEach } from "../data/use-each.ts";
 import { clock } from "../format/unit.ts";
-import { Loaded } from "../parts/state.tsx";
+import type { TrialColumn } from "../model-trial.ts";
+import { TroubleBox } from "../parts/state.tsx";
 import { TimeAxis } from "../trial/axis.ts";
 import { Chooser } from "../trial/chooser.tsx";
 import { PanelChart } from "../trial/panel-chart.tsx";
@@ -13,6 +15,7 @@ import { Part } from "../trial/part.tsx";
 import { StretchTable } from "../trial/stretch-table.tsx";
 import { pressOn, TimeToolbar, useRange } from "../trial/time-toolbar.tsx";
 import { choicesOf, commonWarmup, endOf, firstChoice, panelOfSides, seriesOf, seriesOfReport, type Drawn } from "./series.ts";
+import { SideTroubles } from "./side-troubles.tsx";
 
 /** A side with the trial that is drawn for it. */
 export interface Timed {
@@ -23,16 +26,19 @@ export interface Timed {
   trial: Trial;
 }
 
-async function drawnOf(source: Source, { place, title, experiment, trial }: Timed): Promise<Drawn> {
-  const plain = { place, title, trial: trial.id, warmup_s: trial.warmup_s, measured_s: trial.measured_s };
-  // Without its details the report's own seconds are still there to be compared.
-  if (!source.hasTrial(trial.id)) return { ...plain, series: seriesOfReport(trial) };
+/** Of a trial without details, and of no other, the report's own seconds are there to be compared. */
+async function seriesOfSide(source: Source, { experiment, trial }: Timed): Promise<readonly TrialColumn[]> {
+  if (!source.hasTrial(trial.id)) return seriesOfReport(trial);
   try {
-    return { ...plain, series: seriesOf(await source.trial(experiment, trial.id)) };
+    return seriesOf(await source.trial(experiment, trial.id));
   } catch (error) {
-    if (trial.series.t_s.length === 0) throw error;
-    return { ...plain, series: seriesOfReport(trial) };
+    if (asTrouble(error).kind !== "missing" || trial.series.t_s.length === 0) throw error;
+    return seriesOfReport(trial);
   }
+}
+
+function keyOf({ experiment, trial }: Timed): string {
+  return `${String(experiment)}/${String(trial.id)}`;
 }
 
 interface ChartsProps {
@@ -70,12 +76,45 @@ function Charts({ sides, own, onChoose }: ChartsProps) {
   );
 }
 
+/** What has come of the sides, and what is the matter with the others. */
+function Loaded({ sides, own, onChoose }: { sides: readonly Timed[] } & Omit<ChartsProps, "sides">) {
+  const source = useSource();
+  const [{ values, troubles }, again] = useEach(sides.map((side) => ({ key: keyOf(side), load: () => seriesOfSide(source, side) })));
+  const key = sides.map((side) => `${String(side.place)}=${keyOf(side)} ${side.title}`).join("\n");
+  const drawn = useMemo(
+    () =>
+      sides.flatMap((side): Drawn[] => {
+        const series = values.get(keyOf(side));
+        const { place, title, trial } = side;
+        return series === undefined ? [] : [{ place, title, trial: trial.id, warmup_s: trial.warmup_s, measured_s: trial.measured_s, series }];
+      }),
+    [key, values],
+  );
+  if (sides.some((side) => !values.has(keyOf(side)) && !troubles.has(keyOf(side)))) {
+    return (
+      <p class="waiting" role="status">
+        Loading the trials …
+      </p>
+    );
+  }
+  const lacking = sides.flatMap((side) => {
+    const trouble = troubles.get(keyOf(side));
+    return trouble === undefined ? [] : [{ title: side.title, trouble }];
+  });
+  const first = lacking[0]?.trouble;
+  if (drawn.length === 0 && first !== undefined) return <TroubleBox trouble={first} again={again} />;
+  return (
+    <>
+      <SideTroubles what="its trial is not drawn" lacking={lacking} again={again} />
+      <Charts sides={drawn} own={own} onChoose={onChoose} />
+    </>
+  );
+}
+
 /** Series of all sides on one axis of time. */
 export function SidesOverTime({ sides }: { sides: readonly Timed[] }) {
   const source = useSource();
   const [own, setOwn] = useState<readonly string[] | null>(null);
-  const key = sides.map(({ place, experiment, trial }) => `${String(place)}=${String(experiment)}/${String(trial.id)}`).join(" ");
-  const [loading, again] = useLoaded(`compare-time/${key}`, () => Promise.all(sides.map((side) => drawnOf(source, side))));
   if (sides.length === 0) return null;
   const same = commonWarmup(sides.map(({ place, title, trial }) => ({ place, title, trial: trial.id, warmup_s: trial.warmup_s, measured_s: 0, series: [] })));
   const warmup = same === null ? "Their warm-ups differ in length, so none is shaded." : "The warm-up is shaded.";
@@ -88,9 +127,7 @@ export function SidesOverTime({ sides }: { sides: readonly Timed[] }) {
           </li>
         ))}
       </ul>
-      <Loaded loading={loading} again={again} what="the trials">
-        {(drawn) => <Charts sides={drawn} own={own} onChoose={setOwn} />}
-      </Loaded>
+      <Loaded sides={sides} own={own} onChoose={setOwn} />
     </Part>
   );
 }

@@ -1,7 +1,9 @@
 import { PercentileChart } from "../charts/percentile-chart.tsx";
 import { Swatch } from "../charts/swatch.tsx";
 import { useSource } from "../data/context.ts";
-import { useLoaded } from "../data/use-loaded.ts";
+import type { Source } from "../data/source.ts";
+import { asTrouble } from "../data/trouble.ts";
+import { useEach } from "../data/use-each.ts";
 import { count, plural } from "../format/number.ts";
 import { shortDateTime } from "../format/time.ts";
 import type { Report } from "../model.ts";
@@ -9,8 +11,9 @@ import { CopyButton } from "../parts/copy-button.tsx";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { PercentileTable } from "../parts/percentile-table.tsx";
 import { Part } from "../trial/part.tsx";
+import { SideTroubles } from "./side-troubles.tsx";
 import { settingLines, settingsDiffer, type Side } from "./side.ts";
-import { treatmentOf, type Spec } from "./spec.ts";
+import { specText, treatmentOf, type Spec } from "./spec.ts";
 
 /** A side that was chosen and is there. */
 export interface Chosen {
@@ -55,27 +58,38 @@ export function SidesTable({ sides }: { sides: readonly Chosen[] }) {
   );
 }
 
+/** The curve in a trial's document; null where it has none, and the report's percentiles are all there is. */
+async function curveOf(source: Source, experiment: number, trial: number): Promise<Side["distribution"] | null> {
+  try {
+    const { distribution } = await source.trial(experiment, trial);
+    return distribution !== undefined && distribution.length > 1 ? distribution : null;
+  } catch (error) {
+    if (asTrouble(error).kind === "missing") return null;
+    throw error;
+  }
+}
+
 /** Percentile curves of all sides together; those of trials come with their documents. */
 export function SidesPercentiles({ sides }: { sides: readonly Chosen[] }) {
   const source = useSource();
-  const key = sides.map(({ place, side }) => `${String(place)}=${side.name}`).join(" ");
-  const [loading] = useLoaded(`compare-response/${key}`, () =>
-    Promise.all(
-      sides.map(async ({ spec, side }) => {
-        if (spec.trial === null || !source.hasTrial(spec.trial)) return side.distribution;
-        const document = await source.trial(spec.experiment, spec.trial).catch(() => null);
-        const own = document?.distribution ?? [];
-        return own.length > 1 ? own : side.distribution;
-      }),
-    ),
+  const [{ values, troubles }, again] = useEach(
+    sides.flatMap(({ spec }) => {
+      const { experiment, trial } = spec;
+      return trial === null || !source.hasTrial(trial) ? [] : [{ key: specText(spec), load: () => curveOf(source, experiment, trial) }];
+    }),
   );
-  const known = loading.state === "here" ? loading.value : sides.map(({ side }) => side.distribution);
+  const known = sides.map(({ spec, side }) => values.get(specText(spec)) ?? side.distribution);
+  const lacking = sides.flatMap(({ spec, letter, side }) => {
+    const trouble = troubles.get(specText(spec));
+    return trouble === undefined ? [] : [{ title: `${letter} · ${side.short}`, trouble }];
+  });
   const drawn = sides.map(({ letter, side, place }, index) => ({ name: `${letter} ${side.name} ${String(known[index]?.length)}`, title: `${letter} · ${side.short}`, distribution: known[index] ?? [], place }));
   // Its place among the sides is how a line is drawn; sides that are not there yet keep theirs.
   const nobody = { name: "", title: "", distribution: [] };
   const plan = Array.from({ length: 1 + Math.max(0, ...sides.map(({ place }) => place)) }, (_, place) => drawn.find((each) => each.place === place) ?? nobody);
   return (
     <Part id="response" title="Response times" lede="To the right each further nine has the same room.">
+      <SideTroubles what="of its curve only some percentiles are known" lacking={lacking} again={again} />
       <figure>
         <PercentileChart treatments={drawn.map(({ place }) => plan[place] ?? nobody)} plan={plan} />
       </figure>

@@ -52,15 +52,15 @@ function checkedCapacity(data: unknown): CapacityDocument {
   return found as CapacityDocument;
 }
 
-async function list(): Promise<List> {
-  const data = await ask("GET", "/api/experiments");
+async function list(search?: string): Promise<List> {
+  const data = await ask("GET", `/api/experiments${search === undefined ? "" : `?${new URLSearchParams({ search }).toString()}`}`);
   // A server that says nothing of it is not asked for more.
   return { experiments: listOf<Listed>(data, "experiments"), is_whole: (data as { is_whole?: unknown } | null)?.is_whole !== false };
 }
 
 const server: Server = {
-  experiments: async () => (await list()).experiments,
-  list,
+  experiments: async (search) => (await list(search)).experiments,
+  list: () => list(),
   capacity: async (experiment, query) => checkedCapacity(await ask("GET", of(experiment, `/capacity?${query}`))),
   compare: async (a, b) => {
     const data = (await ask("GET", `/api/compare?${new URLSearchParams({ a, b }).toString()}`)) as { comparison?: Comparison } & Comparison;

@@ -7,8 +7,9 @@ import type { Trouble } from "./trouble.ts";
 
 /** What only a server can do. */
 export interface Server {
-  experiments: () => Promise<Listed[]>;
-  /** The same with whether it is whole. */
+  /** All, or those with `search` in their name, question, target or notes. */
+  experiments: (search?: string) => Promise<Listed[]>;
+  /** All, with whether the list is whole. */
   list: () => Promise<List>;
   /** What a throughput takes; `query` as analysis/capacity.ts writes it. */
   capacity: (experiment: number, query: string) => Promise<CapacityDocument>;

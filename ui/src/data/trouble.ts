@@ -16,9 +16,12 @@ export class Trouble extends Error {
 
 const REFUSED: Partial<Record<number, [TroubleKind, string, string]>> = {
   401: ["token", "This server does not know you.", "The token is missing, wrong, or from before the server was started anew. Open the link that “pgdyno serve” printed."],
-  403: ["token", "This server refuses that.", "Open the page by the link that “pgdyno serve” printed, and try again from there."],
+  403: ["refused", "This server refuses that.", "Open the page by the link that “pgdyno serve” printed, and try again from there."],
   404: ["missing", "There is no such thing here.", "It may have been removed, or the link is of another store."],
 };
+
+/** A busy server or a locked store, and what a proxy says while there is no server behind it. Any other error comes again. */
+const PASSING = [502, 503, 504];
 
 const HEADING_LENGTH_MAX = 100;
 
@@ -26,10 +29,10 @@ const HEADING_LENGTH_MAX = 100;
 export function troubleOfStatus(status: number, error: unknown, whatToDo: unknown): Trouble {
   const [kind, heading, advice] = REFUSED[status] ?? ["refused", `The server answered with an error (${String(status)}).`, status < 500 ? "Choose something else." : "Try again; “pgdyno serve” says more in its terminal."];
   const word = (text: unknown, otherwise: string) => (typeof text === "string" && text !== "" ? text : otherwise);
-  // Of a token it is said here what is known to help.
+  // Of a token it is said here what is known to help; of a name or an origin that is refused the server knows better.
   if (kind === "token") return new Trouble(kind, heading, advice);
   const [said, help] = [word(error, heading), word(whatToDo, advice)];
-  const passes = status >= 500;
+  const passes = PASSING.includes(status);
   // A long sentence is no heading.
   return said.length > HEADING_LENGTH_MAX ? new Trouble(kind, "This cannot be shown.", `${said}. ${help}`, passes) : new Trouble(kind, said, help, passes);
 }

@@ -59,3 +59,19 @@ export function useReturn(again: () => void): void {
     };
   }, [again]);
 }
+
+/** So often a list is asked for anew while it is looked at: rarely enough for a server beside which trials are measured. */
+const FRESH_MS = 30_000;
+
+/** Asks again when the reader comes back, and now and then while the page is looked at: what begins meanwhile is to be seen. */
+export function useFresh(again: () => void): void {
+  useReturn(again);
+  useEffect(() => {
+    const timer = window.setInterval(() => {
+      if (document.visibilityState === "visible") again();
+    }, FRESH_MS);
+    return () => {
+      window.clearInterval(timer);
+    };
+  }, [again]);
+}

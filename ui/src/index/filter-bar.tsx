@@ -33,7 +33,7 @@ export function FilterBar({ filter, tags, statuses, found, of, onChange }: Props
     <form class="filter-bar" role="search" onSubmit={(event) => { event.preventDefault(); }}>
       <label class="field field-wide">
         <span>Search</span>
-        <input type="search" value={filter.words} placeholder="Name, question, answer, target, tag" onInput={(event) => { onChange({ ...filter, words: event.currentTarget.value }); }} />
+        <input type="search" value={filter.words} placeholder="Name, question, answer, target, tag, note" onInput={(event) => { onChange({ ...filter, words: event.currentTarget.value }); }} />
       </label>
       <Choice name="Status" any="any" value={filter.status} values={statuses} onChange={(status) => { onChange({ ...filter, status }); }} />
       <Choice name="Tag" any="any" value={filter.tag} values={tags} onChange={(tag) => { onChange({ ...filter, tag }); }} />

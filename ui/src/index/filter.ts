@@ -10,7 +10,7 @@ export interface Filter {
 
 export const NO_FILTER: Filter = { words: "", status: "", tag: "", since: "" };
 
-export type Order = "name" | "status" | "started" | "target" | "trials";
+export type Order = "name" | "status" | "started" | "target" | "trials" | "notes";
 
 export interface Sorting {
   by: Order;
@@ -40,9 +40,17 @@ export function askedOf(query: string): { filter: Filter; sorting: Sorting } {
   return { filter: { words: text("words"), status: text("status"), tag: text("tag"), since }, sorting: sortingOf(text("sort")) };
 }
 
-/** Those that fit all of it; words are looked for in everything that the table shows. */
-export function filtered(all: readonly Listed[], { words, status, tag, since }: Filter): Listed[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");
+/** What is searched for, word by word. */
+export function wordsOf(text: string): string[] {
+  return text.toLowerCase().split(/\s+/).filter((word) => word !== "");
+}
+
+/** Experiments by a word that the server has found in them. */
+export type FoundByWord = ReadonlyMap<string, ReadonlySet<number>>;
+
+/** Those that fit all of it; words are looked for in everything that the table shows, and in what the server has found besides: notes. */
+export function filtered(all: readonly Listed[], { words, status, tag, since }: Filter, found: FoundByWord = new Map()): Listed[] {
+  const wanted = wordsOf(words);
   // In the reader's zone, as the table's dates are.
   const from = since === "" ? -Infinity : new Date(`${since}T00:00`).getTime();
   return all.filter((row) => {
@@ -50,7 +58,7 @@ export function filtered(all: readonly Listed[], { words, status, tag, since }: 
     if (tag !== "" && !row.tags.includes(tag)) return false;
     if (row.started_unix_ms < from) return false;
     const text = [String(row.id), row.name, row.question, row.answer ?? "", row.target, ...row.tags].join(" ").toLowerCase();
-    return wanted.every((word) => text.includes(word));
+    return wanted.every((word) => text.includes(word) || found.get(word)?.has(row.id) === true);
   });
 }
 
@@ -60,6 +68,7 @@ const KEY: Record<Order, (row: Listed) => string | number> = {
   started: (row) => row.started_unix_ms,
   target: (row) => row.target.toLowerCase(),
   trials: (row) => row.trials_finished,
+  notes: (row) => row.notes,
 };
 
 export function sortedBy(rows: readonly Listed[], by: Order, rising: boolean): Listed[] {

@@ -59,10 +59,18 @@ function stateInWords({ state, trouble, heard_unix_ms, status }: Live): string {
   }
 }
 
+interface Props {
+  experiment: number;
+  running: boolean;
+  /** Trials that the page shows already. */
+  trials: number;
+  onNews: () => void;
+}
+
 /** What a running experiment is at. */
-export function LiveStrip({ experiment, running, onNews }: { experiment: number; running: boolean; onNews: () => void }) {
+export function LiveStrip({ experiment, running, trials, onNews }: Props) {
   const { server } = useSource();
-  const [live, again] = useLive(running ? server : null, experiment, onNews);
+  const [live, again] = useLive(running ? server : null, experiment, trials, onNews);
   if (!running || server === null) return null;
   const isOff = live.state === "cut" || live.state === "refused";
   return (

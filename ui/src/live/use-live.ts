@@ -64,12 +64,15 @@ function listen(address: string, { keep, onProgress, onEnd, onError }: Hearing):
   return stream;
 }
 
-/** Follows an experiment; a stream that is cut or refused is said to be so, and where that may pass tried again, with growing pauses. */
-export function useLive(server: Server | null, experiment: number, onTrial: () => void): [Live, () => void] {
+/**
+ * Follows an experiment, of which `known` trials are shown already (null: not told); `onTrial` is called when there are others. A stream that is cut or refused is said to be so, and where that may
+ * pass tried again, with growing pauses.
+ */
+export function useLive(server: Server | null, experiment: number, known: number | null, onTrial: () => void): [Live, () => void] {
   const [live, setLive] = useState<Live>(FIRST);
   const [turn, setTurn] = useState(0);
   // Counted rather than told one by one: none is missed while the stream is cut.
-  const seen = useRef<number | null>(null);
+  const seen = useRef(known);
   useEffect(() => {
     if (server === null) return undefined;
     let current = true;

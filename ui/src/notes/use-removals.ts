@@ -33,18 +33,32 @@ export interface Removals {
 export function useRemovals(onSent: () => void, onTrouble: (error: unknown) => void): Removals {
   const [held, setHeld] = useState<readonly Held[]>([]);
   const waiting = useRef(new Map<string, { timer: number; send: () => Promise<void> }>());
+  const reload = useRef(onSent);
+  reload.current = onSent;
   useEffect(() => {
+    let leaving: Promise<void>[] = [];
     const flush = () => {
       for (const { timer, send } of waiting.current.values()) {
         window.clearTimeout(timer);
         // Nobody is left to be told.
-        send().catch(() => undefined);
+        leaving.push(send().catch(() => undefined));
       }
       waiting.current.clear();
     };
+    // The browser may have kept the page as it was: what went with the reader cannot be had back, and the server knows what is left.
+    const comeBack = ({ persisted }: PageTransitionEvent) => {
+      if (!persisted) return;
+      setHeld((last) => last.map((each) => ({ ...each, phase: "sent" })));
+      void Promise.all(leaving).then(() => {
+        reload.current();
+      });
+      leaving = [];
+    };
     window.addEventListener("pagehide", flush);
+    window.addEventListener("pageshow", comeBack);
     return () => {
       window.removeEventListener("pagehide", flush);
+      window.removeEventListener("pageshow", comeBack);
       flush();
     };
   }, []);

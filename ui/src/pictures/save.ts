@@ -1,4 +1,6 @@
 import type uPlot from "uplot";
+import type { Heat } from "../model-trial.ts";
+import { heatSvg } from "./heat-svg.ts";
 import type { Decor } from "./time-decor.ts";
 import { plainSvg, type Size } from "./plain-svg.ts";
 import { timeSvg } from "./time-svg.ts";
@@ -7,7 +9,7 @@ import { timeSvg } from "./time-svg.ts";
 export type Picture =
   | { kind: "drawn"; svgs: SVGSVGElement[]; title: string }
   | { kind: "time"; chart: uPlot; title: string; unit?: string; decor: Decor }
-  | { kind: "canvas"; canvas: HTMLCanvasElement; title: string };
+  | { kind: "heat"; heat: Heat; width: number; title: string; ylabel: string; unit: string };
 
 export type PictureFormat = "png" | "svg";
 
@@ -26,8 +28,9 @@ function hand(address: string, name: string): void {
   link.click();
 }
 
-function svgOf(picture: Exclude<Picture, { kind: "canvas" }>): { text: string; size: Size } {
+function svgOf(picture: Picture): { text: string; size: Size } {
   if (picture.kind === "time") return timeSvg(picture.chart, picture.unit === undefined || picture.unit === "" ? picture.title : `${picture.title}, ${picture.unit}`, picture.decor);
+  if (picture.kind === "heat") return heatSvg(picture.heat, picture.width, picture.title, picture.ylabel, picture.unit);
   return plainSvg(picture.svgs, picture.title);
 }
 
@@ -52,17 +55,6 @@ async function rastered(svg: string, { width, height }: Size): Promise<string> {
 /** Gives the chart to the reader as a file. */
 export async function savePicture(picture: Picture, format: PictureFormat): Promise<void> {
   const name = fileName(picture.title, format);
-  if (picture.kind === "canvas") {
-    const png = picture.canvas.toDataURL("image/png");
-    if (format === "png") {
-      hand(png, name);
-      return;
-    }
-    const { clientWidth: width, clientHeight: height } = picture.canvas;
-    const [w, h] = [String(width), String(height)];
-    hand(asAddress(`<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}"><image width="${w}" height="${h}" href="${png}"/></svg>`), name);
-    return;
-  }
   const { text, size } = svgOf(picture);
   hand(format === "svg" ? asAddress(text) : await rastered(text, size), name);
 }

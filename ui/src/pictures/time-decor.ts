@@ -1,5 +1,7 @@
 import type uPlot from "uplot";
+import type { Stretch } from "../analysis/steady.ts";
 import { GAP, kindsOf, ROW } from "../charts/mark-strip.ts";
+import { hatchOpacity, HATCH_STEP } from "../charts/steady.ts";
 import { cssValue } from "../charts/style.ts";
 import type { Mark, MarkKind } from "../model-trial.ts";
 import { MARK_TITLE, MARK_VARIABLE } from "../trial/draw-marks.ts";
@@ -17,6 +19,9 @@ export interface PictureKey {
 /** What belongs to a chart over time and is no line of it. */
 export interface Decor {
   warmup_s: number;
+  /** What was measured before the trials drawn were steady, and of how many trials. */
+  unsettled: readonly Stretch[];
+  trials: number;
   marks: readonly Mark[];
   /** Marks in a strip above the lines, as where many trials are drawn; else as bands over them. */
   strip: boolean;
@@ -45,6 +50,21 @@ function inView({ at_ms, until_ms }: Mark, chart: uPlot): boolean {
 export function drawnShade(chart: uPlot, { warmup_s }: Decor, width: number, height: number): string {
   const until = warmup_s > 0 ? shownAs(warmup_s, chart, width) : 0;
   return until <= 0 ? "" : `<rect width="${until.toFixed(1)}" height="${String(height)}" fill="${cssValue("--shade")}"/>`;
+}
+
+/** Hatching of what was measured before it was steady, as the chart has it. */
+export function drawnHatch(chart: uPlot, { unsettled, trials }: Decor, width: number, height: number): string {
+  const opacity = hatchOpacity(trials).toFixed(3);
+  return unsettled
+    .map(({ from_s, to_s }, place) => {
+      const [from, to] = [shownAs(from_s, chart, width), shownAs(to_s, chart, width)];
+      if (to <= from) return "";
+      const id = `unsettled-${String(place)}`;
+      let lines = "";
+      for (let at = Math.floor((from - height) / HATCH_STEP) * HATCH_STEP; at < to; at += HATCH_STEP) lines += `M${String(at)},${String(height)}L${String(at + height)},0`;
+      return `<clipPath id="${id}"><rect x="${from.toFixed(1)}" width="${(to - from).toFixed(1)}" height="${String(height)}"/></clipPath><path clip-path="url(#${id})" d="${lines}" stroke="${cssValue("--ink-3")}" stroke-opacity="${opacity}" fill="none"/>`;
+    })
+    .join("");
 }
 
 /** Marks as thin bands over the whole height. */
@@ -80,11 +100,12 @@ function swatch({ variable, dash, area }: PictureKey): string {
 }
 
 /** Names of lines and of the kinds of mark, in as many rows as they need. */
-export function drawnLegend({ keys, marks, strip, warmup_s }: Decor, room: number, ink: string): { text: string; height: number } {
+export function drawnLegend({ keys, marks, strip, warmup_s, unsettled }: Decor, room: number, ink: string): { text: string; height: number } {
   const kinds = strip ? kindsOf(marks) : [...new Set(marks.map(({ kind }): MarkKind => kind))];
   const all = [
     ...keys.map((key) => ({ title: key.title, drawn: swatch(key) })),
     ...(warmup_s > 0 ? [{ title: "warm-up", drawn: `<rect x="4" y="-9" width="10" height="10" fill="${cssValue("--shade")}" stroke="${cssValue("--line-strong")}"/>` }] : []),
+    ...(unsettled.length > 0 ? [{ title: "not steady yet", drawn: `<rect x="4" y="-9" width="10" height="10" fill="none" stroke="${cssValue("--line-strong")}"/><path d="M4,-3L10,-9M4,1L14,-9M8,1L14,-5" stroke="${cssValue("--ink-3")}" fill="none"/>` }] : []),
     ...kinds.map((kind) => ({ title: MARK_TITLE[kind], drawn: `<rect x="4" y="-9" width="10" height="10" fill="${cssValue(MARK_VARIABLE[kind])}" fill-opacity="0.35"/><rect x="4" y="-9" width="1.5" height="10" fill="${cssValue(MARK_VARIABLE[kind])}"/>` })),
   ];
   let [x, row] = [0, 0];

@@ -1,5 +1,5 @@
 import type uPlot from "uplot";
-import { drawnBands, drawnLegend, drawnShade, drawnStrip, type Decor } from "./time-decor.ts";
+import { drawnBands, drawnHatch, drawnLegend, drawnShade, drawnStrip, type Decor } from "./time-decor.ts";
 import { escaped, framed, type Size } from "./plain-svg.ts";
 
 const HEAD = 30;
@@ -70,7 +70,7 @@ export function timeSvg(chart: uPlot, title: string, decor: Decor): { text: stri
   });
   const clip = `<clipPath id="view"><rect width="${String(width)}" height="${String(height)}"/></clipPath>`;
   const strip = decor.strip ? drawnStrip(chart, decor.marks, width) : "";
-  const behind = drawnShade(chart, decor, width, height) + (decor.strip ? "" : drawnBands(chart, decor.marks, width, height));
+  const behind = drawnShade(chart, decor, width, height) + drawnHatch(chart, decor, width, height) + (decor.strip ? "" : drawnBands(chart, decor.marks, width, height));
   const along = `<text x="${(width / 2).toFixed(1)}" y="${String(height + AXIS_ROOM - 8)}" text-anchor="middle" fill="${ink}">${escaped(chart.axes[0]?.label?.toString() ?? "since the load began")}</text>`;
   const inside = `<g transform="translate(${String(left)} ${String(HEAD + top)})" font-size="12">${clip}<g clip-path="url(#view)">${behind}</g>${strip}${drawnAxes(chart, width, height)}<g clip-path="url(#view)">${lines.join("")}</g>${along}</g>`;
   return { text: framed(`${inside}<g transform="translate(${String(left)} ${String(bottom)})" font-size="12">${legend.text}</g>`, title, size), size };

@@ -1,10 +1,12 @@
-import { costs, type Cost } from "../analysis/efficiency.ts";
+import { useState } from "preact/hooks";
+import { costs, COSTS_FIRST, type Cost } from "../analysis/efficiency.ts";
 import { heldAgainst } from "../analysis/throughput.ts";
 import { change, isKnown, UNKNOWN } from "../format/number.ts";
 import { valueWithUnit } from "../format/unit.ts";
 import type { Report, Treatment } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { Section } from "../parts/section.tsx";
+import { Unmeasured } from "./unmeasured.tsx";
 
 const BAR_WIDTH = 120;
 
@@ -36,11 +38,15 @@ function Value({ report, treatment, cost, index }: { report: Report; treatment: 
 /** What a transaction costs: less is better everywhere. */
 export function Efficiency({ report }: { report: Report }) {
   const tested = report.treatments.filter(({ status }) => status === "tested");
-  const known = costs(tested);
+  const all = costs(tested);
+  const [whole, setWhole] = useState(false);
+  const known = whole ? all : all.slice(0, COSTS_FIRST);
+  const rest = all.slice(COSTS_FIRST);
   if (known.length === 0) {
     return (
       <Section id="efficiency">
         <p class="empty">What a transaction cost was not recorded.</p>
+        <Unmeasured report={report} />
       </Section>
     );
   }
@@ -58,6 +64,15 @@ export function Efficiency({ report }: { report: Report }) {
           </tr>
         ))}
       </DataTable>
+      {rest.length === 0 ? null : (
+        <p class="side-buttons">
+          {whole ? null : <span class="quiet">Measured too: {rest.map(({ title }) => title).join("; ")}. </span>}
+          <button type="button" class="button" aria-expanded={whole} onClick={() => { setWhole(!whole); }}>
+            {whole ? "Show fewer columns" : `Show all ${String(all.length)} columns`}
+          </button>
+        </p>
+      )}
+      <Unmeasured report={report} />
     </Section>
   );
 }

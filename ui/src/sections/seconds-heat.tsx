@@ -33,6 +33,7 @@ export function SecondsHeat({ treatments, trials }: { treatments: readonly Treat
             heat={found.heat}
             title={`response times over time, ${title}`}
             ylabel="response time, ms"
+            unit="transactions"
             summary={`How many transactions of all trials of ${title} had which response time, over the measured time; the section on response times has the percentiles.`}
           />
           <figcaption class="quiet">All trials that count together. The stronger the colour, the more transactions took so long.</figcaption>
@@ -43,6 +44,7 @@ export function SecondsHeat({ treatments, trials }: { treatments: readonly Treat
             heat={found.heat}
             title={`p95 response time by second, ${title}`}
             ylabel="p95 of a second, ms"
+            unit="seconds"
             summary={`How many seconds of all trials of ${title} had which p95 response time, over the time since the load began; the table above holds the values.`}
           />
           <figcaption class="quiet">The stronger the colour, the more seconds of its trials lay there.</figcaption>

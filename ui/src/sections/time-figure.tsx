@@ -1,5 +1,5 @@
 import { useCallback, useId, useMemo, useRef, useState } from "preact/hooks";
-import { align, atIndex, type Aligned, type Metric } from "../analysis/series.ts";
+import { align, atIndex, reachOf, type Aligned, type Metric } from "../analysis/series.ts";
 import type { Stretch } from "../analysis/steady.ts";
 import { ShadeKey } from "../charts/shade-key.tsx";
 import { ThroughputChart } from "../charts/throughput-chart.tsx";
@@ -25,12 +25,13 @@ interface ReadoutProps {
 function Readout({ treatments, trials, metric, data: { seconds, columns }, index }: ReadoutProps) {
   const second = index === null ? undefined : seconds[index];
   if (index === null || second === undefined) return <p class="readout">Values of a second stand here while the pointer is on it.</p>;
+  const reach_s = reachOf(trials);
   const [figure, bound] = metric === "tps" ? [inTps, tps] : [milliseconds, milliseconds];
   return (
     <p class="readout">
       <strong>at {second} s</strong>
       {treatments.map((treatment) => {
-        const at = atIndex(columns.filter((_, column) => trials[column]?.treatment === treatment.name), index);
+        const at = atIndex(seconds, columns.filter((_, column) => trials[column]?.treatment === treatment.name), index, reach_s);
         return (
           <span key={treatment.name}>
             {treatment.title}: {at === null ? "nothing" : `${figure(at.mean)} (${bounds(at.low, at.high, bound)})`}

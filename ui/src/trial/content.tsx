@@ -106,7 +106,7 @@ function Times({ document }: { document: TrialDocument }) {
       )}
       {heat === null ? null : (
         <figure>
-          <HeatChart heat={heat} title="Response times over time" ylabel="response time, ms" summary="How many transactions had which response time, over the measured time; the curve above has all of them." />
+          <HeatChart heat={heat} title="Response times over time" ylabel="response time, ms" unit="transactions" summary="How many transactions had which response time, over the measured time; the curve above has all of them." />
           <figcaption class="quiet">Each transaction counts where it ended. The stronger the colour, the more of them took so long.</figcaption>
         </figure>
       )}

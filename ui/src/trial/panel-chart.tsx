@@ -102,7 +102,7 @@ export function PanelChart({ panel, axis, marks, warmup_s, unsettled, group, onR
         )}
       </figcaption>
       <div class="chart panel-chart" ref={holder} role="img" aria-label={summary} />
-      <SaveButtons name={panel.title} picture={() => (chart.current === null ? null : { kind: "time", chart: chart.current, title: panel.title, unit: unitInWords(panel.unit), decor: { warmup_s, marks, strip: false, keys: panel.lines.map((line, place) => keyOf(panel, line, place)) } })} />
+      <SaveButtons name={panel.title} picture={() => (chart.current === null ? null : { kind: "time", chart: chart.current, title: panel.title, unit: unitInWords(panel.unit), decor: { warmup_s, unsettled: unsettled === null ? [] : [unsettled], trials: 1, marks, strip: false, keys: panel.lines.map((line, place) => keyOf(panel, line, place)) } })} />
     </figure>
   );
 }

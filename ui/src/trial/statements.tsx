@@ -27,9 +27,14 @@ const COLUMNS: readonly Column[] = [
   { figure: "wal_bytes", title: "WAL", shown: (value) => valueWithUnit(value, "bytes") },
 ];
 
-function sorted(statements: readonly Statement[], by: Figure, rising: boolean): Statement[] {
+/** What is not known stands last either way. */
+export function sorted(statements: readonly Statement[], by: Figure, rising: boolean): Statement[] {
   const sign = rising ? 1 : -1;
-  return statements.toSorted((a, b) => sign * ((a[by] ?? -Infinity) - (b[by] ?? -Infinity)));
+  return statements.toSorted((a, b) => {
+    const [of_a, of_b] = [a[by], b[by]];
+    if (!isKnown(of_a) || !isKnown(of_b)) return Number(isKnown(of_b)) - Number(isKnown(of_a));
+    return sign * (of_a - of_b);
+  });
 }
 
 /** Statements with what is known of each; a heading sorts by its column. */

@@ -74,7 +74,7 @@ function Content({ loading, report, section, onNews }: ContentProps) {
       <div class="content">
         <Header report={report} />
         <Stale loading={loading} again={onNews} />
-        <LiveStrip experiment={report.experiment.id} running={report.experiment.status.startsWith("running")} onNews={onNews} />
+        <LiveStrip experiment={report.experiment.id} running={report.experiment.status.startsWith("running")} trials={report.trials.length} onNews={onNews} />
         <main id="top">
           <KeyFigures report={report} headline={headline} />
           <Claims report={report} />

@@ -1,10 +1,11 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useSource } from "../data/context.ts";
-import { useLoaded, useReturn } from "../data/use-loaded.ts";
+import { useFresh, useLoaded } from "../data/use-loaded.ts";
 import { useRest } from "../data/use-rest.ts";
 import { count, isKnown, plural } from "../format/number.ts";
 import { duration, isoTime, shortDateTime, zoneName } from "../format/time.ts";
 import { askedOf, filtered, queryOf, sortedBy, statusesOf, tagsOf, type Filter, type Order, type Sorting } from "../index/filter.ts";
+import { useNotesSearch } from "../index/use-notes-search.ts";
 import { FilterBar } from "../index/filter-bar.tsx";
 import type { Listed } from "../model-serve.ts";
 import { Loaded } from "../parts/state.tsx";
@@ -57,13 +58,13 @@ function Row({ row, onTag }: { row: Listed; onTag: (tag: string) => void }) {
   );
 }
 
-const COLUMNS: readonly { order: Order | null; title: string }[] = [
+const COLUMNS: readonly { order: Order; title: string }[] = [
   { order: "name", title: "Experiment" },
   { order: "status", title: "Status" },
   { order: "started", title: "Started" },
   { order: "target", title: "Target" },
   { order: "trials", title: "Trials" },
-  { order: null, title: "Notes" },
+  { order: "notes", title: "Notes" },
 ];
 
 /** What is searched for stands in the address, so that it can be handed on and the way back leads to it. */
@@ -77,7 +78,8 @@ function List({ all, query }: { all: readonly Listed[]; query: string }) {
     setAsked({ filter: next, sorting });
     replaceAddress(addressOf.index(queryOf(next, sorting)));
   };
-  const rows = useMemo(() => sortedBy(filtered(all, filter), order.by, order.rising), [all, filter, order]);
+  const [inNotes, trouble] = useNotesSearch(filter.words);
+  const rows = useMemo(() => sortedBy(filtered(all, filter, inNotes), order.by, order.rising), [all, filter, inNotes, order]);
   if (all.length === 0) {
     return <p class="empty">This store holds no experiment yet. “pgdyno demo” runs the first one, “pgdyno run FILE” your own.</p>;
   }
@@ -88,18 +90,17 @@ function List({ all, query }: { all: readonly Listed[]; query: string }) {
   return (
     <>
       <FilterBar filter={filter} tags={tagsOf(all)} statuses={statusesOf(all)} found={rows.length} of={all.length} onChange={change} />
+      {trouble === null ? null : <p class="attention" role="status">Notes are not searched: {trouble.heading} {trouble.advice}</p>}
       <div class="table-frame cards index-table" role="region" aria-label="Experiments" tabIndex={0}>
         <table role="table">
           <caption class="visually-hidden">Experiments; the headings sort</caption>
           <thead role="rowgroup">
             <tr role="row">
               {COLUMNS.map(({ order: by, title }) => (
-                <th key={title} scope="col" role="columnheader" aria-sort={by === null ? undefined : by === order.by ? (order.rising ? "ascending" : "descending") : "none"}>
-                  {by === null ? title : (
-                    <button type="button" class="sort" onClick={() => { ask(filter, { by, rising: by === order.by ? !order.rising : by === "name" }); }}>
-                      {by === "started" ? `${title}, ${zoneName(Date.now())}` : title} <span aria-hidden="true">{by === order.by ? (order.rising ? "▲" : "▼") : ""}</span>
-                    </button>
-                  )}
+                <th key={title} scope="col" role="columnheader" aria-sort={by === order.by ? (order.rising ? "ascending" : "descending") : "none"}>
+                  <button type="button" class="sort" onClick={() => { ask(filter, { by, rising: by === order.by ? !order.rising : by === "name" }); }}>
+                    {by === "started" ? `${title}, ${zoneName(Date.now())}` : title} <span aria-hidden="true">{by === order.by ? (order.rising ? "▲" : "▼") : ""}</span>
+                  </button>
                 </th>
               ))}
             </tr>
@@ -125,7 +126,7 @@ function List({ all, query }: { all: readonly Listed[]; query: string }) {
 export function IndexView({ query }: { query: string }) {
   const { server } = useSource();
   const [loading, again] = useLoaded("index", () => server?.list() ?? Promise.resolve({ experiments: [], is_whole: true }));
-  useReturn(again);
+  useFresh(again);
   useRest(loading, ({ is_whole }) => is_whole, again);
   useEffect(() => {
     document.title = "Experiments – pgdyno";

@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { useSource } from "../data/context.ts";
-import { useLoaded, useReturn } from "../data/use-loaded.ts";
+import { useFresh, useLoaded } from "../data/use-loaded.ts";
 import { LiveStrip } from "../live/strip.tsx";
 import { Loaded } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
@@ -10,7 +10,7 @@ import { addressOf } from "../router.ts";
 export function LiveView() {
   const { server } = useSource();
   const [loading, again] = useLoaded("live", () => server?.experiments() ?? Promise.resolve([]));
-  useReturn(again);
+  useFresh(again);
   useEffect(() => {
     document.title = "Running – pgdyno";
   }, []);
@@ -26,7 +26,7 @@ export function LiveView() {
               if (running.length === 0) {
                 return (
                   <>
-                    <p class="empty">Nothing runs at the moment. “pgdyno run FILE” begins an experiment; it appears here when this page is looked at again.</p>
+                    <p class="empty">Nothing runs at the moment. “pgdyno run FILE” begins an experiment; it appears here within half a minute.</p>
                     <button type="button" class="button" onClick={again}>
                       Look again
                     </button>
@@ -39,7 +39,7 @@ export function LiveView() {
                     <a href={addressOf.experiment("serve", each.id)}>{each.name}</a>
                   </h2>
                   <p class="lede">{each.question}</p>
-                  <LiveStrip experiment={each.id} running onNews={again} />
+                  <LiveStrip experiment={each.id} running trials={each.trials_finished + each.trials_failed} onNews={again} />
                 </section>
               ));
             }}

@@ -7,6 +7,7 @@ import { Loaded } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
 import { addressOf } from "../router.ts";
 import { OnHost, TargetContent } from "../target/content.tsx";
+import { clockTime } from "../format/time.ts";
 import { plural } from "../format/number.ts";
 
 function List({ all }: { all: readonly Target[] }) {
@@ -30,6 +31,7 @@ function List({ all }: { all: readonly Target[] }) {
 export function TargetView({ name }: { name: string | null }) {
   const { server } = useSource();
   const [loading, again] = useLoaded<Targets>("targets", () => server?.targets() ?? Promise.resolve({ targets: [], changed_on_host: null, why_not_known: null, servers_asked: true }));
+  // Not by a timer: each look asks the servers.
   useReturn(again);
   useRest(loading, ({ targets }) => targets.every(({ is_advice_due: isDue }) => !isDue), again);
   useEffect(() => {
@@ -41,6 +43,14 @@ export function TargetView({ name }: { name: string | null }) {
         <TopBar trail={[{ name: "pgdyno", href: "#/" }, { name: "targets", href: name === null ? null : "#/targets" }, ...(name === null ? [] : [{ name, href: null }])]} current="Targets" />
         <main>
           <h1 class="view-title">{name ?? "Targets"}</h1>
+          {loading.state === "here" ? (
+            <p class="side-buttons">
+              <button type="button" class="button" onClick={again}>
+                Look again
+              </button>{" "}
+              <span class="quiet">as of {clockTime(loading.heard_unix_ms)}</span>
+            </p>
+          ) : null}
           <Loaded loading={loading} again={again} what="the targets">
             {(all) => {
               const { targets } = all;

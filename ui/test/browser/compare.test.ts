@@ -121,3 +121,28 @@ describe("with a server", () => {
     expect(await findings(page)).toEqual([]);
   });
 });
+
+describe("a side that cannot be had for a while", () => {
+  const LONG = { timeout: 15_000 };
+  const THREE = "#/compare?a=7/1&b=7/2&c=7/3";
+
+  test("is not drawn coarser without a word: it is said, and tried again", async () => {
+    server.world.broken = "/api/experiments/7/trials/2";
+    const { page } = await harness.openServed(server.url + THREE);
+    await expect.poll(() => page.locator("#over-time .stale").innerText()).toMatch(/B · trial 2: its trial is not drawn\..*the store is locked.*tried again by itself/);
+    expect(await page.locator("#response .stale").innerText()).toContain("B · trial 2: of its curve only some percentiles are known");
+    expect(await page.locator(".panel").first().locator(".panel-keys li").allInnerTexts()).toEqual(["A · trial 1", "C · trial 3"]);
+    delete server.world.broken;
+    await expect.poll(() => page.locator(".stale").count(), LONG).toBe(0);
+    expect(await page.locator(".panel").first().locator(".panel-keys li").allInnerTexts()).toEqual(["A · trial 1", "B · trial 2", "C · trial 3"]);
+  });
+
+  test("is compared when it can be, and the others are not asked for again", async () => {
+    server.world.broken = "/api/compare?a=7%2F1&b=7%2F2";
+    const { page } = await harness.openServed(server.url + THREE);
+    await expect.poll(() => page.locator(".answers li").first().innerText()).toMatch(/^B: the store is locked.*tried again by itself/);
+    delete server.world.broken;
+    await expect.poll(() => page.locator(".answers li").first().innerText(), LONG).toContain("B is better");
+    expect(server.asked.filter((asked) => asked === "GET /api/compare").length).toBeLessThan(6);
+  });
+});

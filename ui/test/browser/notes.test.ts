@@ -106,6 +106,21 @@ describe("what was removed", () => {
   });
 });
 
+test("who comes back to a page that the browser has kept is offered nothing that is gone", async () => {
+  const page = await open();
+  await tag(page).click();
+  await undo(page).waitFor();
+  const show = (name: string) => page.evaluate((of) => window.dispatchEvent(new PageTransitionEvent(of, { persisted: true })), name);
+  await show("pagehide");
+  await expect.poll(deletions).toEqual(["DELETE /api/experiments/7/tags/keep"]);
+  const lists = () => server.asked.filter((asked) => asked === "GET /api/experiments/7/tags").length;
+  const before = lists();
+  await show("pageshow");
+  await expect.poll(() => undo(page).count()).toBe(0);
+  await expect.poll(lists).toBe(before + 1);
+  expect(await tag(page).count()).toBe(0);
+});
+
 test("an experiment's page does not ask for the list of all", async () => {
   await open();
   expect(server.asked).not.toContain("GET /api/experiments");

@@ -44,9 +44,27 @@ describe("saved pictures over time", () => {
     const { page, complaints } = await harness.open(report);
     for (const name of ["memory", "huge pages"]) await page.locator("#time").getByRole("checkbox", { name, exact: true }).check();
     const svg = (await saved(page, "Save as SVG: Throughput over time")).toString();
-    for (const wanted of [">Throughput over time, TPS<", ">stock<", ">memory<", ">huge pages<", ">Checkpoint<", ">Disturbance<", ">warm-up<", ">seconds since the load began<"]) expect(svg).toContain(wanted);
+    for (const wanted of [">Throughput over time, TPS<", ">stock<", ">memory<", ">huge pages<", ">Checkpoint<", ">Disturbance<", ">warm-up<", ">not steady yet<", ">seconds since the load began<"]) expect(svg).toContain(wanted);
+    expect(svg).toContain('clip-path="url(#unsettled-');
     expect(svg).not.toMatch(/NaN|undefined|var\(/);
     expect((await saved(page, "Save as PNG: Throughput over time")).length).toBeGreaterThan(20_000);
+    expect(complaints).toEqual([]);
+    expect(await outside(page, svg)).toEqual([]);
+  });
+
+  test("of a heat map are vectors with title, scales and what the colours stand for", async () => {
+    const report = sampleReport();
+    const documents = report.trials.slice(0, 1).map((trial) => sampleTrialDocument(report, trial));
+    const { page, complaints } = await harness.open(report, {}, trialElements(documents));
+    await page.evaluate(() => {
+      location.hash = "#/trials/1";
+    });
+    await page.locator(".heat-chart canvas").waitFor();
+    const svg = (await saved(page, "Save as SVG: Response times over time")).toString();
+    for (const wanted of [">Response times over time<", ">response time, ms<", ">since the load began<", ">transactions<", ">1:00<"]) expect(svg).toContain(wanted);
+    expect(svg).not.toMatch(/NaN|undefined|var\(|<image/);
+    expect((svg.match(/<rect/g) ?? []).length).toBeGreaterThan(100);
+    expect((await saved(page, "Save as PNG: Response times over time")).length).toBeGreaterThan(10_000);
     expect(complaints).toEqual([]);
     expect(await outside(page, svg)).toEqual([]);
   });

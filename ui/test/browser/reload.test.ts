@@ -59,15 +59,57 @@ describe("the stream of what runs", () => {
   });
 });
 
+describe("trials that ended meanwhile", () => {
+  const reports = () => server.asked.filter((asked) => asked === "GET /api/experiments/9/report").length;
+  const has = (amount: number) => {
+    const report = server.world.reports.get(9);
+    if (report !== undefined) report.trials = report.trials.slice(0, amount);
+  };
+
+  test.each([[11, 1], [10, 2]])("of 11 the report has %i: it is asked for %i times", async (amount, times) => {
+    has(amount);
+    const { page } = await harness.openServed(`${server.url}#/experiments/9`);
+    await expect.poll(textOf(page, ".live")).toContain("11 of 21");
+    await expect.poll(reports).toBe(times);
+    server.tell("progress", more(11));
+    server.tell("progress", more(12));
+    await expect.poll(reports).toBe(times + 1);
+  });
+});
+
+describe("what begins later", () => {
+  test.each([["#/", ".index-table tbody tr", 64], ["#/live", ".live", 1]])("%s shows it by itself", async (hash, part, expected) => {
+    const all = server.world.experiments;
+    server.world.experiments = all.slice(1, 2);
+    const { page } = await harness.openServed(`${server.url}#/targets`);
+    await page.clock.install();
+    await page.evaluate((to) => {
+      location.hash = to;
+    }, hash);
+    await page.locator(hash === "#/" ? ".index-table" : ".empty").waitFor();
+    server.world.experiments = all;
+    await page.clock.fastForward(31_000);
+    await expect.poll(() => page.locator(part).count()).toBe(expected);
+  });
+
+  test("targets are looked at again on demand, not by themselves", async () => {
+    const { page } = await harness.openServed(`${server.url}#/targets`);
+    await expect.poll(() => page.locator(".target-list li").count()).toBe(2);
+    server.world.targets = server.world.targets.slice(0, 1);
+    await page.getByRole("button", { name: "Look again" }).click();
+    await expect.poll(() => page.locator(".target-list li").count()).toBe(1);
+  });
+});
+
 describe("what cannot be loaded", () => {
-  test.each(["#/", "#/live", "#/experiments/9"])("%s asks again by itself", async (hash) => {
+  test.each(["#/", "#/live", "#/experiments/9", "#/compare?a=7:reference&b=7:memory"])("%s asks again by itself", async (hash) => {
     server.world.is_broken = true;
     const { page } = await harness.openServed(server.url + hash);
     await expect.poll(textOf(page, ".trouble")).toContain("the store is locked");
     expect(await page.getByRole("button", { name: "Try again" }).count()).toBe(1);
     server.world.is_broken = false;
     await expect.poll(() => page.locator(".trouble").count(), LONG).toBe(0);
-    await page.locator(".index-table, .live").first().waitFor();
+    await page.locator(".index-table, .live, .compare-table").first().waitFor();
   });
 
   test("a report that cannot be loaded anew stays, and is said to be old until it can", async () => {

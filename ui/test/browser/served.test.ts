@@ -60,6 +60,21 @@ describe("the index", () => {
     await expect.poll(() => rows.count()).toBe(64);
   });
 
+  test("finds what stands in a note, and sorts by how many there are", async () => {
+    const { page } = await harness.openServed(server.url);
+    const rows = page.locator(".index-table tbody tr");
+    await page.getByLabel("Search").fill("operators step");
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await rows.first().innerText()).toContain("Stock to tuned");
+    await page.getByRole("button", { name: "Show all" }).click();
+    await page.getByRole("button", { name: /^Notes/ }).click();
+    expect(page.url()).toContain("sort=-notes");
+    expect(await rows.first().locator("td").last().innerText()).toBe("2");
+    server.world.broken = "/api/experiments?search";
+    await page.getByLabel("Search").fill("ticket");
+    await expect.poll(() => page.locator("main").innerText()).toContain("Notes are not searched: the store is locked");
+  });
+
   test("of an empty store says what to do", async () => {
     server.world.experiments = [];
     const { page } = await harness.openServed(server.url);
@@ -83,6 +98,20 @@ describe("an experiment", () => {
     await expect.poll(() => page.getByRole("button", { name: "Remove tag db1" }).count()).toBe(0);
     await page.getByRole("button", { name: /^Remove the note/ }).last().click();
     await expect.poll(() => page.locator(".note").count()).toBe(1);
+    expect(complaints.filter(NO_ICON)).toEqual([]);
+  });
+
+  test("has all costs of a transaction, and says why others are missing", async () => {
+    const { page, complaints } = await harness.openServed(`${server.url}#/experiments/7`);
+    const part = page.locator("#efficiency");
+    await expect.poll(() => part.getByRole("columnheader").count()).toBe(9);
+    expect(await part.innerText()).toContain("Measured too: TLB misses, stores; Cache misses");
+    await part.getByRole("button", { name: "Show all 14 columns" }).click();
+    await expect.poll(() => part.getByRole("columnheader").count()).toBe(15);
+    expect(await part.getByRole("row", { name: /huge pages/ }).innerText()).toContain("508");
+    await part.locator("summary").click();
+    await expect.poll(() => part.locator("details").innerText()).toContain("TLB walks, loads: the events of this CPU (AMD family 25) are not known");
+    expect(await part.locator("details").innerText()).toContain("Cache look-ups: the reason was not recorded");
     expect(complaints.filter(NO_ICON)).toEqual([]);
   });
 

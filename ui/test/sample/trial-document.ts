@@ -53,6 +53,7 @@ function column([metric, label, unit, layer, title, shape]: (typeof SHAPES)[numb
 
 function marks(seconds: number): Mark[] {
   const found: Mark[] = [{ at_ms: 0, until_ms: null, kind: "gap", text: "pg_stat_io io.read_ms_per_s: track_io_timing is off" }];
+  found.push({ at_ms: 0, until_ms: null, kind: "gap", text: "perf.dtlb_*_walk_cycles: the events of this CPU (AMD family 25) are not known" });
   for (let at = 40; at < seconds; at += 150) found.push({ at_ms: at * 1000, until_ms: Math.min(seconds, at + 45) * 1000, kind: "checkpoint", text: "checkpoint: asked for, or WAL was full" });
   for (let at = 95; at < seconds; at += 210) found.push({ at_ms: at * 1000, until_ms: Math.min(seconds, at + 12) * 1000, kind: "vacuum", text: "autovacuum: up to 2 at once" });
   found.push({ at_ms: 70_000, until_ms: 74_000, kind: "disturbance", text: "the hypervisor took up to 9 % of the CPUs" });

@@ -51,13 +51,20 @@ describe("series", () => {
   const trials = [trialWith([1, 2, 3], [10, 20, 30]), trialWith([2, 4], [100, Number.NaN])];
 
   test("trials of different length share one axis, gaps stay gaps", () => {
-    expect(align(trials, "tps")).toEqual({ seconds: [1, 2, 3, 4], columns: [[10, 20, 30, null], [null, 100, null, null]] });
+    expect(align(trials, "tps")).toEqual({ seconds: [1, 2, 3, 4], columns: [[10, 20, 30, undefined], [undefined, 100, null, null]] });
+  });
+
+  test("trials with other instants do not break each other's lines, and are read at each other's", () => {
+    const { seconds, columns } = align([trialWith([1, 2], [10, 20]), trialWith([1.1, 2.1], [100, 200])], "tps");
+    expect(columns).toEqual([[10, undefined, 20, undefined], [undefined, 100, undefined, 200]]);
+    expect(seconds.map((_, index) => atIndex(seconds, columns, index)?.mean)).toEqual([55, 55, 110, 110]);
+    expect(seconds.map((_, index) => atIndex(seconds, columns, index, 0.05)?.mean)).toEqual([10, 100, 20, 200]);
   });
 
   test("a second holds mean, lowest and highest of what there is", () => {
-    const { columns } = align(trials, "tps");
-    expect(atIndex(columns, 1)).toEqual({ mean: 60, low: 20, high: 100 });
-    expect(atIndex(columns, 3)).toBeNull();
+    const { seconds, columns } = align(trials, "tps");
+    expect(atIndex(seconds, columns, 1)).toEqual({ mean: 60, low: 20, high: 100 });
+    expect(atIndex(seconds, columns, 3)).toBeNull();
   });
 
   test("buckets cover the time without overlap", () => {

@@ -3,6 +3,7 @@ import { expand, times } from "../../src/data/unpack.ts";
 import { stack, stretchOf, table } from "../../src/trial/align.ts";
 import { byKey, TimeAxis, within } from "../../src/trial/axis.ts";
 import { choices, defaultPanels, searched, single, folded, panelOf } from "../../src/trial/panels.ts";
+import { sorted } from "../../src/trial/statements.tsx";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
 
@@ -74,4 +75,9 @@ describe("series of a trial", () => {
     const packed = { ...rest, axes: [[1000, 1000]], columns: series.slice(0, 1).map(({ metric, label, unit, layer, title, values }) => ({ metric, label, unit, layer, title, values, axis: 0 })) };
     expect(expand(packed).series[0]?.t_ms).toEqual([1000, 2000]);
   });
+});
+
+test.each([[true, [1, 2, 5, null, undefined]], [false, [5, 2, 1, null, undefined]]])("statements, rising %s: what is not known stands last", (rising, expected) => {
+  const statements = [5, null, 1, undefined, 2].map((calls) => (calls === undefined ? {} : { calls }));
+  expect(sorted(statements, "calls", rising).map(({ calls }) => calls)).toEqual(expected);
 });

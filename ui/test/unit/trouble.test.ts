@@ -9,12 +9,23 @@ test("pauses grow, up to half a minute", () => {
 test.each([
   ["a cut connection", cut(), true],
   ["a locked store", troubleOfStatus(503, "the store is locked", null), true],
+  ["a proxy without its server", troubleOfStatus(502, null, null), true],
+  ["a truncated store", troubleOfStatus(500, "the store is truncated", null), false],
+  ["a name that is not allowed", troubleOfStatus(403, null, null), false],
   ["a wrong token", troubleOfStatus(401, null, null), false],
   ["what is not there", troubleOfStatus(404, null, null), false],
   ["what cannot be asked", troubleOfStatus(400, "nothing is shared; ".repeat(9), null), false],
   ["damaged data", asTrouble(new Error("x")), false],
 ])("%s: whether it may pass", (_name, trouble, passes) => {
   expect(trouble.passes).toBe(passes);
+});
+
+test.each([
+  [401, "This server does not know you.", "from before the server was started anew"],
+  [403, "this server is not db1", "--allow-host db1"],
+])("%i: who is refused is told what helps", (status, heading, advice) => {
+  const found = troubleOfStatus(status, "this server is not db1", "start it with --allow-host db1");
+  expect([found.heading, found.advice.includes(advice)]).toEqual([heading, true]);
 });
 
 test("what the server tells of itself is read with care", () => {

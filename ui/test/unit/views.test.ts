@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { costs, unmeasured, whyUnmeasured } from "../../src/analysis/efficiency.ts";
 import { heatStretches, quantileOf, secondsHeat, treatmentHeat } from "../../src/analysis/heat.ts";
 import { parseSpec, quoted, specText, whyNot } from "../../src/compare/spec.ts";
 import { troubleOfStatus } from "../../src/data/trouble.ts";
@@ -70,6 +71,14 @@ describe("the index", () => {
     expect(filtered(all, { ...NO_FILTER, tag: "nightly", status: "killed" }).every(({ tags, status }) => tags.includes("nightly") && status === "killed")).toBe(true);
     expect(filtered(all, { ...NO_FILTER, since: "2025-11-19" })).toHaveLength(1);
     expect(sortedBy(all, "started", false)[0]?.id).toBe(9);
+    expect(sortedBy(all, "notes", false)[0]?.notes).toBe(2);
+  });
+
+  test("a word that the server found in a note counts beside those that the table shows", () => {
+    const found = new Map([["kernel", new Set([7])]]);
+    expect(filtered(all, { ...NO_FILTER, words: "kernel" })).toEqual([]);
+    expect(filtered(all, { ...NO_FILTER, words: "Kernel step" }, found).map(({ id }) => id)).toEqual([7]);
+    expect(filtered(all, { ...NO_FILTER, words: "kernel nowhere" }, found)).toEqual([]);
   });
 });
 
@@ -145,5 +154,30 @@ describe("a heat map as a table", () => {
     const found = quantileOf([1, 10, 100], counts, share);
     if (expected === null || found === null) expect(found).toBe(expected);
     else expect(found).toBeCloseTo(expected, 9);
+  });
+});
+
+describe("what a transaction costs", () => {
+  const tested = sampleReport().treatments;
+  const gap = (text: string) => ({ at_ms: 0, until_ms: null, kind: "gap" as const, text });
+
+  test("all that was measured is there, of the CPU's counters too; the rest is named", () => {
+    const names = costs(tested).map(({ name }) => name);
+    for (const name of ["energy_j_per_tx", "dtlb_load_misses", "disk_read_bytes_per_tx", "instructions"]) expect(names).toContain(name);
+    expect([names.length, unmeasured(tested).map(({ name }) => name)]).toEqual([14, ["dtlb_load_walk_cycles", "dtlb_store_walk_cycles", "dtlb_loads", "dtlb_stores", "llc_loads"]]);
+  });
+
+  test.each([
+    ["dtlb_load_misses", [gap("perf: a general reason"), gap("perf.dtlb_load_misses: this CPU has none: none")], "this CPU has none: none"],
+    ["dtlb_load_walk_cycles", [gap("perf.dtlb_*_walk_cycles: not known")], "not known"],
+    ["cycles", [gap("perf, processes: refused")], "refused"],
+    ["energy_j_per_tx", [gap("/sys/class/powercap: it has no zone of energy counters")], "it has no zone of energy counters"],
+    ["energy_j_per_tx", [], "no such directory"],
+    ["cycles", [gap("perf.instructions: refused")], null],
+  ])("%s: why not", (name, marks, expected) => {
+    const cost = unmeasured([]).find((each) => each.name === name);
+    if (cost === undefined) throw new Error("no such cost");
+    const facts = [{ group: "host" as const, name: "cpu.power_zones", value: null, missing: "no such directory", source: "x" }];
+    expect(whyUnmeasured(cost, facts, marks)).toBe(expected);
   });
 });

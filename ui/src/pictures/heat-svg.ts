@@ -1,0 +1,39 @@
+import { HEAT_HEIGHT, HEAT_MARGIN, heatLayout, partOf } from "../charts/heat-layout.ts";
+import { cssValue, mixed } from "../charts/style.ts";
+import { count } from "../format/number.ts";
+import type { Heat } from "../model-trial.ts";
+import { escaped, framed, type Size } from "./plain-svg.ts";
+
+const HEAD = 30;
+const LEGEND = 34;
+const SWATCH = { width: 18, height: 12 };
+
+/** What the strength of the colour stands for: 1, and shares of the most. */
+function stepsOf(most: number): number[] {
+  return [...new Set([1, ...[0.1, 0.25, 0.5, 1].map((share) => Math.max(1, Math.round(share * most)))])];
+}
+
+/** A heat map as vectors, with title, scales and what its colours stand for. `unit` is what was counted. */
+export function heatSvg(heat: Heat, width: number, title: string, ylabel: string, unit: string): { text: string; size: Size } {
+  const size = { width, height: HEAD + HEAT_HEIGHT + LEGEND };
+  const layout = heatLayout(heat, width);
+  const [ground, ink, grey] = [cssValue("--page"), cssValue("--t1"), cssValue("--ink-2")];
+  if (layout === null) return { text: framed("", title, size), size };
+  const text = (x: number, y: number, words: string, anchor: string) => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" fill="${grey}">${escaped(words)}</text>`;
+  const cells = layout.cells.map((cell) => `<rect x="${String(cell.x)}" y="${String(cell.y)}" width="${String(cell.width)}" height="${String(cell.height)}" fill="${mixed(ground, ink, cell.part)}"/>`);
+  const labels = [
+    ...layout.left.map((label) => text(HEAT_MARGIN.left - 6, label.y + 4, label.text, "end")),
+    ...layout.below.map((label) => text(label.x, HEAT_HEIGHT - HEAT_MARGIN.bottom + 16, label.text, "middle")),
+    text(4, 14, ylabel, "start"),
+    text(layout.middle, HEAT_HEIGHT - 4, "since the load began", "middle"),
+  ];
+  let x = HEAT_MARGIN.left;
+  const legend = stepsOf(layout.most).map((amount) => {
+    const swatch = `<rect x="${x.toFixed(1)}" y="${String(HEAT_HEIGHT + 12)}" width="${String(SWATCH.width)}" height="${String(SWATCH.height)}" fill="${mixed(ground, ink, partOf(amount, layout.most))}"/>`;
+    const words = text(x + SWATCH.width + 5, HEAT_HEIGHT + 22, count(amount), "start");
+    x += SWATCH.width + 20 + count(amount).length * 7;
+    return swatch + words;
+  });
+  const inside = [...cells, ...labels, ...legend, text(x, HEAT_HEIGHT + 22, unit, "start")].join("");
+  return { text: framed(`<g transform="translate(0 ${String(HEAD)})" font-size="12">${inside}</g>`, title, size), size };
+}

@@ -1,0 +1,47 @@
+import { useState } from "preact/hooks";
+import { unmeasured, whyUnmeasured } from "../analysis/efficiency.ts";
+import { useSource } from "../data/context.ts";
+import { asTrouble } from "../data/trouble.ts";
+import type { Report } from "../model.ts";
+import type { Mark } from "../model-trial.ts";
+
+/** What a trial lacked stands in its document alone; any that finished tells, for the machine is the same. */
+function exampleOf({ trials }: Report, hasTrial: (trial: number) => boolean): number | null {
+  return trials.find(({ id, status }) => status === "finished" && hasTrial(id))?.id ?? null;
+}
+
+/** Costs that were not measured, and why, as far as that is known. A trial is looked into when the reader asks. */
+export function Unmeasured({ report }: { report: Report }) {
+  const source = useSource();
+  const [marks, setMarks] = useState<readonly Mark[] | null>(null);
+  const [failed, setFailed] = useState<string | null>(null);
+  const missing = unmeasured(report.treatments.filter(({ status }) => status === "tested"));
+  const example = exampleOf(report, source.hasTrial);
+  if (missing.length === 0) return null;
+  const look = () => {
+    if (marks !== null || example === null) return;
+    source.trial(report.experiment.id, example).then(
+      (document) => {
+        setFailed(null);
+        setMarks(document.marks);
+      },
+      (error: unknown) => {
+        setFailed(`${asTrouble(error).heading} ${asTrouble(error).advice}`);
+      },
+    );
+  };
+  return (
+    <details class="unmeasured" onToggle={(event) => { if (event.currentTarget.open) look(); }}>
+      <summary>Not measured: {missing.map(({ title }) => title).join("; ")}</summary>
+      <ul>
+        {missing.map((cost) => (
+          <li key={cost.name}>
+            <strong>{cost.title}:</strong> {whyUnmeasured(cost, report.facts, marks ?? []) ?? "the reason was not recorded"}
+          </li>
+        ))}
+      </ul>
+      {failed === null ? null : <p class="quiet" role="status">Trial {example}, which may tell more, cannot be looked into. {failed}</p>}
+      {example === null ? <p class="quiet">This file has no trial's details, which may tell more.</p> : null}
+    </details>
+  );
+}
