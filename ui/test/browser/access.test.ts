@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
 import { sampleReport } from "../sample/report.ts";
-import { Harness } from "./harness.ts";
+import { useHarness } from "./harness.ts";
 
-let harness: Harness;
-beforeAll(() => {
-  harness = new Harness();
-});
-afterAll(() => harness.close());
+const harness = useHarness();
 
 const background = (page: Page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 

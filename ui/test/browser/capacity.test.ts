@@ -1,21 +1,10 @@
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { MockServer } from "../../scripts/mock-server.ts";
+import { describe, expect, test } from "vitest";
 import { cores } from "../sample/capacity.ts";
 import { VARIANTS } from "../sample/variants.ts";
-import { sampleWorld } from "../sample/world.ts";
-import { Harness } from "./harness.ts";
+import { useHarness, useServer } from "./harness.ts";
 
-let harness: Harness;
-let server: MockServer;
-beforeAll(() => {
-  harness = new Harness();
-});
-beforeEach(async () => {
-  server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
-});
-afterEach(() => server.stop());
-afterAll(() => harness.close());
+const harness = useHarness();
+const served = useServer();
 
 describe("what a throughput takes", () => {
   test("a report file has stored answers, and adds up a price by itself", async () => {
@@ -47,7 +36,7 @@ describe("what a throughput takes", () => {
   });
 
   test("a server is asked for any throughput, limit and price", async () => {
-    const { page, complaints, requests } = await harness.openServed(`${server.url}#/experiments/12`);
+    const { page, complaints, requests } = await harness.openServed(`${served().url}#/experiments/12`);
     await page.locator("#capacity .capacity-table").waitFor();
     expect(requests.some((request) => request.includes("/capacity"))).toBe(false);
     await page.getByRole("textbox", { name: "Transactions per second" }).fill("many");

@@ -1,24 +1,13 @@
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
-import { MockServer } from "../../scripts/mock-server.ts";
 import { trialElements } from "../../scripts/pack.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
-import { sampleWorld } from "../sample/world.ts";
 import { findings } from "./findings.ts";
-import { Harness, type Opened } from "./harness.ts";
+import { type Opened, useHarness, useServer } from "./harness.ts";
 
-let harness: Harness;
-let server: MockServer;
-beforeAll(() => {
-  harness = new Harness();
-});
-beforeEach(async () => {
-  server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
-});
-afterEach(() => server.stop());
-afterAll(() => harness.close());
+const harness = useHarness();
+const served = useServer();
 
 const MANY = "#/compare?a=7:reference&b=7:memory&c=7:wal&d=7:group-commit&e=7:huge-pages&f=7:read-ahead&g=7:control&h=7/4";
 const ODD = /NaN|undefined|Infinity|\[object/;
@@ -96,7 +85,7 @@ describe("in a report file", () => {
 
 describe("with a server", () => {
   test("eight sides are each held against the first; what cannot be is said beside it", async () => {
-    const { page, complaints, requests } = await harness.openServed(server.url + MANY);
+    const { page, complaints, requests } = await harness.openServed(served().url + MANY);
     await expect.poll(() => page.locator(".answers li").count()).toBe(6);
     expect(await page.locator(".answers li").nth(3).innerText()).toContain("E is better: throughput +18.2");
     expect(requests.filter((request) => request.includes("/api/compare")).length).toBe(6);
@@ -109,14 +98,14 @@ describe("with a server", () => {
   });
 
   test.each([390, 1280, 2560])("at %i pixels eight sides make nothing scroll sideways", async (width) => {
-    const { page } = await harness.openServed(server.url + MANY, { viewport: { width, height: 900 } });
+    const { page } = await harness.openServed(served().url + MANY, { viewport: { width, height: 900 } });
     await page.locator(".panel canvas").first().waitFor();
     for (const summary of await page.locator("summary").all()) await summary.click();
     expect(await overflow(page)).toBe(0);
   });
 
   test("eight sides have no serious finding of axe", async () => {
-    const { page } = await harness.openServed(server.url + MANY, { colorScheme: "dark" });
+    const { page } = await harness.openServed(served().url + MANY, { colorScheme: "dark" });
     await page.locator(".panel canvas").first().waitFor();
     expect(await findings(page)).toEqual([]);
   });
@@ -127,22 +116,22 @@ describe("a side that cannot be had for a while", () => {
   const THREE = "#/compare?a=7/1&b=7/2&c=7/3";
 
   test("is not drawn coarser without a word: it is said, and tried again", async () => {
-    server.world.broken = "/api/experiments/7/trials/2";
-    const { page } = await harness.openServed(server.url + THREE);
+    served().world.broken = "/api/experiments/7/trials/2";
+    const { page } = await harness.openServed(served().url + THREE);
     await expect.poll(() => page.locator("#over-time .stale").innerText()).toMatch(/B · trial 2: its trial is not drawn\..*the store is locked.*tried again by itself/);
     expect(await page.locator("#response .stale").innerText()).toContain("B · trial 2: of its curve only some percentiles are known");
     expect(await page.locator(".panel").first().locator(".panel-keys li").allInnerTexts()).toEqual(["A · trial 1", "C · trial 3"]);
-    delete server.world.broken;
+    delete served().world.broken;
     await expect.poll(() => page.locator(".stale").count(), LONG).toBe(0);
     expect(await page.locator(".panel").first().locator(".panel-keys li").allInnerTexts()).toEqual(["A · trial 1", "B · trial 2", "C · trial 3"]);
   });
 
   test("is compared when it can be, and the others are not asked for again", async () => {
-    server.world.broken = "/api/compare?a=7%2F1&b=7%2F2";
-    const { page } = await harness.openServed(server.url + THREE);
+    served().world.broken = "/api/compare?a=7%2F1&b=7%2F2";
+    const { page } = await harness.openServed(served().url + THREE);
     await expect.poll(() => page.locator(".answers li").first().innerText()).toMatch(/^B: the store is locked.*tried again by itself/);
-    delete server.world.broken;
+    delete served().world.broken;
     await expect.poll(() => page.locator(".answers li").first().innerText(), LONG).toContain("B is better");
-    expect(server.asked.filter((asked) => asked === "GET /api/compare").length).toBeLessThan(6);
+    expect(served().asked.filter((asked) => asked === "GET /api/compare").length).toBeLessThan(6);
   });
 });

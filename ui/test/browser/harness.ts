@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { assemble } from "../../scripts/assemble.ts";
+import { afterAll, afterEach, beforeEach } from "vitest";
 import { launchBrowser } from "../../scripts/browser.ts";
+import { MockServer } from "../../scripts/mock-server.ts";
+import { sampleWorld } from "../sample/world.ts";
 
 export interface Opened {
   page: Page;
@@ -91,4 +94,24 @@ export class Harness {
       rmSync(this.directory, { recursive: true });
     }
   }
+}
+
+/** A browser for the tests of a file. */
+export function useHarness(): Harness {
+  const harness = new Harness();
+  afterAll(() => harness.close());
+  return harness;
+}
+
+/** A server over the sample world for each test of a file; what is returned gives that of the test that runs. */
+export function useServer(): () => MockServer {
+  let server: MockServer | null = null;
+  beforeEach(async () => {
+    server = await MockServer.start(sampleWorld(), DIST);
+  });
+  afterEach(() => server?.stop());
+  return () => {
+    if (server === null) throw new Error("no test runs");
+    return server;
+  };
 }

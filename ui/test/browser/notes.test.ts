@@ -1,37 +1,26 @@
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
-import { MockServer } from "../../scripts/mock-server.ts";
-import { sampleWorld } from "../sample/world.ts";
-import { Harness } from "./harness.ts";
+import { useHarness, useServer } from "./harness.ts";
 
-let harness: Harness;
-let server: MockServer;
-beforeAll(() => {
-  harness = new Harness();
-});
-beforeEach(async () => {
-  server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
-});
-afterEach(() => server.stop());
-afterAll(() => harness.close());
+const harness = useHarness();
+const served = useServer();
 
 async function open(): Promise<Page> {
-  const { page } = await harness.openServed(`${server.url}#/experiments/7`);
+  const { page } = await harness.openServed(`${served().url}#/experiments/7`);
   await page.locator("#notes .note").waitFor();
   return page;
 }
 
 const tag = (page: Page) => page.getByRole("button", { name: "Remove tag keep" });
 const undo = (page: Page) => page.getByRole("button", { name: /^Undo/ });
-const deletions = () => server.asked.filter((asked) => asked.startsWith("DELETE"));
+const deletions = () => served().asked.filter((asked) => asked.startsWith("DELETE"));
 /** Longer than there is a way back. */
 const PAST_MS = 11_000;
 
 describe("what was typed", () => {
   test("stays where it is when it cannot be kept, and goes when it can", async () => {
     const page = await open();
-    server.world.is_broken = true;
+    served().world.is_broken = true;
     await page.getByLabel("New note").fill("the disk was full");
     await page.getByRole("button", { name: "Keep note" }).click();
     await expect.poll(() => page.locator("#notes .trouble").innerText()).toContain("the store is locked");
@@ -40,7 +29,7 @@ describe("what was typed", () => {
     await page.getByRole("button", { name: "Add tag" }).click();
     await expect.poll(() => page.getByRole("button", { name: "Add tag" }).isEnabled()).toBe(true);
     expect(await page.getByLabel("New tag").inputValue()).toBe("disk");
-    server.world.is_broken = false;
+    served().world.is_broken = false;
     await page.getByRole("button", { name: "Keep note" }).click();
     await expect.poll(() => page.locator(".note").count()).toBe(2);
     expect(await page.getByLabel("New note").inputValue()).toBe("");
@@ -84,7 +73,7 @@ describe("what was removed", () => {
     await page.clock.install();
     await page.getByRole("button", { name: /^Remove the note/ }).click();
     await undo(page).waitFor();
-    server.world.is_broken = true;
+    served().world.is_broken = true;
     await page.clock.fastForward(PAST_MS);
     await expect.poll(() => page.locator("#notes .trouble").innerText()).toContain("the store is locked");
     expect(await page.locator(".note").count()).toBe(1);
@@ -113,7 +102,7 @@ test("who comes back to a page that the browser has kept is offered nothing that
   const show = (name: string) => page.evaluate((of) => window.dispatchEvent(new PageTransitionEvent(of, { persisted: true })), name);
   await show("pagehide");
   await expect.poll(deletions).toEqual(["DELETE /api/experiments/7/tags/keep"]);
-  const lists = () => server.asked.filter((asked) => asked === "GET /api/experiments/7/tags").length;
+  const lists = () => served().asked.filter((asked) => asked === "GET /api/experiments/7/tags").length;
   const before = lists();
   await show("pageshow");
   await expect.poll(() => undo(page).count()).toBe(0);
@@ -123,6 +112,6 @@ test("who comes back to a page that the browser has kept is offered nothing that
 
 test("an experiment's page does not ask for the list of all", async () => {
   await open();
-  expect(server.asked).not.toContain("GET /api/experiments");
-  expect(server.asked).toContain("GET /api/experiments/7/tags");
+  expect(served().asked).not.toContain("GET /api/experiments");
+  expect(served().asked).toContain("GET /api/experiments/7/tags");
 });

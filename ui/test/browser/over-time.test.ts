@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
 import { trialElements } from "../../scripts/pack.ts";
 import type { Report } from "../../src/model.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
-import { Harness } from "./harness.ts";
+import { useHarness } from "./harness.ts";
 
-let harness: Harness;
-beforeAll(() => {
-  harness = new Harness();
-});
-afterAll(() => harness.close());
+const harness = useHarness();
 
 const inkOf = (page: Page, canvas: string) => page.locator(canvas).first().evaluate((found: HTMLCanvasElement) => found.toDataURL());
 

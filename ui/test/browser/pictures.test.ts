@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
 import { trialElements } from "../../scripts/pack.ts";
 import type { Mark } from "../../src/model-trial.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
-import { Harness } from "./harness.ts";
+import { useHarness } from "./harness.ts";
 
-let harness: Harness;
-beforeAll(() => {
-  harness = new Harness();
-});
-afterAll(() => harness.close());
+const harness = useHarness();
 
 async function saved(page: Page, button: string): Promise<Buffer> {
   const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: button, exact: true }).click()]);

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { sampleReport } from "../sample/report.ts";
 import { VARIANTS } from "../sample/variants.ts";
-import { Harness } from "./harness.ts";
+import { useHarness } from "./harness.ts";
 
 /** What reports of experiments with factors have beyond the others. */
 const MORE_SECTIONS: Record<string, number> = { factors: 4, ladder: 2, cores: 2 };
 
-let harness: Harness;
-beforeAll(() => {
-  harness = new Harness();
-});
-afterAll(() => harness.close());
+const harness = useHarness();
 
 describe("the report", () => {
   test("shows answer, verdicts and charts, asks for nothing and complains of nothing", async () => {

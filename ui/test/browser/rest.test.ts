@@ -1,20 +1,9 @@
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
-import { MockServer } from "../../scripts/mock-server.ts";
-import { sampleWorld } from "../sample/world.ts";
-import { Harness } from "./harness.ts";
+import { useHarness, useServer } from "./harness.ts";
 
-let harness: Harness;
-let server: MockServer;
-beforeAll(() => {
-  harness = new Harness();
-});
-beforeEach(async () => {
-  server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
-});
-afterEach(() => server.stop());
-afterAll(() => harness.close());
+const harness = useHarness();
+const served = useServer();
 
 /** Pauses are seconds long. */
 const LONG = { timeout: 15_000 };
@@ -23,49 +12,49 @@ const textOf = (page: Page, part: string) => () => page.locator(part).innerText(
 /** What the server has not made yet is asked for again; what it has is not. */
 describe("the rest of an answer", () => {
   test("the index gets the answers that were not known yet", async () => {
-    const whole = server.world.experiments;
-    server.world.experiments = whole.map((row) => ({ ...row, answer: null, trials_planned: null }));
-    server.world.lacks_answers = true;
-    const { page } = await harness.openServed(server.url);
+    const whole = served().world.experiments;
+    served().world.experiments = whole.map((row) => ({ ...row, answer: null, trials_planned: null }));
+    served().world.lacks_answers = true;
+    const { page } = await harness.openServed(served().url);
     await page.locator(".index-table").waitFor();
     const answer = whole[1]?.answer ?? "";
     expect(answer).not.toBe("");
     expect(await page.locator(".index-table").innerText()).not.toContain(answer);
-    server.world.experiments = whole;
-    server.world.lacks_answers = false;
+    served().world.experiments = whole;
+    served().world.lacks_answers = false;
     await expect.poll(textOf(page, ".index-table"), LONG).toContain(answer);
   });
 
   test("advice that is not made yet is told apart from none, and comes by itself", async () => {
-    const whole = server.world.targets;
-    server.world.targets = whole.map((target) => ({ ...target, advice: null, is_advice_due: true }));
-    const { page } = await harness.openServed(`${server.url}#/targets/sandbox%20demo`);
+    const whole = served().world.targets;
+    served().world.targets = whole.map((target) => ({ ...target, advice: null, is_advice_due: true }));
+    const { page } = await harness.openServed(`${served().url}#/targets/sandbox%20demo`);
     await expect.poll(textOf(page, "#advice")).toContain("being worked out");
-    server.world.targets = whole;
+    served().world.targets = whole;
     await expect.poll(textOf(page, "#advice"), LONG).toContain("wal_compression");
-    await page.goto(`${server.url}#/targets/db1.example%3A5432`);
+    await page.goto(`${served().url}#/targets/db1.example%3A5432`);
     await expect.poll(textOf(page, "#advice")).toContain("None is stored");
   });
 });
 
 describe("what is changed", () => {
-  const target = (page: Page) => page.goto(`${server.url}#/targets/db1.example%3A5432`);
+  const target = (page: Page) => page.goto(`${served().url}#/targets/db1.example%3A5432`);
 
   test.each(["while an experiment runs, servers are not asked", "the journal x cannot be read"])("is not known, and why: %s", async (why) => {
-    server.world.targets = server.world.targets.map((each) => ({ ...each, changed: null, why_not_known: why }));
-    server.world.changed_on_host = null;
-    server.world.why_not_known = why;
-    const { page } = await harness.openServed(`${server.url}#/targets`);
+    served().world.targets = served().world.targets.map((each) => ({ ...each, changed: null, why_not_known: why }));
+    served().world.changed_on_host = null;
+    served().world.why_not_known = why;
+    const { page } = await harness.openServed(`${served().url}#/targets`);
     await expect.poll(textOf(page, "#changed-on-host")).toContain(`Not known: ${why}.`);
     await target(page);
     await expect.poll(textOf(page, "#changed")).toContain(`Not known: ${why}.`);
   });
 
   test("nothing is said to be so only of all", async () => {
-    const { page } = await harness.openServed(`${server.url}#/targets`);
+    const { page } = await harness.openServed(`${served().url}#/targets`);
     await expect.poll(textOf(page, "#changed-on-host")).toContain("everything that pgdyno has set was put back");
-    server.world.changed_on_host = server.world.targets[0]?.changed ?? [];
-    server.world.servers_asked = false;
+    served().world.changed_on_host = served().world.targets[0]?.changed ?? [];
+    served().world.servers_asked = false;
     await page.reload();
     await expect.poll(textOf(page, "#changed-on-host")).toMatch(/vm\.dirty_background_bytes[\s\S]*Not all is known/);
     expect(await page.locator("#changed-on-host").innerText()).not.toContain("was put back");
@@ -77,10 +66,10 @@ describe("an experiment whose process died", () => {
     ["killed", "the process that ran it died", 0],
     ["running or killed", "cannot be told", 1],
   ] as const)("is said to be %s", async (status, words, strips) => {
-    const report = server.world.reports.get(9);
+    const report = served().world.reports.get(9);
     if (report === undefined) throw new Error("no sample");
     report.experiment.status = status;
-    const { page } = await harness.openServed(`${server.url}#/experiments/9`);
+    const { page } = await harness.openServed(`${served().url}#/experiments/9`);
     await expect.poll(textOf(page, ".masthead")).toContain(words);
     expect(await page.locator(".circumstances").innerText()).toContain(status);
     expect(await page.locator(".masthead").innerText()).not.toContain("the numbers still change");

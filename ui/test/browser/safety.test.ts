@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { sampleReport } from "../sample/report.ts";
 import { hostile } from "../sample/variants.ts";
-import { Harness } from "./harness.ts";
+import { useHarness } from "./harness.ts";
 
-let harness: Harness;
-beforeAll(() => {
-  harness = new Harness();
-});
-afterAll(() => harness.close());
+const harness = useHarness();
 
 describe("text that tries to be markup", () => {
   test("is shown as text everywhere and runs nowhere", async () => {

@@ -1,25 +1,14 @@
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { MockServer } from "../../scripts/mock-server.ts";
-import { sampleWorld } from "../sample/world.ts";
-import { Harness } from "./harness.ts";
+import { describe, expect, test } from "vitest";
+import { useHarness, useServer } from "./harness.ts";
 
-let harness: Harness;
-let server: MockServer;
-beforeAll(() => {
-  harness = new Harness();
-});
-beforeEach(async () => {
-  server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
-});
-afterEach(() => server.stop());
-afterAll(() => harness.close());
+const harness = useHarness();
+const served = useServer();
 
 const NO_ICON = (complaint: string) => !complaint.includes("404");
 
 describe("the index", () => {
   test("is filtered by words, tag and status, and sorted; markup in names is text", async () => {
-    const { page, complaints } = await harness.openServed(server.url);
+    const { page, complaints } = await harness.openServed(served().url);
     const rows = page.locator(".index-table tbody tr");
     await expect.poll(() => rows.count()).toBe(64);
     await page.getByLabel("Search").fill("wal-compression");
@@ -39,7 +28,7 @@ describe("the index", () => {
   });
 
   test("has its filter in the address: a reload, the way back and another reader find it there", async () => {
-    const { page } = await harness.openServed(server.url);
+    const { page } = await harness.openServed(served().url);
     const rows = page.locator(".index-table tbody tr");
     await page.getByLabel("Search").fill("wal-compression is");
     await page.getByLabel("Status").selectOption("interrupted");
@@ -61,7 +50,7 @@ describe("the index", () => {
   });
 
   test("finds what stands in a note, and sorts by how many there are", async () => {
-    const { page } = await harness.openServed(server.url);
+    const { page } = await harness.openServed(served().url);
     const rows = page.locator(".index-table tbody tr");
     await page.getByLabel("Search").fill("operators step");
     await expect.poll(() => rows.count()).toBe(1);
@@ -70,21 +59,21 @@ describe("the index", () => {
     await page.getByRole("button", { name: /^Notes/ }).click();
     expect(page.url()).toContain("sort=-notes");
     expect(await rows.first().locator("td").last().innerText()).toBe("2");
-    server.world.broken = "/api/experiments?search";
+    served().world.broken = "/api/experiments?search";
     await page.getByLabel("Search").fill("ticket");
     await expect.poll(() => page.locator("main").innerText()).toContain("Notes are not searched: the store is locked");
   });
 
   test("of an empty store says what to do", async () => {
-    server.world.experiments = [];
-    const { page } = await harness.openServed(server.url);
+    served().world.experiments = [];
+    const { page } = await harness.openServed(served().url);
     await expect.poll(() => page.locator(".empty").innerText()).toContain("pgdyno demo");
   });
 });
 
 describe("an experiment", () => {
   test("opens, its sections are reached without leaving it, notes and tags are kept", async () => {
-    const { page, complaints } = await harness.openServed(`${server.url}#/experiments/7`);
+    const { page, complaints } = await harness.openServed(`${served().url}#/experiments/7`);
     await page.locator("#notes .note").waitFor();
     await page.getByRole("navigation", { name: "Contents" }).getByRole("link", { name: "Settings" }).click();
     expect(page.url()).toContain("#/experiments/7");
@@ -102,7 +91,7 @@ describe("an experiment", () => {
   });
 
   test("has all costs of a transaction, and says why others are missing", async () => {
-    const { page, complaints } = await harness.openServed(`${server.url}#/experiments/7`);
+    const { page, complaints } = await harness.openServed(`${served().url}#/experiments/7`);
     const part = page.locator("#efficiency");
     await expect.poll(() => part.getByRole("columnheader").count()).toBe(9);
     expect(await part.innerText()).toContain("Measured too: TLB misses, stores; Cache misses");
@@ -116,40 +105,39 @@ describe("an experiment", () => {
   });
 
   test("that runs is followed; a cut connection is said, and tried again", async () => {
-    const { page } = await harness.openServed(`${server.url}#/experiments/9`);
+    const { page } = await harness.openServed(`${served().url}#/experiments/9`);
     await expect.poll(() => page.locator(".live").innerText()).toContain("11 of 21");
-    server.tell("progress", { trials_finished: 12, trials_planned: 21, elapsed_s: 2300, left_s: null, current: null, decided: [] });
+    served().tell("progress", { trials_finished: 12, trials_planned: 21, elapsed_s: 2300, left_s: null, current: null, decided: [] });
     await expect.poll(() => page.locator(".live").innerText()).toContain("12 of 21");
-    server.cut();
+    served().cut();
     await expect.poll(() => page.locator(".live").innerText()).toContain("connection is cut");
     await expect.poll(() => page.locator(".live-state").innerText(), { timeout: 10_000 }).toBe("Live");
-    server.tell("end", { status: "finished" });
+    served().tell("end", { status: "finished" });
     await expect.poll(() => page.locator(".live-state").innerText()).toContain("Ended: finished");
   });
 
   test("that is not there, a wrong token and a server that has gone are said", async () => {
-    const { page } = await harness.openServed(`${server.url}#/experiments/999`);
+    const { page } = await harness.openServed(`${served().url}#/experiments/999`);
     await expect.poll(() => page.locator(".trouble").innerText()).toContain("there is no experiment 999");
-    server.world.refuses = true;
+    served().world.refuses = true;
     await page.evaluate(() => {
       location.hash = "#/";
     });
     await expect.poll(() => page.locator(".trouble").innerText()).toContain("Open the link that “pgdyno serve” printed");
-    server.world.refuses = false;
+    served().world.refuses = false;
     await page.getByRole("button", { name: "Try again" }).click();
     await page.locator(".index-table").waitFor();
-    await server.stop();
+    await served().stop();
     await page.evaluate(() => {
       location.hash = "#/experiments/7";
     });
     await expect.poll(() => page.locator(".trouble").innerText()).toContain("cannot be reached");
-    server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
   });
 });
 
 describe("comparing", () => {
   test("the answer stands first, parts are chosen, sides are swapped", async () => {
-    const { page, complaints } = await harness.openServed(`${server.url}#/compare`);
+    const { page, complaints } = await harness.openServed(`${served().url}#/compare`);
     await page.getByLabel("Experiment").first().selectOption("7");
     await page.getByLabel("Experiment").last().selectOption("7");
     await expect.poll(() => page.locator(".empty").innerText()).toContain("choose a treatment");
@@ -175,7 +163,7 @@ describe("comparing", () => {
 
 describe("a target", () => {
   test("tells what is changed now, and advice", async () => {
-    const { page, complaints } = await harness.openServed(`${server.url}#/targets`);
+    const { page, complaints } = await harness.openServed(`${served().url}#/targets`);
     await page.getByRole("link", { name: "sandbox demo" }).click();
     await expect.poll(() => page.locator("#changed").innerText()).toContain("vm.dirty_background_bytes");
     expect(await page.locator("#advice").innerText()).toContain("pgdyno apply wal_compression=lz4");

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
 import { trialElements } from "../../scripts/pack.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
-import { Harness, type Opened } from "./harness.ts";
+import { type Opened, useHarness } from "./harness.ts";
 
-let harness: Harness;
-beforeAll(() => {
-  harness = new Harness();
-});
-afterAll(() => harness.close());
+const harness = useHarness();
 
 const report = sampleReport();
 const documents = report.trials.slice(0, 4).map((trial) => sampleTrialDocument(report, trial));
