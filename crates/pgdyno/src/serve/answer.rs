@@ -2,6 +2,7 @@
 
 use super::App;
 use super::problem::Problem;
+use axum::body::Bytes;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -18,11 +19,12 @@ const FOR_TURN: Duration = Duration::from_secs(30);
 /// Less than a packet is not packed.
 const PACKED_BYTES_MIN: usize = 1400;
 
-/// A body that is whole.
+/// A body that is whole; a copy shares its bytes.
+#[derive(Clone)]
 pub(super) struct Body {
     pub(super) status: StatusCode,
     kind: &'static str,
-    bytes: Vec<u8>,
+    bytes: Bytes,
     is_packed: bool,
 }
 
@@ -34,11 +36,16 @@ impl Body {
             status: StatusCode::OK,
             kind,
             bytes: match is_packed {
-                true => gzip(&bytes),
-                false => bytes,
+                true => gzip(&bytes).into(),
+                false => bytes.into(),
             },
             is_packed,
         }
+    }
+
+    /// Bytes as they are sent.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     pub(super) fn json(value: &impl Serialize, pack: bool) -> Result<Body, Problem> {
@@ -166,9 +173,7 @@ mod tests {
         let body = Body::new("text/plain", text.clone().into_bytes(), true);
         assert!(body.is_packed && body.bytes.len() < text.len() / 2);
         let mut read = String::new();
-        GzDecoder::new(body.bytes.as_slice())
-            .read_to_string(&mut read)
-            .unwrap();
+        GzDecoder::new(&body.bytes[..]).read_to_string(&mut read).unwrap();
         assert_eq!(read, text);
         assert!(!Body::new("text/plain", b"short".to_vec(), true).is_packed);
     }

@@ -2,14 +2,15 @@
 //! against each other.
 
 use super::App;
-use super::answer::number;
+use super::answer::{Body, number, takes_gzip};
 use super::problem::Problem;
+use super::summary::Stamp;
 use crate::commands::capacity::{self, USUAL_TPS};
 use crate::commands::compare::document;
 use crate::commands::report;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use pgdyno_lab::capacity::{Ladder, Question, answer};
 use pgdyno_lab::compare::{Named, Reference, compare};
 use pgdyno_stats::Price;
@@ -25,13 +26,24 @@ pub(super) async fn report(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = number(&id, "experiment")?;
-    app.json(&headers, move |app, store| {
-        let stored = store.experiment(id)?;
-        let mut report = report::of_stored(&app.context, store, &stored)?;
-        report.thin(report::PAGE_POINTS_MAX);
-        Ok(report)
-    })
-    .await
+    let pack = takes_gzip(&headers);
+    let body = app
+        .with_store(move |app, store| sent(app, store, id, pack))
+        .await?;
+    Ok(body.into_response())
+}
+
+/// The report as it is sent: the one that was made already, if nothing of the experiment has changed.
+fn sent(app: &App, store: &Store, id: i64, pack: bool) -> Result<Body, Problem> {
+    let (key, stamp) = ((id, pack), Stamp::from(&store.pulse(id)?));
+    if let Some(known) = app.reports.known(key, stamp) {
+        return Ok(known);
+    }
+    let mut report = report::of_stored(&app.context, store, &store.experiment(id)?)?;
+    report.thin(report::PAGE_POINTS_MAX);
+    let body = Body::json(&report, pack)?;
+    app.reports.keep(key, stamp, &body);
+    Ok(body)
 }
 
 pub(super) async fn trial(

@@ -10,6 +10,7 @@ mod live;
 mod metrics;
 mod page;
 mod problem;
+mod reports;
 mod stores;
 mod summary;
 mod targets;
@@ -31,6 +32,7 @@ use listener::Limits;
 use page::Assets;
 use pgdyno_report::HtmlError;
 use problem::Problem;
+use reports::Reports;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,6 +83,7 @@ struct App {
     streams: Arc<Semaphore>,
     ending: watch::Receiver<bool>,
     summaries: Summaries,
+    reports: Reports,
     advices: Advices,
     changes: Changes,
 }
@@ -129,6 +132,7 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
         streams: Arc::new(Semaphore::new(STREAMS)),
         ending,
         summaries: Summaries::default(),
+        reports: Reports::default(),
         advices: Advices::default(),
         changes: Changes::default(),
     });

@@ -245,6 +245,23 @@ pub(crate) fn kernel(path: &str) -> String {
         .to_owned()
 }
 
+/// The settings that ALTER SYSTEM has written for the sandbox x.
+pub(crate) fn auto_conf(home: &Home) -> String {
+    fs::read_to_string(home.data("x").join("postgresql.auto.conf")).expect("a file")
+}
+
+/// What one of the system's own programs prints.
+#[track_caller]
+pub(crate) fn tool(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|e| panic!("{program}: {e}"));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {error}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
 /// The disk that holds a path, as a name in /sys/block.
 pub(crate) fn disk_of(path: &Path) -> String {
     use pgdyno_host::{LocalHost, block};
