@@ -45,7 +45,7 @@ bench: need-bench build ## load engine, facts, sampler, store, page, and the ref
 	$(CARGO) build --release --locked -p pgdyno-store --example fill
 	benches/store.sh $(PGDYNO) target/release/examples/fill
 	$(CARGO) build --release --locked -p pgdyno-report --example hundred
-	benches/page.sh target/release/examples/hundred
+	benches/page.sh $(PGDYNO) target/release/examples/hundred
 	benches/own.sh $(PGDYNO)
 	benches/aa.sh $(PGDYNO)
 

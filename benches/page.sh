@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# What a report of 100 trials of an hour takes: to be written, on disk, and in a browser; and the page itself, compressed. Prints a row for
-# each with the goal beside it. Wants ui/ built, and Chromium (CHROMIUM=/path chooses).
-# Usage: benches/page.sh [HUNDRED] [RUNS]; HUNDRED is target/release/examples/hundred.
+# What a report of 100 trials of an hour takes: to be written, on disk, and in a browser; what an experiment of 200 such trials takes from
+# pgdyno serve; and the page itself, compressed. Prints a row for each with the goal beside it. Wants ui/ built, and Chromium (CHROMIUM=/path
+# chooses). Usage: benches/page.sh [PGDYNO [HUNDRED [RUNS]]]; they are target/release/pgdyno and target/release/examples/hundred.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-hundred=$(realpath "${1:-target/release/examples/hundred}")
-runs=${2:-5}
+pgdyno=$(realpath "${1:-target/release/pgdyno}")
+hundred=$(realpath "${2:-target/release/examples/hundred}")
+runs=${3:-5}
 directory=$(mktemp -d "${TMPDIR:-/tmp}/pgdyno-bench-XXXXXX")
-trap 'rm -rf "$directory"' EXIT
+servers=()
+finish() { for pid in "${servers[@]}"; do kill "$pid" 2>/dev/null || true; done; wait; rm -rf "$directory"; }
+trap finish EXIT
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 row() { printf '| %s | %s | %s |\n' "$1" "$2" "$3"; }
 
@@ -16,7 +19,21 @@ for run in $(seq 0 "$runs"); do
   told=$("$hundred" "$directory/hundred.sqlite" "$directory/report.html")
   [ "$run" = 0 ] || sed -n 's/.* MB in \([0-9.]*\) s.*/\1/p' <<<"$told" >>"$directory/writing"
 done
-(cd ui && npm run --silent measure -- "$directory/report.html") >"$directory/measured"
+"$hundred" "$directory/served.sqlite" - 200
+# A server for each run: the first who asks waits longest.
+for run in $(seq "$runs"); do
+  PGDYNO_HOME="$directory/home" "$pgdyno" serve --port 0 --store "$directory/served.sqlite" >"$directory/link$run" 2>"$directory/said$run" &
+  servers+=($!)
+done
+links=()
+for run in $(seq "$runs"); do
+  until [ -s "$directory/link$run" ]; do
+    kill -0 "${servers[run - 1]}" || { cat "$directory/said$run" >&2; exit 1; }
+    sleep 0.1
+  done
+  links+=("$(head -n 1 "$directory/link$run")")
+done
+(cd ui && npm run --silent measure -- "$directory/report.html" "${links[@]}") >"$directory/measured"
 # Its lines: what: so many ms (median of ...), or what: so many frames per second, ...
 of() { sed -n "s/^$1: \([0-9.]*\) .*/\1/p" "$directory/measured" | median; }
 
@@ -30,6 +47,9 @@ row "first chart painted, from disk" "under 1000 ms" "$(of 'report file, first c
 row "index of 64 experiments, from a local server" "" "$(of 'index of 64 experiments') ms"
 row "a trial of an hour, 24 series at full 1 Hz, all eight charts" "" \
   "$(of 'trial of an hour, 24 series at 1 Hz, all charts painted') ms"
+row "experiment of 200 trials of an hour, from pgdyno serve that nobody asked before, charts over time painted" "within 1000 ms" \
+  "$(of 'experiment of a server, first chart over time painted') ms"
+row "the same again" "within 1000 ms" "$(of 'the same again') ms"
 row "zooming these charts" "50 frames per second or more" "$(of 'zooming 8 charts of an hour') frames per second"
 row "page without data, compressed" "at most 300 kB" \
   "$(for file in ui/dist/app.js ui/dist/app.css; do gzip -9c "$file" | wc -c; done | awk '{ sum += $1 } END { printf "%.0f kB", sum / 1000 }')"

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { CDPSession, Page } from "playwright-core";
+import type { Browser, CDPSession, Page } from "playwright-core";
 import { sampleTrialDocument } from "../test/sample/trial-document.ts";
 import { sampleWorld } from "../test/sample/world.ts";
 import { launchBrowser } from "./browser.ts";
@@ -51,9 +51,24 @@ async function cpuSeconds(session: CDPSession): Promise<number> {
   return processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
 }
 
-/** First picture and zoom, for docs/benchmarks.md: npm run measure -- <report.html> */
-export async function main([file]: string[]): Promise<void> {
-  if (file === undefined) throw new Error("Say of what: npm run measure -- <report.html>");
+/** Milliseconds until the page of experiment 1 and its charts over time are painted: the first reader's, and another's. */
+async function servedTimes(browser: Browser, link: string): Promise<[first: number, again: number]> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  try {
+    const page = await context.newPage();
+    await page.goto(link);
+    await page.locator(".index-table tbody tr").first().waitFor();
+    const address = `${new URL(link).origin}/#/experiments/1`;
+    const painted = () => untilPainted(page, address, "#time canvas");
+    return [await painted(), await painted()];
+  } finally {
+    await context.close();
+  }
+}
+
+/** First picture and zoom, for docs/benchmarks.md. Each link is of a server that nobody has asked yet. */
+export async function main([file, ...links]: string[]): Promise<void> {
+  if (file === undefined) throw new Error("Say of what: npm run measure -- <report.html> [LINK...]");
   const url = pathToFileURL(resolve(file)).href;
   const world = sampleWorld();
   world.trial = (report, id) => {
@@ -64,10 +79,13 @@ export async function main([file]: string[]): Promise<void> {
   const browser = await launchBrowser();
   try {
     const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+    const tell = (what: string, found: readonly number[]) => {
+      console.log(`${what}: ${median(found).toFixed(0)} ms (median of ${String(found.length)}, ${found.map((each) => each.toFixed(0)).join(" ")})`);
+    };
     const times = async (what: string, address: string, selector: string) => {
       const found: number[] = [];
       for (let round = 0; round < ROUNDS; round += 1) found.push(await untilPainted(page, address, selector));
-      console.log(`${what}: ${median(found).toFixed(0)} ms (median of ${String(ROUNDS)}, ${found.map((each) => each.toFixed(0)).join(" ")})`);
+      tell(what, found);
     };
     await times("report file, answer painted", url, ".answer");
     await times("report file, first chart painted", url, "svg.plot, .time-chart canvas");
@@ -75,6 +93,12 @@ export async function main([file]: string[]): Promise<void> {
     const trial = `${server.url}#/experiments/7/trials/4`;
     await times("trial of an hour, 24 series at 1 Hz, all charts painted", trial, ".panel:nth-of-type(1) canvas");
     await page.locator(".panel canvas").nth(7).waitFor();
+    const served: [number, number][] = [];
+    for (const link of links) served.push(await servedTimes(browser, link));
+    if (served.length > 0) {
+      tell("experiment of a server, first chart over time painted", served.map(([first]) => first));
+      tell("the same again", served.map(([, again]) => again));
+    }
     const session = await browser.newBrowserCDPSession();
     for (let round = 0; round < ROUNDS; round += 1) {
       const before = await cpuSeconds(session);

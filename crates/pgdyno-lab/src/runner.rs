@@ -9,6 +9,7 @@ mod pace;
 mod prepare;
 mod steps;
 
+use data::Untouched;
 pub use error::{LabError, StandError};
 pub use event::Event;
 pub(crate) use load::{measure_s, threads_of};
@@ -118,6 +119,8 @@ struct Running<'r, 'a> {
     ended: BTreeMap<usize, String>,
     /// Stands and data that are known to be whole.
     whole: BTreeSet<(Stand, String)>,
+    /// Those that no load has used yet.
+    untouched: Untouched,
     /// Time that counts for the budget: waiting for the window does not.
     spent: Duration,
     /// Time of storing and deciding.
@@ -146,7 +149,7 @@ impl<'a> Lab<'a> {
         let prepared = self.prepare(&mut plan, &changer, &mut server, stored);
         drop(server);
         match prepared {
-            Ok(id) => self.go_on(id, &plan, Some(At { stand, changer })),
+            Ok((id, made)) => self.go_on(id, &plan, Some(At { stand, changer }), made),
             Err(error) => {
                 changer.put_back(&self.restorer())?;
                 Err(error)
@@ -171,7 +174,7 @@ impl<'a> Lab<'a> {
         // A process that was killed may have left one.
         Pooler::end_left_behind(&self.pooler_directory(id))?;
         self.store.set_status(id, ExperimentStatus::Running)?;
-        self.go_on(id, &plan, None)
+        self.go_on(id, &plan, None, Untouched::new())
     }
 
     fn stand(&mut self, stand: &Stand) -> Result<Target, LabError> {
@@ -209,7 +212,13 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn go_on(&mut self, id: i64, plan: &Plan, at: Option<At<'a>>) -> Result<Summary, LabError> {
+    fn go_on(
+        &mut self,
+        id: i64,
+        plan: &Plan,
+        at: Option<At<'a>>,
+        untouched: Untouched,
+    ) -> Result<Summary, LabError> {
         let looks = Looks::new(&self.store.experiment(id)?.record);
         let mut running = Running {
             looks,
@@ -220,6 +229,7 @@ impl<'a> Lab<'a> {
             put_back: Vec::new(),
             ended: BTreeMap::new(),
             whole: BTreeSet::new(),
+            untouched,
             spent: Duration::ZERO,
             own: Duration::ZERO,
         };

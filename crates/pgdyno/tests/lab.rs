@@ -5,6 +5,7 @@ mod common;
 
 use common::machine::whole_machine;
 use common::{Home, Said, ended, wait_for};
+use pgdyno_store::Store;
 use serde_json::Value;
 use std::fs;
 
@@ -125,9 +126,27 @@ fn data_comes_back_before_each_trial() {
     let rows = "[[figure]]\nname = \"rows\"\nsql = \"SELECT count(*) FROM pgbench_history\"\n\
         [[figure]]\nname = \"tps_total\"\nsql = \"SELECT sum(n_tup_ins) FROM pg_stat_user_tables WHERE relname = 'pgbench_history'\"\n";
     let factors = "[[factor]]\nname = \"reset\"\nof = \"data.reset\"\nvalues = [\"none\", \"recreate\", \"template\", \"copy\", \"vacuum\"]\n";
+    let counted = "[base]\nshared_preload_libraries = \"pg_stat_statements\"\n";
     let head = "design = \"one-at-a-time\"\nblocks = 2";
-    let path = file(&home, head, &format!("{TPCB}{rows}{factors}"));
+    let path = file(&home, head, &format!("{TPCB}{counted}{rows}{factors}"));
     run(&home, &path);
+    for (id, trial) in Store::open(&home.file("data/results.sqlite"))
+        .expect("a store")
+        .experiment(1)
+        .expect("stored")
+        .trials
+    {
+        let texts = trial.statements.iter().filter_map(|one| one.text.as_deref());
+        let of_load =
+            texts.filter(|text| text.starts_with("UPDATE pgbench_branches SET bbalance = bbalance + $1"));
+        assert_eq!(
+            of_load.count(),
+            1,
+            "trial {id}, {}: {:?}",
+            trial.treatment,
+            trial.statements
+        );
+    }
     for reset in ["recreate", "template", "copy"] {
         let rows = figure(&home, &format!("reset={reset}"), "rows");
         let own = figure(&home, &format!("reset={reset}"), "tps_total");
@@ -150,6 +169,24 @@ fn data_comes_back_before_each_trial() {
     );
     let scratch = fs::read_dir(home.file("state/scratch")).map_or(0, |entries| entries.count());
     assert_eq!(scratch, 0, "copies are gone at the end");
+}
+
+#[test]
+fn data_that_an_earlier_run_has_used_is_made_anew_before_the_first_trial() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let rows = "[[figure]]\nname = \"rows\"\nsql = \"SELECT count(*) FROM pgbench_history\"\n\
+        [[figure]]\nname = \"inserted\"\nsql = \"SELECT sum(n_tup_ins) FROM pg_stat_user_tables WHERE relname = 'pgbench_history'\"\n";
+    let tpcb = TPCB.replace("scale = 1", "scale = 1\nreset = \"recreate\"");
+    let path = file(&home, "design = \"a-a\"\nblocks = 1", &format!("{tpcb}{rows}"));
+    for _ in 0..2 {
+        let (_, json) = run(&home, &path);
+        for trial in json["trials"].as_array().expect("trials") {
+            let figures = &trial["figures"];
+            assert!(figures["rows"].as_f64() > Some(0.0), "{figures}");
+            assert_eq!(figures["rows"], figures["inserted"]);
+        }
+    }
 }
 
 #[test]

@@ -138,9 +138,9 @@ function statementsLede(statements: readonly Statement[]): string | undefined {
   const counted = statements.some(({ calls }) => isKnown(calls));
   const told = [
     sampled ? "Sessions are from samples, ten a second: how many were at which statement." : "",
-    counted ? "Calls and what follows are by pg_stat_statements, over the measured time, of those that took the most time; texts have no constants." : "",
+    counted ? "Calls and what follows are by pg_stat_statements, over the measured time, of those that took the most time; texts have no constants." : "Texts and calls are told where pg_stat_statements is loaded and made in the database: shared_preload_libraries = \"pg_stat_statements\".",
   ].filter((text) => text !== "");
-  return told.length === 0 ? undefined : told.join(" ");
+  return statements.length === 0 ? undefined : told.join(" ");
 }
 
 export function TrialContent({ document, report }: { document: TrialDocument; report: Report | null }) {

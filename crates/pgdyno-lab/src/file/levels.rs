@@ -89,7 +89,8 @@ impl ServerPart {
 }
 
 impl LoadPart {
-    /// Its keys over those of `below`. A kind of load (workload, script or program) replaces any other.
+    /// Its keys over those of `below`. A kind of load (workload, script or program) replaces any other, with its
+    /// commands.
     pub(crate) fn over(&self, below: &LoadPart) -> LoadPart {
         let mut both = self.each_over(below);
         if self.kinds() > 0 {
@@ -97,6 +98,8 @@ impl LoadPart {
             both.script.clone_from(&self.script);
             both.program.clone_from(&self.program);
             both.command.clone_from(&self.command);
+            both.prepare.clone_from(&self.prepare);
+            both.cleanup.clone_from(&self.cleanup);
         }
         both
     }
@@ -188,5 +191,25 @@ impl StepPart {
         let parts = [self.load.named(), self.data.named(), self.server.named()].concat();
         let keys = profile.into_iter().chain(parts.into_iter().map(decides_about));
         knobs.chain(keys.map(str::to_owned)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LoadPart;
+
+    #[test]
+    fn another_kind_of_load_brings_its_own_commands() {
+        let part = |text: &str| toml::from_str::<LoadPart>(text).expect("a load");
+        let below =
+            part("program = 'pgbench'\ncommand = '/opt/pgbench'\nprepare = 'p'\ncleanup = 'c'\nclients = 4");
+        let other = part("program = 'sysbench'\ncleanup = 'd'").over(&below);
+        assert_eq!((other.command, other.prepare), (None, None));
+        assert_eq!(
+            (other.cleanup.as_deref(), other.clients),
+            (Some("d"), below.clients)
+        );
+        let same = part("clients = 8").over(&below);
+        assert_eq!((same.prepare, same.cleanup), (below.prepare, below.cleanup));
     }
 }

@@ -3,7 +3,7 @@
 use super::{Event, Lab, LabError, Running, is_sandbox};
 use crate::file::{Prewarm, Reset};
 use crate::measure::endpoint;
-use crate::plan::{Plan, Treatment};
+use crate::plan::{Plan, Stand, Treatment};
 use pgdyno_knobs::Target;
 use pgdyno_load::{DataError, DataPlan, Dataset, create_data, shape_of};
 use pgdyno_server::sandbox::is_whole_copy;
@@ -21,7 +21,7 @@ pub(super) struct DataKey {
 }
 
 impl DataKey {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let full = self
             .fillfactor
             .map(|full| format!("_f{full}"))
@@ -87,14 +87,17 @@ fn template_of(name: &str) -> String {
     format!("{name}_template")
 }
 
+/// Stands and data that this run has made, and no load has used.
+pub(super) type Untouched = BTreeSet<(Stand, String)>;
+
 impl Lab<'_> {
-    /// Makes the data if it is not there.
+    /// Makes the data if it is not there; whether that was so.
     pub(super) fn ensure_data(
         &mut self,
         plan: &Plan,
         target: &Target,
         data: DataKey,
-    ) -> Result<(), LabError> {
+    ) -> Result<bool, LabError> {
         let database = database_of(plan, data);
         let conninfo = match &database {
             Some(name) => {
@@ -109,9 +112,9 @@ impl Lab<'_> {
             None => target.conninfo.clone(),
         };
         let endpoint = endpoint(&conninfo);
-        match shape_of(&endpoint, data.dataset).map(|shape| shape.scale) {
+        let is_made = match shape_of(&endpoint, data.dataset).map(|shape| shape.scale) {
             // How full its pages were made is not told by data that is there.
-            Ok(scale) if scale == data.scale && (database.is_some() || data.fillfactor.is_none()) => {}
+            Ok(scale) if scale == data.scale && (database.is_some() || data.fillfactor.is_none()) => false,
             Ok(there) if !is_sandbox(target) => {
                 return Err(LabError::OtherData {
                     dataset: data.dataset.name(),
@@ -119,17 +122,20 @@ impl Lab<'_> {
                     wanted: data.scale,
                 });
             }
-            Ok(_) | Err(DataError::Missing { .. }) => self.create(&conninfo, data)?,
+            Ok(_) | Err(DataError::Missing { .. }) => {
+                self.create(&conninfo, data)?;
+                true
+            }
             Err(error) => return Err(error.into()),
-        }
+        };
         let makes_template = plan
             .treatments
             .iter()
             .any(|t| t.data.reset == Some(Reset::Template));
-        match database.filter(|_| makes_template) {
-            Some(name) => Ok(keep_template(&target.conninfo, &name)?),
-            None => Ok(()),
+        if let Some(name) = database.filter(|_| makes_template) {
+            keep_template(&target.conninfo, &name)?;
         }
+        Ok(is_made)
     }
 
     fn create(&mut self, conninfo: &Conninfo, data: DataKey) -> Result<(), LabError> {
@@ -155,14 +161,15 @@ impl Running<'_, '_> {
         let reset = treatment.data.reset.unwrap_or_default();
         let Some(at) = &self.at else { return Ok(()) };
         let target = at.changer.target()?;
-        let first = self.whole.insert((at.stand.clone(), data.name()));
-        if first {
-            self.lab.ensure_data(self.plan, target, data)?;
+        let key = (at.stand.clone(), data.name());
+        let mut is_untouched = self.untouched.remove(&key);
+        if self.whole.insert(key) {
+            is_untouched |= self.lab.ensure_data(self.plan, target, data)?;
         }
         let conninfo = conninfo_of(self.plan, treatment, target);
         match reset {
             Reset::None => {}
-            Reset::Recreate if first && treatment.data.fillfactor.is_none() => {}
+            Reset::Recreate if is_untouched => {}
             Reset::Recreate => self.lab.create(&conninfo, data)?,
             Reset::Template => anew_from_template(&target.conninfo, conninfo.database())?,
             Reset::Vacuum => {
@@ -202,6 +209,21 @@ impl Running<'_, '_> {
         let started = sandbox.start();
         copied.map_err(trouble)?;
         started.map_err(trouble)
+    }
+
+    /// Where a sandbox has loaded pg_stat_statements, the load's database has the extension too: its statements have texts and counts.
+    pub(super) fn count_statements(&self, conninfo: &Conninfo) -> Result<(), ServerError> {
+        if !self.target().is_ok_and(is_sandbox) {
+            return Ok(());
+        }
+        let mut server = Server::connect(conninfo)?;
+        if server.value("looking for pg_stat_statements", LOADED)?.is_none() {
+            return Ok(());
+        }
+        server.execute(
+            "making pg_stat_statements",
+            "CREATE EXTENSION IF NOT EXISTS pg_stat_statements",
+        )
     }
 
     /// Reads the data into caches, as the treatment wants. Cold caches come with the restart.
@@ -267,6 +289,10 @@ fn anew_from_template(conninfo: &Conninfo, name: &str) -> Result<(), ServerError
 /// Tables and indexes of the load, the smallest first, so that what does not fit is the largest.
 const RELATIONS: &str = "SELECT format('%I.%I', n.nspname, c.relname)::text FROM pg_class c JOIN pg_namespace n ON \
      n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = ANY ('{KINDS}') ORDER BY pg_relation_size(c.oid)";
+
+/// Whether pg_stat_statements is among the libraries that the server was started with.
+const LOADED: &str = "SELECT 1 WHERE 'pg_stat_statements' = \
+     ANY (regexp_split_to_array(current_setting('shared_preload_libraries'), '[\\s,]+'))";
 
 fn relations(server: &mut Server, kinds: &str) -> Result<Vec<String>, ServerError> {
     let sql = RELATIONS.replace("KINDS", kinds);

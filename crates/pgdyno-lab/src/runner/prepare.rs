@@ -5,7 +5,7 @@ use super::{Event, Lab, LabError, is_sandbox};
 use crate::collect::collect_facts;
 use crate::file::{Design, ExperimentFile, Place, PoolerWord, Prewarm, Reset, StudyPart};
 use crate::plan::{Plan, Stand, Treatment};
-use crate::runner::data::{DataKey, data_of};
+use crate::runner::data::{DataKey, Untouched, data_of};
 use crate::runner::load::{threads_of, workload_record};
 use pgdyno_knobs::{Catalogue, Changer, Gives, Knob, Reader, Setting, Target};
 use pgdyno_load::Dataset;
@@ -30,19 +30,19 @@ pub(super) fn first_stand(plan: &Plan) -> Stand {
 }
 
 impl<'a> Lab<'a> {
-    /// Leaves out, checks, makes data, and begins the experiment in the store.
+    /// Leaves out, checks, makes data, and begins the experiment in the store; its number, and the data that was made.
     pub(super) fn prepare(
         &mut self,
         plan: &mut Plan,
         changer: &Changer<'_>,
         server: &mut Server,
         stored: Stored<'_>,
-    ) -> Result<i64, LabError> {
+    ) -> Result<(i64, Untouched), LabError> {
         let target = changer.target()?;
         self.leave_out(plan, target, server)?;
         self.check_room(plan, target)?;
         let first = first_stand(plan);
-        self.ensure_data_here(plan, target, &first)?;
+        let made = self.ensure_data_here(plan, target, &first)?;
         let sandbox = match &target.control {
             Control::Sandbox(sandbox) => Some(&**sandbox),
             _ => None,
@@ -84,7 +84,7 @@ impl<'a> Lab<'a> {
                 .collect(),
             study: file.study.as_ref().map(|study| study_record(study, &file.metric)),
         };
-        Ok(self.store.begin(&record)?)
+        Ok((self.store.begin(&record)?, made))
     }
 
     fn leave_out(&mut self, plan: &mut Plan, target: &Target, server: &mut Server) -> Result<(), LabError> {
@@ -144,16 +144,26 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// Makes the data of the tested treatments that stand here; other servers get theirs when it is their turn.
-    fn ensure_data_here(&mut self, plan: &Plan, target: &Target, here: &Stand) -> Result<(), LabError> {
+    /// Makes the data of the tested treatments that stand here, and tells what was not there before; other servers get theirs when it is
+    /// their turn.
+    fn ensure_data_here(
+        &mut self,
+        plan: &Plan,
+        target: &Target,
+        here: &Stand,
+    ) -> Result<Untouched, LabError> {
         let tested = plan.tested().into_iter().map(|i| &plan.treatments[i]);
         let wanted: BTreeSet<DataKey> = tested
             .filter(|treatment| treatment.stand() == *here)
             .filter_map(data_of)
             .collect();
-        wanted
-            .into_iter()
-            .try_for_each(|data| self.ensure_data(plan, target, data))
+        let mut made = Untouched::new();
+        for data in wanted {
+            if self.ensure_data(plan, target, data)? {
+                made.insert((here.clone(), data.name()));
+            }
+        }
+        Ok(made)
     }
 
     /// Whether the data fits where it goes, by the usual size of a unit of scale.

@@ -61,6 +61,7 @@ impl Running<'_, '_> {
             postmaster: target.postmaster(&**self.lab.host),
             depth: Depth::Whole,
         };
+        self.count_statements(&direct).map_err(text)?;
         self.prewarm(treatment, &direct).map_err(text)?;
         let pooler = self.pooler(treatment, &direct)?;
         let conninfo = pooler.as_ref().map_or(&direct, Pooler::conninfo).clone();
