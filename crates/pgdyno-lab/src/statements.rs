@@ -234,7 +234,11 @@ mod tests {
     #[test]
     fn the_load_goes_on_while_the_server_is_asked() {
         let (last, ended) = channel();
-        let renew = move || ended.recv().map_err(|error| error.to_string());
+        let renew = move || {
+            ended
+                .recv_timeout(Duration::from_secs(60))
+                .map_err(|error| error.to_string())
+        };
         let (told, renewed) = beside(watch(Some(1.0), true), renew, |watch| {
             for number in 1..=3 {
                 watch.second(&second(number, 1.0, number > 1));

@@ -121,6 +121,15 @@ impl Span {
         at_s > self.from_s + 1.0 && at_s <= self.to_s
     }
 
+    /// Whether a point tells of it: a share or a rate does so of the second before it.
+    fn holds(self, metric: &str, at_ms: u32) -> bool {
+        let at_s = f64::from(at_ms) / 1e3;
+        match metric.ends_with("_per_s") || metric.ends_with("_ratio") {
+            true => self.holds_second_before(at_ms),
+            false => at_s >= self.from_s && at_s <= self.to_s,
+        }
+    }
+
     /// The mean of the points whose second lies in it.
     fn mean_of(self, column: &ColumnRecord) -> Option<f64> {
         let points = column.at_ms.iter().zip(&column.values);
@@ -212,7 +221,7 @@ fn power_w(series: &SeriesRecord, span: Span) -> Option<f64> {
 
 /// Figures that the file wants taken from series, of the measured time; those whose series is not there are left out.
 pub(crate) fn figures(wanted: &[FigurePart], measurement: &Measurement) -> BTreeMap<String, f64> {
-    let from_ms = measurement.load.warmup_s * 1e3;
+    let span = Span::of(&measurement.load);
     let taken = wanted
         .iter()
         .filter(|figure| figure.metric.is_some())
@@ -225,7 +234,7 @@ pub(crate) fn figures(wanted: &[FigurePart], measurement: &Measurement) -> BTree
             });
             for column in columns {
                 for (at_ms, value) in column.at_ms.iter().zip(&column.values) {
-                    if f64::from(*at_ms) >= from_ms {
+                    if span.holds(&column.metric, *at_ms) {
                         *sums.entry(*at_ms).or_default() += value;
                     }
                 }

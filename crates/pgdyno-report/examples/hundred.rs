@@ -12,7 +12,7 @@
 mod made;
 
 use made::{Random, experiment, series, trial};
-use pgdyno_report::{Scope, html_with, is_mark_metric, pack};
+use pgdyno_report::{Scope, html_with, mark_metrics, pack};
 use pgdyno_store::{ExperimentStatus, Store};
 use std::error::Error;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut report = pgdyno_report::build(&stored, "hundred", 0);
     steps.done("report");
     let ids: Vec<i64> = stored.trials.iter().map(|(id, _)| *id).collect();
-    for (id, series) in ids.iter().zip(store.series_of_trials(&ids, is_mark_metric)?) {
+    for (id, series) in ids.iter().zip(store.series_named(&ids, &mark_metrics())?) {
         report.mark(&stored, *id, &series);
     }
     steps.done("marks");

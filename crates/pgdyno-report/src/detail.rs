@@ -10,7 +10,7 @@ mod tests;
 mod thin;
 mod waits;
 
-pub use marks::is_mark_metric;
+pub use marks::mark_metrics;
 pub use model::{Mark, MarkKind, Statement, TrialColumn, TrialDocument, TrialPart, WaitSessions, Waits};
 pub use packed::{Details, PackError, Packed, Scope, pack};
 

@@ -15,7 +15,7 @@ pub use build::build;
 pub use csv::{SERIES_HEAD, csv, otava, series_csv};
 pub use detail::{
     Details, Mark, MarkKind, PackError, Packed, Scope, Statement, TrialColumn, TrialDocument, TrialPart,
-    WaitSessions, Waits, is_mark_metric, pack, trial,
+    WaitSessions, Waits, mark_metrics, pack, trial,
 };
 pub use heat::Heat;
 pub use html::{HtmlError, html, html_with, page};

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 const READ_CHARS: usize = 4000;
 /// The server's words for a statement that the role may not see.
 const HIDDEN: &str = "<insufficient privilege>";
+/// Object not in prerequisite state: the library is not in shared_preload_libraries.
+const NOT_LOADED: &str = "55000";
 /// For an error.
 const WHAT: &str = "reading pg_stat_statements";
 
@@ -72,8 +74,8 @@ pub struct StatementLook {
 }
 
 impl StatementLook {
-    /// Looks; `None` where the extension is not in the connected database. An error is that of a library that is not loaded, a
-    /// right that is missing, or a broken connection.
+    /// Looks; `None` where the extension is not in the connected database, or its library is not loaded. An error is that of a right that
+    /// is missing, or of a broken connection.
     pub fn new(server: &mut Server) -> Result<Option<StatementLook>, ServerError> {
         let sql = "SELECT quote_ident(n.nspname), EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid \
                    AND p.proname = 'pg_stat_statements' AND 'toplevel' = ANY (p.proargnames)) \
@@ -87,8 +89,11 @@ impl StatementLook {
             function: format!("{schema}.pg_stat_statements"),
             tells_level: tells_level.as_deref() == Some("t"),
         };
-        let counts = counts(server, &source)?;
-        Ok(Some(StatementLook { source, counts }))
+        match counts(server, &source) {
+            Ok(counts) => Ok(Some(StatementLook { source, counts })),
+            Err(ServerError::Statement { sqlstate, .. }) if sqlstate == NOT_LOADED => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Looks anew: what is grown counts from here on.

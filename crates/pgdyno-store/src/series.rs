@@ -7,6 +7,7 @@ mod shared;
 
 pub(crate) use blob::Points;
 pub use blob::{pack_points, unpack_points};
+pub(crate) use digits::rounded;
 pub use shared::{PackedSeries, TimeLists, pack_series};
 
 use serde::{Deserialize, Serialize};

@@ -12,10 +12,10 @@ export interface Cost {
   most: number;
 }
 
-/** Costs that pgdyno knows, those first that say most; and whose gap tells why one is missing, as the beginning of its source. */
-const KNOWN: readonly [name: string, title: string, unit: string, source: string][] = [
-  ["server_cpu_us_per_tx", "Server CPU", "µs", "cpu."],
-  ["client_cpu_us_per_tx", "Client CPU", "µs", "cpu."],
+/** Costs that pgdyno knows, those first that say most; and whose gap tells why one is missing, as the beginning of its source, if any does. */
+const KNOWN: readonly [name: string, title: string, unit: string, source: string | null][] = [
+  ["server_cpu_us_per_tx", "Server CPU", "µs", null],
+  ["client_cpu_us_per_tx", "Client CPU", "µs", null],
   ["wal_bytes_per_tx", "WAL", "bytes", "pg_stat_wal"],
   ["disk_read_bytes_per_tx", "Read from disk", "bytes", "/proc/diskstats"],
   ["disk_write_bytes_per_tx", "Written to disk", "bytes", "/proc/diskstats"],
@@ -72,7 +72,7 @@ function byFacts(name: string, facts: readonly Fact[]): string | null {
 
 /** Why a cost was not measured, by the facts and by what a trial lacked; null where neither tells. */
 export function whyUnmeasured({ name }: Cost, facts: readonly Fact[], marks: readonly Mark[]): string | null {
-  const source = KNOWN.find(([known]) => known === name)?.[3] ?? name;
+  const source = KNOWN.find(([known]) => known === name)?.[3] ?? null;
   const gaps = marks.flatMap(({ kind, text }) => {
     const [from, ...reason] = text.split(": ");
     return kind === "gap" && from !== undefined && reason.length > 0 ? [{ from, reason: reason.join(": ") }] : [];
@@ -80,6 +80,6 @@ export function whyUnmeasured({ name }: Cost, facts: readonly Fact[], marks: rea
   const walks = name.endsWith("_walk_cycles");
   // Its own before that of all counters.
   const own = gaps.find(({ from }) => from === `perf.${name}` || (walks && from === "perf.dtlb_*_walk_cycles"));
-  const general = gaps.find(({ from }) => (source === "perf" ? from === "perf" || from.startsWith("perf, ") : from.startsWith(source)));
+  const general = source === null ? undefined : gaps.find(({ from }) => (source === "perf" ? from === "perf" || from.startsWith("perf, ") : from.startsWith(source)));
   return own?.reason ?? general?.reason ?? byFacts(name, facts);
 }

@@ -14,24 +14,31 @@ export interface Each<Value> {
   troubles: ReadonlyMap<string, Trouble>;
 }
 
-function kept<Value>(all: ReadonlyMap<string, Value>, keys: ReadonlySet<string>): Map<string, Value> {
-  return new Map([...all].filter(([key]) => keys.has(key)));
+/** The same where nothing is dropped. */
+function kept<Value>(all: ReadonlyMap<string, Value>, keys: ReadonlySet<string>): ReadonlyMap<string, Value> {
+  return [...all.keys()].every((key) => keys.has(key)) ? all : new Map([...all].filter(([key]) => keys.has(key)));
 }
 
 /**
  * Loads each by itself: what is here stays while others come, and what failed is asked for again alone, with growing pauses
- * where the trouble may pass. What is no longer wanted is forgotten.
+ * where the trouble may pass; where it does not, when the reader says so. What is no longer wanted is forgotten.
  */
 export function useEach<Value>(wanted: readonly Wanted<Value>[]): [Each<Value>, () => void] {
   const [found, setFound] = useState<Each<Value>>({ values: new Map(), troubles: new Map() });
   const [turn, setTurn] = useState(0);
-  /** Here, or on its way. */
+  /** Here, on its way, or refused for good. */
   const asked = useRef(new Set<string>());
+  const refused = useRef(new Set<string>());
   const failures = useRef(new Map<string, number>());
   const current = useRef<ReadonlySet<string>>(new Set());
-  const again = useCallback(() => {
+  const next = useCallback(() => {
     setTurn((last) => last + 1);
   }, []);
+  const again = useCallback(() => {
+    for (const key of refused.current) asked.current.delete(key);
+    refused.current.clear();
+    next();
+  }, [next]);
   const list = wanted.map(({ key }) => key).join("\n");
   useEffect(() => {
     const keys = new Set(wanted.map(({ key }) => key));
@@ -39,9 +46,13 @@ export function useEach<Value>(wanted: readonly Wanted<Value>[]): [Each<Value>, 
     for (const key of [...asked.current, ...failures.current.keys()]) {
       if (keys.has(key)) continue;
       asked.current.delete(key);
+      refused.current.delete(key);
       failures.current.delete(key);
     }
-    setFound(({ values, troubles }) => ({ values: kept(values, keys), troubles: kept(troubles, keys) }));
+    setFound((last) => {
+      const [values, troubles] = [kept(last.values, keys), kept(last.troubles, keys)];
+      return values === last.values && troubles === last.troubles ? last : { values, troubles };
+    });
     for (const { key, load } of wanted) {
       if (asked.current.has(key)) continue;
       asked.current.add(key);
@@ -53,9 +64,11 @@ export function useEach<Value>(wanted: readonly Wanted<Value>[]): [Each<Value>, 
         },
         (error: unknown) => {
           if (!current.current.has(key)) return;
-          asked.current.delete(key);
+          const trouble = asTrouble(error);
+          if (trouble.passes) asked.current.delete(key);
+          else refused.current.add(key);
           failures.current.set(key, (failures.current.get(key) ?? 0) + 1);
-          setFound(({ values, troubles }) => ({ values, troubles: new Map(troubles).set(key, asTrouble(error)) }));
+          setFound(({ values, troubles }) => ({ values, troubles: new Map(troubles).set(key, trouble) }));
         },
       );
     }
@@ -64,10 +77,10 @@ export function useEach<Value>(wanted: readonly Wanted<Value>[]): [Each<Value>, 
   useEffect(() => {
     const passing = [...found.troubles].filter(([, { passes }]) => passes).map(([key]) => failures.current.get(key) ?? 1);
     if (passing.length === 0) return undefined;
-    const timer = window.setTimeout(again, pauseAfter_ms(Math.max(...passing)));
+    const timer = window.setTimeout(next, pauseAfter_ms(Math.max(...passing)));
     return () => {
       window.clearTimeout(timer);
     };
-  }, [found.troubles, again]);
+  }, [found.troubles, next]);
   return [found, again];
 }

@@ -12,6 +12,8 @@ export function useRest<Value>(loading: Loading<Value>, isWhole: (value: Value) 
       asked.current = 0;
       return undefined;
     }
+    // Who comes back asks by himself (useReturn).
+    if (document.visibilityState === "hidden") return undefined;
     asked.current += 1;
     const timer = window.setTimeout(again, pauseAfter_ms(asked.current));
     return () => {

@@ -7,6 +7,9 @@ import { escaped, framed, type Size } from "./plain-svg.ts";
 const HEAD = 30;
 const LEGEND = 34;
 const SWATCH = { width: 18, height: 12 };
+/** About what a character and a row of the legend take. */
+const CHARACTER = 7;
+const ROW = 18;
 
 /** What the strength of the colour stands for: 1, and shares of the most. */
 function stepsOf(most: number): number[] {
@@ -15,10 +18,10 @@ function stepsOf(most: number): number[] {
 
 /** A heat map as vectors, with title, scales and what its colours stand for. `unit` is what was counted. */
 export function heatSvg(heat: Heat, width: number, title: string, ylabel: string, unit: string): { text: string; size: Size } {
-  const size = { width, height: HEAD + HEAT_HEIGHT + LEGEND };
   const layout = heatLayout(heat, width);
   const [ground, ink, grey] = [cssValue("--page"), cssValue("--t1"), cssValue("--ink-2")];
-  if (layout === null) return { text: framed("", title, size), size };
+  const sizeOf = (rows: number) => ({ width, height: HEAD + HEAT_HEIGHT + LEGEND + rows * ROW });
+  if (layout === null) return { text: framed("", title, sizeOf(0)), size: sizeOf(0) };
   const text = (x: number, y: number, words: string, anchor: string) => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" fill="${grey}">${escaped(words)}</text>`;
   const cells = layout.cells.map((cell) => `<rect x="${String(cell.x)}" y="${String(cell.y)}" width="${String(cell.width)}" height="${String(cell.height)}" fill="${mixed(ground, ink, cell.part)}"/>`);
   const labels = [
@@ -27,13 +30,22 @@ export function heatSvg(heat: Heat, width: number, title: string, ylabel: string
     text(4, 14, ylabel, "start"),
     text(layout.middle, HEAT_HEIGHT - 4, "since the load began", "middle"),
   ];
-  let x = HEAT_MARGIN.left;
+  let [x, rows] = [HEAT_MARGIN.left, 0];
+  /** Where the next part of the legend stands: below where it would be cut off. */
+  const place = (wanted: number): [x: number, y: number] => {
+    if (x + wanted > width && x > HEAT_MARGIN.left) [x, rows] = [HEAT_MARGIN.left, rows + 1];
+    const at: [number, number] = [x, HEAT_HEIGHT + 12 + rows * ROW];
+    x += wanted + 15;
+    return at;
+  };
   const legend = stepsOf(layout.most).map((amount) => {
-    const swatch = `<rect x="${x.toFixed(1)}" y="${String(HEAT_HEIGHT + 12)}" width="${String(SWATCH.width)}" height="${String(SWATCH.height)}" fill="${mixed(ground, ink, partOf(amount, layout.most))}"/>`;
-    const words = text(x + SWATCH.width + 5, HEAT_HEIGHT + 22, count(amount), "start");
-    x += SWATCH.width + 20 + count(amount).length * 7;
-    return swatch + words;
+    const words = count(amount);
+    const [left, top] = place(SWATCH.width + 5 + words.length * CHARACTER);
+    const swatch = `<rect x="${left.toFixed(1)}" y="${String(top)}" width="${String(SWATCH.width)}" height="${String(SWATCH.height)}" fill="${mixed(ground, ink, partOf(amount, layout.most))}"/>`;
+    return swatch + text(left + SWATCH.width + 5, top + 10, words, "start");
   });
-  const inside = [...cells, ...labels, ...legend, text(x, HEAT_HEIGHT + 22, unit, "start")].join("");
+  const [left, top] = place(unit.length * CHARACTER);
+  const inside = [...cells, ...labels, ...legend, text(left, top + 10, unit, "start")].join("");
+  const size = sizeOf(rows);
   return { text: framed(`<g transform="translate(0 ${String(HEAD)})" font-size="12">${inside}</g>`, title, size), size };
 }

@@ -17,6 +17,7 @@ export function Unmeasured({ report }: { report: Report }) {
   const [failed, setFailed] = useState<string | null>(null);
   const missing = unmeasured(report.treatments.filter(({ status }) => status === "tested"));
   const example = exampleOf(report, source.hasTrial);
+  const unknown = marks !== null ? "the reason was not recorded" : example === null || failed !== null ? "the reason is not known here" : "looking for the reason …";
   if (missing.length === 0) return null;
   const look = () => {
     if (marks !== null || example === null) return;
@@ -36,7 +37,7 @@ export function Unmeasured({ report }: { report: Report }) {
       <ul>
         {missing.map((cost) => (
           <li key={cost.name}>
-            <strong>{cost.title}:</strong> {whyUnmeasured(cost, report.facts, marks ?? []) ?? "the reason was not recorded"}
+            <strong>{cost.title}:</strong> {whyUnmeasured(cost, report.facts, marks ?? []) ?? unknown}
           </li>
         ))}
       </ul>

@@ -68,7 +68,7 @@ const COLUMNS: readonly { order: Order; title: string }[] = [
 ];
 
 /** What is searched for stands in the address, so that it can be handed on and the way back leads to it. */
-function List({ all, query }: { all: readonly Listed[]; query: string }) {
+function List({ all, query, told }: { all: readonly Listed[]; query: string; told: number }) {
   const [{ filter, sorting: order }, setAsked] = useState(() => askedOf(query));
   const [shown, setShown] = useState(ROWS_FIRST);
   useEffect(() => {
@@ -78,8 +78,8 @@ function List({ all, query }: { all: readonly Listed[]; query: string }) {
     setAsked({ filter: next, sorting });
     replaceAddress(addressOf.index(queryOf(next, sorting)));
   };
-  const [inNotes, trouble] = useNotesSearch(filter.words);
-  const rows = useMemo(() => sortedBy(filtered(all, filter, inNotes), order.by, order.rising), [all, filter, inNotes, order]);
+  const { found, trouble, isPending } = useNotesSearch(filter.words, told);
+  const rows = useMemo(() => sortedBy(filtered(all, filter, found), order.by, order.rising), [all, filter, found, order]);
   if (all.length === 0) {
     return <p class="empty">This store holds no experiment yet. “pgdyno demo” runs the first one, “pgdyno run FILE” your own.</p>;
   }
@@ -112,7 +112,7 @@ function List({ all, query }: { all: readonly Listed[]; query: string }) {
           </tbody>
         </table>
       </div>
-      {rows.length === 0 ? <p class="empty">No experiment fits all of that.</p> : null}
+      {rows.length === 0 ? <p class="empty" role="status">{isPending ? "Searching the notes …" : "No experiment fits all of that."}</p> : null}
       {rows.length > shown ? (
         <button type="button" class="button" onClick={() => { setShown(shown + ROWS_FIRST); }}>
           Show {plural(Math.min(ROWS_FIRST, rows.length - shown), "more", "more")}
@@ -138,7 +138,7 @@ export function IndexView({ query }: { query: string }) {
         <main>
           <h1 class="view-title">Experiments</h1>
           <Loaded loading={loading} again={again} what="the experiments">
-            {({ experiments }) => <List all={experiments} query={query} />}
+            {({ experiments }) => <List all={experiments} query={query} told={loading.state === "here" ? loading.heard_unix_ms : 0} />}
           </Loaded>
         </main>
       </div>

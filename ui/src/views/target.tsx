@@ -31,7 +31,7 @@ function List({ all }: { all: readonly Target[] }) {
 export function TargetView({ name }: { name: string | null }) {
   const { server } = useSource();
   const [loading, again] = useLoaded<Targets>("targets", () => server?.targets() ?? Promise.resolve({ targets: [], changed_on_host: null, why_not_known: null, servers_asked: true }));
-  // Not by a timer: each look asks the servers.
+  // Each look asks the servers: by a timer only as long as advice is being made.
   useReturn(again);
   useRest(loading, ({ targets }) => targets.every(({ is_advice_due: isDue }) => !isDue), again);
   useEffect(() => {

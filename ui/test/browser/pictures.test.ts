@@ -65,6 +65,19 @@ describe("saved pictures over time", () => {
     expect(await outside(page, svg)).toEqual([]);
   });
 
+  test("of a heat map have their legend inside the picture at 390 pixels too", async () => {
+    const report = sampleReport();
+    const documents = report.trials.slice(0, 1).map((trial) => sampleTrialDocument(report, trial));
+    const { page } = await harness.open(report, { viewport: { width: 390, height: 900 } }, trialElements(documents));
+    await page.evaluate(() => {
+      location.hash = "#/trials/1";
+    });
+    await page.locator(".heat-chart canvas").waitFor();
+    const svg = (await saved(page, "Save as SVG: Response times over time")).toString();
+    expect(svg).toContain(">transactions<");
+    expect(await outside(page, svg)).toEqual([]);
+  });
+
   test("of a stack have its parts by name, at 390 pixels inside the picture too", async () => {
     const report = sampleReport();
     const documents = report.trials.slice(0, 1).map((trial) => sampleTrialDocument(report, trial));

@@ -194,7 +194,7 @@ mod tests {
         });
         let first = series.tick(&tree.host);
         assert!(first.iter().all(|reading| reading.values.is_empty()));
-        assert_eq!(first.iter().map(|reading| reading.gaps.len()).sum::<usize>(), 15);
+        assert_eq!(first.iter().map(|reading| reading.gaps.len()).sum::<usize>(), 14);
         assert!(series.tick(&tree.host).is_empty());
     }
 }

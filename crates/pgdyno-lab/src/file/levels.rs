@@ -93,7 +93,8 @@ impl LoadPart {
     /// commands.
     pub(crate) fn over(&self, below: &LoadPart) -> LoadPart {
         let mut both = self.each_over(below);
-        if self.kinds() > 0 {
+        let kind = |load: &LoadPart| (load.workload, load.script.clone(), load.program.clone());
+        if self.kinds() > 0 && kind(self) != kind(below) {
             both.workload = self.workload;
             both.script.clone_from(&self.script);
             both.program.clone_from(&self.program);
@@ -209,7 +210,10 @@ mod tests {
             (other.cleanup.as_deref(), other.clients),
             (Some("d"), below.clients)
         );
-        let same = part("clients = 8").over(&below);
-        assert_eq!((same.prepare, same.cleanup), (below.prepare, below.cleanup));
+        for same in ["clients = 8", "program = 'pgbench'"] {
+            let same = part(same).over(&below);
+            assert_eq!((&same.prepare, &same.cleanup), (&below.prepare, &below.cleanup));
+            assert_eq!(same.command, below.command);
+        }
     }
 }

@@ -163,8 +163,8 @@ impl Running<'_, '_> {
         let target = at.changer.target()?;
         let key = (at.stand.clone(), data.name());
         let mut is_untouched = self.untouched.remove(&key);
-        if self.whole.insert(key) {
-            is_untouched |= self.lab.ensure_data(self.plan, target, data)?;
+        if self.whole.insert(key) && !is_untouched {
+            is_untouched = self.lab.ensure_data(self.plan, target, data)?;
         }
         let conninfo = conninfo_of(self.plan, treatment, target);
         match reset {
@@ -212,18 +212,19 @@ impl Running<'_, '_> {
     }
 
     /// Where a sandbox has loaded pg_stat_statements, the load's database has the extension too: its statements have texts and counts.
+    /// Where it cannot be made, what looks at statements tells that it is not there.
     pub(super) fn count_statements(&self, conninfo: &Conninfo) -> Result<(), ServerError> {
         if !self.target().is_ok_and(is_sandbox) {
             return Ok(());
         }
         let mut server = Server::connect(conninfo)?;
-        if server.value("looking for pg_stat_statements", LOADED)?.is_none() {
-            return Ok(());
+        if server
+            .value("looking for pg_stat_statements", NOT_MADE)?
+            .is_some()
+        {
+            let _ = server.execute("making pg_stat_statements", MAKE);
         }
-        server.execute(
-            "making pg_stat_statements",
-            "CREATE EXTENSION IF NOT EXISTS pg_stat_statements",
-        )
+        Ok(())
     }
 
     /// Reads the data into caches, as the treatment wants. Cold caches come with the restart.
@@ -290,9 +291,12 @@ fn anew_from_template(conninfo: &Conninfo, name: &str) -> Result<(), ServerError
 const RELATIONS: &str = "SELECT format('%I.%I', n.nspname, c.relname)::text FROM pg_class c JOIN pg_namespace n ON \
      n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = ANY ('{KINDS}') ORDER BY pg_relation_size(c.oid)";
 
-/// Whether pg_stat_statements is among the libraries that the server was started with.
-const LOADED: &str = "SELECT 1 WHERE 'pg_stat_statements' = \
-     ANY (regexp_split_to_array(current_setting('shared_preload_libraries'), '[\\s,]+'))";
+/// Whether pg_stat_statements is among the libraries that the server was started with, and not an extension of the database yet.
+const NOT_MADE: &str = "SELECT 1 WHERE 'pg_stat_statements' = \
+     ANY (regexp_split_to_array(current_setting('shared_preload_libraries'), '[\\s,]+')) \
+     AND NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')";
+/// Also where a treatment makes transactions read only.
+const MAKE: &str = "BEGIN READ WRITE; CREATE EXTENSION pg_stat_statements; COMMIT";
 
 fn relations(server: &mut Server, kinds: &str) -> Result<Vec<String>, ServerError> {
     let sql = RELATIONS.replace("KINDS", kinds);

@@ -6,7 +6,7 @@ use pgdyno_store::{SeriesRecord, StoredExperiment};
 
 impl Report {
     /// Takes over what happened beside a trial from its series, of which those are enough that
-    /// [`is_mark_metric`](crate::is_mark_metric) names. What is missing from them is left to the trial's document.
+    /// [`mark_metrics`](crate::mark_metrics) names. What is missing from them is left to the trial's document.
     pub fn mark(&mut self, stored: &StoredExperiment, trial: i64, series: &SeriesRecord) {
         let record = stored.trials.iter().find(|(id, _)| *id == trial);
         let trial = self.trials.iter_mut().find(|own| own.id == trial);

@@ -29,10 +29,10 @@ const VACUUMS: &[(&str, &str)] = &[
     ("vacuum.running", "vacuum"),
 ];
 
-/// Whether marks are read off this metric: who wants nothing but marks reads these alone.
-pub fn is_mark_metric(metric: &str) -> bool {
+/// Metrics that marks are read off: who wants nothing but marks reads these alone.
+pub fn mark_metrics() -> Vec<&'static str> {
     let names = BEGINS.iter().chain(VACUUMS).map(|(name, _)| *name);
-    names.chain(ENDS.iter().copied()).any(|name| name == metric)
+    names.chain(ENDS.iter().copied()).collect()
 }
 
 /// All marks of a trial in order of time. Disturbances whose time is not known are in its record alone.

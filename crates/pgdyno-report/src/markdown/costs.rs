@@ -24,10 +24,19 @@ const COSTS: &[(&str, Option<&str>)] = &[
     ("page_faults", Some("page faults per tx")),
     ("dtlb_load_misses", Some("TLB misses per tx, loads")),
     ("dtlb_store_misses", Some("TLB misses per tx, stores")),
+    ("dtlb_load_walk_cycles", Some("cycles of TLB walks per tx, loads")),
+    (
+        "dtlb_store_walk_cycles",
+        Some("cycles of TLB walks per tx, stores"),
+    ),
     ("llc_load_misses", Some("cache misses per tx")),
     ("context_switches", Some("context switches per tx")),
+    ("migrations", Some("moves between CPUs per tx")),
     ("cycles", Some("cycles per tx")),
     ("instructions", Some("instructions per tx")),
+    ("dtlb_loads", Some("TLB look-ups per tx, loads")),
+    ("dtlb_stores", Some("TLB look-ups per tx, stores")),
+    ("llc_loads", Some("cache look-ups per tx")),
 ];
 
 fn cost(treatment: &Treatment, name: &str) -> Option<f64> {

@@ -22,7 +22,8 @@ pub(crate) fn kept<'v>(metric: &str, values: &'v [f64]) -> Cow<'v, [f64]> {
     }
 }
 
-fn rounded(value: f64) -> f64 {
+/// A quotient with the digits that are kept.
+pub(crate) fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }

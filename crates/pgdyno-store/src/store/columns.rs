@@ -82,8 +82,17 @@ impl Store {
         trials: &[i64],
         wants: impl Fn(&str) -> bool,
     ) -> Result<Vec<SeriesRecord>, StoreError> {
+        self.chosen_of_trials(trials, &Choice::Such(&wants))
+    }
+
+    /// The same of metrics by their names, which takes a tenth of the time where there are many others: nobody asks what there is.
+    pub fn series_named(&self, trials: &[i64], metrics: &[&str]) -> Result<Vec<SeriesRecord>, StoreError> {
+        self.chosen_of_trials(trials, &Choice::Named(metrics))
+    }
+
+    fn chosen_of_trials(&self, trials: &[i64], choice: &Choice<'_>) -> Result<Vec<SeriesRecord>, StoreError> {
         let mut found: BTreeMap<i64, SeriesRecord> = BTreeMap::new();
-        self.unpack(trials, wants, |trial, column| {
+        self.unpack(trials, choice, |trial, column| {
             found.entry(trial).or_default().columns.push(column);
             Ok::<_, StoreError>(())
         })?;
@@ -113,7 +122,7 @@ impl Store {
         trial: i64,
         mut act: impl FnMut(ColumnRecord) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.unpack(&[trial], |_| true, |_, column| act(column))
+        self.unpack(&[trial], &Choice::Such(&|_| true), |_, column| act(column))
     }
 
     /// Hands the columns of the metrics that are wanted to `act`, by trial, metric and label; of the others nothing is read or
@@ -121,12 +130,12 @@ impl Store {
     fn unpack<E: From<StoreError>>(
         &self,
         trials: &[i64],
-        wants: impl Fn(&str) -> bool,
+        choice: &Choice<'_>,
         mut act: impl FnMut(i64, ColumnRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut unpacking = Unpacking::default();
         for of_trials in trials.chunks(AT_ONCE) {
-            for (trial, metric, label, points) in self.rows_of(of_trials, &wants)? {
+            for (trial, metric, label, points) in self.rows_of(of_trials, choice)? {
                 let taken = unpacking.take(trial, &metric, &label, &points);
                 let taken = taken.map_err(|reason| {
                     let what = format!("the series {metric} of trial {trial}");
@@ -147,13 +156,18 @@ impl Store {
     }
 
     /// The rows of the metrics that are wanted, as they are packed, with the lists of times.
-    fn rows_of(&self, trials: &[i64], wants: impl Fn(&str) -> bool) -> Result<Vec<PackedRow>, StoreError> {
+    fn rows_of(&self, trials: &[i64], choice: &Choice<'_>) -> Result<Vec<PackedRow>, StoreError> {
         let database = self.database();
         let (mut values, of_trials) = named(trials.iter().map(|trial| Value::from(*trial)), 1);
-        let names = format!("SELECT DISTINCT metric FROM series WHERE trial_id IN ({of_trials})");
-        let all = database.rows(&names, &values, |row| row.text(0))?;
-        let is_wanted = |metric: &&String| *metric != TIMES && wants(metric);
-        let mut metrics: Vec<Value> = all.iter().filter(is_wanted).map(Value::from).collect();
+        let mut metrics: Vec<Value> = match choice {
+            Choice::Named(names) => names.iter().map(|name| Value::from(*name)).collect(),
+            Choice::Such(wants) => {
+                let names = format!("SELECT DISTINCT metric FROM series WHERE trial_id IN ({of_trials})");
+                let all = database.rows(&names, &values, |row| row.text(0))?;
+                let is_wanted = |metric: &&String| *metric != TIMES && wants(metric);
+                all.iter().filter(is_wanted).map(Value::from).collect()
+            }
+        };
         if metrics.is_empty() {
             return Ok(Vec::new());
         }
@@ -168,6 +182,13 @@ impl Store {
             Ok((row.int(0)?, row.text(1)?, row.text(2)?, row.blob(3)?))
         })
     }
+}
+
+/// Which metrics are read.
+enum Choice<'c> {
+    Named(&'c [&'c str]),
+    /// Of those there are.
+    Such(&'c dyn Fn(&str) -> bool),
 }
 
 /// Trial, metric, label, blob.

@@ -4,7 +4,7 @@ use super::database::{Place, Value};
 use super::{Store, StoreError, decode};
 use crate::record::TrialRecord;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::{Scope, ScopedJoinHandle};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 /// In the order of their numbers as they are found: sorting by a column beside the records would write all of them to a temporary
 /// file and read them again.
@@ -31,7 +31,7 @@ impl Store {
             self.database().each("read", TRIALS, &values, &mut |row| {
                 let text = (row.int(0)?, row.text(1)?);
                 if aside.is_none() && text.1.len() >= LONG_BYTES {
-                    aside = Some(Aside::begin(threads, place));
+                    aside = Aside::begin(threads, place);
                 }
                 let left = match &aside {
                     Some(aside) => aside.give(text),
@@ -62,10 +62,15 @@ struct Aside<'s> {
 }
 
 impl<'s> Aside<'s> {
-    fn begin<'e>(threads: &'s Scope<'s, 'e>, place: &'e Place) -> Aside<'s> {
+    /// `None` where the system refuses a thread: one alone takes longer.
+    fn begin<'e>(threads: &'s Scope<'s, 'e>, place: &'e Place) -> Option<Aside<'s>> {
         let (texts, waiting): (_, Receiver<Text>) = sync_channel(WAITING_MAX);
-        let thread = threads.spawn(move || waiting.iter().map(|text| read(place, &text)).collect());
-        Aside { texts, thread }
+        let thread = Builder::new()
+            .spawn_scoped(threads, move || {
+                waiting.iter().map(|text| read(place, &text)).collect()
+            })
+            .ok()?;
+        Some(Aside { texts, thread })
     }
 
     /// A text that finds no room is given back: who reads the store has time for it then.

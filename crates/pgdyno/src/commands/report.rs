@@ -6,7 +6,7 @@ use crate::commands::experiment::absolute;
 use crate::context::{Context, now_unix_ms};
 use crate::exit::{self, Usage};
 use anyhow::Context as _;
-use pgdyno_report::{Report, Scope, csv, html, html_with, is_mark_metric, markdown, pack};
+use pgdyno_report::{Report, Scope, csv, html, html_with, mark_metrics, markdown, pack};
 use pgdyno_store::{ExperimentStatus, Store, StoreError, StoredExperiment};
 use std::path::{Path, PathBuf};
 
@@ -31,10 +31,7 @@ pub(crate) fn of_stored(
         report.tell_life(store.pulse(stored.id)?.life);
     }
     let trials: Vec<i64> = stored.trials.iter().map(|(trial, _)| *trial).collect();
-    for (trial, series) in trials
-        .iter()
-        .zip(store.series_of_trials(&trials, is_mark_metric)?)
-    {
+    for (trial, series) in trials.iter().zip(store.series_named(&trials, &mark_metrics())?) {
         report.mark(stored, *trial, &series);
     }
     report.capacity = capacity::documents(context, stored);

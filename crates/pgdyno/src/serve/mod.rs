@@ -103,7 +103,7 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
         .enable_time()
         .max_blocking_threads(THREADS_ASIDE)
         .build()?;
-    // Before anything takes time: what comes meanwhile is seen when it serves.
+    // Before anything takes time.
     let signals = {
         let _inside = runtime.enter();
         [
@@ -136,10 +136,8 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
         advices: Advices::default(),
         changes: Changes::default(),
     });
-    // Before there are tasks: a session with a store's server is made by waiting for it.
-    greet(&app, options.token_file.as_deref());
-    let served = runtime.block_on(serve(options.listener, &app, signals, end));
-    // A request that waits for another process is not waited for.
+    let served = runtime.block_on(serve(options.listener, &app, options.token_file, signals, end));
+    // A request that waits for another process, or for a store's server, is not waited for.
     runtime.shutdown_timeout(FAREWELL);
     served
 }
@@ -147,6 +145,7 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
 async fn serve(
     listener: TcpListener,
     app: &Arc<App>,
+    token_file: Option<PathBuf>,
     signals: [std::io::Result<Signal>; 3],
     end: watch::Sender<bool>,
 ) -> anyhow::Result<()> {
@@ -154,6 +153,21 @@ async fn serve(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let [interrupt, terminate, hangup] = signals;
     let (mut interrupt, mut terminate, mut hangup) = (interrupt?, terminate?, hangup?);
+    let mut ended = std::pin::pin!(async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    });
+    let greeting = tokio::task::spawn_blocking({
+        let app = Arc::clone(app);
+        move || greet(&app, token_file.as_deref())
+    });
+    tokio::select! {
+        () = &mut ended => return Ok(()),
+        greeted = greeting => greeted?,
+    }
     tokio::spawn(end_idle(Arc::clone(app)));
     let server = listener::serve(
         listener,
@@ -163,9 +177,7 @@ async fn serve(
     );
     let mut server = tokio::spawn(server);
     tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
+        () = &mut ended => {}
         done = &mut server => return Ok(done?),
     }
     let _ = end.send(true);

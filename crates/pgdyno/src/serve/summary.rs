@@ -116,12 +116,8 @@ impl Summaries {
         stamp: Stamp,
     ) -> Result<Option<Arc<Summary>>, StoreError> {
         match self.of(store, id, stamp) {
-            Err(
-                error @ (StoreError::Locked { .. }
-                | StoreError::Meanwhile { .. }
-                | StoreError::Unreachable { .. }),
-            ) => Err(error),
-            Err(_) => Ok(None),
+            // A page of the file that is broken, or an experiment that was removed just now.
+            Err(StoreError::Sqlite { .. } | StoreError::Unknown { .. }) => Ok(None),
             made => made,
         }
     }

@@ -89,6 +89,17 @@ fn shared_times_are_read_in_every_way() {
         assert_eq!([&found[2], &found[4]], [&SeriesRecord::default(); 2]);
         let none = store.series_of_trials(&[], |_| true).unwrap();
         assert_eq!(none, Vec::new());
+        let names: Vec<&str> = found[3].columns.iter().map(|one| one.metric.as_str()).collect();
+        let some = &names[..1];
+        let such = store
+            .series_of_trials(&all, |metric| some.contains(&metric))
+            .unwrap();
+        assert!(such[3] != found[3] && !such[3].columns.is_empty());
+        assert_eq!(store.series_named(&all, some).unwrap(), such);
+        assert_eq!(
+            store.series_named(&all[..1], &["nowhere"]).unwrap()[0].gaps,
+            gap.gaps
+        );
         let found = rig.check();
         assert_eq!((found.columns, found.points), (10, 28));
         assert_eq!(

@@ -64,5 +64,6 @@ fn records_are_not_sorted() {
         .unwrap()
         .collect::<Result<_, _>>()
         .unwrap();
-    assert!(!steps.iter().any(|step| step.contains("ORDER BY")), "{steps:?}");
+    let wrong = |step: &String| step.contains("ORDER BY") || step.starts_with("SCAN trial");
+    assert!(!steps.iter().any(wrong), "{steps:?}");
 }
