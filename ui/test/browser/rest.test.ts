@@ -51,6 +51,7 @@ describe("what is changed", () => {
   });
 
   test("nothing is said to be so only of all", async () => {
+    served().world.changed_on_host = [];
     const { page } = await harness.openServed(`${served().url}#/targets`);
     await expect.poll(textOf(page, "#changed-on-host")).toContain("everything that pgdyno has set was put back");
     served().world.changed_on_host = served().world.targets[0]?.changed ?? [];

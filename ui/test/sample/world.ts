@@ -1,6 +1,6 @@
 import type { World } from "../../scripts/mock-server.ts";
 import type { Report } from "../../src/model.ts";
-import type { Comparison, Listed } from "../../src/model-serve.ts";
+import type { Comparison, Journal, Listed } from "../../src/model-serve.ts";
 import { FACTS } from "./facts.ts";
 import { sampleReport } from "./report.ts";
 import { sampleTrialDocument } from "./trial-document.ts";
@@ -89,6 +89,12 @@ export function sampleWorld(): World {
   running.experiment.finished_unix_ms = null;
   const cpus = cores();
   const reports = new Map([finished, curve, running, cpus].map((report) => [report.experiment.id, report]));
+  const changed: Journal[] = [
+    {
+      number: 1, purpose: "apply vm.dirty_background_bytes", by: "root", since_unix_ms: finished.experiment.started_unix_ms, alive: false, kept: "until-restored",
+      changes: [{ knob: "vm.dirty_background_bytes", place: "/proc/sys/vm/dirty_background_bytes", was: "0", set_to: "67108864", now: "67108864", standing: "in-force", until_reboot: true }],
+    },
+  ];
   return {
     reports,
     trial: (report, id) => {
@@ -112,12 +118,7 @@ export function sampleWorld(): World {
         experiments: [7, 8, 9],
         why_not_known: null,
         is_advice_due: false,
-        changed: [
-          {
-            number: 1, purpose: "apply vm.dirty_background_bytes", by: "root", since_unix_ms: finished.experiment.started_unix_ms, alive: false, kept: "until-restored",
-            changes: [{ knob: "vm.dirty_background_bytes", place: "/proc/sys/vm/dirty_background_bytes", was: "0", set_to: "67108864", now: "67108864", standing: "in-force", until_reboot: true }],
-          },
-        ],
+        changed,
         facts: FACTS,
         advice: { format: "pgdyno-advice/1", severe: true, set_aside: [], not_judged: [], silent: 12, advice: [
           { rule: "wal-compression", severity: "worthwhile", setting: { knob: "wal_compression", value: "lz4" }, now: "off", recommended: "lz4", why: "Full-page images are 62 % of the WAL here.", commands: ["pgdyno apply wal_compression=lz4"] },
@@ -126,7 +127,7 @@ export function sampleWorld(): World {
       },
       { name: "db1.example:5432", experiments: [101], changed: null, why_not_known: "while an experiment runs, servers are not asked, for that would disturb it", facts: null, advice: null, is_advice_due: false },
     ],
-    changed_on_host: [],
+    changed_on_host: changed,
     why_not_known: null,
     servers_asked: true,
     progress: { trials_finished: 11, trials_failed: 0, trials_planned: 21, elapsed_s: 2260, left_s: 2100, current: { treatment: "read-ahead", block: 2, phase: "measuring" }, decided: [{ treatment: "memory", verdict: "better" }], phase: "measuring" },
