@@ -3,7 +3,7 @@
 # point, by kind of column too, and seconds; `pgdyno list` is timed as a whole process, the median of five.
 # Usage: benches/store.sh [PGDYNO] [FILL] [TRIALS]; FILL is target/release/examples/fill. COLUMNS=200, POINTS=3600 and
 # RATES=5 (% of columns that are rates by exact intervals) choose.
-# 10,000 trials are 7.2 thousand million points: half an hour, and ten gigabytes below TMPDIR.
+# 10,000 trials are 7.2 thousand million points: five minutes, and five gigabytes below TMPDIR.
 set -euo pipefail
 pgdyno=$(realpath "${1:-target/release/pgdyno}")
 fill=$(realpath "${2:-target/release/examples/fill}")
