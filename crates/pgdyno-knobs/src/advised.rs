@@ -1,9 +1,10 @@
-//! Looking at what pgdyno never sets itself: words of the boot line, options of mounts.
+//! Looking at what pgdyno never sets itself: words of the boot line, options of mounts, flags of encrypted volumes.
 
 use crate::catalogue::{CatalogueError, Kind, Knob};
 use crate::change::ApplyError;
 use crate::reader::{DEFAULT, Reader};
 use pgdyno_host::storage_facts;
+use std::process::Command;
 
 /// The value that a knob has now, as it would be advised: "on" or "off" for a word, what stands in its place for one with
 /// a value, "default" where it is not there.
@@ -15,12 +16,7 @@ pub(crate) fn now(reader: &Reader<'_>, knob: &Knob, instance: Option<&str>) -> R
             line.split_whitespace().map(str::to_owned).collect()
         }
         Kind::MountOption => mount_options(reader, knob, instance)?,
-        Kind::VolumeFlag => {
-            return Err(not_here(
-                knob,
-                "dmsetup table tells the flags of a volume; nothing else does",
-            ));
-        }
+        Kind::VolumeFlag => volume_flags(reader, knob, instance)?,
         _ => return Err(not_here(knob, "it leaves no state to look at")),
     };
     Ok(value_in(&words, word))
@@ -67,6 +63,44 @@ fn mount_options(
         .collect())
 }
 
+/// What /sys tells nothing of: dmsetup asks the kernel for it, without the key.
+fn volume_flags(reader: &Reader<'_>, knob: &Knob, instance: Option<&str>) -> Result<Vec<String>, ApplyError> {
+    let read = |device: &str, file: &str| {
+        let path = format!("/sys/block/{device}/dm/{file}");
+        reader.host.read_trimmed(&path).ok()
+    };
+    // An encrypted volume may lie beneath a logical one.
+    let (ground, of) = (reader.ground(), instance.unwrap_or("data"));
+    let mut devices = ground.disks(knob, of)?;
+    if let "data" | "wal" = of {
+        devices.extend(ground.disks(knob, &format!("{of}-members")).unwrap_or_default());
+    }
+    let encrypted = devices
+        .iter()
+        .find(|device| read(device, "uuid").is_some_and(|uuid| uuid.starts_with("CRYPT-")))
+        .and_then(|device| read(device, "name"));
+    let Some(name) = encrypted else {
+        let reason = format!("no encrypted volume is among {}", devices.join(", "));
+        return Err(not_here(knob, &reason));
+    };
+    let output = Command::new("dmsetup")
+        .args(["table", "--target", "crypt", &name])
+        .output()
+        .map_err(|e| not_here(knob, &format!("dmsetup, which tells the flags of a volume: {e}")))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(not_here(knob, &format!("dmsetup table {name}: {}", words.trim())));
+    }
+    Ok(flags_in(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The optional words of a crypt target: behind its start, length, kind, cipher, key, first vector, device, first sector and
+/// the number of these words.
+fn flags_in(table: &str) -> Vec<String> {
+    const BEFORE: usize = 9;
+    table.split_whitespace().skip(BEFORE).map(str::to_owned).collect()
+}
+
 fn not_here(knob: &Knob, reason: &str) -> ApplyError {
     let error = CatalogueError::NotHere {
         id: knob.id.clone(),
@@ -78,6 +112,15 @@ fn not_here(knob: &Knob, reason: &str) -> ApplyError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_of_a_volume_are_behind_what_it_is_made_of() {
+        let table =
+            "0 57344 crypt aes-xts-plain64 00000000 0 254:1 8192 2 allow_discards no_read_workqueue\n";
+        assert_eq!(flags_in(table), ["allow_discards", "no_read_workqueue"]);
+        assert!(flags_in("0 57344 crypt aes-xts-plain64 00000000 0 254:1 8192\n").is_empty());
+        assert!(flags_in("").is_empty());
+    }
 
     #[test]
     fn words_are_found_with_and_without_values() {

@@ -5,11 +5,12 @@
 
 mod file;
 
-pub(crate) use file::{Form, KernelFile, form_of, read_value};
+pub(crate) use file::{Form, KernelFile, form_in, form_of, read_value};
 
 use crate::catalogue::{Catalogue, CatalogueError, Knob};
 use crate::place::{Ground, Spot};
-use crate::{affinity, swap, wal};
+use crate::swap::{self, SwapFile};
+use crate::{affinity, wal};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{Conninfo, Server, ServerError, StorageOption, autoconf, set_storage, storage_of};
 use serde::{Deserialize, Serialize};
@@ -60,8 +61,11 @@ pub(crate) const AUTO_CONF: &str = "postgresql.auto.conf";
 pub enum Cell {
     /// Kernel files, written back in this order.
     Files {
-        /// The file that sets the others anew first.
+        /// Those that set others anew first.
         files: Vec<KernelFile>,
+        /// How many of them set those after them anew.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        leads: usize,
         /// Whether they are counterparts, of which only the one that is not zero can be written back.
         counterparts: bool,
     },
@@ -123,8 +127,8 @@ pub enum Captured {
     Storage(Vec<(String, Option<String>)>),
     /// What pg_wal points at; `None` for the data directory itself. An empty path: a move was cut short.
     WalDirectory(Option<PathBuf>),
-    /// Its size in bytes while it is in use; `None` without a file, 0 for a file that is not in use.
-    Swap(Option<u64>),
+    /// The file; `None` where there is none.
+    Swap(Option<SwapFile>),
     /// The first process of the server, and its CPUs.
     Affinity {
         /// Its number; `None` where no server runs.
@@ -215,6 +219,15 @@ pub enum CellError {
     Mixed,
 }
 
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_one(leads: &usize) -> bool {
+    *leads == 1
+}
+
 impl Cell {
     /// The cell of a kernel knob's file on this host.
     pub(crate) fn of_kernel_knob(
@@ -236,6 +249,7 @@ impl Cell {
             files.sort_by(|a, b| a.path.cmp(&b.path));
             return Ok(Cell::Files {
                 files,
+                leads: 1,
                 counterparts: true,
             });
         }
@@ -253,7 +267,7 @@ impl Cell {
                 let spots = ground.spots(owner, &name).ok()?;
                 spots
                     .into_iter()
-                    .find(|owned| owned.path != spot.path && owned.resets.contains(&spot.path))
+                    .find(|owned| owned.resets.contains(&spot.path) || owned.alike.contains(&spot.path))
                     .map(|spot| (owner, spot))
             });
         let (owner, lead) = match &owner {
@@ -261,18 +275,24 @@ impl Cell {
             None => (knob, spot),
         };
         let mut files = vec![file(owner, &lead.path)];
-        for path in &lead.resets {
-            files.push(KernelFile::new(host, path.clone(), Form::Plain));
+        for path in lead.alike.iter().chain(&lead.resets) {
+            files.push(KernelFile::new(host, path.clone(), form_in(host, path)));
         }
         Ok(Cell::Files {
             files,
+            leads: 1 + lead.alike.len(),
             counterparts: false,
         })
     }
 
     /// The cell under the names that its devices have now; `None` where one is gone.
     pub(crate) fn today(&self, host: &dyn HostAccess) -> Option<Cell> {
-        let Cell::Files { files, counterparts } = self else {
+        let Cell::Files {
+            files,
+            leads,
+            counterparts,
+        } = self
+        else {
             return Some(self.clone());
         };
         let files = files.iter().map(|file| {
@@ -281,6 +301,7 @@ impl Cell {
         });
         Some(Cell::Files {
             files: files.collect::<Option<_>>()?,
+            leads: *leads,
             counterparts: *counterparts,
         })
     }
@@ -327,7 +348,7 @@ impl Cell {
                 Captured::Storage(storage_of(&mut site.server()?, table, option)?)
             }
             Cell::WalDirectory { data } => Captured::WalDirectory(wal::location(data)?),
-            Cell::Swap { path } => Captured::Swap(swap::size(site.host, path)?),
+            Cell::Swap { path } => Captured::Swap(swap::look(site.host, path)?),
             Cell::Affinity { data } => affinity::capture(site.host, data)?,
             Cell::OwnFile { path } => Captured::OwnFile(match site.host.read(path) {
                 Ok(text) => Some(text),
@@ -354,7 +375,7 @@ impl Cell {
                 Err(CellError::Running)
             }
             (Cell::WalDirectory { data }, Captured::WalDirectory(to)) => wal::move_to(data, to.as_deref()),
-            (Cell::Swap { path }, Captured::Swap(to)) => swap::set(site.host, path, *to),
+            (Cell::Swap { path }, Captured::Swap(to)) => swap::set(site.host, path, to.as_ref()),
             (
                 Cell::Affinity { .. },
                 Captured::Affinity {
@@ -372,7 +393,13 @@ impl Cell {
 
     /// The writes that bring kernel files back to `captured`: (path, value) in order.
     pub(crate) fn writes_back(&self, captured: &Captured) -> Vec<(String, String)> {
-        let (Cell::Files { files, counterparts }, Captured::Files(values)) = (self, captured) else {
+        let (
+            Cell::Files {
+                files, counterparts, ..
+            },
+            Captured::Files(values),
+        ) = (self, captured)
+        else {
             return Vec::new();
         };
         let present = files
@@ -411,6 +438,22 @@ impl Cell {
     }
 }
 
+/// What differs in a state of a cell from another, in a few words: of many files those alone, by their paths.
+pub(crate) fn shown_unlike(cell: &Cell, state: &Captured, other: &Captured) -> String {
+    match (cell, state, other) {
+        (Cell::Files { files, .. }, Captured::Files(values), Captured::Files(others)) if files.len() > 2 => {
+            files
+                .iter()
+                .zip(values.iter().zip(others))
+                .filter(|(_, (value, other))| value != other)
+                .map(|(file, (value, _))| format!("{} in {}", value.as_deref().unwrap_or("-"), file.path))
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
+        _ => shown(state),
+    }
+}
+
 /// A state in a few words, for people.
 pub(crate) fn shown(captured: &Captured) -> String {
     match captured {
@@ -433,7 +476,7 @@ pub(crate) fn shown(captured: &Captured) -> String {
         Captured::WalDirectory(None) => "default".into(),
         Captured::WalDirectory(Some(path)) if path.as_os_str().is_empty() => "(a move was cut short)".into(),
         Captured::WalDirectory(Some(path)) => path.display().to_string(),
-        Captured::Swap(bytes) => bytes.unwrap_or(0).to_string(),
+        Captured::Swap(file) => file.as_ref().map_or(0, |file| file.bytes).to_string(),
         Captured::Affinity { pid: None, .. } => "(no server runs)".into(),
         Captured::Affinity { cpus, .. } => cpus.clone(),
         Captured::OwnFile(None) => "(no file)".into(),

@@ -21,6 +21,8 @@ pub(crate) struct Spot {
     pub(crate) path: String,
     /// Files that the kernel sets anew when this one is written.
     pub(crate) resets: Vec<String>,
+    /// Files whose writing sets the same ones anew.
+    pub(crate) alike: Vec<String>,
 }
 
 /// Where debugfs is when it is mounted.
@@ -44,10 +46,11 @@ impl Ground<'_> {
             let Some(paths) = found else {
                 return Err(self.nowhere(knob, &addresses));
             };
-            let mut resets = Vec::new();
-            for path in self.placed_all(knob, &knob.resets, &bound)? {
-                resets.extend(self.all_of(&path));
-            }
+            let all_there = |addresses: &[String]| -> Result<Vec<String>, CatalogueError> {
+                let placed = self.placed_all(knob, addresses, &bound)?;
+                Ok(placed.iter().flat_map(|path| self.all_of(path)).collect())
+            };
+            let (resets, alike_files) = (all_there(&knob.resets)?, all_there(&knob.alike)?);
             let alike = paths.len() > 1;
             for path in paths {
                 let name = if several {
@@ -62,6 +65,7 @@ impl Ground<'_> {
                     name,
                     path,
                     resets: resets.clone(),
+                    alike: alike_files.clone(),
                 });
             }
         }
@@ -93,7 +97,8 @@ impl Ground<'_> {
         })
     }
 
-    fn disks(&self, knob: &Knob, name: &str) -> Result<Vec<String>, CatalogueError> {
+    /// The devices that an instance of a knob of disks names.
+    pub(crate) fn disks(&self, knob: &Knob, name: &str) -> Result<Vec<String>, CatalogueError> {
         let (which, members) = match name.strip_suffix("-members") {
             Some(which @ ("data" | "wal")) => (which, true),
             _ => (name, false),

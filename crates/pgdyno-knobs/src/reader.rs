@@ -6,6 +6,7 @@ use crate::catalogue::{Catalogue, CatalogueError, Form, Kind, Knob, Setting, spl
 use crate::cell::{Captured, Cell, CellError, KernelFile, Site, form_of, read_value, shown};
 use crate::change::{Applied, ApplyError};
 use crate::place::{Ground, Spot, is_kernel_files};
+use crate::swap::SwapFile;
 use crate::target::Target;
 use crate::{advised, affinity, gucvalue};
 use pgdyno_host::{HostAccess, HostError};
@@ -61,7 +62,7 @@ impl<'a> Reader<'a> {
         Ok(Server::connect(&self.target()?.conninfo)?)
     }
 
-    fn ground(&self) -> Ground<'a> {
+    pub(crate) fn ground(&self) -> Ground<'a> {
         Ground {
             host: self.host,
             data: self.target.and_then(|target| target.data.as_deref()),
@@ -204,7 +205,8 @@ impl<'a> Reader<'a> {
         if knob.kind.is_advised_only() {
             let effective = self.current(&setting.knob)?;
             return Ok(Applied {
-                took: effective == setting.value,
+                took: effective == setting.value
+                    || (setting.value == DEFAULT && knob.unset.as_ref() == Some(&effective)),
                 setting: setting.clone(),
                 effective,
                 remark,
@@ -346,7 +348,13 @@ pub(crate) fn wanted(cell: &Cell, setting: &Setting, before: &Captured) -> Captu
             Captured::Storage(rows.iter().map(|(what, _)| (what.clone(), set.clone())).collect())
         }
         (Cell::WalDirectory { .. }, _) => Captured::WalDirectory(set.map(PathBuf::from)),
-        (Cell::Swap { .. }, _) => Captured::Swap(value.parse().ok().filter(|&bytes| bytes > 0)),
+        (Cell::Swap { .. }, _) => Captured::Swap(
+            value
+                .parse()
+                .ok()
+                .filter(|&bytes| bytes > 0)
+                .map(SwapFile::of_size),
+        ),
         (_, Captured::Affinity { pid, started, .. }) => Captured::Affinity {
             pid: *pid,
             started: *started,
@@ -369,6 +377,7 @@ pub(crate) fn is_same_state(a: &Captured, b: &Captured) -> bool {
                 ..
             },
         ) => !a.is_of_another_server(b) && affinity::numbers(cpus) == affinity::numbers(now),
+        (Captured::Swap(Some(a)), Captured::Swap(Some(b))) => a.is_like(b),
         _ => a == b,
     }
 }

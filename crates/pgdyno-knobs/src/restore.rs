@@ -5,7 +5,7 @@ mod server;
 
 pub(crate) use group::{Group, groups_of, merged};
 
-use crate::cell::{AUTO_CONF, Captured, Cell, CellError, ServerRef, Site, shown};
+use crate::cell::{AUTO_CONF, Captured, Cell, CellError, ServerRef, Site, shown, shown_unlike};
 use crate::journal::{Content, Journal, JournalError};
 use crate::persist::set_at_boot;
 use crate::reader::is_same_state;
@@ -328,7 +328,11 @@ impl Restorer<'_> {
             return group.lines(Outcome::Already, Some(detail));
         }
         if !group.is_ours(&now) && !set_again && !self.force {
-            return group.lines(Outcome::Left, Some(&foreign_words(Some(&shown(&now)))));
+            let last = group.known.last().unwrap_or(&group.first);
+            return group.lines(
+                Outcome::Left,
+                Some(&foreign_words(Some(&shown_unlike(&group.cell, &now, last)))),
+            );
         }
         for (path, value) in group.cell.writes_back(&group.first) {
             if let Err(error) = self.host.write_raw(&path, &value) {
@@ -339,7 +343,10 @@ impl Restorer<'_> {
             Ok(after) if after == group.first => group.lines(Outcome::Restored, None),
             Ok(after) => group.lines(
                 Outcome::Failed,
-                Some(&format!("the kernel made {} of it", shown(&after))),
+                Some(&format!(
+                    "the kernel made {} of it",
+                    shown_unlike(&group.cell, &after, &group.first)
+                )),
             ),
             Err(error) => group.lines(Outcome::Failed, Some(&error.to_string())),
         }

@@ -2,8 +2,10 @@
 
 use crate::cell::CellError;
 use pgdyno_host::{HostAccess, HostError};
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Read;
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
@@ -14,8 +16,47 @@ fn wrong(path: &str, reason: impl ToString) -> CellError {
     }
 }
 
-/// The size of a swap file in bytes while it is in use, 0 for a file that is not, `None` without one.
-pub(crate) fn size(host: &dyn HostAccess, path: &str) -> Result<Option<u64>, CellError> {
+/// A file that may be swapped to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwapFile {
+    /// Its size while it is in use; 0 for a file that is not.
+    pub bytes: u64,
+    /// By which /etc/fstab may know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The higher, the earlier it is used. `None` for the order in which it was taken into use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i16>,
+}
+
+impl SwapFile {
+    pub(crate) fn of_size(bytes: u64) -> SwapFile {
+        SwapFile {
+            bytes,
+            uuid: None,
+            label: None,
+            priority: None,
+        }
+    }
+
+    /// Whether they are the same in what both say.
+    pub(crate) fn is_like(&self, other: &SwapFile) -> bool {
+        fn agree<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
+            a.zip(b).is_none_or(|(a, b)| a == b)
+        }
+        self.bytes == other.bytes
+            && agree(self.uuid.as_ref(), other.uuid.as_ref())
+            && agree(self.label.as_ref(), other.label.as_ref())
+            && agree(self.priority.as_ref(), other.priority.as_ref())
+    }
+}
+
+/// What the file is now; `None` where there is none.
+pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>, CellError> {
     let swaps = match host.read("/proc/swaps") {
         Ok(text) => text,
         Err(HostError::Missing { .. }) => String::new(),
@@ -34,19 +75,27 @@ pub(crate) fn size(host: &dyn HostAccess, path: &str) -> Result<Option<u64>, Cel
     let in_use = swaps
         .lines()
         .skip(1)
-        .any(|line| line.split_whitespace().next() == Some(&escaped));
-    match fs::metadata(path) {
-        Ok(file) if in_use => Ok(Some(file.len())),
-        Ok(_) => Ok(Some(0)),
-        Err(_) => Ok(None),
-    }
+        .find(|line| line.split_whitespace().next() == Some(&escaped));
+    let Ok(file) = fs::metadata(path) else {
+        return Ok(None);
+    };
+    let header = start_of(path);
+    Ok(Some(SwapFile {
+        bytes: if in_use.is_some() { file.len() } else { 0 },
+        uuid: uuid_in(&header),
+        label: label_in(&header),
+        priority: in_use
+            .and_then(|line| line.split_whitespace().last()?.parse().ok())
+            .filter(|&priority| priority >= 0),
+    }))
 }
 
-/// Brings the file to a size, in use; `None` or 0 removes it. Only a file that pgdyno made, or an empty name, is touched:
-/// the caller has looked.
-pub(crate) fn set(host: &dyn HostAccess, path: &str, bytes: Option<u64>) -> Result<(), CellError> {
-    if size(host, path)?.is_some_and(|bytes| bytes > 0) {
-        run("swapoff", &[path])?;
+/// Brings the file to a size, in use; `None` or 0 removes it. What `to` leaves open stays as it was. Only a file that was made
+/// as swap, or a name without one, is touched.
+pub(crate) fn set(host: &dyn HostAccess, path: &str, to: Option<&SwapFile>) -> Result<(), CellError> {
+    let before = look(host, path)?;
+    if before.as_ref().is_some_and(|file| file.bytes > 0) {
+        run("swapoff", Vec::new(), path)?;
     }
     if let Ok(meta) = fs::symlink_metadata(path) {
         if !meta.is_file() || (meta.len() > 0 && !is_swap(path)) {
@@ -57,7 +106,7 @@ pub(crate) fn set(host: &dyn HostAccess, path: &str, bytes: Option<u64>) -> Resu
         }
         fs::remove_file(path).map_err(|e| wrong(path, e))?;
     }
-    let Some(bytes) = bytes.filter(|&bytes| bytes > 0) else {
+    let Some(to) = to.filter(|to| to.bytes > 0) else {
         return Ok(());
     };
     let file = fs::File::options()
@@ -66,32 +115,74 @@ pub(crate) fn set(host: &dyn HostAccess, path: &str, bytes: Option<u64>) -> Resu
         .mode(0o600)
         .open(path)
         .map_err(|e| wrong(path, e))?;
-    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes)
+    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, to.bytes)
         .map_err(|e| wrong(path, std::io::Error::from(e)))?;
     drop(file);
-    run("mkswap", &[path])?;
-    run("swapon", &[path])
+    let kept = |of: fn(&SwapFile) -> Option<String>| of(to).or_else(|| before.as_ref().and_then(of));
+    let mut make = Vec::new();
+    for (option, value) in [
+        ("--uuid", kept(|file| file.uuid.clone())),
+        ("--label", kept(|file| file.label.clone())),
+    ] {
+        make.extend(
+            value
+                .map(|value| [option.to_owned(), value])
+                .into_iter()
+                .flatten(),
+        );
+    }
+    run("mkswap", make, path)?;
+    let priority = kept(|file| Some(file.priority?.to_string()));
+    let priority = priority.map(|priority| vec!["--priority".to_owned(), priority]);
+    run("swapon", priority.unwrap_or_default(), path)
 }
 
-/// Whether a file has the signature of swap space at the end of its first page, or was cut short before it got one: holds
-/// nothing but zeros there.
+/// Where the header, after a kilobyte left to loaders, has what a file is known by.
+const UUID: Range<usize> = 1036..1052;
+const LABEL: Range<usize> = 1052..1068;
+
+fn uuid_in(header: &[u8]) -> Option<String> {
+    let bytes = header.get(UUID).filter(|_| is_signed(header))?;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    bytes.iter().any(|&byte| byte != 0).then(|| parts.join("-"))
+}
+
+/// `None` also for one that is no text, which no option of mkswap could give.
+fn label_in(header: &[u8]) -> Option<String> {
+    let bytes = header.get(LABEL).filter(|_| is_signed(header))?;
+    let text = std::str::from_utf8(bytes.split(|&byte| byte == 0).next()?).ok()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Whether a file is swap space, or was cut short before it got its signature: holds nothing but zeros there.
 fn is_swap(path: &str) -> bool {
-    const PAGE_MAX: usize = 1 << 16;
-    let mut page = vec![0; PAGE_MAX];
-    let Ok(read) = fs::File::open(path).and_then(|mut file| file.read(&mut page)) else {
-        return false;
-    };
-    let page = &page[..read];
-    let signed = [4096, 8192, 16384, 32768, 65536]
-        .iter()
-        .any(|&size| page.get(size - 10..size) == Some(b"SWAPSPACE2"));
-    signed || page.iter().all(|&byte| byte == 0)
+    let start = start_of(path);
+    !start.is_empty() && (is_signed(&start) || start.iter().all(|&byte| byte == 0))
 }
 
-fn run(program: &str, arguments: &[&str]) -> Result<(), CellError> {
-    let path = arguments.last().copied().unwrap_or_default();
+/// The first page of a file, for the largest pages there are; nothing of one that cannot be read.
+fn start_of(path: &str) -> Vec<u8> {
+    const PAGE_MAX: u64 = 1 << 16;
+    let mut start = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(PAGE_MAX).read_to_end(&mut start));
+    if read.is_err() {
+        start.clear();
+    }
+    start
+}
+
+/// Whether it has the signature of swap space at the end of its first page, whatever the size of pages.
+fn is_signed(start: &[u8]) -> bool {
+    [4096, 8192, 16384, 32768, 65536]
+        .iter()
+        .any(|&size| start.get(size - 10..size) == Some(b"SWAPSPACE2"))
+}
+
+fn run(program: &str, options: Vec<String>, path: &str) -> Result<(), CellError> {
     let output = Command::new(program)
-        .args(arguments)
+        .args(options)
+        .arg(path)
         .output()
         .map_err(|e| wrong(path, format!("{program}: {e}")))?;
     if output.status.success() {
@@ -113,7 +204,8 @@ mod tests {
         let name = path.to_string_lossy().into_owned();
         let host = LocalHost::new();
         fs::write(&path, "letters of somebody").unwrap();
-        assert_eq!(size(&host, &name).unwrap(), Some(0));
+        let other = look(&host, &name).unwrap().unwrap();
+        assert_eq!(other, SwapFile::of_size(0));
         let error = set(&host, &name, None).unwrap_err().to_string();
         assert!(error.contains("left alone") && path.exists(), "{error}");
         let mut page = vec![0; 4096];

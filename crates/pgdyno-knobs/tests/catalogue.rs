@@ -269,7 +269,7 @@ fn each_file_of_a_knob_is_on_a_machine_or_excepted() {
         .collect();
     assert_eq!(missing, excepted);
     for knob in catalogue.iter() {
-        for place in &knob.resets {
+        for place in knob.resets.iter().chain(&knob.alike) {
             assert!(!nowhere(place), "{}: {place}", knob.id);
         }
     }

@@ -420,6 +420,100 @@ fn tables_wal_processors_and_swap_are_changed_and_come_back() {
     assert_eq!(rows(), content);
 }
 
+/// The kernel keeps more memory free for huge pages, whichever file of them is written. One who kept less gets it back, and what a
+/// colleague does to another of these files meanwhile is told by that file.
+#[test]
+fn what_huge_pages_want_free_goes_back_with_each_of_their_files() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let reserve = "/proc/sys/vm/min_free_kbytes";
+    let place = |file: &str| format!("/sys/kernel/mm/transparent_hugepage/{file}");
+    let files = [
+        "enabled",
+        "shmem_enabled",
+        "hugepages-2048kB/enabled",
+        "hugepages-2048kB/shmem_enabled",
+    ]
+    .map(place);
+    for (file, word) in files.iter().zip(["never", "never", "inherit", "inherit"]) {
+        fs::write(file, word).expect("written");
+    }
+    fs::write(reserve, "30000").expect("written");
+    let state = || (kernel(reserve), files.each_ref().map(|file| kernel(file)));
+    let before = state();
+    for setting in [
+        "transparent_hugepage.enabled=madvise",
+        "transparent_hugepage.shmem_enabled=advise",
+        "transparent_hugepage.size_enabled@2048=madvise",
+        "transparent_hugepage.size_shmem_enabled@2048=advise",
+    ] {
+        home.run(&["apply", "--host-only", setting]).fine();
+        assert_ne!(
+            kernel(reserve),
+            "30000",
+            "{setting} raises nothing here: this shows nothing"
+        );
+        home.run(&["restore"]).fine();
+        assert_eq!(state(), before, "{setting}");
+    }
+    // One's own wish beside it counts, and goes back too.
+    home.run(&[
+        "apply",
+        "--host-only",
+        "vm.min_free_kbytes=30000",
+        "transparent_hugepage.shmem_enabled=advise",
+    ])
+    .fine();
+    assert_eq!(kernel(reserve), "30000");
+    fs::write(&files[2], "always").expect("written");
+    let left = home.run(&["restore"]);
+    let told = format!("someone else set it to always in {}", files[2]);
+    assert!(left.out.contains(&told), "{}{}", left.out, left.err);
+    assert!(kernel(&files[2]).contains("[always]"));
+}
+
+/// /etc/fstab may know it by its UUID or its label.
+#[test]
+fn a_swap_file_of_the_users_comes_back_as_what_it_is_known_by() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let volume = Volume::new(&home, "swap");
+    let file = volume.place.join("its file");
+    let path = file.to_string_lossy().into_owned();
+    fs::write(&file, vec![0; 8 << 20]).expect("written");
+    tool("chmod", &["600", &path]);
+    tool("mkswap", &["--label", "spare", &path]);
+    tool("swapon", &["--priority", "7", &path]);
+    let state = || {
+        let known_by = tool("blkid", &["-p", "-o", "export", &path]);
+        let swaps = fs::read_to_string("/proc/swaps").expect("swaps");
+        let line = swaps.lines().find(|line| line.contains("its\\040file"));
+        (
+            known_by,
+            line.map(str::to_owned),
+            fs::metadata(&file).map(|file| file.len()).ok(),
+        )
+    };
+    let before = state();
+    assert!(
+        before.0.contains("spare") && before.0.contains("UUID="),
+        "{before:?}"
+    );
+    let knob = format!("swap.file@{path}");
+    home.run(&["apply", "--host-only", &format!("{knob}=16777216")])
+        .fine();
+    let larger = state();
+    assert_eq!((&larger.0, larger.2), (&before.0, Some(16 << 20)));
+    assert!(larger.1.expect("in use").ends_with("7"));
+    home.run(&["restore"]).fine();
+    assert_eq!(state(), before);
+    home.run(&["apply", "--host-only", &format!("{knob}=0")]).fine();
+    assert!(!file.exists());
+    home.run(&["restore"]).fine();
+    assert_eq!(state(), before);
+    tool("swapoff", &[&path]);
+}
+
 #[test]
 fn persisted_settings_are_what_the_systems_own_tools_read_and_go_with_restore() {
     let _machine = whole_machine();

@@ -50,6 +50,14 @@ fn lies_on_its_own(kind: &str, size: &str) {
     assert_eq!(told.expect("a fact")["value"], kind);
     let list = home.run(&["sandbox", "list"]).fine();
     assert!(list.out.contains(&format!("{kind} ")), "{}", list.out);
+    if kind == "xfs" {
+        // It tells the size of its log's buffers whether it was given or not.
+        let option = format!("mount.logbsize@{}", point.display());
+        for (value, code) in [("default", 0), ("32k", 0), ("256k", 3)] {
+            let said = home.run(&["verify", "--host-only", &format!("{option}={value}")]);
+            assert_eq!(said.code, code, "{value}: {}{}", said.out, said.err);
+        }
+    }
 
     // A restart of the machine unmounts it; so does this.
     home.run(&["sandbox", "stop", "x"]).fine();

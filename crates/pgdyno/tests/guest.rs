@@ -212,6 +212,17 @@ fn read_ahead_is_each_devices_own_and_goes_back_under_its_new_name() {
     assert_eq!(KNOBS.words("each its own"), ["128", "64"]);
 }
 
+/// What is only advised is looked at afterwards.
+#[test]
+fn an_encrypted_volume_tells_its_flags() {
+    KNOBS.step("flags").fine();
+    let found = KNOBS.step("a flag that is not there").fails(3, &[]).out;
+    assert!(found.contains(" off "), "{found}");
+    KNOBS
+        .step("not encrypted")
+        .fails(2, &["no encrypted volume is among vda"]);
+}
+
 #[test]
 fn a_device_that_is_gone_keeps_nothing_else_from_going_back() {
     line_with(

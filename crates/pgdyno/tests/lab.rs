@@ -4,7 +4,7 @@
 mod common;
 
 use common::machine::whole_machine;
-use common::{Home, Said, ended, wait_for};
+use common::{Home, Said, ended, kernel, wait_for};
 use pgdyno_store::Store;
 use serde_json::Value;
 use std::fs;
@@ -416,6 +416,26 @@ fn schedulers_can_follow_one_another_in_any_order() {
     );
     let (_, json) = run(&home, &path);
     assert_eq!(ended(&json, "finished"), 8);
+}
+
+/// They set the same file anew, but not one another: what a treatment does not name is as before.
+#[test]
+fn files_of_huge_pages_can_follow_one_another_in_any_order() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let steps = "[[step]]\nname = \"shared\"\nsettings.transparent_hugepage.shmem_enabled = \"advise\"\n\
+        [[step]]\nname = \"own\"\nsettings.transparent_hugepage.enabled = \"always\"\n\
+        [[step]]\nname = \"reserve\"\nsettings.vm.min_free_kbytes = 70000\n";
+    let path = file(
+        &home,
+        "design = \"one-at-a-time\"\nblocks = 3",
+        &format!("{TPCB}{steps}"),
+    );
+    let place = "/proc/sys/vm/min_free_kbytes";
+    fs::write(place, "30000").expect("written");
+    let (_, json) = run(&home, &path);
+    assert_eq!(ended(&json, "finished"), 12);
+    assert_eq!(kernel(place), "30000");
 }
 
 #[test]

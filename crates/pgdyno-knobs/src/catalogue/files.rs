@@ -82,6 +82,7 @@ pub(super) fn flaw(knob: &Knob) -> Option<String> {
     knob.addresses
         .iter()
         .chain(&knob.resets)
+        .chain(&knob.alike)
         .find_map(|place| flaw_of_place(knob.per, place))
         .or_else(|| {
             let lines = knob.lines.iter().chain(&knob.undo_lines).chain(&knob.word);

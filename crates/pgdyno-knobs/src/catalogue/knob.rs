@@ -224,6 +224,9 @@ pub struct Knob {
     /// Files that the kernel sets anew when this one is written.
     #[serde(default)]
     pub resets: Vec<String>,
+    /// Files of other knobs whose writing sets the same ones anew.
+    #[serde(default)]
+    pub alike: Vec<String>,
     /// What its value looks like.
     #[serde(default)]
     pub form: Form,
@@ -265,6 +268,8 @@ pub struct Knob {
     /// Of what is only advised: the word to look for on the boot line, among the options of the mount or the flags of the
     /// volume. Without `{value}` in it, it is there (`on`) or not (`off`); with it, `default` means that it is not there.
     pub word: Option<String>,
+    /// What a mount tells of it where it was not given.
+    pub unset: Option<String>,
     /// Of what is only advised: the lines to write. `{value}`, `{mount}` (where the file system is mounted) and `{volume}`
     /// (the name of the device-mapper volume) are to be filled in.
     #[serde(default)]

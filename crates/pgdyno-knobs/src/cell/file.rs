@@ -23,6 +23,19 @@ pub(crate) fn form_of(knob: &Knob) -> Form {
     }
 }
 
+/// How a file is read that no knob of the cell's names: by what stands in it.
+pub(crate) fn form_in(host: &dyn HostAccess, path: &str) -> Form {
+    let text = host.read(path).unwrap_or_default();
+    if text
+        .split_whitespace()
+        .any(|word| word.starts_with('[') && word.ends_with(']'))
+    {
+        Form::Bracket
+    } else {
+        Form::Plain
+    }
+}
+
 /// A kernel file of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

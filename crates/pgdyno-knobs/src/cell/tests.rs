@@ -26,6 +26,12 @@ fn machine() -> tempfile::TempDir {
     for file in ["dirty_bytes", "dirty_ratio"] {
         fs::write(vm.join(file), "0\n").unwrap();
     }
+    let pages = dir.path().join("sys/kernel/mm/transparent_hugepage");
+    for file in ["", "hugepages-64kB", "hugepages-2048kB"] {
+        fs::create_dir_all(pages.join(file)).unwrap();
+        fs::write(pages.join(file).join("enabled"), "always madvise [never]\n").unwrap();
+    }
+    fs::write(vm.join("min_free_kbytes"), "30000\n").unwrap();
     dir
 }
 
@@ -60,6 +66,19 @@ fn what_a_scheduler_resets_has_the_schedulers_cell() {
     let cell = |id: &str| cell_of(&machine, id);
     assert_eq!(cell("block.nr_requests@vda"), cell("block.scheduler@vda"));
     assert_ne!(cell("block.read_ahead_kb@vda"), cell("block.scheduler@vda"));
+}
+
+/// Whichever of them is written, the kernel keeps more memory free: that goes back after all of them.
+#[test]
+fn what_sets_the_same_file_anew_is_one_cell() {
+    let machine = machine();
+    let cell = cell_of(&machine, "transparent_hugepage.enabled");
+    assert_eq!(cell, cell_of(&machine, "transparent_hugepage.size_enabled@64"));
+    assert_eq!(cell, cell_of(&machine, "vm.min_free_kbytes"));
+    let writes = cell.writes_back(&captured(&["never", "never", "never", "30000"]));
+    let (last, before) = writes.split_last().unwrap();
+    assert_eq!(last.0, "/proc/sys/vm/min_free_kbytes");
+    assert_eq!(before.len(), 3);
 }
 
 #[test]

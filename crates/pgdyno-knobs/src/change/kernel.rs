@@ -2,7 +2,7 @@
 
 use super::{ApplyError, Changer, Phase, Touched};
 use crate::catalogue::{AUTO, Gives, Kind, Knob, Setting};
-use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown};
+use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown_unlike};
 use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};
 use crate::reader::{Means, is_same};
 use pgdyno_host::HostAccess;
@@ -36,8 +36,15 @@ impl Changer<'_> {
             .collect();
         for Touched { cell, first, .. } in &self.cells {
             let now = cell.capture(self.reader().site())?;
-            let (Cell::Files { files, counterparts }, Captured::Files(values), Captured::Files(now)) =
-                (cell, first, now)
+            let (
+                Cell::Files {
+                    files,
+                    leads,
+                    counterparts,
+                },
+                Captured::Files(values),
+                Captured::Files(now),
+            ) = (cell, first, now)
             else {
                 continue;
             };
@@ -45,17 +52,14 @@ impl Changer<'_> {
             if *counterparts && files.iter().any(is_named) {
                 continue;
             }
-            if lead_differs(files, first, *counterparts, |path| {
-                named.get(path).map(|&value| value.to_owned())
-            }) {
-                continue;
-            }
+            let left_to_kernel = lead_differs(cell, first, |path| named.get(path).copied());
             // The pages of all nodes are the sum of those of each.
             let part_of_pool = changes
                 .iter()
                 .any(|change| change.cell == *cell && change.knob.kind == Kind::HugepagePool);
             for (at, ((file, first), now)) in files.iter().zip(values).zip(&now).enumerate() {
-                if first != now && !is_named(file) && !(part_of_pool && at == 0) {
+                let is_kernels = left_to_kernel && at >= *leads || part_of_pool && at == 0;
+                if first != now && !is_named(file) && !is_kernels {
                     return Err(ApplyError::NotBack {
                         place: file.path.clone(),
                     });
@@ -108,7 +112,12 @@ impl Changer<'_> {
         let mut late: Vec<KernelChange> = Vec::new();
         let is_named = |path: &str| named.iter().any(|change| change.path == path);
         for Touched { cell, first, .. } in self.cells.iter().filter(|touched| touched.cell.phase() == phase) {
-            let Cell::Files { files, counterparts } = cell else {
+            let Cell::Files {
+                files,
+                leads,
+                counterparts,
+            } = cell
+            else {
                 continue;
             };
             // Of counterparts, setting one unsets the other: there is nothing to bring back beside it.
@@ -117,14 +126,13 @@ impl Changer<'_> {
             {
                 continue;
             }
-            let left_to_kernel = lead_differs(files, first, *counterparts, |path| {
-                named
-                    .iter()
-                    .find(|change| change.path == path)
-                    .map(|change| change.value.clone())
+            let left_to_kernel = lead_differs(cell, first, |path| {
+                let change = named.iter().find(|change| change.path == path)?;
+                Some(change.value.as_str())
             });
             for (path, value) in cell.writes_back(first) {
-                if is_named(&path) || left_to_kernel {
+                let sets_others_anew = files[..*leads].iter().any(|file| file.path == path);
+                if is_named(&path) || (left_to_kernel && !sets_others_anew) {
                     continue;
                 }
                 let Some((name, knob)) = self.touched_as.get(&cell.place()).cloned() else {
@@ -137,8 +145,8 @@ impl Changer<'_> {
                     path,
                     value,
                 };
-                let leads = |other: &KernelChange| other.cell == change.cell && other.place_in_cell() == 0;
-                if !*counterparts && named.iter().any(leads) {
+                let sets_anew = |other: &KernelChange| other.sets_others_anew() && other.cell == change.cell;
+                if !*counterparts && !sets_others_anew && named.iter().any(sets_anew) {
                     late.push(change);
                 } else if *counterparts || self.is_to_be_written(&change, &changes)? {
                     changes.push(change);
@@ -163,7 +171,7 @@ impl Changer<'_> {
     fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
         let set_anew = before
             .iter()
-            .any(|other| other.cell == change.cell && other.place_in_cell() == 0);
+            .any(|other| other.cell == change.cell && other.sets_others_anew());
         let now = read_value(self.host, &change.file())?;
         let same = now == change.value || is_same(&change.knob, &change.value, &now);
         Ok(change.knob.kind == Kind::HugepagePool || set_anew || !same)
@@ -224,8 +232,8 @@ impl Changer<'_> {
             {
                 return Err(ApplyError::Foreign {
                     place: cell.place(),
-                    found: shown(&now),
-                    left: shown(last),
+                    found: shown_unlike(cell, &now, last),
+                    left: shown_unlike(cell, last, &now),
                 });
             }
         }
@@ -284,18 +292,22 @@ impl Changer<'_> {
     }
 }
 
-/// Whether the file that sets the others of its cell anew is to have another value than before: what the others are
-/// then is the kernel's choice, and their values from before may not even be legal.
-fn lead_differs(
-    files: &[KernelFile],
-    first: &Captured,
-    counterparts: bool,
-    named: impl Fn(&str) -> Option<String>,
-) -> bool {
-    let (Some(lead), Captured::Files(first), false) = (files.first(), first, counterparts) else {
+/// Whether a file that sets others of its cell anew is to have another value than before: what those are then is the
+/// kernel's choice, and their values from before may not even be legal.
+fn lead_differs<'a>(cell: &Cell, first: &Captured, named: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let (
+        Cell::Files {
+            files,
+            leads,
+            counterparts: false,
+        },
+        Captured::Files(first),
+    ) = (cell, first)
+    else {
         return false;
     };
-    named(&lead.path).is_some_and(|value| first.first() != Some(&Some(value)))
+    let mut leads = files.iter().zip(first).take(*leads);
+    leads.any(|(lead, first)| named(&lead.path).is_some_and(|value| first.as_deref() != Some(value)))
 }
 
 impl KernelChange {
@@ -309,6 +321,10 @@ impl KernelChange {
             form: Form::Plain,
             device: None,
         })
+    }
+
+    fn sets_others_anew(&self) -> bool {
+        matches!(&self.cell, Cell::Files { leads, .. } if self.place_in_cell() < *leads)
     }
 
     fn place_in_cell(&self) -> usize {

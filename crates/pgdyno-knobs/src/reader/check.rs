@@ -187,7 +187,7 @@ impl Reader<'_> {
                     _ => Ok(()),
                 }
             }
-            (Cell::Swap { path }, Captured::Swap(Some(0))) => wrong(format!(
+            (Cell::Swap { path }, Captured::Swap(Some(file))) if file.bytes == 0 => wrong(format!(
                 "a path without a file; {path} is there, and is not in use as swap"
             )),
             (Cell::Held { path }, _) => Ok(self.host.writable(path)?),

@@ -208,7 +208,7 @@ impl Group {
             // Between two states while it moves; else where it was to go.
             Captured::WalDirectory(Some(path)) if path.as_os_str().is_empty() => return self.cut_short,
             // A file that is not in use yet, or was not in use any more when the machine went down.
-            Captured::Swap(Some(0)) => return true,
+            Captured::Swap(Some(file)) if file.bytes == 0 => return true,
             // A file is taken away before it is made anew.
             Captured::Swap(None) => return self.cut_short,
             Captured::WalDirectory(_) | Captured::Swap(_) | Captured::Affinity { .. } => {
@@ -217,13 +217,12 @@ impl Group {
             Captured::OwnFile(content) => return self.cut_short && written(content),
             Captured::AutoConf(_) | Captured::Held => return false,
         };
-        let counterparts = matches!(
-            &self.cell,
+        let (leads, counterparts) = match &self.cell {
             Cell::Files {
-                counterparts: true,
-                ..
-            }
-        );
+                leads, counterparts, ..
+            } => (*leads, *counterparts),
+            _ => (1, false),
+        };
         let value_in = |known: &Captured, at: usize| match known {
             Captured::Files(values) => values.get(at).cloned().flatten(),
             _ => None,
@@ -234,7 +233,7 @@ impl Group {
                     || self.known.iter().any(|known| value_in(known, at) == *value)
                     // The kernel zeroes a counterpart, sets companions anew, and fills a pool page by page.
                     || (counterparts && value.as_deref() == Some("0"))
-                    || (!counterparts && at > 0)
+                    || (!counterparts && at >= leads)
                     || self.known.last().is_some_and(|known| self.lies_between(value_in(known, at), value.as_ref()))
             })
     }

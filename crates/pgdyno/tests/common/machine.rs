@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the tests turn, as a kernel has it after boot. A byte value goes with its ratio, and is not among these.
-const AT_BOOT: [(&str, &str); 11] = [
+const AT_BOOT: [(&str, &str); 14] = [
     ("/proc/sys/vm/swappiness", "60"),
     ("/proc/sys/vm/page-cluster", "3"),
     ("/proc/sys/vm/vfs_cache_pressure", "100"),
@@ -18,6 +18,15 @@ const AT_BOOT: [(&str, &str); 11] = [
     ("/proc/sys/net/core/somaxconn", "4096"),
     ("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
     ("/sys/kernel/mm/transparent_hugepage/defrag", "madvise"),
+    ("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "never"),
+    (
+        "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled",
+        "inherit",
+    ),
+    (
+        "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/shmem_enabled",
+        "inherit",
+    ),
     // The kernel moves it with the lines above.
     ("/proc/sys/vm/min_free_kbytes", ""),
 ];

@@ -87,7 +87,7 @@ pub(super) fn entry(knob: &Knob) -> String {
     }
     for (name, text) in words::particulars(knob) {
         let text = match name {
-            "file" | "resets" | "looks for" => code(&text),
+            "file" | "resets" | "as do" | "looks for" => code(&text),
             _ => escaped(&text),
         };
         let _ = writeln!(entry, "- {name}: {text}");

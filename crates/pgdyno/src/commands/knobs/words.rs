@@ -123,6 +123,7 @@ pub(super) fn particulars(knob: &Knob) -> Vec<(&'static str, String)> {
         ("file", all(&files(knob))),
         ("zeroes", knob.counterpart.clone()),
         ("resets", all(&knob.resets)),
+        ("as do", all(&knob.alike)),
         ("has to stay below", knob.below.clone()),
         (
             "memory",
@@ -131,6 +132,7 @@ pub(super) fn particulars(knob: &Knob) -> Vec<(&'static str, String)> {
         ),
         ("not with", all(&knob.excludes)),
         ("looks for", knob.word.clone()),
+        ("told where it was not given", knob.unset.clone()),
     ];
     let known = particulars.into_iter();
     known.filter_map(|(name, text)| Some((name, text?))).collect()
