@@ -221,14 +221,17 @@ fn power_w(series: &SeriesRecord, span: Span) -> Option<f64> {
 
 /// Figures that the file wants taken from series, of the measured time; those whose series is not there are left out.
 pub(crate) fn figures(wanted: &[FigurePart], measurement: &Measurement) -> BTreeMap<String, f64> {
-    let span = Span::of(&measurement.load);
+    figures_in(wanted, &measurement.series, Span::of(&measurement.load))
+}
+
+fn figures_in(wanted: &[FigurePart], series: &SeriesRecord, span: Span) -> BTreeMap<String, f64> {
     let taken = wanted
         .iter()
         .filter(|figure| figure.metric.is_some())
         .filter_map(|figure| {
             // Labels are added up instant by instant: what is read in one tick carries one time.
             let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
-            let columns = measurement.series.columns.iter().filter(|column| {
+            let columns = series.columns.iter().filter(|column| {
                 figure.metric.as_ref() == Some(&column.metric)
                     && figure.label.as_ref().is_none_or(|label| column.label == *label)
             });
@@ -373,6 +376,53 @@ mod tests {
         check(span(1.4, 2.9), 0.0, &[]);
         check(span(9.0, 12.0), 50.0, &[]);
         assert!(costs_per_tx(&[], &SeriesRecord::default(), SPAN, 50.0).is_empty());
+    }
+
+    /// A value is of its instant, a rate or a share of the second before it; and the recorder goes on when the load has ended.
+    #[test]
+    fn figures_of_series_are_of_the_measured_time() {
+        let column = |metric: &str, label: &str, values: [f64; 5]| ColumnRecord {
+            metric: metric.to_owned(),
+            label: label.to_owned(),
+            at_ms: vec![500, 1500, 2500, 3500, 4500],
+            values: values.to_vec(),
+        };
+        let series = SeriesRecord {
+            columns: vec![
+                column("memory.free_bytes", "", [9e9, 10.0, 40.0, 70.0, 9e9]),
+                column("disk.read_bytes_per_s", "a", [9e9, 9e9, 3.0, 5.0, 9e9]),
+                column("disk.read_bytes_per_s", "b", [9e9, 9e9, 1.0, 1.0, 9e9]),
+            ],
+            gaps: Vec::new(),
+        };
+        let figure = |name: &str, metric: &str, label: Option<&str>, take: Take| FigurePart {
+            name: name.to_owned(),
+            metric: Some(metric.to_owned()),
+            sql: None,
+            label: label.map(str::to_owned),
+            take,
+            larger_is_better: false,
+        };
+        let wanted = [
+            figure("free", "memory.free_bytes", None, Take::Mean),
+            figure("least", "memory.free_bytes", None, Take::Min),
+            figure("most", "memory.free_bytes", None, Take::Max),
+            figure("read", "disk.read_bytes_per_s", None, Take::Max),
+            figure("read of a", "disk.read_bytes_per_s", Some("a"), Take::Mean),
+            figure("gone", "disk.read_bytes_per_s", Some("c"), Take::Mean),
+        ];
+        let found = figures_in(&wanted, &series, SPAN);
+        let found: Vec<(&str, f64)> = found.iter().map(|(name, value)| (&**name, *value)).collect();
+        assert_eq!(
+            found,
+            [
+                ("free", 40.0),
+                ("least", 10.0),
+                ("most", 70.0),
+                ("read", 6.0),
+                ("read of a", 4.0),
+            ]
+        );
     }
 
     #[test]
