@@ -2,10 +2,13 @@
 //!
 //! A field that a later version adds gets `#[serde(default)]`, so that a newer pgdyno reads what an older one wrote.
 
+mod seconds;
+
+pub use seconds::SecondRecord;
+
 use crate::heat::HeatRecord;
-use crate::series::rounded;
 use pgdyno_stats::Steadiness;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -318,43 +321,6 @@ pub struct ErrorCount {
     pub count: u64,
 }
 
-/// One second of a trial: load and host. Rates and shares are written with the digits that series have too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct SecondRecord {
-    /// End of the second, from the start of the load.
-    pub t_s: f64,
-    /// Committed per second.
-    #[serde(serialize_with = "kept")]
-    pub tps: f64,
-    /// 95th percentile of its response times.
-    pub p95_ms: Option<f64>,
-    /// Share of all CPUs that was busy.
-    #[serde(serialize_with = "kept_if_known")]
-    pub cpu_busy: Option<f64>,
-    /// Share that waited for I/O.
-    #[serde(serialize_with = "kept_if_known")]
-    pub cpu_iowait: Option<f64>,
-    /// Share taken by the hypervisor.
-    #[serde(serialize_with = "kept_if_known")]
-    pub cpu_steal: Option<f64>,
-    /// Bytes per second read from the data's disk.
-    #[serde(serialize_with = "kept_if_known")]
-    pub disk_read_bytes_per_s: Option<f64>,
-    /// Bytes per second written to it.
-    #[serde(serialize_with = "kept_if_known")]
-    pub disk_write_bytes_per_s: Option<f64>,
-    /// Dirty page cache.
-    pub dirty_bytes: Option<f64>,
-}
-
-fn kept<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(rounded(*value))
-}
-
-fn kept_if_known<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
-    value.map(rounded).serialize(to)
-}
-
 /// A statement as the server counted it in the measured time of a trial, all users together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatementRecord {
@@ -433,6 +399,7 @@ pub struct TrialRecord {
     #[serde(default)]
     pub disturbed: bool,
     /// Second by second.
+    #[serde(with = "seconds")]
     pub seconds: Vec<SecondRecord>,
     /// Figures beyond those that every trial has: `job_s`, `recovery_s`, what is taken from series.
     #[serde(default)]
@@ -578,25 +545,6 @@ pub struct StoredExperiment {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn seconds_are_written_with_the_digits_of_series() {
-        let second = SecondRecord {
-            t_s: 6.000_264_219,
-            tps: 2_047.300_434_112_548_8,
-            p95_ms: Some(30.905_846),
-            cpu_busy: Some(0.540_049_147_605_896),
-            disk_write_bytes_per_s: Some(37_623_135.089_874_27),
-            dirty_bytes: Some(387_805_184.0),
-            ..SecondRecord::default()
-        };
-        assert_eq!(
-            serde_json::to_value(second).expect("JSON"),
-            json!({"t_s": 6.000_264_219, "tps": 2047.3, "p95_ms": 30.905_846, "cpu_busy": 0.540_05, "cpu_iowait": null,
-                   "cpu_steal": null, "disk_read_bytes_per_s": null, "disk_write_bytes_per_s": 37_623_000.0,
-                   "dirty_bytes": 387_805_184.0})
-        );
-    }
 
     #[test]
     fn values_are_shown_without_json_marks() {

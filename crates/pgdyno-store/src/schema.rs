@@ -5,7 +5,7 @@ pub(crate) mod postgres;
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Version of the schema this pgdyno writes, in SQLite's user_version.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 
 /// Marks the file as pgdyno's: SQLite's application_id, "pgdy".
 pub(crate) const APPLICATION_ID: i64 = 0x7067_6479;
@@ -66,6 +66,8 @@ CREATE TABLE note (
 CREATE INDEX note_of_experiment ON note (experiment_id);
 ",
     // The tables are the same; blobs may refer to lists of times, which earlier versions cannot read.
+    "",
+    // So are seconds of records, as columns.
     "",
 ];
 

@@ -5,7 +5,7 @@
 pub(crate) const PROGRAM: &str = "pgdyno";
 
 /// What brings a store to which version, in order. Texts are ordered by their bytes, as SQLite does.
-pub(crate) const STEPS: [(i64, &str); 2] = [
+pub(crate) const STEPS: [(i64, &str); 3] = [
     (
         3,
         r#"
@@ -68,6 +68,8 @@ CREATE INDEX note_of_experiment ON note (experiment_id);
     ),
     // As in a file: blobs may refer to lists of times.
     (4, ""),
+    // And seconds of records may be columns.
+    (5, ""),
 ];
 
 // What is made or brought up is of the version that is written.

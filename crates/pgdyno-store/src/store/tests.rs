@@ -214,6 +214,7 @@ fn a_stored_record_of_format_1_is_read() {
         "cpu_steal":null,"disk_read_bytes_per_s":null,"disk_write_bytes_per_s":null,"dirty_bytes":null}]}"#;
     let found: TrialRecord = serde_json::from_str(text).unwrap();
     assert_eq!(found.treatment, "memory");
+    assert_eq!(found.seconds[0].cpu_busy, Some(0.5));
 }
 
 /// Of the types, so that a server of pages may have its stores on threads of their own.

@@ -2,6 +2,7 @@
 
 use super::rig::{Rig, each};
 use super::{experiment, trial};
+use crate::schema::VERSION;
 use crate::series::{ColumnRecord, GapRecord, SeriesRecord, pack_points};
 use crate::store::{Store, StoreError};
 use crate::{ExperimentStatus, TrialStatus};
@@ -203,7 +204,10 @@ fn a_store_of_schema_3_is_brought_up_and_read() {
         into.open().import(&older).unwrap();
         drop(older);
         let mut store = rig.open();
-        assert_eq!((store.series(id).unwrap(), rig.check().schema), (series(), 4));
+        assert_eq!(
+            (store.series(id).unwrap(), rig.check().schema),
+            (series(), VERSION)
+        );
         assert_eq!(into.open().series(1).unwrap(), series());
         let (next, series) = add(&mut store).remove(1);
         assert_eq!(store.series(next).unwrap(), series);
