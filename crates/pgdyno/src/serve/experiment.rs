@@ -28,18 +28,20 @@ pub(super) async fn report(
     let id = number(&id, "experiment")?;
     let pack = takes_gzip(&headers);
     let body = app
-        .with_store(move |app, store| sent(app, store, id, pack))
+        .with_store(move |app, store| report_of(app, store, id, pack))
         .await?;
     Ok(body.into_response())
 }
 
 /// The report as it is sent: the one that was made already, if nothing of the experiment has changed.
-fn sent(app: &App, store: &Store, id: i64, pack: bool) -> Result<Body, Problem> {
+pub(super) fn report_of(app: &App, store: &Store, id: i64, pack: bool) -> Result<Body, Problem> {
     let (key, stamp) = ((id, pack), Stamp::from(&store.pulse(id)?));
     if let Some(known) = app.reports.known(key, stamp) {
         return Ok(known);
     }
-    let mut report = report::of_stored(&app.context, store, &store.experiment(id)?)?;
+    let stored = store.experiment(id)?;
+    let mut report = report::of_stored(&app.context, store, &stored)?;
+    app.summaries.told(&report, &stored.record, stamp);
     report.thin(report::PAGE_POINTS_MAX);
     let body = Body::json(&report, pack)?;
     app.reports.keep(key, stamp, &body);

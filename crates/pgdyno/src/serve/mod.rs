@@ -169,6 +169,7 @@ async fn serve(
         greeted = greeting => greeted?,
     }
     tokio::spawn(end_idle(Arc::clone(app)));
+    app.fill_summaries();
     let server = listener::serve(
         listener,
         router(Arc::clone(app)),

@@ -2,8 +2,9 @@
 //! and verdicts. That takes all its trials to be read, so it is made once and kept as long as nothing of it has changed.
 
 use super::App;
+use super::experiment::report_of;
 use crate::context::now_unix_ms;
-use pgdyno_report::build;
+use pgdyno_report::{Report, build};
 use pgdyno_stats::Effect;
 use pgdyno_store::{ExperimentRecord, Filter, Life, Listed, Percentiles, Pulse, Store, StoreError};
 use std::collections::HashMap;
@@ -12,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many are kept: a few hundred bytes each.
 const KEPT_MAX: usize = 20_000;
+/// Of so many experiments the reports are made before anybody asks: of 200 trials each, they take a third of a second and of a megabyte.
+const READY: usize = 20;
 
 /// What all trials of an experiment together say.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,20 +146,38 @@ impl Summaries {
         Ok(made)
     }
 
-    /// Makes those that are missing, the newest first; one at a time does it, until the program ends.
-    fn fill(&self, store: &Store, is_ending: &dyn Fn() -> bool) -> Result<(), StoreError> {
-        for listed in store.find(&Filter::default())? {
-            if is_ending() {
-                break;
-            }
-            self.one_of_many(store, listed.id, Stamp::from(&listed))?;
-        }
-        Ok(())
+    /// Keeps what a report that was made for itself says.
+    pub(super) fn told(&self, report: &Report, record: &ExperimentRecord, stamp: Stamp) {
+        let _ = self.keep(
+            report.experiment.id,
+            stamp,
+            Ok(Summary::of(report, record, stamp)),
+        );
     }
 }
 
 impl App {
-    /// Makes the missing summaries behind the scenes.
+    /// Makes what is missing, the newest first, until the program ends: summaries, and the newest experiments' reports, which are what is
+    /// opened first.
+    fn fill(&self, store: &Store) -> Result<(), StoreError> {
+        for (place, listed) in store.find(&Filter::default())?.into_iter().enumerate() {
+            if self.is_ending() {
+                break;
+            }
+            let stamp = Stamp::from(&listed);
+            if place < READY
+                && listed.life != Life::Running
+                && self.summaries.known(listed.id, stamp).is_none()
+            {
+                // What goes wrong with it is told to who opens it.
+                let _ = report_of(self, store, listed.id, true);
+            }
+            self.summaries.one_of_many(store, listed.id, stamp)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the missing summaries and reports behind the scenes; one at a time does it.
     pub(super) fn fill_summaries(self: &Arc<App>) {
         if self.summaries.filling.swap(true, Ordering::Relaxed) {
             return;
@@ -164,9 +185,7 @@ impl App {
         let app = Arc::clone(self);
         tokio::spawn(async move {
             // What goes wrong here goes wrong for the list too, which tells it.
-            let _ = app
-                .with_store(|app, store| Ok(app.summaries.fill(store, &|| app.is_ending())?))
-                .await;
+            let _ = app.with_store(|app, store| Ok(app.fill(store)?)).await;
             app.summaries.filling.store(false, Ordering::Relaxed);
         });
     }
@@ -175,23 +194,29 @@ impl App {
 fn summary(store: &Store, id: i64, stamp: Stamp) -> Result<Summary, StoreError> {
     let stored = store.experiment(id)?;
     let report = build(&stored, "", now_unix_ms());
-    let is_over = stamp.life != Life::Running;
-    let tested = report.treatments.into_iter().filter(|t| t.why_not.is_none());
-    Ok(Summary {
-        planned: planned(&stored.record),
-        answer: is_over.then_some(report.experiment.answer),
-        treatments: tested
-            .map(|t| Figures {
-                name: t.name,
-                finished: t.trials_finished,
-                failed: t.trials_failed,
-                tps: t.tps.map(|tps| (tps.mean, tps.low, tps.high)),
-                percentiles: t.percentiles,
-                against: t.against,
-                effect: t.step,
-            })
-            .collect(),
-    })
+    Ok(Summary::of(&report, &stored.record, stamp))
+}
+
+impl Summary {
+    fn of(report: &Report, record: &ExperimentRecord, stamp: Stamp) -> Summary {
+        let is_over = stamp.life != Life::Running;
+        let tested = report.treatments.iter().filter(|t| t.why_not.is_none());
+        Summary {
+            planned: planned(record),
+            answer: is_over.then(|| report.experiment.answer.clone()),
+            treatments: tested
+                .map(|t| Figures {
+                    name: t.name.clone(),
+                    finished: t.trials_finished,
+                    failed: t.trials_failed,
+                    tps: t.tps.as_ref().map(|tps| (tps.mean, tps.low, tps.high)),
+                    percentiles: t.percentiles,
+                    against: t.against.clone(),
+                    effect: t.step,
+                })
+                .collect(),
+        }
+    }
 }
 
 /// Each tested treatment once in each block; an experiment may end before that.
