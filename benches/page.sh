@@ -8,9 +8,7 @@ pgdyno=$(realpath "${1:-target/release/pgdyno}")
 hundred=$(realpath "${2:-target/release/examples/hundred}")
 runs=${3:-5}
 directory=$(mktemp -d "${TMPDIR:-/tmp}/pgdyno-bench-XXXXXX")
-servers=()
-finish() { for pid in "${servers[@]}"; do kill "$pid" 2>/dev/null || true; done; wait; rm -rf "$directory"; }
-trap finish EXIT
+trap 'rm -rf "$directory"' EXIT
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 row() { printf '| %s | %s | %s |\n' "$1" "$2" "$3"; }
 
@@ -19,32 +17,8 @@ for run in $(seq 0 "$runs"); do
   told=$("$hundred" "$directory/hundred.sqlite" "$directory/report.html")
   [ "$run" = 0 ] || sed -n 's/.* MB in \([0-9.]*\) s.*/\1/p' <<<"$told" >>"$directory/writing"
 done
-# An experiment of 200 trials: the newest, whose report a server makes before anybody asks; and one that is older than the newest twenty.
-"$hundred" "$directory/newest.sqlite" - 200
-cp "$directory/newest.sqlite" "$directory/older.sqlite"
-for other in $(seq 20); do
-  "$hundred" "$directory/other$other.sqlite" - 1 60 3
-  "$pgdyno" import "$directory/other$other.sqlite" --store "$directory/older.sqlite" >/dev/null
-done
-# A server for each run, whose experiment nobody has asked for. Their links, when they have had time for what they make by themselves.
-serve() { # STORE
-  for run in $(seq "$runs"); do
-    PGDYNO_HOME="$directory/home" "$pgdyno" serve --listen 127.0.0.1:0 --store "$directory/$1.sqlite" >"$directory/$1$run" 2>"$directory/said$run" &
-    servers+=($!)
-    until [ -s "$directory/$1$run" ]; do
-      kill -0 "${servers[-1]}" || { cat "$directory/said$run" >&2; exit 1; }
-      sleep 0.1
-    done
-    links+=("$(head -n 1 "$directory/$1$run")")
-  done
-  sleep 3
-}
-for store in newest older; do
-  links=()
-  serve "$store"
-  (cd ui && npm run --silent measure -- "$directory/report.html" "${links[@]}") >"$directory/measured-$store"
-done
-mv "$directory/measured-newest" "$directory/measured"
+"$hundred" "$directory/served.sqlite" - 200
+(cd ui && PGDYNO_HOME="$directory/home" npm run --silent measure -- "$directory/report.html" "$pgdyno" "$directory/served.sqlite") >"$directory/measured"
 # Its lines: what: so many ms (median of ...), or what: so many frames per second, ...
 of() { sed -n "s/^$1: \([0-9.]*\) .*/\1/p" "$directory/measured" | median; }
 
@@ -59,12 +33,13 @@ row "index of 64 experiments, from a local server" "" "$(of 'index of 64 experim
 row "a trial of an hour, 24 series at full 1 Hz, all eight charts" "" \
   "$(of 'trial of an hour, 24 series at 1 Hz, all charts painted') ms"
 # With the lowest and the highest of the runs.
-spread() { sed -n "s/^$2: \([0-9]*\) ms (median of [0-9]*, \(.*\))$/\1 \2/p" "$directory/$1" | awk '{ low = high = $2; for (i = 2; i <= NF; i++) { low = $i < low ? $i : low; high = $i > high ? $i : high }; printf "%d ms (%d to %d)", $1, low, high }'; }
-what="experiment of 200 trials of an hour, from pgdyno serve in a tab opened for it, first chart over time painted"
-first="experiment of a server, first chart over time painted"
-row "$what: the newest, which nobody asked for before" "within 1000 ms" "$(spread measured "$first")"
-row "one that is older than the newest twenty, which nobody asked for before" "within 1000 ms" "$(spread measured-older "$first")"
-row "that one again" "within 1000 ms" "$(spread measured-older 'the same again')"
+spread() {
+  sed -n "s/^$1: \([0-9]*\) ms (median of [0-9]*, \(.*\))$/\1 \2/p" "$directory/measured" |
+    awk '{ low = high = $2; for (i = 2; i <= NF; i++) { low = $i < low ? $i : low; high = $i > high ? $i : high }; printf "%d ms (%d to %d)", $1, low, high }'
+}
+row "experiment of 200 trials of an hour, from pgdyno serve that nobody asked before, in a tab opened for it, first chart over time painted" "within 1000 ms" "$(spread 'served, never asked before')"
+row "the same again" "within 1000 ms" "$(spread 'served again')"
+row "the same, from one that listens in this instant" "" "$(spread 'served, asked as soon as it listens')"
 row "zooming these charts" "50 frames per second or more" "$(of 'zooming 8 charts of an hour') frames per second"
 row "page without data, compressed" "at most 300 kB" \
   "$(for file in ui/dist/app.js ui/dist/app.css; do gzip -9c "$file" | wc -c; done | awk '{ sum += $1 } END { printf "%.0f kB", sum / 1000 }')"

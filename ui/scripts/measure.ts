@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Browser, CDPSession, Page } from "playwright-core";
@@ -9,6 +11,8 @@ import { MockServer } from "./mock-server.ts";
 const HOUR_S = 3600;
 const FRAMES_MS = 3000;
 const ROUNDS = 5;
+/** What a server has time for before somebody comes. */
+const REST_MS = 2000;
 
 function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
@@ -51,6 +55,19 @@ async function cpuSeconds(session: CDPSession): Promise<number> {
   return processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
 }
 
+/** A `pgdyno serve` that nobody has asked yet, as soon as it says where it is. */
+async function started(pgdyno: string, store: string): Promise<{ link: string; stop: () => Promise<void> }> {
+  const server = spawn(pgdyno, ["serve", "--listen", "127.0.0.1:0", "--store", store], { stdio: ["ignore", "pipe", "ignore"] });
+  const ended = once(server, "exit");
+  const [line] = (await Promise.race([once(server.stdout, "data"), ended])) as unknown[];
+  if (!Buffer.isBuffer(line)) throw new Error(`${pgdyno} serve ended before it said where it is`);
+  const stop = async () => {
+    server.kill();
+    await ended;
+  };
+  return { link: line.toString().trim(), stop };
+}
+
 /** Milliseconds until the page of experiment 1 and its first chart over time are painted, in a tab that is opened for it. */
 async function servedTime(browser: Browser, link: string): Promise<number> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
@@ -64,9 +81,27 @@ async function servedTime(browser: Browser, link: string): Promise<number> {
   }
 }
 
-/** First picture and zoom, for docs/benchmarks.md. Each link is of a server that nobody has asked yet. */
-export async function main([file, ...links]: string[]): Promise<void> {
-  if (file === undefined) throw new Error("Say of what: npm run measure -- <report.html> [LINK...]");
+/** What readers of a server wait: of one that has had time, again, and of one that was asked at once. */
+async function servedTimes(browser: Browser, pgdyno: string, store: string): Promise<Record<string, number[]>> {
+  const found: Record<string, number[]> = {};
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const rest_ms of [REST_MS, 0]) {
+      const { link, stop } = await started(pgdyno, store);
+      try {
+        await new Promise((done) => setTimeout(done, rest_ms));
+        (found[rest_ms > 0 ? "served, never asked before" : "served, asked as soon as it listens"] ??= []).push(await servedTime(browser, link));
+        if (rest_ms > 0) (found["served again"] ??= []).push(await servedTime(browser, link));
+      } finally {
+        await stop();
+      }
+    }
+  }
+  return found;
+}
+
+/** First picture and zoom, for docs/benchmarks.md. */
+export async function main([file, pgdyno, store]: string[]): Promise<void> {
+  if (file === undefined) throw new Error("Say of what: npm run measure -- <report.html> [PGDYNO STORE]");
   const url = pathToFileURL(resolve(file)).href;
   const world = sampleWorld();
   world.trial = (report, id) => {
@@ -91,11 +126,8 @@ export async function main([file, ...links]: string[]): Promise<void> {
     const trial = `${server.url}#/experiments/7/trials/4`;
     await times("trial of an hour, 24 series at 1 Hz, all charts painted", trial, ".panel:nth-of-type(1) canvas");
     await page.locator(".panel canvas").nth(7).waitFor();
-    const served: { first: number; again: number }[] = [];
-    for (const link of links) served.push({ first: await servedTime(browser, link), again: await servedTime(browser, link) });
-    if (served.length > 0) {
-      tell("experiment of a server, first chart over time painted", served.map(({ first }) => first));
-      tell("the same again", served.map(({ again }) => again));
+    if (pgdyno !== undefined && store !== undefined) {
+      for (const [what, found] of Object.entries(await servedTimes(browser, pgdyno, store))) tell(what, found);
     }
     const session = await browser.newBrowserCDPSession();
     for (let round = 0; round < ROUNDS; round += 1) {

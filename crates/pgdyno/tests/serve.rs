@@ -114,7 +114,7 @@ fn stop(web: &Web) {
 }
 
 #[test]
-fn the_page_is_a_shell_and_two_files() {
+fn the_page_is_a_shell_and_its_files() {
     let home = Home::new();
     fill(&home, "memory", "sandbox a");
     let web = Web::start(&home, &[]);
@@ -138,6 +138,7 @@ fn the_page_is_a_shell_and_two_files() {
     for (path, kind) in [
         ("/app.css", "text/css; charset=utf-8"),
         ("/app.js", "text/javascript; charset=utf-8"),
+        ("/early.js", "text/javascript; charset=utf-8"),
     ] {
         let whole = web.get(path);
         assert_eq!((whole.status, whole.header("content-type")), (200, kind));

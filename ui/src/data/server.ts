@@ -18,11 +18,27 @@ async function json(answer: Response): Promise<unknown> {
   }
 }
 
+declare global {
+  interface Window {
+    /** What the server's early.js has asked for already. */
+    pgdynoEarly?: { path: string; answer: Promise<Response> };
+  }
+}
+
+/** An answer that is on its way; the next time it would be an old one. */
+function early(path: string): Promise<Response> | null {
+  const found = window.pgdynoEarly;
+  if (found?.path !== path) return null;
+  delete window.pgdynoEarly;
+  return found.answer;
+}
+
 async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
   let answer: Response;
   try {
     const content = body === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    answer = await fetch(path, { method, credentials: "same-origin", keepalive: method === "DELETE", ...content });
+    const begun = method === "GET" ? early(path) : null;
+    answer = await (begun ?? fetch(path, { method, credentials: "same-origin", keepalive: method === "DELETE", ...content }));
   } catch {
     throw cut();
   }

@@ -35,6 +35,29 @@ describe("who is let in", () => {
   });
 });
 
+describe("a report", () => {
+  test("is asked for before the page's script is there, and once", async () => {
+    const { page, complaints } = await visitor.stranger();
+    await page.request.get(visitor.link);
+    let reports = 0;
+    let begun: () => void = () => undefined;
+    const asked = new Promise<void>((done) => (begun = done));
+    page.on("request", (request) => {
+      if (!request.url().endsWith("/api/experiments/1/report")) return;
+      reports += 1;
+      begun();
+    });
+    await page.route("**/app.js", async (route) => {
+      await asked;
+      await route.continue();
+    });
+    await page.goto(`${visitor.base}#/experiments/1`);
+    await page.locator("#notes .note-form").waitFor();
+    expect(reports).toBe(1);
+    expect(complaints).toEqual([]);
+  });
+});
+
 describe("the index", () => {
   test("is filtered by words, status and tag", async () => {
     const { page, complaints } = await visitor.open("index");

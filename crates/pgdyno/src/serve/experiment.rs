@@ -35,17 +35,14 @@ pub(super) async fn report(
 
 /// The report as it is sent: the one that was made already, if nothing of the experiment has changed.
 pub(super) fn report_of(app: &App, store: &Store, id: i64, pack: bool) -> Result<Body, Problem> {
-    let (key, stamp) = ((id, pack), Stamp::from(&store.pulse(id)?));
-    if let Some(known) = app.reports.known(key, stamp) {
-        return Ok(known);
-    }
-    let stored = store.experiment(id)?;
-    let mut report = report::of_stored(&app.context, store, &stored)?;
-    app.summaries.told(&report, &stored.record, stamp);
-    report.thin(report::PAGE_POINTS_MAX);
-    let body = Body::json(&report, pack)?;
-    app.reports.keep(key, stamp, &body);
-    Ok(body)
+    let stamp = Stamp::from(&store.pulse(id)?);
+    app.reports.of((id, pack), stamp, || {
+        let stored = store.experiment(id)?;
+        let mut report = report::of_stored(&app.context, store, &stored)?;
+        app.summaries.told(&report, &stored.record, stamp);
+        report.thin(report::PAGE_POINTS_MAX);
+        Body::json(&report, pack)
+    })
 }
 
 pub(super) async fn trial(

@@ -245,6 +245,7 @@ fn routes() -> Vec<Route> {
         (Method::GET, "/", get(page::shell)),
         (Method::GET, "/app.css", get(page::style)),
         (Method::GET, "/app.js", get(page::script)),
+        (Method::GET, "/early.js", get(page::early)),
         (Method::GET, "/api/experiments", get(list::list)),
         (
             Method::GET,

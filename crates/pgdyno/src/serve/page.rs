@@ -1,4 +1,4 @@
-//! The page: a shell without data or script of its own, the two files that it loads, and what is shown where there is none.
+//! The page: a shell without data or script of its own, the files that it loads, and what is shown where there is none.
 
 use super::App;
 use super::answer::{gzip, takes_gzip};
@@ -21,7 +21,7 @@ const TAG_BYTES: usize = 12;
 const SHELL: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>pgdyno</title>\n\
     <meta name=\"pgdyno-mode\" content=\"serve\">\n<link rel=\"icon\" href=\"data:,\">\n\
-    <link rel=\"stylesheet\" href=\"/app.css\">\n</head>\n<body>\n<div id=\"app\"></div>\n\
+    <script src=\"/early.js\"></script>\n<link rel=\"stylesheet\" href=\"/app.css\">\n</head>\n<body>\n<div id=\"app\"></div>\n\
     <noscript>This page is drawn with JavaScript. The same without it: pgdyno list, show and report.</noscript>\n\
     <script src=\"/app.js\" defer></script>\n</body>\n</html>\n";
 
@@ -33,10 +33,14 @@ pub(super) struct Asset {
     packed: Bytes,
 }
 
-/// Style and script.
+/// What begins to ask before the script is there, which takes longer to come and to begin.
+const EARLY: &str = include_str!("early.js");
+
+/// Style and scripts.
 pub(super) struct Assets {
     style: Asset,
     script: Asset,
+    early: Asset,
 }
 
 impl Assets {
@@ -46,6 +50,7 @@ impl Assets {
         Ok(Assets {
             style: Asset::new("text/css; charset=utf-8", style),
             script: Asset::new("text/javascript; charset=utf-8", script),
+            early: Asset::new("text/javascript; charset=utf-8", EARLY),
         })
     }
 }
@@ -106,6 +111,11 @@ pub(super) async fn style(State(app): State<Arc<App>>, headers: HeaderMap) -> Re
 pub(super) async fn script(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {
     let assets = app.assets.as_ref().map_err(no_page)?;
     Ok(assets.script.answer(&headers))
+}
+
+pub(super) async fn early(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {
+    let assets = app.assets.as_ref().map_err(no_page)?;
+    Ok(assets.early.answer(&headers))
 }
 
 /// What is missing, and how to get it.

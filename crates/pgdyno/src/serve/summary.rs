@@ -13,8 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many are kept: a few hundred bytes each.
 const KEPT_MAX: usize = 20_000;
-/// Of so many experiments the reports are made before anybody asks: of 200 trials each, they take a third of a second and of a megabyte.
-const READY: usize = 20;
 
 /// What all trials of an experiment together say.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,18 +155,17 @@ impl Summaries {
 }
 
 impl App {
-    /// Makes what is missing, the newest first, until the program ends: summaries, and the newest experiments' reports, which are what is
-    /// opened first.
+    /// Makes what is missing, the newest first, until the program ends: summaries, and as many reports as there is room for. While an
+    /// experiment is run, more than the list needs is a disturbance.
     fn fill(&self, store: &Store) -> Result<(), StoreError> {
-        for (place, listed) in store.find(&Filter::default())?.into_iter().enumerate() {
+        let found = store.find(&Filter::default())?;
+        let is_quiet = found.iter().all(|listed| listed.life != Life::Running);
+        for listed in found {
             if self.is_ending() {
                 break;
             }
             let stamp = Stamp::from(&listed);
-            if place < READY
-                && listed.life != Life::Running
-                && self.summaries.known(listed.id, stamp).is_none()
-            {
+            if is_quiet && self.reports.have_room() && self.summaries.known(listed.id, stamp).is_none() {
                 // What goes wrong with it is told to who opens it.
                 let _ = report_of(self, store, listed.id, true);
             }

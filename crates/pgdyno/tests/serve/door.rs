@@ -28,6 +28,7 @@ fn the_token_opens_and_nothing_else_does() {
     for path in [
         "/",
         "/app.js",
+        "/early.js",
         "/app.css",
         "/api/experiments",
         "/api/openapi.json",
@@ -146,7 +147,8 @@ fn every_answer_has_strict_headers() {
             assert_eq!(reply.header(name), value, "{what}");
         }
         assert_eq!(reply.header("access-control-allow-origin"), "", "{what}");
-        let kept = if what.starts_with("/app.") && reply.status != 503 {
+        let is_file = what.starts_with("/app.") || what == "/early.js";
+        let kept = if is_file && reply.status != 503 {
             "no-cache"
         } else {
             "no-store"
@@ -157,6 +159,7 @@ fn every_answer_has_strict_headers() {
     for path in [
         "/",
         "/app.js",
+        "/early.js",
         "/app.css",
         "/api/experiments",
         &report,
