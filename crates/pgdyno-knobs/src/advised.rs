@@ -16,7 +16,7 @@ pub(crate) fn now(reader: &Reader<'_>, knob: &Knob, instance: Option<&str>) -> R
             line.split_whitespace().map(str::to_owned).collect()
         }
         Kind::MountOption => mount_options(reader, knob, instance)?,
-        Kind::VolumeFlag => volume_flags(reader, knob, instance)?,
+        Kind::VolumeFlag => return volume_flag(reader, knob, instance, word),
         _ => return Err(not_here(knob, "it leaves no state to look at")),
     };
     Ok(value_in(&words, word))
@@ -63,8 +63,14 @@ fn mount_options(
         .collect())
 }
 
-/// What /sys tells nothing of: dmsetup asks the kernel for it, without the key.
-fn volume_flags(reader: &Reader<'_>, knob: &Knob, instance: Option<&str>) -> Result<Vec<String>, ApplyError> {
+/// What /sys tells nothing of: dmsetup asks the kernel for it, without the key. Of several volumes below one file system, each value
+/// that one has.
+fn volume_flag(
+    reader: &Reader<'_>,
+    knob: &Knob,
+    instance: Option<&str>,
+    word: &str,
+) -> Result<String, ApplyError> {
     let read = |device: &str, file: &str| {
         let path = format!("/sys/block/{device}/dm/{file}");
         reader.host.read_trimmed(&path).ok()
@@ -75,23 +81,32 @@ fn volume_flags(reader: &Reader<'_>, knob: &Knob, instance: Option<&str>) -> Res
     if let "data" | "wal" = of {
         devices.extend(ground.disks(knob, &format!("{of}-members")).unwrap_or_default());
     }
-    let encrypted = devices
+    let named = devices
         .iter()
-        .find(|device| read(device, "uuid").is_some_and(|uuid| uuid.starts_with("CRYPT-")))
-        .and_then(|device| read(device, "name"));
-    let Some(name) = encrypted else {
+        .filter(|device| read(device, "uuid").is_some_and(|uuid| uuid.starts_with("CRYPT-")))
+        .filter_map(|device| read(device, "name"));
+    let mut values: Vec<String> = Vec::new();
+    for name in named {
+        let output = Command::new("dmsetup")
+            .args(["table", "--target", "crypt", &name])
+            .output()
+            .map_err(|e| not_here(knob, &format!("dmsetup, which tells the flags of a volume: {e}")))?;
+        if !output.status.success() {
+            let words = String::from_utf8_lossy(&output.stderr);
+            return Err(not_here(knob, &format!("dmsetup table {name}: {}", words.trim())));
+        }
+        // Of a volume for integrity alone it tells nothing.
+        let table = String::from_utf8_lossy(&output.stdout);
+        let value = value_in(&flags_in(&table), word);
+        if !table.trim().is_empty() && !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    if values.is_empty() {
         let reason = format!("no encrypted volume is among {}", devices.join(", "));
         return Err(not_here(knob, &reason));
-    };
-    let output = Command::new("dmsetup")
-        .args(["table", "--target", "crypt", &name])
-        .output()
-        .map_err(|e| not_here(knob, &format!("dmsetup, which tells the flags of a volume: {e}")))?;
-    if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        return Err(not_here(knob, &format!("dmsetup table {name}: {}", words.trim())));
     }
-    Ok(flags_in(&String::from_utf8_lossy(&output.stdout)))
+    Ok(values.join(" / "))
 }
 
 /// The optional words of a crypt target: behind its start, length, kind, cipher, key, first vector, device, first sector and

@@ -144,7 +144,34 @@ pub enum Captured {
     Held,
 }
 
+/// Which of so many files make the part of one of them, of `leads` that set those after them anew.
+fn places_of_part(leads: usize, files: usize, file: usize) -> Vec<usize> {
+    match leads {
+        ..=1 => (0..files).collect(),
+        _ if file < leads => std::iter::once(file).chain(leads..files).collect(),
+        _ => vec![file],
+    }
+}
+
 impl Captured {
+    /// Its values in the part of a cell.
+    pub(crate) fn part(&self, cell: &Cell, file: usize) -> Captured {
+        let (Cell::Files { leads, .. }, Captured::Files(values)) = (cell, self) else {
+            return self.clone();
+        };
+        let places = places_of_part(*leads, values.len(), file);
+        Captured::Files(places.into_iter().map(|at| values[at].clone()).collect())
+    }
+
+    /// Takes the value of one file over from another state.
+    pub(crate) fn take(&mut self, other: &Captured, file: usize) {
+        if let (Captured::Files(values), Captured::Files(others)) = (self, other)
+            && let (Some(value), Some(other)) = (values.get_mut(file), others.get(file))
+        {
+            value.clone_from(other);
+        }
+    }
+
     /// Whether both are the processors of a server that was started anew between them, or that runs no more.
     pub(crate) fn is_of_another_server(&self, now: &Captured) -> bool {
         let (
@@ -283,6 +310,36 @@ impl Cell {
             leads: 1 + lead.alike.len(),
             counterparts: false,
         })
+    }
+
+    /// Of files that set the same others anew, one with these; another file by itself. Where there is one such file, the cell.
+    pub(crate) fn part(&self, file: usize) -> Cell {
+        let Cell::Files {
+            files,
+            leads,
+            counterparts,
+        } = self
+        else {
+            return self.clone();
+        };
+        Cell::Files {
+            files: places_of_part(*leads, files.len(), file)
+                .into_iter()
+                .map(|at| files[at].clone())
+                .collect(),
+            leads: 1,
+            counterparts: *counterparts,
+        }
+    }
+
+    /// Whether they are the same, or have a file in common.
+    pub(crate) fn meets(&self, other: &Cell) -> bool {
+        match (self, other) {
+            (Cell::Files { files, .. }, Cell::Files { files: others, .. }) => files
+                .iter()
+                .any(|file| others.iter().any(|other| other.path == file.path)),
+            _ => self == other,
+        }
     }
 
     /// The cell under the names that its devices have now; `None` where one is gone.

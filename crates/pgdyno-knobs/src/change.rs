@@ -14,7 +14,7 @@ use crate::target::Target;
 use parameter::Parameter;
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{ControlError, Server, ServerError, autoconf, pause, reload};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -179,6 +179,18 @@ struct Touched {
     first: Captured,
     /// As the last write left it; `None` where that was cut short.
     last: Option<Captured>,
+    /// Which of its files were written.
+    files: BTreeSet<usize>,
+}
+
+impl Touched {
+    /// Whether one of its files is ours to look after: of several that set others anew, those that were written.
+    fn has(&self, file: usize) -> bool {
+        let Cell::Files { leads, .. } = &self.cell else {
+            return true;
+        };
+        *leads <= 1 || file >= *leads || self.files.contains(&file)
+    }
 }
 
 /// When a change is made.

@@ -16,21 +16,52 @@ fn wrong(path: &str, reason: impl ToString) -> CellError {
     }
 }
 
-/// A file that may be swapped to.
+/// A file that may be swapped to. Journals of format 2 have its size alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "Told")]
 pub struct SwapFile {
     /// Its size while it is in use; 0 for a file that is not.
     pub bytes: u64,
     /// By which /etc/fstab may know it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
     /// Likewise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The higher, the earlier it is used. `None` for the order in which it was taken into use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i16>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Told {
+    Size(u64),
+    File {
+        bytes: u64,
+        uuid: Option<String>,
+        label: Option<String>,
+        priority: Option<i16>,
+    },
+}
+
+impl From<Told> for SwapFile {
+    fn from(told: Told) -> SwapFile {
+        match told {
+            Told::Size(bytes) => SwapFile::of_size(bytes),
+            Told::File {
+                bytes,
+                uuid,
+                label,
+                priority,
+            } => SwapFile {
+                bytes,
+                uuid,
+                label,
+                priority,
+            },
+        }
+    }
 }
 
 impl SwapFile {
@@ -79,7 +110,12 @@ pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>
     let Ok(file) = fs::metadata(path) else {
         return Ok(None);
     };
-    let header = start_of(path);
+    // What is no file may never be read to its end.
+    let header = if file.is_file() {
+        start_of(path)
+    } else {
+        Vec::new()
+    };
     Ok(Some(SwapFile {
         bytes: if in_use.is_some() { file.len() } else { 0 },
         uuid: uuid_in(&header),
@@ -196,6 +232,19 @@ fn run(program: &str, options: Vec<String>, path: &str) -> Result<(), CellError>
 mod tests {
     use super::*;
     use pgdyno_host::LocalHost;
+
+    #[test]
+    fn a_size_alone_is_a_file_of_which_no_more_is_known() {
+        let file = SwapFile {
+            label: Some("spare".to_owned()),
+            ..SwapFile::of_size(8 << 20)
+        };
+        let text = serde_json::to_string(&file).unwrap();
+        assert_eq!(serde_json::from_str::<SwapFile>(&text).unwrap(), file);
+        let before: SwapFile = serde_json::from_str("8388608").unwrap();
+        assert_eq!(before, SwapFile::of_size(8 << 20));
+        assert!(before.is_like(&file));
+    }
 
     #[test]
     fn only_what_was_made_as_swap_is_taken_away() {

@@ -456,7 +456,7 @@ fn what_huge_pages_want_free_goes_back_with_each_of_their_files() {
         home.run(&["restore"]).fine();
         assert_eq!(state(), before, "{setting}");
     }
-    // One's own wish beside it counts, and goes back too.
+    // One's own wish beside it counts, and goes back too; what a colleague does to a file that was not touched stays.
     home.run(&[
         "apply",
         "--host-only",
@@ -466,13 +466,31 @@ fn what_huge_pages_want_free_goes_back_with_each_of_their_files() {
     .fine();
     assert_eq!(kernel(reserve), "30000");
     fs::write(&files[2], "always").expect("written");
-    let left = home.run(&["restore"]);
-    let told = format!("someone else set it to always in {}", files[2]);
-    assert!(left.out.contains(&told), "{}{}", left.out, left.err);
+    home.run(&["restore"]).fine();
+    assert_eq!(kernel(reserve), "30000");
+    assert_eq!(kernel(&files[1]), before.1[1]);
     assert!(kernel(&files[2]).contains("[always]"));
+    // Nor is one that was touched, and is the colleague's now, in the way of another.
+    fs::write(&files[2], "inherit").expect("written");
+    fs::write(reserve, "30000").expect("written");
+    home.run(&[
+        "apply",
+        "--host-only",
+        "transparent_hugepage.enabled=madvise",
+        "transparent_hugepage.shmem_enabled=advise",
+    ])
+    .fine();
+    fs::write(&files[1], "within_size").expect("written");
+    let left = home.run(&["restore"]).fine();
+    assert!(
+        left.out.contains("someone else set it to within_size"),
+        "{}",
+        left.out
+    );
+    assert!(kernel(&files[1]).contains("[within_size]"));
+    assert_eq!(kernel(&files[0]), before.1[0]);
 }
 
-/// /etc/fstab may know it by its UUID or its label.
 #[test]
 fn a_swap_file_of_the_users_comes_back_as_what_it_is_known_by() {
     let _machine = whole_machine();

@@ -34,7 +34,8 @@ impl Changer<'_> {
             .iter()
             .map(|change| (change.path.as_str(), change.value.as_str()))
             .collect();
-        for Touched { cell, first, .. } in &self.cells {
+        for touched in &self.cells {
+            let Touched { cell, first, .. } = touched;
             let now = cell.capture(self.reader().site())?;
             let (
                 Cell::Files {
@@ -59,7 +60,7 @@ impl Changer<'_> {
                 .any(|change| change.cell == *cell && change.knob.kind == Kind::HugepagePool);
             for (at, ((file, first), now)) in files.iter().zip(values).zip(&now).enumerate() {
                 let is_kernels = left_to_kernel && at >= *leads || part_of_pool && at == 0;
-                if first != now && !is_named(file) && !is_kernels {
+                if first != now && touched.has(at) && !is_named(file) && !is_kernels {
                     return Err(ApplyError::NotBack {
                         place: file.path.clone(),
                     });
@@ -111,7 +112,8 @@ impl Changer<'_> {
         // What the first file of a cell sets anew goes back after it: before, the value may not be a legal one.
         let mut late: Vec<KernelChange> = Vec::new();
         let is_named = |path: &str| named.iter().any(|change| change.path == path);
-        for Touched { cell, first, .. } in self.cells.iter().filter(|touched| touched.cell.phase() == phase) {
+        for touched in self.cells.iter().filter(|touched| touched.cell.phase() == phase) {
+            let Touched { cell, first, .. } = touched;
             let Cell::Files {
                 files,
                 leads,
@@ -131,11 +133,14 @@ impl Changer<'_> {
                 Some(change.value.as_str())
             });
             for (path, value) in cell.writes_back(first) {
-                let sets_others_anew = files[..*leads].iter().any(|file| file.path == path);
-                if is_named(&path) || (left_to_kernel && !sets_others_anew) {
+                let at = files.iter().position(|file| file.path == path).unwrap_or(0);
+                let sets_others_anew = at < *leads;
+                if is_named(&path) || !touched.has(at) || (left_to_kernel && !sets_others_anew) {
                     continue;
                 }
-                let Some((name, knob)) = self.touched_as.get(&cell.place()).cloned() else {
+                let named_as = self.touched_as.get(&path);
+                let Some((name, knob)) = named_as.or_else(|| self.touched_as.get(&cell.place())).cloned()
+                else {
                     continue;
                 };
                 let change = KernelChange {
@@ -171,7 +176,7 @@ impl Changer<'_> {
     fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
         let set_anew = before
             .iter()
-            .any(|other| other.cell == change.cell && other.sets_others_anew());
+            .any(|other| other.cell == change.cell && other.sets_others_anew() && !change.sets_others_anew());
         let now = read_value(self.host, &change.file())?;
         let same = now == change.value || is_same(&change.knob, &change.value, &now);
         Ok(change.knob.kind == Kind::HugepagePool || set_anew || !same)
@@ -191,8 +196,15 @@ impl Changer<'_> {
         }
         let at = self.touched(&change.cell, &before);
         let name = (change.name.clone(), change.knob.clone());
+        self.touched_as
+            .entry(change.path.clone())
+            .or_insert_with(|| name.clone());
         self.touched_as.entry(change.cell.place()).or_insert(name);
-        self.cells[at].last = None;
+        let touched = &mut self.cells[at];
+        if touched.files.insert(change.place_in_cell()) && change.is_one_of_several() {
+            touched.first.take(&before, change.place_in_cell());
+        }
+        touched.last = None;
         if is_pool {
             self.pool_asked = value.parse().ok();
         }
@@ -221,8 +233,18 @@ impl Changer<'_> {
 
     /// What this process has set must still be as it was left.
     pub(super) fn check_foreign(&self) -> Result<(), ApplyError> {
-        for Touched { cell, first, last } in &self.cells {
-            let now = cell.capture(self.reader().site())?;
+        for touched in &self.cells {
+            let Touched {
+                cell, first, last, ..
+            } = touched;
+            let mut now = cell.capture(self.reader().site())?;
+            if let Some(last) = last
+                && let Captured::Files(values) = &mut now
+            {
+                (0..values.len())
+                    .filter(|at| !touched.has(*at))
+                    .for_each(|at| now.take(last, at));
+            }
             if let Some(last) = last
                 && now != *last
                 // Another first process of the server has CPUs of its own, and nobody has set them.
@@ -325,6 +347,11 @@ impl KernelChange {
 
     fn sets_others_anew(&self) -> bool {
         matches!(&self.cell, Cell::Files { leads, .. } if self.place_in_cell() < *leads)
+    }
+
+    /// Whether other files set the same ones anew, but not this one.
+    fn is_one_of_several(&self) -> bool {
+        matches!(&self.cell, Cell::Files { leads, .. } if *leads > 1) && self.sets_others_anew()
     }
 
     fn place_in_cell(&self) -> usize {

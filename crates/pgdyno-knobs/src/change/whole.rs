@@ -124,6 +124,7 @@ impl Changer<'_> {
             cell: cell.clone(),
             first: before.clone(),
             last: None,
+            files: std::collections::BTreeSet::new(),
         });
         self.cells.len() - 1
     }

@@ -5,8 +5,9 @@ use crate::cell::{Captured, Cell, ServerRef};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept.
-const FORMAT: u32 = 2;
+/// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept; 2 had no cells of several
+/// files that set others anew, and of swap files their size alone.
+const FORMAT: u32 = 3;
 const OLDEST_FORMAT: u32 = 1;
 
 /// Why changes are made, and on what.

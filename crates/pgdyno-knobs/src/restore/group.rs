@@ -15,6 +15,8 @@ pub(crate) struct Written {
     pub(crate) value: Option<String>,
     /// Which of the cell's files it went to.
     pub(crate) file: usize,
+    /// The cell before it.
+    before: Captured,
 }
 
 /// All changes to one cell.
@@ -28,6 +30,8 @@ pub(crate) struct Group {
     pub(crate) writes: Vec<Written>,
     /// Whether the last write was announced and not said to be done: it may be done in part.
     pub(crate) cut_short: bool,
+    /// Whether other groups have files of it too, and may have written them since.
+    pub(crate) shares: bool,
 }
 
 /// The changes of a journal by cell, in the order in which the cells were touched first.
@@ -53,6 +57,7 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
                             known: Vec::new(),
                             writes: Vec::new(),
                             cut_short: false,
+                            shares: false,
                         });
                         groups.len() - 1
                     });
@@ -61,6 +66,7 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
                     knob: knob.clone(),
                     value: writing.clone(),
                     file: *file,
+                    before: before.clone(),
                 });
                 groups[at].cut_short = true;
                 last = Some(at);
@@ -74,10 +80,50 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
             Entry::Open(_) | Entry::Kept(_) | Entry::Confirmed | Entry::Closed => {}
         }
     }
-    groups
+    groups.into_iter().flat_map(Group::by_knob).collect()
 }
 
 impl Group {
+    /// Where several files set the same ones anew, each knob's with these: what somebody else does to one of them is no reason to leave
+    /// another one.
+    fn by_knob(self) -> Vec<Group> {
+        let leads = match &self.cell {
+            Cell::Files { leads, .. } if *leads > 1 => *leads,
+            _ => return vec![self],
+        };
+        let of_knob = |knob: String| {
+            let own = self.file_of(&knob);
+            let in_part = |file: usize| match file {
+                _ if file == own => Some(0),
+                _ if own < leads && file >= leads => Some(1 + file - leads),
+                _ => None,
+            };
+            let its = || self.writes.iter().filter(|write| write.knob == knob);
+            let mut first = self.first.clone();
+            // What they set anew is as it was before all of them.
+            if let Some(write) = its().next().filter(|_| own < leads) {
+                first.take(&write.before, own);
+            }
+            let part = |state: &Captured| state.part(&self.cell, own);
+            let writes = its().filter_map(|write| {
+                Some(Written {
+                    file: in_part(write.file)?,
+                    ..write.clone()
+                })
+            });
+            Group {
+                cell: self.cell.part(own),
+                first: part(&first),
+                known: self.known.iter().map(part).collect(),
+                writes: writes.collect(),
+                // Whichever write it was, it may have moved what they share.
+                cut_short: self.cut_short,
+                shares: true,
+            }
+        };
+        self.names().into_iter().map(of_knob).collect()
+    }
+
     pub(crate) fn line(&self, outcome: Outcome, detail: Option<String>) -> PutBack {
         let knob = self.names().into_iter().next().unwrap_or_default();
         self.line_of(&knob, outcome, detail)
@@ -227,6 +273,13 @@ impl Group {
             Captured::Files(values) => values.get(at).cloned().flatten(),
             _ => None,
         };
+        let is_known = |(at, value): (usize, &Option<String>)| {
+            self.known.iter().any(|known| value_in(known, at) == *value)
+                || value_in(&self.first, at) == *value
+        };
+        if self.shares && now.iter().enumerate().all(is_known) {
+            return true;
+        }
         self.cut_short
             && now.iter().enumerate().all(|(at, value)| {
                 written(value)
@@ -310,7 +363,7 @@ impl Content {
     pub fn covered_by(&self, later: &Content) -> Option<String> {
         let (ours, theirs) = (groups_of(&self.entries), groups_of(&later.entries));
         ours.iter().find_map(|group| {
-            let other = theirs.iter().find(|other| other.cell == group.cell)?;
+            let other = theirs.iter().find(|other| other.cell.meets(&group.cell))?;
             let mut names = group.names().into_iter();
             match group.cell {
                 // A file that is put back parameter by parameter.
