@@ -29,11 +29,11 @@ pub(super) async fn list(
     let filter = filter(query.as_deref().unwrap_or_default())?;
     let pack = takes_gzip(&headers);
     let make = move |app: &App, store: &mut Store| {
-        let (rows, is_whole) = rows(app, store, &filter)?;
-        Ok((Body::json(&rows, pack)?, is_whole))
+        let (rows, is_due) = rows(app, store, &filter)?;
+        Ok((Body::json(&rows, pack)?, is_due))
     };
-    let (body, is_whole) = app.with_store(make).await?;
-    if !is_whole {
+    let (body, is_due) = app.with_store(make).await?;
+    if is_due {
         app.fill_summaries();
     }
     Ok(body.into_response())
@@ -74,9 +74,9 @@ fn instant(text: &str) -> Result<u64, String> {
     ms.ok_or_else(|| format!("milliseconds since 1970 have {MS_DIGITS_MIN} digits or some more"))
 }
 
-/// The list, and whether all that is to be said of it is known.
+/// The list, and whether something is to be made behind the scenes: what the list lacks, or the report of what has ended since.
 fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(Value, bool), Problem> {
-    let mut is_whole = true;
+    let (mut is_whole, mut has_ended) = (true, false);
     let found = store.find(filter)?;
     let begun = Instant::now();
     let mut rows = Vec::new();
@@ -87,6 +87,7 @@ fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(Value, bool), Prob
             // What the store keeps back just now comes with a later list, as what there was no time for.
             None if begun.elapsed() < FOR_ANSWERS => {
                 let made = app.summaries.one_of_many(store, id, stamp);
+                has_ended |= listed.life != Life::Running;
                 is_whole &= made.is_ok();
                 made.ok().flatten()
             }
@@ -97,7 +98,10 @@ fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(Value, bool), Prob
         };
         rows.push(row(&listed, summary.as_deref()));
     }
-    Ok((json!({"experiments": rows, "is_whole": is_whole}), is_whole))
+    Ok((
+        json!({"experiments": rows, "is_whole": is_whole}),
+        !is_whole || has_ended,
+    ))
 }
 
 fn row(listed: &Listed, summary: Option<&Summary>) -> Value {

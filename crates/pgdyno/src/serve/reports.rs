@@ -61,6 +61,11 @@ impl Reports {
         Some(body)
     }
 
+    /// Whether the one of an experiment is there as it is now.
+    pub(super) fn have(&self, key: Key, stamp: Stamp) -> bool {
+        self.lock().iter().any(|(own, of, _)| *own == key && *of == stamp)
+    }
+
     /// Whether there is room for one that nobody has asked for yet: half of it is for those that are asked for.
     pub(super) fn have_room(&self) -> bool {
         self.lock().iter().map(|(.., body)| body.len()).sum::<usize>() < KEPT_BYTES_MAX / 2

@@ -3,6 +3,7 @@
 
 use super::App;
 use super::experiment::report_of;
+use super::reports::Reports;
 use crate::context::now_unix_ms;
 use pgdyno_report::{Report, build};
 use pgdyno_stats::Effect;
@@ -155,25 +156,6 @@ impl Summaries {
 }
 
 impl App {
-    /// Makes what is missing, the newest first, until the program ends: summaries, and as many reports as there is room for. While an
-    /// experiment is run, more than the list needs is a disturbance.
-    fn fill(&self, store: &Store) -> Result<(), StoreError> {
-        let found = store.find(&Filter::default())?;
-        let is_quiet = found.iter().all(|listed| listed.life != Life::Running);
-        for listed in found {
-            if self.is_ending() {
-                break;
-            }
-            let stamp = Stamp::from(&listed);
-            if is_quiet && self.reports.have_room() && self.summaries.known(listed.id, stamp).is_none() {
-                // What goes wrong with it is told to who opens it.
-                let _ = report_of(self, store, listed.id, true);
-            }
-            self.summaries.one_of_many(store, listed.id, stamp)?;
-        }
-        Ok(())
-    }
-
     /// Makes the missing summaries and reports behind the scenes; one at a time does it.
     pub(super) fn fill_summaries(self: &Arc<App>) {
         if self.summaries.filling.swap(true, Ordering::Relaxed) {
@@ -182,10 +164,48 @@ impl App {
         let app = Arc::clone(self);
         tokio::spawn(async move {
             // What goes wrong here goes wrong for the list too, which tells it.
-            let _ = app.with_store(|app, store| Ok(app.fill(store)?)).await;
+            let _ = app
+                .with_store(|app, store| {
+                    // What goes wrong with a report is told to who opens it.
+                    let make = |id| drop(report_of(app, store, id, true));
+                    Ok(fill(store, &app.summaries, &app.reports, &make, &|| {
+                        app.is_ending()
+                    })?)
+                })
+                .await;
             app.summaries.filling.store(false, Ordering::Relaxed);
         });
     }
+}
+
+/// Makes what is missing, the newest first, until the program ends: summaries, and as many reports as there is room for.
+fn fill(
+    store: &Store,
+    summaries: &Summaries,
+    reports: &Reports,
+    make: &dyn Fn(i64),
+    is_ending: &dyn Fn() -> bool,
+) -> Result<(), StoreError> {
+    for listed in store.find(&Filter::default())? {
+        if is_ending() {
+            break;
+        }
+        let (key, stamp) = ((listed.id, true), Stamp::from(&listed));
+        if reports.have_room() && !reports.have(key, stamp) && is_quiet(store)? {
+            make(listed.id);
+        }
+        summaries.one_of_many(store, listed.id, stamp)?;
+    }
+    Ok(())
+}
+
+/// While an experiment is run, more than a list needs is a disturbance.
+fn is_quiet(store: &Store) -> Result<bool, StoreError> {
+    let running = Filter {
+        life: Some(Life::Running),
+        ..Filter::default()
+    };
+    Ok(store.find(&running)?.is_empty())
 }
 
 fn summary(store: &Store, id: i64, stamp: Stamp) -> Result<Summary, StoreError> {
@@ -225,9 +245,11 @@ fn planned(record: &ExperimentRecord) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::answer::Body;
     use crate::serve::problem::Problem;
     use axum::http::StatusCode;
-    use pgdyno_store::Place;
+    use pgdyno_store::{ExperimentStatus, Place};
+    use std::cell::RefCell;
 
     /// A store that is locked for a moment is no broken record: it is told as what it is, and read the next time.
     #[test]
@@ -252,5 +274,43 @@ mod tests {
         };
         assert_eq!(summaries.keep(1, stamp, Err(broken)).unwrap(), None);
         assert_eq!(summaries.known(1, stamp), Some(None));
+    }
+
+    fn begun(store: &mut Store) -> i64 {
+        let record = serde_json::json!({
+            "name": "memory", "question": "?", "design": "one-at-a-time", "blocks": 1, "seed": 1, "confidence": 0.95,
+            "smallest_effect": 0.02, "treatments": [], "facts": [], "file": "", "repeat": [], "target": "a",
+            "workload": {"name": "tpcb", "scale": 1, "clients": 1, "threads": 1, "warmup_s": 0.0, "measure_s": 1.0},
+        });
+        store.begin(&serde_json::from_value(record).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn reports_are_made_ahead_while_no_experiment_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.sqlite");
+        let (mut store, reader) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
+        let reports = Reports::default();
+        let check = |expected: &[i64]| {
+            let made = RefCell::new(Vec::new());
+            let make = |id: i64| {
+                let stamp = Stamp::from(&reader.pulse(id).unwrap());
+                let body = || Ok(Body::new("application/json", vec![b' '; 10], false));
+                drop(reports.of((id, true), stamp, body));
+                made.borrow_mut().push(id);
+            };
+            let summaries = Summaries::default();
+            fill(&reader, &summaries, &reports, &make, &|| false).unwrap();
+            assert_eq!(*made.borrow(), expected);
+            let known = |listed: &Listed| summaries.known(listed.id, Stamp::from(listed)).is_some();
+            assert!(reader.find(&Filter::default()).unwrap().iter().all(known));
+        };
+        let first = begun(&mut store);
+        store.set_status(first, ExperimentStatus::Finished).unwrap();
+        let second = begun(&mut store);
+        check(&[]);
+        store.set_status(second, ExperimentStatus::Finished).unwrap();
+        check(&[second, first]);
+        check(&[]);
     }
 }
