@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 const MARK: &str = "pgdyno-wal-of";
 const ASIDE: &str = "pg_wal.pgdyno-old";
 const COMING: &str = "pg_wal.pgdyno-new";
+/// Ends the names of what is not marked as ours yet, or not any more.
+const UNMARKED: &str = ".pgdyno-new";
 
 fn wrong(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> CellError {
     let path = path.to_owned();
@@ -66,8 +68,7 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), CellError> {
         if let Ok(before) = fs::metadata(new) {
             mark += &format!("\n{} {} {}", before.uid(), before.gid(), before.mode() & 0o7777);
         }
-        fs::create_dir_all(new).map_err(wrong(new, "made"))?;
-        write_durably(&new.join(MARK), mark.as_bytes())?;
+        make_marked(new, mark.as_bytes())?;
     }
     fs::create_dir_all(new).map_err(wrong(new, "made"))?;
     chown(new, Some(owner.uid()), Some(owner.gid())).map_err(wrong(new, "given to the server's user"))?;
@@ -86,8 +87,48 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), CellError> {
     mend(&place, &aside, &coming, data)
 }
 
+/// Beside a directory, or a file in one, under a name that tells whose it is.
+fn unmarked(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNMARKED);
+    name.into()
+}
+
+/// Makes a directory with the mark in it, or marks one that is there: at no instant there is one that nobody can tell to be ours.
+fn make_marked(directory: &Path, mark: &[u8]) -> Result<(), CellError> {
+    if directory.is_dir() {
+        let (place, coming) = (directory.join(MARK), unmarked(&directory.join(MARK)));
+        write_durably(&coming, mark)?;
+        fs::rename(&coming, &place).map_err(wrong(&place, "written"))?;
+        return sync(directory);
+    }
+    let coming = unmarked(directory);
+    remove_unmarked(directory)?;
+    fs::create_dir(&coming).map_err(wrong(&coming, "made"))?;
+    write_durably(&coming.join(MARK), mark)?;
+    fs::rename(&coming, directory).map_err(wrong(directory, "made"))
+}
+
+/// Removes what was not marked yet, or not any more.
+fn remove_unmarked(directory: &Path) -> Result<(), CellError> {
+    let (mark, coming) = (unmarked(&directory.join(MARK)), unmarked(directory));
+    for file in [mark, coming.join(MARK)] {
+        gone(fs::remove_file(&file)).map_err(wrong(&file, "removed"))?;
+    }
+    gone(fs::remove_dir(&coming)).map_err(wrong(&coming, "removed"))
+}
+
+/// What is not there need not be removed.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
+        other => other,
+    }
+}
+
 /// Removes what a copy that was cut short has left in a directory that pgdyno has made for this server.
 pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), CellError> {
+    remove_unmarked(of)?;
     let mark = fs::read_to_string(of.join(MARK)).unwrap_or_default();
     let mut lines = mark.lines();
     if lines.next() != Some(&data.to_string_lossy()) || location(data)?.as_deref() == Some(of) {
@@ -104,9 +145,14 @@ pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), CellError> {
         // It was there before, and stays as it was.
         &[uid, gid, mode] => {
             chown(of, Some(uid), Some(gid)).map_err(wrong(of, "given back"))?;
-            fs::set_permissions(of, fs::Permissions::from_mode(mode)).map_err(wrong(of, "given back"))
+            fs::set_permissions(of, fs::Permissions::from_mode(mode)).map_err(wrong(of, "given back"))?;
+            let mark = of.join(MARK);
+            fs::remove_file(&mark).map_err(wrong(&mark, "removed"))
         }
-        _ => fs::remove_dir(of).map_err(wrong(of, "removed")),
+        _ => {
+            fs::rename(of, unmarked(of)).map_err(wrong(of, "removed"))?;
+            remove_unmarked(of)
+        }
     }
 }
 
@@ -135,7 +181,7 @@ fn mend(place: &Path, aside: &Path, coming: &Path, data: &Path) -> Result<(), Ce
     sync(data)
 }
 
-/// Empties a directory, its mark last: what still has one is still known to be pgdyno's.
+/// Empties a directory but for its mark: what has one is known to be pgdyno's.
 fn clear(directory: &Path) -> Result<(), CellError> {
     let entries = fs::read_dir(directory).map_err(wrong(directory, "read"))?;
     for entry in entries.flatten().filter(|entry| entry.file_name() != MARK) {
@@ -146,8 +192,7 @@ fn clear(directory: &Path) -> Result<(), CellError> {
         };
         done.map_err(wrong(&path, "removed"))?;
     }
-    let mark = directory.join(MARK);
-    fs::remove_file(&mark).map_err(wrong(&mark, "removed"))
+    Ok(())
 }
 
 /// Copies a tree of plain files with owners and modes, durably.
@@ -224,6 +269,40 @@ mod tests {
         assert_eq!(location(&data).unwrap(), None);
         whole(&data);
         assert!(!other.exists());
+    }
+
+    /// Before the mark is there, and after it has gone.
+    #[test]
+    fn a_directory_is_told_to_be_ours_at_every_instant() {
+        for (was_there, begun) in [(false, 0), (false, 1), (false, 2), (true, 1), (true, 2)] {
+            let dir = cluster();
+            let (data, other) = (dir.path().join("data"), dir.path().join("wal"));
+            let mark = if was_there {
+                fs::create_dir(&other).unwrap();
+                other.join("pgdyno-wal-of.pgdyno-new")
+            } else {
+                fs::create_dir(dir.path().join("wal.pgdyno-new")).unwrap();
+                dir.path().join("wal.pgdyno-new").join(MARK)
+            };
+            match begun {
+                0 => {}
+                1 => fs::write(&mark, "").unwrap(),
+                _ => fs::write(&mark, data.to_string_lossy().as_bytes()).unwrap(),
+            }
+            remove_remains(&data, &other).unwrap();
+            let left: Vec<_> = fs::read_dir(dir.path())
+                .unwrap()
+                .flatten()
+                .map(|e| e.file_name())
+                .collect();
+            assert_eq!(left.len(), 1 + usize::from(was_there), "{left:?}");
+            assert!(!was_there || fs::read_dir(&other).unwrap().next().is_none());
+            move_to(&data, Some(&other)).unwrap();
+            assert_eq!(location(&data).unwrap(), Some(other.clone()));
+            move_to(&data, None).unwrap();
+            whole(&data);
+            assert_eq!(other.exists(), was_there);
+        }
     }
 
     /// Each state that a kill can leave, both ways.
