@@ -163,6 +163,14 @@ impl Captured {
         Captured::Files(places.into_iter().map(|at| values[at].clone()).collect())
     }
 
+    /// The value of one of its files.
+    pub(crate) fn value(&self, file: usize) -> Option<&str> {
+        match self {
+            Captured::Files(values) => values.get(file)?.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Takes the value of one file over from another state.
     pub(crate) fn take(&mut self, other: &Captured, file: usize) {
         if let (Captured::Files(values), Captured::Files(others)) = (self, other)

@@ -157,7 +157,7 @@ pub struct Changer<'a> {
     journal: Journal,
     /// Cells other than the server's parameters that were touched, in order.
     cells: Vec<Touched>,
-    /// What the journal calls the cells of kernel files, by their place.
+    /// What the journal calls the kernel files that were written, by their path.
     touched_as: BTreeMap<String, (String, Knob)>,
     /// Server parameters that were touched: value before the first change, and now, in postgresql.auto.conf.
     parameters: BTreeMap<String, Parameter>,

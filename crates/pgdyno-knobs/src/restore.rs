@@ -1,13 +1,14 @@
 //! Restoring: undoes a journal backwards, is idempotent, and leaves alone what someone else changed since.
 
+mod boot;
 mod group;
 mod server;
 
+pub(crate) use boot::Boot;
 pub(crate) use group::{Group, groups_of, merged};
 
 use crate::cell::{AUTO_CONF, Captured, Cell, CellError, ServerRef, Site, shown, shown_unlike};
 use crate::journal::{Content, Journal, JournalError};
-use crate::persist::set_at_boot;
 use crate::reader::is_same_state;
 use crate::wal;
 use pgdyno_host::HostAccess;
@@ -72,47 +73,6 @@ enum Turn {
     Host,
     /// What is asked of a server that runs with its old parameters.
     Last,
-}
-
-/// What the boots since have made of the changes of a journal.
-pub(crate) struct Boot {
-    /// Whether the machine was booted anew.
-    pub(crate) rebooted: bool,
-    /// Kernel files and values that files of pgdyno's own, written by the journal, set at each boot.
-    persisted: Vec<(String, String)>,
-}
-
-impl Boot {
-    pub(crate) fn of(groups: &[Group], rebooted: bool) -> Boot {
-        let own = groups
-            .iter()
-            .filter(|group| matches!(group.cell, Cell::OwnFile { .. }));
-        let last = own.filter_map(|group| group.writes.last()?.value.as_deref());
-        Boot {
-            rebooted,
-            persisted: last.flat_map(set_at_boot).collect(),
-        }
-    }
-
-    /// Whether a boot sets something of the cell.
-    pub(crate) fn sets(&self, cell: &Cell) -> bool {
-        let Cell::Files { files, .. } = cell else {
-            return false;
-        };
-        let mut paths = self.persisted.iter().map(|(path, _)| path);
-        paths.any(|path| files.iter().any(|file| file.path == *path))
-    }
-
-    /// Whether a boot has set something of the cell, which is in the state `now`.
-    pub(crate) fn has_set(&self, cell: Option<&Cell>, now: Option<&Captured>) -> bool {
-        let (Some(Cell::Files { files, .. }), Some(Captured::Files(values))) = (cell, now) else {
-            return false;
-        };
-        files.iter().zip(values).any(|(file, value)| {
-            let mut persisted = self.persisted.iter();
-            persisted.any(|(path, set)| *path == file.path && value.as_ref() == Some(set))
-        })
-    }
 }
 
 impl Group {
@@ -283,10 +243,9 @@ impl Restorer<'_> {
     fn undo_on_host(&self, group: &Group, boot: &Boot) -> Vec<PutBack> {
         let today = group.cell.today(self.host);
         let now = today.as_ref().and_then(|cell| cell.capture(self.site()).ok());
-        let set_again = boot.rebooted && boot.has_set(today.as_ref(), now.as_ref());
+        let set_again = boot.has_set_some(today.as_ref(), now.as_ref());
         if boot.rebooted && group.cell.lives_in_kernel() && !set_again {
-            let detail = "a reboot has undone it: what lives only in the kernel is gone";
-            return group.lines(Outcome::Already, Some(detail));
+            return group.lines(Outcome::Already, Some(UNDONE_BY_REBOOT));
         }
         if !matches!(group.cell, Cell::Files { .. }) {
             return vec![self.undo_whole(group, None)];
@@ -297,7 +256,7 @@ impl Restorer<'_> {
                     cell,
                     ..group.clone()
                 };
-                self.undo_kernel(&group, set_again)
+                self.undo_kernel(&group, set_again.then_some(boot))
             }
             None => {
                 let detail = "the device is gone, and what was set in it with it";
@@ -313,39 +272,41 @@ impl Restorer<'_> {
         }
     }
 
-    /// `set_again`: its value comes from a file of pgdyno's own, by which it was set at boot.
-    fn undo_kernel(&self, group: &Group, set_again: bool) -> Vec<PutBack> {
+    /// `boot`: it has set something of it anew, by a file of pgdyno's own.
+    fn undo_kernel(&self, group: &Group, boot: Option<&Boot>) -> Vec<PutBack> {
         let site = self.site();
         let now = match group.cell.capture(site) {
             Ok(now) => now,
             Err(error) => return group.lines(Outcome::Failed, Some(&error.to_string())),
         };
-        if now == group.first {
+        let boot = boot.filter(|_| !self.force);
+        let target = boot.map_or_else(|| group.first.clone(), |boot| boot.without_its(group, &now));
+        if now == target {
             return group.lines(Outcome::Already, None);
         }
         if matches!(&now, Captured::Files(values) if values.iter().all(Option::is_none)) {
             let detail = "it is not there any more, and what was set in it went with it";
             return group.lines(Outcome::Already, Some(detail));
         }
-        if !group.is_ours(&now) && !set_again && !self.force {
+        if !group.is_ours(&now) && boot.is_none() && !self.force {
             let last = group.known.last().unwrap_or(&group.first);
             return group.lines(
                 Outcome::Left,
                 Some(&foreign_words(Some(&shown_unlike(&group.cell, &now, last)))),
             );
         }
-        for (path, value) in group.cell.writes_back(&group.first) {
+        for (path, value) in group.cell.writes_back(&target) {
             if let Err(error) = self.host.write_raw(&path, &value) {
                 return group.lines(Outcome::Failed, Some(&error.to_string()));
             }
         }
         match group.cell.capture(site) {
-            Ok(after) if after == group.first => group.lines(Outcome::Restored, None),
+            Ok(after) if after == target => group.lines_of_parts(&now, &target),
             Ok(after) => group.lines(
                 Outcome::Failed,
                 Some(&format!(
                     "the kernel made {} of it",
-                    shown_unlike(&group.cell, &after, &group.first)
+                    shown_unlike(&group.cell, &after, &target)
                 )),
             ),
             Err(error) => group.lines(Outcome::Failed, Some(&error.to_string())),
@@ -396,6 +357,8 @@ impl Restorer<'_> {
             .collect()
     }
 }
+
+const UNDONE_BY_REBOOT: &str = "a reboot has undone it: what lives only in the kernel is gone";
 
 fn foreign_words(now: Option<&str>) -> String {
     format!(

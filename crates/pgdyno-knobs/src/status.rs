@@ -1,6 +1,6 @@
 //! What is changed now, by a journal: what was set, what it is, and what a reboot would undo. Changes nothing.
 
-use crate::cell::{AUTO_CONF, Captured, Site};
+use crate::cell::{AUTO_CONF, Captured, Cell, Site};
 use crate::journal::Content;
 use crate::reader::is_same_state;
 use crate::restore::{Boot, Group, Restorer, groups_of};
@@ -74,9 +74,13 @@ fn of_group(group: &Group, site: Site<'_>, boot: &Boot) -> Vec<StatusLine> {
     let of_now = now.as_ref().ok().map_or(Some(group.clone()), |now| group.of(now));
     let is_untouched = of_now.is_none();
     let group = &of_now.unwrap_or_else(|| group.clone());
-    let standing = match &now {
+    let own_file = |name: &str| match &cell {
+        Some(Cell::Files { files, .. }) => files.get(group.file_of(name)),
+        _ => None,
+    };
+    let standing = |name: &str| match &now {
         Err(_) => Standing::Unknown,
-        Ok(now) if boot.rebooted && boot.has_set(cell.as_ref(), Some(now)) => Standing::InForce,
+        Ok(now) if boot.has_set(own_file(name), now.value(group.file_of(name))) => Standing::InForce,
         Ok(_) if boot.rebooted && group.cell.lives_in_kernel() => Standing::Rebooted,
         Ok(now) if is_untouched || is_same_state(now, &group.first) => Standing::AsBefore,
         Ok(now) if group.is_ours(now) => Standing::InForce,
@@ -92,8 +96,8 @@ fn of_group(group: &Group, site: Site<'_>, boot: &Boot) -> Vec<StatusLine> {
                 .as_ref()
                 .map_or_else(|_| String::new(), |now| group.shown_of(&name, now)),
             why: now.as_ref().err().cloned(),
+            standing: standing(&name),
             knob: name,
-            standing,
             until_reboot: group.cell.lives_in_kernel() && !boot.sets(&group.cell),
         })
         .collect()
@@ -130,7 +134,6 @@ fn of_file(group: &Group, first: &str, now: &str) -> Vec<StatusLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::Cell;
     use crate::journal::{Entry, Purpose};
     use pgdyno_host::LocalHost;
 

@@ -106,7 +106,8 @@ fn make_marked(directory: &Path, mark: &[u8]) -> Result<(), CellError> {
     remove_unmarked(directory)?;
     fs::create_dir(&coming).map_err(wrong(&coming, "made"))?;
     write_durably(&coming.join(MARK), mark)?;
-    fs::rename(&coming, directory).map_err(wrong(directory, "made"))
+    fs::rename(&coming, directory).map_err(wrong(directory, "made"))?;
+    sync(directory.parent().unwrap_or(Path::new("/")))
 }
 
 /// Removes what was not marked yet, or not any more.

@@ -400,10 +400,12 @@ fn a_hard_reset_leaves_what_a_restore_needs() {
         assert!(lines.lines().any(|other| other == line), "{lines}");
     }
 
-    // What the files have set again is in force, and goes back; the others went with the reset.
+    // What the files have set again is in force, and goes back; the others went with the reset, and what somebody has set beside it
+    // since stays.
     let again = second.json("set again at boot");
     let back = second.json("restore");
-    let set_again = ["vm.", "kernel.numa"];
+    assert_eq!(second.printed("reserve").trim(), "50000");
+    let set_again = ["vm.", "kernel.numa", "transparent_hugepage."];
     for (knob, standing) in by_knob(&again[0]["changes"], "standing") {
         let (expected, outcome) =
             if own.contains(&knob) || set_again.iter().any(|start| knob.starts_with(start)) {

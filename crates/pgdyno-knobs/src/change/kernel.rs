@@ -138,9 +138,10 @@ impl Changer<'_> {
                 if is_named(&path) || !touched.has(at) || (left_to_kernel && !sets_others_anew) {
                     continue;
                 }
-                let named_as = self.touched_as.get(&path);
-                let Some((name, knob)) = named_as.or_else(|| self.touched_as.get(&cell.place())).cloned()
-                else {
+                let named_as = |path: &str| self.touched_as.get(path).cloned();
+                // What was set anew beside a file goes by that one's name.
+                let beside = || files.iter().find_map(|file| named_as(&file.path));
+                let Some((name, knob)) = named_as(&path).or_else(beside) else {
                     continue;
                 };
                 let change = KernelChange {
@@ -196,10 +197,7 @@ impl Changer<'_> {
         }
         let at = self.touched(&change.cell, &before);
         let name = (change.name.clone(), change.knob.clone());
-        self.touched_as
-            .entry(change.path.clone())
-            .or_insert_with(|| name.clone());
-        self.touched_as.entry(change.cell.place()).or_insert(name);
+        self.touched_as.entry(change.path.clone()).or_insert(name);
         let touched = &mut self.cells[at];
         if touched.files.insert(change.place_in_cell()) && change.is_one_of_several() {
             touched.first.take(&before, change.place_in_cell());

@@ -1,6 +1,6 @@
 //! What a journal has changed of one cell: its state before, what was written, and which states are ours.
 
-use super::{Outcome, PutBack};
+use super::{Outcome, PutBack, UNDONE_BY_REBOOT};
 use crate::cell::{Captured, Cell, shown};
 use crate::journal::{Content, Entry};
 use crate::reader::{DEFAULT, is_same_state};
@@ -137,6 +137,21 @@ impl Group {
             .collect()
     }
 
+    /// The same where a boot has set some of its files anew, and only these were written back.
+    pub(super) fn lines_of_parts(&self, before: &Captured, target: &Captured) -> Vec<PutBack> {
+        let names = self.names().into_iter().rev();
+        names
+            .map(|knob| {
+                let (file, is_first) = (self.file_of(&knob), *target == self.first);
+                if is_first || before.value(file) != target.value(file) {
+                    self.line_of(&knob, Outcome::Restored, None)
+                } else {
+                    self.line_of(&knob, Outcome::Already, Some(UNDONE_BY_REBOOT.to_owned()))
+                }
+            })
+            .collect()
+    }
+
     fn line_of(&self, knob: &str, outcome: Outcome, detail: Option<String>) -> PutBack {
         PutBack {
             place: self.place_of(knob),
@@ -164,7 +179,7 @@ impl Group {
     }
 
     /// Which of the cell's files is a knob's own.
-    fn file_of(&self, knob: &str) -> usize {
+    pub(crate) fn file_of(&self, knob: &str) -> usize {
         let write = self.writes.iter().find(|write| write.knob == knob);
         write.map_or(0, |write| write.file)
     }
@@ -269,26 +284,25 @@ impl Group {
             } => (*leads, *counterparts),
             _ => (1, false),
         };
-        let value_in = |known: &Captured, at: usize| match known {
-            Captured::Files(values) => values.get(at).cloned().flatten(),
-            _ => None,
-        };
-        let is_known = |(at, value): (usize, &Option<String>)| {
-            self.known.iter().any(|known| value_in(known, at) == *value)
-                || value_in(&self.first, at) == *value
-        };
+        let is_known = |(at, value): (usize, &Option<String>)| self.knows(at, value.as_deref());
         if self.shares && now.iter().enumerate().all(is_known) {
             return true;
         }
         self.cut_short
             && now.iter().enumerate().all(|(at, value)| {
                 written(value)
-                    || self.known.iter().any(|known| value_in(known, at) == *value)
+                    || self.knows(at, value.as_deref())
                     // The kernel zeroes a counterpart, sets companions anew, and fills a pool page by page.
                     || (counterparts && value.as_deref() == Some("0"))
                     || (!counterparts && at >= leads)
-                    || self.known.last().is_some_and(|known| self.lies_between(value_in(known, at), value.as_ref()))
+                    || self.known.last().is_some_and(|known| self.lies_between(known.value(at), value.as_deref()))
             })
+    }
+
+    /// Whether one of its files had the value before or after one of our writes.
+    pub(super) fn knows(&self, file: usize, value: Option<&str>) -> bool {
+        let mut states = self.known.iter().chain([&self.first]);
+        states.any(|known| known.value(file) == value)
     }
 
     /// A part of a table that is as the journal knows it, or as a write that was cut short has made it; or a new one.
@@ -308,10 +322,10 @@ impl Group {
     }
 
     /// A number from before up to what was to be written: a large write can be left half done, and the kernel rounds.
-    fn lies_between(&self, before: Option<String>, now: Option<&String>) -> bool {
-        let number = |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok());
-        let last = self.writes.last().and_then(|write| write.value.as_ref());
-        match (number(before.as_ref()), number(now), number(last)) {
+    fn lies_between(&self, before: Option<&str>, now: Option<&str>) -> bool {
+        let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
+        let last = self.writes.last().and_then(|write| write.value.as_deref());
+        match (number(before), number(now), number(last)) {
             (Some(before), Some(now), Some(last)) => (before.min(last)..=before.max(last)).contains(&now),
             _ => false,
         }

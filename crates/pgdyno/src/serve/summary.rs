@@ -11,9 +11,13 @@ use pgdyno_store::{ExperimentRecord, Filter, Life, Listed, Percentiles, Pulse, S
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// So many are kept: a few hundred bytes each.
 const KEPT_MAX: usize = 20_000;
+
+/// How old the answer may be whether an experiment is run: it takes all of the list to be read.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What all trials of an experiment together say.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,13 +190,19 @@ fn fill(
     make: &dyn Fn(i64),
     is_ending: &dyn Fn() -> bool,
 ) -> Result<(), StoreError> {
+    let (mut quiet, mut looked): (bool, Option<Instant>) = (false, None);
     for listed in store.find(&Filter::default())? {
         if is_ending() {
             break;
         }
         let (key, stamp) = ((listed.id, true), Stamp::from(&listed));
-        if reports.have_room() && !reports.have(key, stamp) && is_quiet(store)? {
-            make(listed.id);
+        if reports.have_room() && !reports.have(key, stamp) {
+            if looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
+                (quiet, looked) = (is_quiet(store)?, Some(Instant::now()));
+            }
+            if quiet {
+                make(listed.id);
+            }
         }
         summaries.one_of_many(store, listed.id, stamp)?;
     }

@@ -1,9 +1,10 @@
 //! This machine for one test alone, its kernel as it comes: a test that was stopped half-way, or an administrator, may have left
 //! the very values that the next one sets.
 
-use super::disk_of;
+use super::{Home, disk_of, tool};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the tests turn, as a kernel has it after boot. A byte value goes with its ratio, and is not among these.
@@ -159,5 +160,41 @@ mod tests {
         assert_eq!(texts(), "0 20 555 madvise");
         kernel.put_back(&found);
         assert_eq!(texts(), "4096 0 100 always");
+    }
+}
+
+/// A file system of its own on a loop device, mounted as long as this lives.
+pub(crate) struct Volume {
+    device: String,
+    pub(crate) place: PathBuf,
+}
+
+impl Volume {
+    pub(crate) fn new(home: &Home, name: &str) -> Volume {
+        let (image, place) = (home.file(&format!("{name}.image")), home.file(name));
+        fs::File::create(&image)
+            .expect("a file")
+            .set_len(400 << 20)
+            .expect("its size");
+        tool("mkfs.ext4", &["-q", "-F", &image.to_string_lossy()]);
+        let device = tool("losetup", &["--find", "--show", &image.to_string_lossy()]);
+        fs::create_dir(&place).expect("a directory");
+        tool("mount", &[&device, &place.to_string_lossy()]);
+        Volume { device, place }
+    }
+
+    pub(crate) fn disk(&self) -> &str {
+        self.device.trim_start_matches("/dev/")
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // A file system without its files, of which one is swapped to, can hardly be found again.
+        for file in fs::read_dir(&self.place).into_iter().flatten().flatten() {
+            let _ = Command::new("swapoff").arg(file.path()).output();
+        }
+        let _ = Command::new("umount").arg("-l").arg(&self.place).status();
+        let _ = Command::new("losetup").args(["-d", &self.device]).status();
     }
 }
