@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the series of a server cost while 100 connections are busy: CPU of the sampler and of its server process, and the
 # load's throughput with and without, in turn. Beside it sar and a psql that looks at pg_stat_activity once a second.
+# Then an experiment on whether a sampler costs the load anything. LOADS="simple tpcb" chooses, "" leaves only that.
 # sampler.sh PGDYNO RECORD [PAIRS]; RECORD: cargo build --release -p pgdyno-lab --example record
 pgdyno=${1:?usage: sampler.sh PGDYNO RECORD [PAIRS]}
 record=$(realpath "${2:?usage: sampler.sh PGDYNO RECORD [PAIRS]}")
@@ -53,7 +54,7 @@ run_sar() {
 row='%-8s %-22s %10s %10s %12s %12s %12s\n'
 # shellcheck disable=SC2059
 printf "$row" load watched-by tps of-none own-ms/s server-ms/s all-ms/s
-for workload in simple tpcb; do
+for workload in ${LOADS-simple tpcb}; do
   in_turn "$pairs" none pgdyno sar
   for tool in none pgdyno sar; do
     cpu="- - -"
@@ -64,3 +65,35 @@ for workload in simple tpcb; do
   done
   rm -f "$PGDYNO_HOME"/*.cpu
 done
+
+# Whether it costs the load anything, as an experiment decides that: its trials are recorded themselves, so that the neighbour is a
+# second sampler. It counts in a database of its own, for the cross-check.
+cat >"$PGDYNO_HOME/sampler.toml" <<TOML
+name = "sampler"
+question = "What does another sampler cost a load of 100 clients?"
+design = "one-at-a-time"
+blocks = $((4 * pairs))
+stop = "when-decided"
+[target]
+sandbox = "$name"
+restart = "when-needed"
+[data]
+scale = 10
+[load]
+workload = "tpcb"
+clients = 100
+threads = 1
+warmup_s = 2
+measure_s = 10
+[[factor]]
+name = "sampler"
+[[factor.level]]
+name = "none"
+server = { neighbour = "none" }
+[[factor.level]]
+name = "another"
+server = { neighbour = "exec $record 'host=$socket port=$port user=postgres dbname=template1' 3600 >>$PGDYNO_HOME/neighbour.txt" }
+TOML
+"$pgdyno" run "$PGDYNO_HOME/sampler.toml" --report "$PGDYNO_HOME/report.html" 2>"$PGDYNO_HOME/run.txt" ||
+  { cat "$PGDYNO_HOME/run.txt" >&2; exit 1; }
+[ "$(grep -c backend "$PGDYNO_HOME/neighbour.txt")" -ge "$pairs" ] || { echo "the neighbour did not run" >&2; exit 1; }

@@ -20,9 +20,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) fn run(drive: &mut Drive<'_>, socket: Socket) -> io::Result<Option<Socket>> {
     let mut line = Line::new();
     line.attach(socket)?;
-    while let Step::Wait(wait_ns) = drive.step() {
+    while let Step::Wait(pause) = drive.step() {
         if drive.rests(0) {
-            rest(wait_ns);
+            rest(pause.ns());
         } else if line.socket.is_some() {
             line.exchange(drive);
         } else if let Some((client, made)) = drive.wait_for_connection(PATIENCE) {
@@ -40,7 +40,7 @@ pub(crate) fn run_connecting(
     prepare: Option<&[u8]>,
 ) -> io::Result<Option<Socket>> {
     let mut line = Line::new();
-    while let Step::Wait(wait_ns) = drive.step() {
+    while let Step::Wait(pause) = drive.step() {
         if drive.next_to_connect().is_some() {
             let begun = Instant::now();
             match connection::connect(endpoint, prepare) {
@@ -53,7 +53,7 @@ pub(crate) fn run_connecting(
         } else if line.socket.is_some() && !drive.rests(0) {
             line.exchange(drive);
         } else {
-            rest(wait_ns);
+            rest(pause.ns());
         }
         if drive.wants_no_connection(0)
             && let Some(socket) = line.socket.take()

@@ -57,10 +57,31 @@ pub(crate) struct Limits {
 /// What comes next for whoever moves the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Send what is to be sent, then wait for bytes at most this long.
-    Wait(u64),
+    /// Send what is to be sent, then wait for bytes.
+    Wait(Pause),
     /// It is over.
     End,
+}
+
+/// How long to wait at most; instants in nanoseconds of the load's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pause {
+    /// When this was found.
+    pub(crate) now_ns: u64,
+    /// When to go on at the latest.
+    pub(crate) until_ns: u64,
+}
+
+impl Pause {
+    /// Its length.
+    pub(crate) fn ns(self) -> u64 {
+        self.until_ns.saturating_sub(self.now_ns)
+    }
+
+    /// Whether a timer that goes off at an instant ends it: then, or before, which does no harm.
+    pub(crate) fn ends_by(self, timer_ns: u64) -> bool {
+        self.now_ns < timer_ns && timer_ns <= self.until_ns
+    }
 }
 
 pub(crate) struct Drive<'a> {
@@ -103,6 +124,14 @@ pub(crate) struct Drive<'a> {
 }
 
 impl Drive<'_> {
+    /// When the load's clock began, by the monotonic one of the kernel (clock_gettime(2)); not before it, or a timer would go off
+    /// before what it is for.
+    pub(crate) fn began_ns(&self) -> u64 {
+        let now_ns = self.now_ns();
+        let now = clock_gettime(ClockId::Monotonic);
+        (now.tv_sec.cast_unsigned() * SECOND_NS + now.tv_nsec.cast_unsigned()).saturating_sub(now_ns)
+    }
+
     fn now_ns(&self) -> u64 {
         nanoseconds(self.start.elapsed())
     }
@@ -199,7 +228,10 @@ impl Drive<'_> {
             return if over {
                 Step::End
             } else {
-                Step::Wait(self.next_wake_ns(now + STOP_CHECK_NS).saturating_sub(now))
+                Step::Wait(Pause {
+                    now_ns: now,
+                    until_ns: self.next_wake_ns(now + STOP_CHECK_NS),
+                })
             };
         }
         if !self.begun {
@@ -219,7 +251,10 @@ impl Drive<'_> {
         {
             until = until.min(schedule.next_ns().max(self.woken_ns + WAKES_APART_NS));
         }
-        Step::Wait(until.saturating_sub(now))
+        Step::Wait(Pause {
+            now_ns: now,
+            until_ns: until,
+        })
     }
 
     /// When the first client wants to go on that waits for an instant, if that is before `until`.

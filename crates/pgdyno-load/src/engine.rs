@@ -357,7 +357,7 @@ fn raise_file_limit(clients: u32, threads: u32) -> Result<(), LoadError> {
 const NOTES_MAX: usize = 100;
 
 /// Below this, epoll is the lighter one over Unix sockets: a turn has too few replies for io_uring to save calls.
-const MANY_CLIENTS: u32 = 64;
+const MANY_CLIENTS: u32 = 4;
 
 /// What costs the least CPU per transaction, as measured: see docs/benchmarks.md.
 fn lightest(drive: &Drive<'_>, sockets: &[Socket]) -> Engine {

@@ -1,7 +1,7 @@
 //! Moves the bytes of a drive with epoll over non-blocking sockets.
 
 use crate::connection::{Socket, Sockets};
-use crate::drive::{Drive, SECOND_NS, Step};
+use crate::drive::{Drive, Pause, SECOND_NS, Step};
 use rustix::event::{Timespec, epoll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::{
@@ -20,13 +20,25 @@ struct Connection {
     unsent: usize,
 }
 
+/// Told once for each arrival: a socket that is told as long as something is in it is looked at once more by the next wait.
+const EDGES: epoll::EventFlags = epoll::EventFlags::IN
+    .union(epoll::EventFlags::RDHUP)
+    .union(epoll::EventFlags::ET);
+/// Nothing comes after what is there.
+const ENDS: epoll::EventFlags = epoll::EventFlags::RDHUP
+    .union(epoll::EventFlags::HUP)
+    .union(epoll::EventFlags::ERR);
+
 /// The key of the timer among the clients' numbers.
 const TIMER: u64 = u64::MAX;
 
 pub(crate) struct Epoll {
     queue: OwnedFd,
-    /// Older kernels (before 5.11) count an epoll's timeout in milliseconds, which is too coarse for arrivals.
+    /// Ends a wait. A timeout would be set up and taken down by the kernel for each of them, and before 5.11 it is counted in
+    /// milliseconds, which is too coarse for arrivals.
     timer: OwnedFd,
+    /// When the timer goes off next, or went off last, by the load's clock.
+    armed_ns: u64,
     connections: Vec<Option<Connection>>,
     buffer: Vec<u8>,
 }
@@ -43,6 +55,7 @@ impl Epoll {
         let mut this = Epoll {
             queue,
             timer,
+            armed_ns: 0,
             connections: Vec::new(),
             buffer: vec![0; READ_BUFFER_BYTES],
         };
@@ -55,7 +68,7 @@ impl Epoll {
 
     fn attach(&mut self, client: usize, socket: Socket) -> io::Result<()> {
         let key = epoll::EventData::new_u64(client as u64);
-        epoll::add(&self.queue, &socket, key, epoll::EventFlags::IN)?;
+        epoll::add(&self.queue, &socket, key, EDGES)?;
         self.connections[client] = Some(Connection { socket, unsent: 0 });
         Ok(())
     }
@@ -67,7 +80,8 @@ impl Epoll {
             data: epoll::EventData::new_u64(0),
         };
         let mut events = [empty; EVENTS_PER_WAIT];
-        while let Step::Wait(wait_ns) = drive.step() {
+        let began_ns = drive.began_ns();
+        while let Step::Wait(pause) = drive.step() {
             while let Some((client, socket)) = drive.new_connection() {
                 match self.attach(client as usize, socket) {
                     Ok(()) => drive.revive(client),
@@ -75,8 +89,8 @@ impl Epoll {
                 }
             }
             self.send_all(drive);
-            let timeout = self.timeout(wait_ns, drive.waits_for_replies_alone());
-            let Ok(count) = epoll::wait(&self.queue, &mut events[..], Some(&timeout)) else {
+            let timeout = self.timeout(pause, began_ns);
+            let Ok(count) = epoll::wait(&self.queue, &mut events[..], timeout.as_ref()) else {
                 continue;
             };
             for event in &events[..count] {
@@ -88,7 +102,7 @@ impl Epoll {
                 if flags.contains(epoll::EventFlags::OUT) {
                     self.send(drive, client);
                 }
-                self.receive(drive, client);
+                self.receive(drive, client, flags.intersects(ENDS));
                 self.send_all(drive);
             }
         }
@@ -99,21 +113,30 @@ impl Epoll {
             .collect()
     }
 
-    /// How long to wait: by the timer where the instant matters.
-    fn timeout(&self, wait_ns: u64, coarse: bool) -> Timespec {
+    /// How long to wait: until the timer goes off, which may be before the pause is over, for it is set anew only where it would
+    /// go off too late.
+    fn timeout(&mut self, pause: Pause, began_ns: u64) -> Option<Timespec> {
         let time = |ns: u64| Timespec {
             tv_sec: (ns / SECOND_NS).cast_signed(),
             tv_nsec: (ns % SECOND_NS).cast_signed(),
         };
-        if coarse || wait_ns == 0 {
-            return time(wait_ns);
+        if pause.ns() == 0 {
+            return Some(time(0));
+        }
+        if pause.ends_by(self.armed_ns) {
+            return None;
         }
         let once = Itimerspec {
             it_interval: time(0),
-            it_value: time(wait_ns),
+            it_value: time(began_ns + pause.until_ns),
         };
-        let armed = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
-        time(if armed.is_ok() { SECOND_NS } else { wait_ns })
+        match timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once) {
+            Ok(_) => {
+                self.armed_ns = pause.until_ns;
+                None
+            }
+            Err(_) => Some(time(pause.ns())),
+        }
     }
 
     fn send_all(&mut self, drive: &mut Drive<'_>) {
@@ -146,14 +169,14 @@ impl Epoll {
         }
         let has_to_wait = connection.unsent > 0;
         if has_to_wait || had_to_wait {
-            let mut flags = epoll::EventFlags::IN;
+            let mut flags = EDGES;
             flags.set(epoll::EventFlags::OUT, has_to_wait);
             let key = epoll::EventData::new_u64(u64::from(client));
             let _ = epoll::modify(&self.queue, &connection.socket, key, flags);
         }
     }
 
-    fn receive(&mut self, drive: &mut Drive<'_>, client: u32) {
+    fn receive(&mut self, drive: &mut Drive<'_>, client: u32, has_ended: bool) {
         let Some(connection) = &self.connections[client as usize] else {
             return;
         };
@@ -169,8 +192,8 @@ impl Epoll {
                 self.connections[client as usize] = None;
                 return drive.lose(client, lost);
             }
-            // A short read has emptied the socket; epoll is level-triggered, so nothing can be missed.
-            if read < self.buffer.len() {
+            // A short read has emptied the socket; what comes after it is told anew (epoll(7)). The end itself is told once.
+            if read < self.buffer.len() && !has_ended {
                 return;
             }
         }

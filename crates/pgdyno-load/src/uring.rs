@@ -4,8 +4,8 @@
 //! Source: io_uring_enter(2), io_uring_register(2), io_uring_setup(2).
 
 use crate::connection::{Socket, Sockets};
-use crate::drive::{Drive, SECOND_NS, Step};
-use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
+use crate::drive::{Drive, Pause, SECOND_NS, Step};
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, TimeoutFlags, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, shutdown};
@@ -29,6 +29,8 @@ const CANCEL_LIMIT: Timespec = Timespec::new().sec(1);
 
 /// Set in the user data of a request to send; else it is one to receive.
 const SENDING: u64 = 1 << 63;
+/// The user data of a timer.
+const TIMER: u64 = u64::MAX;
 
 pub(crate) struct Uring {
     // The ring goes first: nothing that the kernel may still write to is freed before it.
@@ -38,6 +40,10 @@ pub(crate) struct Uring {
     /// Sockets of lost connections: requests about them may not have been handed over yet, and their numbers must not be
     /// given to others before.
     closing: Vec<Socket>,
+    /// When a timer goes off next, or went off last, by the load's clock.
+    armed_ns: u64,
+    /// The same by the kernel's, where it can read it.
+    timer: Box<Timespec>,
 }
 
 struct Connection {
@@ -55,6 +61,8 @@ impl Uring {
             buffers,
             connections: Vec::with_capacity(clients as usize),
             closing: Vec::new(),
+            armed_ns: 0,
+            timer: Box::new(Timespec::new()),
         })
     }
 
@@ -67,7 +75,8 @@ impl Uring {
             });
             self.receive(client);
         }
-        while let Step::Wait(wait_ns) = drive.step() {
+        let began_ns = drive.began_ns();
+        while let Step::Wait(pause) = drive.step() {
             while let Some((client, socket)) = drive.new_connection() {
                 let connection = &mut self.connections[client as usize];
                 connection.generation = connection.generation.wrapping_add(1);
@@ -78,7 +87,7 @@ impl Uring {
             while let Some(client) = drive.next_to_send() {
                 self.send(drive, client);
             }
-            self.wait(wait_ns)?;
+            self.wait(pause, began_ns)?;
             self.closing.clear();
             self.complete(drive);
         }
@@ -102,13 +111,24 @@ impl Uring {
             .collect())
     }
 
-    /// Hands over what is queued and waits for the first completion, at most this long.
-    fn wait(&mut self, wait_ns: u64) -> io::Result<()> {
-        let timeout = Timespec::new()
-            .sec(wait_ns / SECOND_NS)
-            .nsec((wait_ns % SECOND_NS) as u32);
-        let arguments = SubmitArgs::new().timespec(&timeout);
-        match self.ring.submitter().submit_with_args(1, &arguments) {
+    /// Hands over what is queued and waits for the first completion, at most until the pause is over. A limit of its own for each
+    /// wait would be set up and taken down by the kernel each time; a timer is set where none goes off by then.
+    fn wait(&mut self, pause: Pause, began_ns: u64) -> io::Result<()> {
+        let timespec = |ns: u64| Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32);
+        let waited = if pause.ns() == 0 {
+            let at_once = timespec(0);
+            let arguments = SubmitArgs::new().timespec(&at_once);
+            self.ring.submitter().submit_with_args(1, &arguments)
+        } else {
+            if !pause.ends_by(self.armed_ns) {
+                self.armed_ns = pause.until_ns;
+                *self.timer = timespec(began_ns + pause.until_ns);
+                let entry = opcode::Timeout::new(&raw const *self.timer).flags(TimeoutFlags::ABS);
+                self.push(&entry.build().user_data(TIMER));
+            }
+            self.ring.submit_and_wait(1)
+        };
+        match waited {
             Ok(_) => Ok(()),
             // Timed out, interrupted, or completions are to be taken first.
             Err(e) => match Errno::from_io_error(&e) {
@@ -124,6 +144,9 @@ impl Uring {
                 return;
             };
             let (result, flags, data) = (completion.result(), completion.flags(), completion.user_data());
+            if data == TIMER {
+                continue;
+            }
             #[expect(clippy::cast_possible_truncation, reason = "packed by user_data()")]
             let (client, generation) = (data as u32, (data >> 32) as u16);
             let at = client as usize;
@@ -212,7 +235,8 @@ impl Uring {
 
     fn push(&mut self, entry: &squeue::Entry) {
         // SAFETY: what an entry points to lives as long as it may be under way. Requests lie in memory of the drive that
-        // never moves and outlives this ring; buffers belong to this ring and go after it.
+        // never moves and outlives this ring; buffers belong to this ring and go after it; a timer's instant is read when it
+        // is handed over, which the next wait does.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             // Full: what is queued goes first.
             let _ = self.ring.submit();
