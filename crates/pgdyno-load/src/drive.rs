@@ -34,6 +34,8 @@ const RECONNECT_CHECK_NS: u64 = 10_000_000;
 const WAKES_APART_NS: u64 = 500_000;
 /// A load of a number of transactions is given up after so long without any connection.
 const GIVE_UP_NS: u64 = 60 * SECOND_NS;
+/// The CPUs' clocks differ by less.
+const CLOCKS_APART_NS: u64 = 1_000;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// What is shorter has a rate of chance only: it is no second of its own.
 const SLIVER_NS: u64 = SECOND_NS / 10;
@@ -78,9 +80,10 @@ impl Pause {
         self.until_ns.saturating_sub(self.now_ns)
     }
 
-    /// Whether a timer that goes off at an instant ends it: then, or before, which does no harm.
+    /// Whether a timer that goes off at an instant ends it: then, or before, which does no harm. One that may have gone off already,
+    /// by a clock of another CPU, does not.
     pub(crate) fn ends_by(self, timer_ns: u64) -> bool {
-        self.now_ns < timer_ns && timer_ns <= self.until_ns
+        (self.now_ns + CLOCKS_APART_NS..=self.until_ns).contains(&timer_ns)
     }
 }
 
@@ -562,6 +565,25 @@ fn thread_cpu_us() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Else a wait without a limit would have nothing left to end it.
+    #[test]
+    fn a_timer_that_may_have_gone_off_ends_no_pause() {
+        let pause = Pause {
+            now_ns: 1_000_000,
+            until_ns: 2_000_000,
+        };
+        for (timer_ns, ends) in [
+            (0, false),
+            (1_000_000, false),
+            (1_000_500, false),
+            (1_500_000, true),
+            (2_000_000, true),
+            (2_000_001, false),
+        ] {
+            assert_eq!(pause.ends_by(timer_ns), ends, "{timer_ns}");
+        }
+    }
 
     #[test]
     fn a_second_begins_where_the_warm_up_ends() {
