@@ -2,14 +2,16 @@
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use pgdyno_load::{ForeignFormat, ForeignOutput, ForeignStream, command_words, foreign_formats};
+use std::sync::LazyLock;
+
+static SHIPPED: LazyLock<Vec<ForeignFormat>> = LazyLock::new(|| foreign_formats().expect("the formats"));
 
 fuzz_target!(|input: (u8, Vec<Vec<u8>>, String)| {
     let (which, pieces, text) = input;
     let _ = command_words(&text);
     let own = ForeignFormat::parse(&text, "fuzz").unwrap_or_default();
-    let Ok(shipped) = foreign_formats() else { return };
-    let formats: Vec<ForeignFormat> = own.into_iter().chain(shipped).collect();
-    let format = &formats[usize::from(which) % formats.len()];
+    let formats: Vec<&ForeignFormat> = own.iter().chain(SHIPPED.iter()).collect();
+    let format = formats[usize::from(which) % formats.len()];
     let mut output = ForeignOutput::new(format, 2.0, false, Some("sekret".into()));
     let mut end_s = 0.0;
     let mut on_second = |second: &pgdyno_load::ForeignSecond| {

@@ -29,7 +29,7 @@ struct Counts {
 pub struct StatementGrowth {
     /// As pg_stat_activity has it too.
     pub query_id: i64,
-    /// On one line and cut, without constants; of a utility statement the first two words. `None` where the role may not see it.
+    /// On one line and cut, without constants; of a utility statement two words at most. `None` where the role may not see it.
     pub text: Option<String>,
     /// How often it was executed.
     pub calls: u64,

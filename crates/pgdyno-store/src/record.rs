@@ -326,7 +326,7 @@ pub struct ErrorCount {
 pub struct StatementRecord {
     /// The server's number of the normalised statement.
     pub query_id: i64,
-    /// On one line and cut, without constants; of a utility statement the first two words. `None` where it may not be seen.
+    /// On one line and cut, without constants; of a utility statement two words at most. `None` where it may not be seen.
     pub text: Option<String>,
     /// Executions.
     pub calls: u64,

@@ -40,13 +40,18 @@ pub fn statement(text: &str) -> String {
     ];
     let plain = without_constants(text);
     let lower = plain.to_lowercase();
-    if !SHOWN.iter().any(|word| lower.starts_with(word)) {
-        let words: Vec<&str> = plain.split_whitespace().take(2).collect();
-        return words.join(" ");
-    }
-    match plain.char_indices().nth(TEXT_MAX) {
-        Some((end, _)) => format!("{}\u{2026}", &plain[..end]),
-        None => plain,
+    let shown = match SHOWN.iter().any(|word| lower.starts_with(word)) {
+        true => plain,
+        false => {
+            // SET a.token=x has no blank before what is secret.
+            let head = plain.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ' '));
+            let words = head.take(1).flat_map(str::split_whitespace).take(2);
+            words.collect::<Vec<&str>>().join(" ")
+        }
+    };
+    match shown.char_indices().nth(TEXT_MAX) {
+        Some((end, _)) => format!("{}\u{2026}", &shown[..end]),
+        None => shown,
     }
 }
 
@@ -165,12 +170,17 @@ mod tests {
             ("SELECT 1 -- password hunter2\n + /* no */ $2", "SELECT ? + $2"),
             ("ALTER ROLE joe PASSWORD 'hunter2'", "ALTER ROLE"),
             ("/* x */ CREATE USER joe PASSWORD 'hunter2'", "CREATE USER"),
+            ("SET app.token=hunter2", "SET app"),
+            ("vacuum (analyze) t", "vacuum"),
             ("SELECT 'not ended", "SELECT ?"),
             ("", ""),
         ] {
             assert_eq!(statement(text), shown, "{text}");
         }
-        assert!(statement(&format!("SELECT {}", "a".repeat(9999))).chars().count() <= TEXT_MAX + 1);
+        for word in ["SELECT", "VACUUM"] {
+            let long = format!("{word} {}", "a".repeat(9999));
+            assert_eq!(statement(&long).chars().count(), TEXT_MAX + 1);
+        }
     }
 
     #[test]
