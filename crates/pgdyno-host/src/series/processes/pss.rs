@@ -11,10 +11,11 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Between two passes.
+/// Between two passes, at least.
 const EVERY: Duration = Duration::from_secs(60);
-/// CPU time that a pass may take: 0.05 % of a core over the time between two. Less, and a process that has touched 1 GB in
-/// small pages could never be read.
+/// After a pass follows so many times its CPU time without one: it takes less than 0.02 % of a core.
+const REST: u32 = 6000;
+/// CPU time that a pass may take. Less, and a process that has touched 1 GB in small pages could never be read.
 const BUDGET: Duration = Duration::from_millis(30);
 /// What a resident page is taken to cost before the first read has told; docs/metrics.md has what was measured.
 const FIRST_NS_PER_PAGE: f64 = 100.0;
@@ -22,23 +23,28 @@ const FIRST_NS_PER_PAGE: f64 = 100.0;
 #[derive(Debug)]
 pub(super) struct Shares {
     last: Option<Instant>,
+    /// CPU time of the last pass.
+    spent: Duration,
     ns_per_page: f64,
     /// The process up to which the last pass came, in each class: the next one goes on behind it.
     reached: BTreeMap<Class, u32>,
     told: Told,
     budget: Duration,
     every: Duration,
+    rest: u32,
 }
 
 impl Default for Shares {
     fn default() -> Self {
         Shares {
             last: None,
+            spent: Duration::ZERO,
             ns_per_page: FIRST_NS_PER_PAGE,
             reached: BTreeMap::new(),
             told: Told::default(),
             budget: BUDGET,
             every: EVERY,
+            rest: REST,
         }
     }
 }
@@ -54,7 +60,13 @@ struct Pass {
 impl Shares {
     #[cfg(test)]
     pub(super) fn at_every_tick(&mut self, budget: Duration) {
-        (self.every, self.budget) = (Duration::ZERO, budget);
+        (self.every, self.rest, self.budget) = (Duration::ZERO, 0, budget);
+    }
+
+    fn is_due(&self, at: Instant) -> bool {
+        let pause = self.every.max(self.spent * self.rest);
+        self.last
+            .is_none_or(|last| at.saturating_duration_since(last) >= pause)
     }
 
     /// A reading when it is due. A class of which every process was read has its sum; one that the budget did not reach
@@ -66,8 +78,7 @@ impl Shares {
         at: Instant,
         known: &BTreeMap<u32, Process>,
     ) -> Option<Reading> {
-        let is_due = |last: Instant| at.saturating_duration_since(last) >= self.every;
-        if !self.last.is_none_or(is_due) {
+        if !self.is_due(at) {
             return None;
         }
         self.last = Some(at);
@@ -90,6 +101,7 @@ impl Shares {
                 }
             }
         }
+        self.spent = cpu_time().saturating_sub(start);
         self.told.filter(&mut reading);
         Some(reading)
     }
@@ -170,4 +182,27 @@ fn pss_bytes(text: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     let kib: u64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dear_pass_is_followed_by_a_longer_pause() {
+        let start = Instant::now();
+        for (spent_ms, seconds) in [(0, 60), (5, 60), (10, 60), (20, 120), (30, 180)] {
+            let shares = Shares {
+                last: Some(start),
+                spent: Duration::from_millis(spent_ms),
+                ..Shares::default()
+            };
+            let due = |seconds: f64| shares.is_due(start + Duration::from_secs_f64(seconds));
+            assert!(
+                due(f64::from(seconds)) && !due(f64::from(seconds) - 0.1),
+                "{spent_ms}"
+            );
+        }
+        assert!(Shares::default().is_due(start));
+    }
 }
