@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What an open loop costs the client: 20,000 arrivals per second over 64 clients, beside `pgbench -R`, run in turn.
+# What an open loop costs the client: arrivals over 64 clients, beside `pgbench -R`, run in turn; begun as they are due, and
+# in batches.
 # Usage: benches/open-loop.sh [PGDYNO] [RUNS] [SECONDS]
-# RATES="5000 20000" chooses.
+# RATES="5000 20000" and BATCHES="0ms 1ms 2ms" choose.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"
 runs=${2:-5}
@@ -15,17 +16,20 @@ run_pgbench() {
     -U postgres -c 64 -j 2 -T "$seconds" postgres; } 2>&1 )"
 }
 run_pgdyno() {
-  figures_of_pgdyno "$( { time "$pgdyno" bench "sandbox:$name" -w select-only -R "$rate" -c 64 -j 2 -d "${seconds}s" \
+  figures_of_pgdyno "$( { time "$pgdyno" bench "sandbox:$name" -w select-only -R "$rate" --batch "$batch" -c 64 -j 2 -d "${seconds}s" \
     --warmup 0s -q --json; } 2>&1 )"
 }
 echo "select by key over a Unix socket, 64 clients, 2 threads, Poisson arrivals, $runs runs of $seconds s each in turn, medians"
-row='%8s | %8s %8s | %8s %8s %6s\n'
+row='%8s %6s | %8s %8s | %8s %8s %6s\n'
 # shellcheck disable=SC2059
 {
-  printf "$row" "" TPS TPS us/tx us/tx ""
-  printf "$row" rate pgdyno pgbench pgdyno pgbench ratio
+  printf "$row" "" "" TPS TPS us/tx us/tx ""
+  printf "$row" rate batch pgdyno pgbench pgdyno pgbench ratio
   for rate in ${RATES:-5000 20000}; do
-    in_turn "$runs" pgdyno pgbench
-    printf "$row" "$rate" "$(of pgdyno 1)" "$(of pgbench 1)" "$(of pgdyno 2)" "$(of pgbench 2)" "$(ratio pgdyno pgbench 2)"
+    for batch in ${BATCHES:-0ms 1ms 2ms}; do
+      in_turn "$runs" pgdyno pgbench
+      printf "$row" "$rate" "$batch" "$(of pgdyno 1)" "$(of pgbench 1)" "$(of pgdyno 2)" "$(of pgbench 2)" \
+        "$(ratio pgdyno pgbench 2)"
+    done
   done
 }

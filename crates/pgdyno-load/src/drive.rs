@@ -2,8 +2,10 @@
 //! their end, keeps the books. Nothing in it waits, and nothing per transaction allocates.
 
 mod lost;
+mod pause;
 mod setup;
 
+pub(crate) use pause::{Pause, Step};
 pub(crate) use setup::Setup;
 
 use crate::books::{Books, Instants, Second, SqlState};
@@ -34,8 +36,6 @@ const RECONNECT_CHECK_NS: u64 = 10_000_000;
 const WAKES_APART_NS: u64 = 500_000;
 /// A load of a number of transactions is given up after so long without any connection.
 const GIVE_UP_NS: u64 = 60 * SECOND_NS;
-/// The CPUs' clocks differ by less.
-const CLOCKS_APART_NS: u64 = 1_000;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// What is shorter has a rate of chance only: it is no second of its own.
 const SLIVER_NS: u64 = SECOND_NS / 10;
@@ -49,42 +49,13 @@ pub(crate) struct Limits {
     pub(crate) end_ns: u64,
     /// Pause between two transactions of a client, in a closed loop.
     pub(crate) think_ns: u64,
+    /// Between two batches of arrivals; 0: each is begun as soon as it is seen to be due.
+    pub(crate) batch_ns: u64,
     pub(crate) latency_limit_ns: u64,
     /// Whether the clients' transactions are counted, so that no time ends the load.
     pub(crate) by_count: bool,
     /// Of transactions that fail where trying again may help.
     pub(crate) max_tries: u32,
-}
-
-/// What comes next for whoever moves the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Send what is to be sent, then wait for bytes.
-    Wait(Pause),
-    /// It is over.
-    End,
-}
-
-/// How long to wait at most; instants in nanoseconds of the load's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pause {
-    /// When this was found.
-    pub(crate) now_ns: u64,
-    /// When to go on at the latest.
-    pub(crate) until_ns: u64,
-}
-
-impl Pause {
-    /// Its length.
-    pub(crate) fn ns(self) -> u64 {
-        self.until_ns.saturating_sub(self.now_ns)
-    }
-
-    /// Whether a timer that goes off at an instant ends it: then, or before, which does no harm. One that may have gone off already,
-    /// by a clock of another CPU, does not.
-    pub(crate) fn ends_by(self, timer_ns: u64) -> bool {
-        (self.now_ns + CLOCKS_APART_NS..=self.until_ns).contains(&timer_ns)
-    }
 }
 
 pub(crate) struct Drive<'a> {
@@ -252,7 +223,8 @@ impl Drive<'_> {
         if let Some(schedule) = &self.schedule
             && !self.free.is_empty()
         {
-            until = until.min(schedule.next_ns().max(self.woken_ns + WAKES_APART_NS));
+            let apart_ns = WAKES_APART_NS.max(self.limits.batch_ns);
+            until = until.min(schedule.next_ns().max(self.woken_ns + apart_ns));
         }
         Step::Wait(Pause {
             now_ns: now,
@@ -287,17 +259,26 @@ impl Drive<'_> {
 
     fn begin_what_is_due(&mut self, now: u64) {
         self.wake_what_is_due(now);
+        let horizon_ns = self.horizon_ns(now);
         if let Some(mut schedule) = self.schedule.take() {
-            if schedule.next_ns() <= now {
-                self.woken_ns = now;
+            if schedule.next_ns() <= horizon_ns {
+                self.woken_ns = horizon_ns;
             }
-            while schedule.next_ns() <= now
+            while schedule.next_ns() <= horizon_ns
                 && let Some(client) = self.free.pop()
             {
                 self.begin(client, schedule.next_ns(), now);
                 schedule.advance();
             }
             self.schedule = Some(schedule);
+        }
+    }
+
+    /// Up to when arrivals are begun that are due: all, or where they are begun in batches, those of the last one.
+    fn horizon_ns(&self, now: u64) -> u64 {
+        match now >= self.woken_ns + self.limits.batch_ns {
+            true => now,
+            false => self.woken_ns,
         }
     }
 
@@ -366,8 +347,9 @@ impl Drive<'_> {
             self.count_ended(now);
             return;
         }
+        let horizon_ns = self.horizon_ns(now);
         match &mut self.schedule {
-            Some(schedule) if schedule.next_ns() <= now => {
+            Some(schedule) if schedule.next_ns() <= horizon_ns => {
                 let due_ns = schedule.next_ns();
                 schedule.advance();
                 self.begin(client, due_ns, now);
@@ -565,25 +547,6 @@ fn thread_cpu_us() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Else a wait without a limit would have nothing left to end it.
-    #[test]
-    fn a_timer_that_may_have_gone_off_ends_no_pause() {
-        let pause = Pause {
-            now_ns: 1_000_000,
-            until_ns: 2_000_000,
-        };
-        for (timer_ns, ends) in [
-            (0, false),
-            (1_000_000, false),
-            (1_000_500, false),
-            (1_500_000, true),
-            (2_000_000, true),
-            (2_000_001, false),
-        ] {
-            assert_eq!(pause.ends_by(timer_ns), ends, "{timer_ns}");
-        }
-    }
 
     #[test]
     fn a_second_begins_where_the_warm_up_ends() {

@@ -481,15 +481,16 @@ impl Worker<'_> {
             Warmup::For(time) => nanoseconds(time),
             Warmup::Settled(_) => u64::MAX,
         };
-        let think = match self.plan.arrivals {
-            Arrivals::Closed { think } => think,
-            Arrivals::Open { .. } => Duration::ZERO,
+        let (think, batch) = match self.plan.arrivals {
+            Arrivals::Closed { think } => (think, Duration::ZERO),
+            Arrivals::Open { batch, .. } => (Duration::ZERO, batch),
         };
         Limits {
             warmup_ns,
             measure_ns,
             end_ns: warmup_ns.saturating_add(measure_ns),
             think_ns: nanoseconds(think),
+            batch_ns: nanoseconds(batch),
             latency_limit_ns: self.plan.latency_limit.map_or(u64::MAX, nanoseconds),
             by_count: self.plan.transactions.is_some(),
             max_tries: self.plan.max_tries,
@@ -499,7 +500,7 @@ impl Worker<'_> {
     fn schedule(&self) -> Option<Schedule> {
         match &self.plan.arrivals {
             Arrivals::Closed { .. } => None,
-            Arrivals::Open { rate, spacing } => Some(Schedule::new(
+            Arrivals::Open { rate, spacing, .. } => Some(Schedule::new(
                 rate,
                 *spacing,
                 self.plan.seed,

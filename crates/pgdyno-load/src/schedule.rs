@@ -117,11 +117,13 @@ impl fmt::Display for Rate {
     }
 }
 
-/// "30s", "5m", "250ms", "1h", or a bare number of seconds; up to a week.
+/// "30s", "5m", "250ms", "500us", "1h", or a bare number of seconds; up to a week.
 pub fn duration(text: &str) -> Result<Duration, String> {
     const LONGEST_S: f64 = 86_400.0 * 7.0;
     let text = text.trim();
-    let (number, factor_s) = if let Some(number) = text.strip_suffix("ms") {
+    let (number, factor_s) = if let Some(number) = text.strip_suffix("us") {
+        (number, 1e-6)
+    } else if let Some(number) = text.strip_suffix("ms") {
         (number, 0.001)
     } else if let Some(number) = text.strip_suffix('m') {
         (number, 60.0)
@@ -138,7 +140,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if (0.0..=LONGEST_S).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
-        Err("expected a time up to a week, as 30s, 5m or 1h".to_owned())
+        Err("expected a time up to a week, as 500us, 20ms, 30s, 5m or 1h".to_owned())
     }
 }
 
@@ -310,6 +312,7 @@ mod tests {
     fn quantities_of_time_have_units() {
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
         assert!(duration("-1").is_err() && duration("inf").is_err() && duration("x").is_err());
     }
 

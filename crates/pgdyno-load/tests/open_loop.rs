@@ -46,6 +46,7 @@ fn open(engine: Engine, rate: f64, seconds: u64) -> LoadPlan {
         arrivals: Arrivals::Open {
             rate: Rate::constant(rate),
             spacing: Spacing::Constant,
+            batch: Duration::ZERO,
         },
         measure: Duration::from_secs(seconds),
         latency_limit: Some(Duration::from_millis(500)),
@@ -111,6 +112,45 @@ fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
             });
         }
     });
+}
+
+#[expect(clippy::disallowed_methods, reason = "the server's time for a statement")]
+fn takes(time: Duration) {
+    thread::sleep(time);
+}
+
+/// Evenly spaced arrivals wait for half of the time between two batches, in the median, though replies wake the thread all the while;
+/// the schedule is kept all the same.
+#[test]
+fn arrivals_in_batches_are_all_there_and_their_wait_is_told() {
+    const BATCH: Duration = Duration::from_millis(20);
+    for engine in [Engine::IoUring, Engine::Epoll] {
+        let server = FakeServer::start(Box::new(|stream: &mut TcpStream, number| {
+            let mut buffer = [0; 4096];
+            while let Ok(1..) = stream.read(&mut buffer) {
+                takes(BATCH / 20 * (number % 20));
+                if stream.write_all(REPLY).is_err() {
+                    return;
+                }
+            }
+        }));
+        let plan = LoadPlan {
+            arrivals: Arrivals::Open {
+                rate: Rate::constant(RATE),
+                spacing: Spacing::Constant,
+                batch: BATCH,
+            },
+            clients: 64,
+            ..open(engine, RATE, 3)
+        };
+        let result = run(&server.endpoint(), &plan, &AtomicBool::new(false), &mut |_| {}).expect("a load");
+        let books = &result.measured;
+        assert!(books.add_up() && books.failed == 0);
+        assert!((3.0 * RATE - books.all as f64).abs() <= 10.0, "{}", books.all);
+        let lag_ns = &books.parts.as_ref().expect("an open loop").lag_ns;
+        let median = Duration::from_nanos(lag_ns.value_at_quantile(0.5));
+        assert!(median > BATCH / 4, "{engine:?}: {median:?}");
+    }
 }
 
 #[test]

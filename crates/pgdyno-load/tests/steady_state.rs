@@ -45,6 +45,7 @@ fn a_transaction_allocates_nothing() {
     let open = Arrivals::Open {
         rate: Rate::constant(5000.0),
         spacing: Spacing::Poisson,
+        batch: Duration::ZERO,
     };
     for (engine, clients) in ENGINES {
         let closed = LoadPlan {

@@ -296,7 +296,7 @@ fn a_ladder_tells_cpus_connections_and_price() {
         "{}",
         far.out
     );
-    home.run(&["capacity", "--tps", "100", "--p99", "1us"])
+    home.run(&["capacity", "--tps", "100", "--p99", "1fortnight"])
         .fails(2, &[]);
     let none = home.run(&["capacity", "--tps", "100", "--p99", "0.01ms"]).fine();
     assert!(

@@ -51,6 +51,7 @@ keys!(
     cpus,
     rate,
     spacing,
+    batch_ms,
     think_ms,
     latency_limit_ms,
     max_tries,

@@ -169,6 +169,8 @@ pub struct LoadPart {
     /// How arrivals are spread.
     #[schemars(with = "Option<String>")]
     pub spacing: Option<Spacing>,
+    /// Open loop: what is due is begun together, at most once in this time.
+    pub batch_ms: Option<f64>,
     /// Closed loop: pause between transactions.
     pub think_ms: Option<f64>,
     /// Responses that take longer are late.

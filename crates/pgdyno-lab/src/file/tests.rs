@@ -46,6 +46,7 @@ fn every_key_of_a_step_is_something_that_it_sets() {
         "load.cpus = [0]",
         "load.rate = '10'",
         "load.spacing = 'constant'",
+        "load.batch_ms = 1",
         "load.think_ms = 1",
         "load.latency_limit_ms = 20",
         "load.max_tries = 3",
@@ -119,6 +120,24 @@ fn every_mistake_is_named_with_its_line() {
     );
     check("blocks = 2", "blocks = 0", 5, "1 to 1000");
     check("measure_s = 5", "measure_s = 0.1", 12, "1 to 86400");
+    check(
+        "measure_s = 5",
+        "measure_s = 5\nthink_ms = -1",
+        13,
+        "0 to 86400000 ms",
+    );
+    check(
+        "measure_s = 5",
+        "measure_s = 5\nlatency_limit_ms = nan",
+        13,
+        "0 to",
+    );
+    check(
+        "measure_s = 5",
+        "measure_s = 5\nbatch_ms = 200",
+        13,
+        "0 to 100 ms",
+    );
     check("name = \"a\"", "name = \"reference\"", 16, "taken");
     check("question = \"?\"", "", 1, "question");
     check("[data]", "[data", 6, "");

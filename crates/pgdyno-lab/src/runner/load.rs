@@ -65,6 +65,7 @@ pub(super) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, Sc
         Some(rate) => Arrivals::Open {
             rate,
             spacing: load.spacing.unwrap_or(Spacing::Poisson),
+            batch: Duration::from_secs_f64(load.batch_ms.unwrap_or(0.0) / 1e3),
         },
         None => Arrivals::Closed {
             think: Duration::from_secs_f64(load.think_ms.unwrap_or(0.0) / 1e3),

@@ -65,6 +65,9 @@ pub(crate) struct BenchArgs {
     /// How arrivals of an open loop are spread.
     #[arg(long, value_enum, default_value_t = Spread::Poisson, requires = "rate")]
     pub(crate) spacing: Spread,
+    /// Begin what is due in an open loop together, at most once in this time, as 1ms: less CPU, and more schedule lag.
+    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration, requires = "rate")]
+    pub(crate) batch: Duration,
     /// Pause of a client between two transactions of a closed loop.
     #[arg(long, default_value = "0s", value_parser = duration)]
     pub(crate) think: Duration,

@@ -219,6 +219,7 @@ fn plan_of(args: &BenchArgs, work: Work, clients: u32, placement: &Placement<'_>
                     Spread::Constant => Spacing::Constant,
                     Spread::Poisson => Spacing::Poisson,
                 },
+                batch: args.batch,
             },
         },
         clients,

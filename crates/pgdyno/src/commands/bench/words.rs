@@ -59,9 +59,9 @@ fn of_histogram(histogram: &Histogram<u64>) -> Value {
 fn arrivals_json(arrivals: &Arrivals) -> Value {
     match arrivals {
         Arrivals::Closed { think } => json!({ "loop": "closed", "think_ms": think.as_secs_f64() * 1e3 }),
-        Arrivals::Open { rate, spacing } => {
-            json!({ "loop": "open", "rate": rate.to_string(), "spacing": spacing })
-        }
+        Arrivals::Open { rate, spacing, batch } => json!({
+            "loop": "open", "rate": rate.to_string(), "spacing": spacing, "batch_ms": batch.as_secs_f64() * 1e3,
+        }),
     }
 }
 
@@ -201,12 +201,16 @@ pub(super) fn heading(
         Arrivals::Closed { think } => {
             format!("closed loop with {} ms of think time", think.as_secs_f64() * 1e3)
         }
-        Arrivals::Open { rate, spacing } => {
+        Arrivals::Open { rate, spacing, batch } => {
             let spread = match spacing {
                 Spacing::Constant => "evenly spaced",
                 Spacing::Poisson => "Poisson",
             };
-            format!("open loop at {rate}/s, {spread}")
+            let batches = match batch.is_zero() {
+                true => String::new(),
+                false => format!(" in batches of {} ms", batch.as_secs_f64() * 1e3),
+            };
+            format!("open loop at {rate}/s, {spread}{batches}")
         }
     };
     let many = |number: u32, name: &str| format!("{number} {name}{}, ", if number == 1 { "" } else { "s" });
