@@ -166,6 +166,14 @@ impl Check<'_> {
                 format!("{key} = {value}: expected {least} to {most} {unit}")
             })?;
         }
+        for (key, is_given) in [
+            ("spacing", load.spacing.is_some()),
+            ("batch_ms", load.batch_ms.is_some()),
+        ] {
+            self.must(!is_given || self.has_rate(), &at(key), || {
+                format!("{key} is of an open loop, and no load here has a rate: add one, as rate = \"5000\"")
+            })?;
+        }
         let clients = load.clients.unwrap_or(1);
         self.must((1..=CLIENTS_MAX).contains(&clients), &at("clients"), || {
             format!("clients = {clients}: expected 1 to {CLIENTS_MAX}")
@@ -191,6 +199,13 @@ impl Check<'_> {
         self.must(load.kinds() < 2, keys, || {
             "a load is a workload, a script or a program: only one of them".into()
         })
+    }
+
+    /// Whether any load of the file is an open loop.
+    fn has_rate(&self) -> bool {
+        let (steps, levels) = (&self.file.step, self.file.levels());
+        let parts = steps.iter().chain(&levels).map(|step| &step.load);
+        parts.chain([&self.file.load]).any(|load| load.rate.is_some())
     }
 
     fn server(&self, server: &ServerPart, keys: &[&str]) -> Checked {

@@ -30,6 +30,7 @@ fn parse(text: &str) -> Result<ExperimentFile, FileError> {
 /// A step may consist of any one key.
 #[test]
 fn every_key_of_a_step_is_something_that_it_sets() {
+    let open = GOOD.replace("measure_s = 5", "measure_s = 5\nrate = '5'");
     for key in [
         "profile = 'oltp'",
         "settings.jit = 'off'",
@@ -71,7 +72,7 @@ fn every_key_of_a_step_is_something_that_it_sets() {
         "server.neighbour_memory = '1GB'",
         "server.network = 'mtu:9000'",
     ] {
-        let file = parse(&format!("{GOOD}\n[[step]]\nname = \"b\"\n{key}\n"));
+        let file = parse(&format!("{open}\n[[step]]\nname = \"b\"\n{key}\n"));
         assert!(file.is_ok(), "{key}: {}", file.unwrap_err());
     }
 }
@@ -137,6 +138,12 @@ fn every_mistake_is_named_with_its_line() {
         "measure_s = 5\nbatch_ms = 200",
         13,
         "0 to 100 ms",
+    );
+    check(
+        "measure_s = 5",
+        "measure_s = 5\nspacing = \"poisson\"",
+        13,
+        "has a rate",
     );
     check("name = \"a\"", "name = \"reference\"", 16, "taken");
     check("question = \"?\"", "", 1, "question");
