@@ -257,6 +257,47 @@ fn a_wait_for_a_row_is_seen(target: &Target) {
     waiting.join().expect("a thread").expect("updated");
 }
 
+fn sessions_that_wait_alike_are_counted_together(target: &Target) {
+    let mut series = target.series("postgres");
+    let mut holder = target.client();
+    holder
+        .batch_execute("SELECT pg_advisory_lock(1)")
+        .expect("locked");
+    let statements = [
+        "SELECT pg_advisory_xact_lock(1)",
+        "SELECT pg_advisory_xact_lock_shared(1)",
+    ];
+    let waiting: Vec<_> = (0..20)
+        .map(|number| {
+            let mut waiter = target.client();
+            let statement = statements[usize::from(number % 5 < 2)];
+            std::thread::spawn(move || waiter.batch_execute(statement))
+        })
+        .collect();
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let sample = series.sample_waits();
+        let are_it = |(key, _): &&(WaitKey, u32)| key.event == "advisory";
+        let mut counts: Vec<u32> = sample
+            .counts
+            .iter()
+            .filter(are_it)
+            .map(|(_, count)| *count)
+            .collect();
+        counts.sort_unstable();
+        if counts == [8, 12] {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{sample:?}");
+    }
+    holder
+        .batch_execute("SELECT pg_advisory_unlock(1)")
+        .expect("unlocked");
+    for waiter in waiting {
+        waiter.join().expect("a thread").expect("its turn");
+    }
+}
+
 fn statements_grow(target: &Target) {
     let mut series = target.series("postgres");
     assert!(matches!(series.statements(), Err(StatementsMissing::NotCreated)));
@@ -413,6 +454,7 @@ fn series_of(version: &str) {
     a_role_without_rights_is_told_the_grant(&target);
     a_group_that_fails_is_alone(&target);
     a_wait_for_a_row_is_seen(&target);
+    sessions_that_wait_alike_are_counted_together(&target);
     a_vacuum_is_seen(&target);
     a_server_that_hangs_is_given_up(&target);
     a_recorder_keeps_it(&target);
