@@ -52,7 +52,7 @@ pub use foreign::{
 pub use hdrhistogram;
 pub use heat::Heat;
 pub use part::Counts;
-pub use plan::{Arrivals, BATCH_MOST, CLIENTS_MAX, Engine, LoadPlan, Warmup, Work};
+pub use plan::{Arrivals, BATCH_MAX, CLIENTS_MAX, Engine, LoadPlan, Warmup, Work};
 pub use pooler::keeps_prepared_statements;
 pub use program::StatementName;
 pub use random::stream_seed;

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const CLIENTS_MAX: u32 = 10_000;
 
 /// Longest time between two batches of arrivals: what is begun less often is no rate any more.
-pub const BATCH_MOST: Duration = Duration::from_millis(100);
+pub const BATCH_MAX: Duration = Duration::from_millis(100);
 
 /// When the clients' transactions begin.
 #[derive(Debug, Clone, PartialEq)]
@@ -221,11 +221,11 @@ impl LoadPlan {
             return Err("connections are made by blocking calls; leave --engine at auto".into());
         }
         if let Arrivals::Open { batch, .. } = self.arrivals
-            && batch > BATCH_MOST
+            && batch > BATCH_MAX
         {
             return Err(format!(
                 "the time between two batches of arrivals must be at most {} ms, not {}",
-                BATCH_MOST.as_millis(),
+                BATCH_MAX.as_millis(),
                 batch.as_millis()
             ));
         }

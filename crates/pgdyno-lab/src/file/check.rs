@@ -10,7 +10,7 @@ use crate::foreign::programs;
 use crate::plan::{REFERENCE, STEP};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
-use pgdyno_load::{BATCH_MOST, CLIENTS_MAX, Rate, Workload, duration};
+use pgdyno_load::{BATCH_MAX, CLIENTS_MAX, Rate, Workload, duration};
 use pgdyno_server::sandbox::{MAJORS, NetworkPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -150,13 +150,13 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What holds of each key by itself.
+    /// What holds of each key by itself, and that a key of open loops is not for nothing.
     fn load(&self, load: &LoadPart, keys: &[&str]) -> Checked {
         let at = |key: &'static str| [keys, &[key]].concat();
         for (key, value, least, most) in [
             ("warmup_s", load.warmup_s, 0.0, SECONDS_MAX),
             ("measure_s", load.measure_s, 1.0, SECONDS_MAX),
-            ("batch_ms", load.batch_ms, 0.0, BATCH_MOST.as_secs_f64() * 1e3),
+            ("batch_ms", load.batch_ms, 0.0, BATCH_MAX.as_secs_f64() * 1e3),
             ("think_ms", load.think_ms, 0.0, SECONDS_MAX * 1e3),
             ("latency_limit_ms", load.latency_limit_ms, 0.0, SECONDS_MAX * 1e3),
         ] {

@@ -30,8 +30,6 @@ pub(super) struct Shares {
     reached: BTreeMap<Class, u32>,
     told: Told,
     budget: Duration,
-    every: Duration,
-    rest: u32,
 }
 
 impl Default for Shares {
@@ -43,8 +41,6 @@ impl Default for Shares {
             reached: BTreeMap::new(),
             told: Told::default(),
             budget: BUDGET,
-            every: EVERY,
-            rest: REST,
         }
     }
 }
@@ -59,12 +55,12 @@ struct Pass {
 
 impl Shares {
     #[cfg(test)]
-    pub(super) fn at_every_tick(&mut self, budget: Duration) {
-        (self.every, self.rest, self.budget) = (Duration::ZERO, 0, budget);
+    pub(super) fn with_budget(&mut self, budget: Duration) {
+        self.budget = budget;
     }
 
     fn is_due(&self, at: Instant) -> bool {
-        let pause = self.every.max(self.spent * self.rest);
+        let pause = EVERY.max(self.spent * REST);
         self.last
             .is_none_or(|last| at.saturating_duration_since(last) >= pause)
     }

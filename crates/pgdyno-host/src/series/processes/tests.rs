@@ -351,7 +351,7 @@ fn shares_of_memory_are_sums_or_means_by_the_budget() {
     }
     let mut shares = |budget: Duration| {
         let mut classes = ProcessClasses::new(SERVER);
-        classes.shares.at_every_tick(budget);
+        classes.shares.with_budget(budget);
         let (at, mut readings) = (tree.at(0), Vec::new());
         classes.read(&tree.host, &mut tree.buffer, at, &mut readings);
         readings.pop().unwrap()
