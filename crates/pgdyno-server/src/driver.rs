@@ -1,32 +1,13 @@
 //! Sessions for whoever speaks to a server by the driver itself, as a store of results does; and what such a connection string
 //! is called where people see it.
 
-use crate::asker::NoConnection;
-use crate::conninfo::{Conninfo, Hosts, Lookup, keywords};
-use crate::server::{ServerError, connector, not_connected};
-use postgres::Client;
-use postgres::config::Host;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
+mod session;
 
-/// A session of the driver's own, with TLS as it is wanted, within connect_timeout all in all.
-pub fn client(conninfo: &Conninfo) -> Result<Client, ServerError> {
-    let (connect, limit) = connector(conninfo);
-    let (said, connected) = channel();
-    // The driver's own limit ends with the TCP connection; a server that then says nothing is given up with its thread.
-    let thread = thread::Builder::new().name("connecting".into()).spawn(move || {
-        let _ = said.send(connect());
-    });
-    let outcome = match thread {
-        Err(error) => Err(NoConnection::NoThread(error)),
-        Ok(_) => match connected.recv_timeout(limit) {
-            Ok(made) => made.map_err(NoConnection::Refused),
-            Err(RecvTimeoutError::Timeout) => Err(NoConnection::Silent),
-            Err(RecvTimeoutError::Disconnected) => Err(NoConnection::Gone),
-        },
-    };
-    outcome.map_err(|why| not_connected(conninfo, why))
-}
+pub use session::{Session, SessionError};
+
+use crate::conninfo::{Conninfo, Hosts, Lookup, keywords};
+use crate::server::ServerError;
+use postgres::config::Host;
 
 /// What a connection string names, as a URL with the user and without a password or anything else. Nobody is asked.
 pub fn shown(text: &str, environment: Lookup<'_>) -> Result<String, ServerError> {

@@ -2,7 +2,6 @@
 //!
 //! The raw changes of settings here are for pgdyno-knobs alone, which journals before it calls them.
 
-mod asker;
 pub mod autoconf;
 mod conninfo;
 mod control;
@@ -20,6 +19,7 @@ mod statements;
 mod storage;
 mod tls;
 mod users;
+mod wire;
 
 pub use conninfo::{Conninfo, Lookup};
 pub use control::{Control, ControlError};
@@ -27,7 +27,7 @@ pub use counters::{
     Counters, SessionLimits, counters, pause, session_limits, sessions_named, wait_for_leaving,
     wait_until_gone,
 };
-pub use driver::{begins_with_word, client, shown, without_word};
+pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};

@@ -1,13 +1,11 @@
 //! A connection for questions and settings, apart from the load.
 
-use crate::asker::{Asker, NoAnswer, NoConnection};
 use crate::conninfo::Conninfo;
+use crate::wire::{LinkError, Refused, TextRow, Wire, brief};
 use postgres::error::SqlState;
-use postgres::{NoTls, SimpleQueryMessage, SimpleQueryRow};
-use rustls::ClientConfig;
 use std::fmt;
-use std::time::Duration;
-use tokio_postgres_rustls::MakeRustlsConnect;
+use std::io;
+use std::time::{Duration, Instant};
 
 /// Oldest version that can be read at all.
 pub(crate) const VERSION_MIN: u32 = 13;
@@ -17,14 +15,8 @@ const STATEMENT_TIMEOUT_MS: u32 = 60_000;
 const GRACE: Duration = Duration::from_secs(5);
 /// For a connection that names no limit, as a sandbox's.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of ours that nobody confirms for so long go to a host that is gone.
-const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
-/// A host that is gone while its answer is waited for is noticed within half a minute too.
-const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
-const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(5);
-const KEEPALIVES_RETRIES: u32 = 3;
-/// The driver's own, where none is given.
-const DRIVERS_KEEPALIVES_IDLE: Duration = Duration::from_hours(2);
+/// The name under which its sessions are seen.
+const NAME: &str = "pgdyno";
 
 /// Why a server could not be reached or asked.
 #[derive(Debug, thiserror::Error)]
@@ -164,6 +156,24 @@ pub enum ServerError {
         /// How long it was waited for.
         waited_s: u64,
     },
+    /// It sends, and does not end its answer.
+    #[error("{what}: {sent} came from the server and no end of its answer; the connection was given up")]
+    Flood {
+        /// What was being done.
+        what: String,
+        /// Bytes and messages.
+        sent: String,
+    },
+    /// It sends what has no place there.
+    #[error(
+        "{what}: the server does not keep to PostgreSQL's protocol: {reason}; the connection was given up"
+    )]
+    Protocol {
+        /// What was being done.
+        what: String,
+        /// What it sent.
+        reason: String,
+    },
     /// An answer that does not look as documented.
     #[error("{what}: expected {expected}, the server said \"{found}\"")]
     Answer {
@@ -200,25 +210,23 @@ impl ServerError {
                 "does the server, or its host, stand still? a process in state T or D (ps) says so; so does a network \
                  that drops packets"
             }
+            ServerError::Flood { .. } | ServerError::Protocol { .. } => {
+                "is this a PostgreSQL server? another program on this port, or a proxy before the server, may be at fault"
+            }
             ServerError::TooOld { .. } => "upgrade the server; experiments need 14 or later",
             _ => return None,
         })
     }
 
-    /// From the driver's; `what` says what was being done.
-    pub(crate) fn from_postgres(what: &str, error: &postgres::Error) -> ServerError {
-        let what = what.to_owned();
-        match error.as_db_error() {
-            Some(db) => ServerError::Statement {
-                what,
-                reason: db.message().to_owned(),
-                sqlstate: db.code().code().to_owned(),
-            },
-            None => ServerError::Broken {
-                what,
-                reason: innermost(error),
-            },
-        }
+    /// Whether nothing more can be asked over the connection.
+    pub(crate) fn is_end(&self) -> bool {
+        matches!(
+            self,
+            ServerError::Broken { .. }
+                | ServerError::Silent { .. }
+                | ServerError::Flood { .. }
+                | ServerError::Protocol { .. }
+        )
     }
 }
 
@@ -267,63 +275,42 @@ impl fmt::Display for Version {
 }
 
 /// A row of text values, NULL as `None`.
-pub(crate) type Row = Vec<Option<String>>;
+pub(crate) type Row = TextRow;
 
-fn connect_limit(conninfo: &Conninfo) -> Duration {
+/// How long a connection may take all in all.
+pub(crate) fn connect_limit(conninfo: &Conninfo) -> Duration {
     let limit = conninfo.config().get_connect_timeout();
     limit.copied().unwrap_or(CONNECT_TIMEOUT)
 }
 
-/// What connects, and how long it may take all in all.
-pub(crate) fn connector(
-    conninfo: &Conninfo,
-) -> (
-    impl FnOnce() -> Result<postgres::Client, postgres::Error> + Send + 'static,
-    Duration,
-) {
-    let (mut config, tls) = (conninfo.config().clone(), conninfo.tls().cloned());
-    config.application_name("pgdyno");
-    if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(TCP_USER_TIMEOUT);
-    }
-    if config.get_keepalives_idle() == DRIVERS_KEEPALIVES_IDLE {
-        config.keepalives_idle(KEEPALIVES_IDLE);
-    }
-    if config.get_keepalives_interval().is_none() {
-        config.keepalives_interval(KEEPALIVES_INTERVAL);
-    }
-    if config.get_keepalives_retries().is_none() {
-        config.keepalives_retries(KEEPALIVES_RETRIES);
-    }
-    let connect = move || match tls {
-        Some(tls) => config.connect(MakeRustlsConnect::new(ClientConfig::clone(&tls))),
-        None => config.connect(NoTls),
-    };
-    (connect, connect_limit(conninfo))
-}
-
-/// A connection that has passed authentication, within connect_timeout all in all.
-fn log_in(conninfo: &Conninfo) -> Result<Asker, ServerError> {
-    let (connect, limit) = connector(conninfo);
-    Asker::connect(connect, limit).map_err(|why| not_connected(conninfo, why))
-}
-
-pub(crate) fn not_connected(conninfo: &Conninfo, why: NoConnection) -> ServerError {
+/// Why there is no connection.
+pub(crate) fn not_connected(conninfo: &Conninfo, refused: Refused, limit: Duration) -> ServerError {
     let target = conninfo.to_string();
-    let limit = connect_limit(conninfo);
-    let reason = match why {
-        NoConnection::Refused(error) => return refusal(target, &error),
-        NoConnection::NoThread(error) => format!("the system refused a thread: {error}"),
-        NoConnection::Silent => format!("nothing within {} s (connect_timeout)", limit.as_secs()),
-        NoConnection::Gone => "the driver gave up".into(),
+    let error = match refused {
+        Refused::Driver(error) => return refusal(target, &error, limit),
+        Refused::Socket(error) => error,
     };
+    let reason = socket_words(&error, limit).unwrap_or_else(|| error.to_string());
     ServerError::Unreachable { target, reason }
 }
 
-/// Why there is no connection.
-pub(crate) fn refusal(target: String, error: &postgres::Error) -> ServerError {
+/// The words for a limit that a connection came to.
+fn socket_words(error: &io::Error, limit: Duration) -> Option<String> {
+    let limit = match limit.subsec_millis() {
+        0 => format!("{} s", limit.as_secs()),
+        _ => format!("{} ms", limit.as_millis()),
+    };
+    (error.kind() == io::ErrorKind::TimedOut)
+        .then(|| format!("no session within {limit} (connect_timeout); what answers there may be no PostgreSQL server"))
+}
+
+/// Why the server, or the driver, gives no session.
+pub(crate) fn refusal(target: String, error: &postgres::Error, limit: Duration) -> ServerError {
     let Some(db) = error.as_db_error() else {
-        let reason = innermost(error);
+        let system = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+        let reason = system
+            .and_then(|system| socket_words(system, limit))
+            .unwrap_or_else(|| brief(&innermost(error)));
         // The driver tells these kinds of errors by their words alone.
         return if reason.contains("password missing") {
             ServerError::Login {
@@ -336,35 +323,22 @@ pub(crate) fn refusal(target: String, error: &postgres::Error) -> ServerError {
             ServerError::Unreachable { target, reason }
         };
     };
-    let reason = db.message().to_owned();
+    let reason = brief(db.message());
     match db.code() {
         code if *code == SqlState::INVALID_CATALOG_NAME => ServerError::NoDatabase { target },
         code if code.code().starts_with("28") => ServerError::Login { target, reason },
         code => ServerError::Refused {
             target,
             reason,
-            sqlstate: code.code().to_owned(),
+            sqlstate: brief(code.code()),
         },
     }
 }
 
-/// A row's values. A database without an encoding (SQL_ASCII) may hold what is no text at all.
-fn texts(what: &str, row: &SimpleQueryRow) -> Result<Row, ServerError> {
-    (0..row.len())
-        .map(|column| {
-            let text = row.try_get(column).map_err(|_| ServerError::Answer {
-                what: what.to_owned(),
-                expected: "text in UTF-8",
-                found: "something else".into(),
-            })?;
-            Ok(text.map(str::to_owned))
-        })
-        .collect()
-}
-
 /// A connected server.
 pub struct Server {
-    asker: Asker,
+    /// `None` once the connection is given up.
+    wire: Option<Wire>,
     conninfo: Conninfo,
     version: Version,
     statements: u64,
@@ -382,20 +356,22 @@ impl Server {
 
     /// The same without a limit, for a first look at what is there.
     pub(crate) fn enter(conninfo: &Conninfo) -> Result<Server, ServerError> {
-        let asker = log_in(conninfo)?;
+        let limit = connect_limit(conninfo);
+        let wire = Wire::connect(conninfo, NAME, limit)
+            .map_err(|refused| not_connected(conninfo, refused, limit))?;
         let mut server = Server {
-            asker,
+            wire: Some(wire),
             conninfo: conninfo.clone(),
             version: Version::from_number(0),
             statements: 0,
-            patience: Some(connect_limit(conninfo)),
+            patience: Some(limit),
         };
         let what = "asking for the version";
         let number = server.value(what, "SHOW server_version_num")?.unwrap_or_default();
         let number: u32 = number.parse().map_err(|_| ServerError::Answer {
             what: what.into(),
             expected: "a number",
-            found: number.clone(),
+            found: brief(&number),
         })?;
         server.version = Version::from_number(number);
         if server.version.major < VERSION_MIN {
@@ -467,27 +443,27 @@ impl Server {
         patience: Option<Duration>,
     ) -> Result<(Vec<Vec<Row>>, Duration), ServerError> {
         self.statements += 1;
-        let answer = self.asker.ask(sql, patience).map_err(|why| match why {
-            NoAnswer::Silent => ServerError::Silent {
-                what: what.to_owned(),
-                waited_s: patience.unwrap_or_default().as_secs(),
-            },
-            NoAnswer::Gone => ServerError::Broken {
-                what: what.to_owned(),
-                reason: "it was given up before".into(),
-            },
+        let wire = self.wire.as_mut().ok_or_else(|| ServerError::Broken {
+            what: what.to_owned(),
+            reason: "it was given up before".into(),
         })?;
-        let messages = answer.outcome.map_err(|e| ServerError::from_postgres(what, &e))?;
-        let mut each = Vec::new();
-        let mut rows = Vec::new();
-        for message in &messages {
-            match message {
-                SimpleQueryMessage::Row(row) => rows.push(texts(what, row)?),
-                SimpleQueryMessage::CommandComplete(_) => each.push(std::mem::take(&mut rows)),
-                _ => {}
+        let begun = Instant::now();
+        wire.begin(patience);
+        match wire.texts(sql) {
+            Ok(Ok(each)) => Ok((each, begun.elapsed())),
+            Ok(Err(refused)) => Err(refused.into_server_error(what)),
+            Err(error) => {
+                // An answer that comes late must not be taken for the next question's.
+                self.wire = None;
+                Err(match error {
+                    LinkError::Silent => ServerError::Silent {
+                        what: what.to_owned(),
+                        waited_s: patience.unwrap_or_default().as_secs(),
+                    },
+                    other => other.into_server_error(what),
+                })
             }
         }
-        Ok((each, answer.took))
     }
 
     /// The first value of the first row.
@@ -502,5 +478,14 @@ impl Server {
     /// A statement without a result.
     pub fn execute(&mut self, what: &str, sql: &str) -> Result<(), ServerError> {
         self.rows(what, sql).map(|_| ())
+    }
+}
+
+impl Drop for Server {
+    /// A connection that works is ended in order when this returns: the server's own counts of sessions are waited for.
+    fn drop(&mut self) {
+        if let Some(wire) = self.wire.take() {
+            wire.end();
+        }
     }
 }

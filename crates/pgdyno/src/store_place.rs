@@ -2,7 +2,7 @@
 
 use crate::context::{Context, variable};
 use crate::exit::Usage;
-use pgdyno_server::{Found, begins_with_word, client, shown, without_word};
+use pgdyno_server::{Found, Session, begins_with_word, shown, without_word};
 use pgdyno_store::{Link, Reader, Store, StoreError};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -145,7 +145,7 @@ fn in_url(text: &str) -> String {
 fn link(text: String, schema: String, name: String) -> Link {
     Link::new(name, schema, move || {
         let found = Found::find(&text, &variable)?;
-        Ok(client(&found.conninfo)?)
+        Ok(Session::connect(&found.conninfo)?)
     })
 }
 

@@ -184,7 +184,7 @@ fn a_server_that_hangs_is_given_up(target: &Target) {
     let reading = series.tick();
     let sample = series.sample_waits();
     kill_process(pid, Signal::CONT).expect("continued");
-    assert!(says(&reading, "no answer within"), "{reading:?}");
+    assert!(says(&reading, "no answer in time"), "{reading:?}");
     assert!(reading.values.is_empty(), "{reading:?}");
     assert!(sample.gap.is_none() || sample.counts.is_empty(), "{sample:?}");
     until(

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 const STATEMENT_LIMIT: Duration = Duration::from_secs(2);
 /// How much longer the answer may be under way.
 const GRACE: Duration = Duration::from_secs(3);
+/// Bytes of one value. None of ours is near it, and as JSON it takes some twenty times as much memory.
+const VALUE_BYTES_MAX: usize = 4 << 20;
 /// After this no further statement is sent.
 const BUDGET: Duration = Duration::from_secs(15);
 
@@ -171,7 +173,7 @@ impl Question<'_> {
         }
         match self.send(server, statements) {
             Ok(values) => Ok(values),
-            Err(error) if is_lost(&error) => Err(error),
+            Err(error) if error.is_end() => Err(error),
             Err(error) if statements.len() == 1 => Ok(vec![Err(reason(&error))]),
             Err(_) => statements.iter().map(|sql| self.ask_alone(server, sql)).collect(),
         }
@@ -207,16 +209,15 @@ fn value(rows: &[Vec<Option<String>>]) -> Outcome {
         return Err("the server's answer has no row".into());
     };
     match row.first() {
+        Some(Some(text)) if text.len() > VALUE_BYTES_MAX => Err(format!(
+            "the server's answer has {} bytes, and {VALUE_BYTES_MAX} are the most",
+            text.len()
+        )),
         Some(Some(text)) => {
             serde_json::from_str(text).map_err(|e| format!("the server's answer cannot be read: {e}"))
         }
         _ => Ok(Value::Null),
     }
-}
-
-/// Whether nothing more can be asked over this connection.
-fn is_lost(error: &ServerError) -> bool {
-    matches!(error, ServerError::Broken { .. } | ServerError::Silent { .. })
 }
 
 /// Why there is no value, in words.

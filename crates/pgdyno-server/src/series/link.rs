@@ -1,13 +1,10 @@
 //! The sampler's connection: every question has a limit on both sides, and one that breaks is made anew with back-off.
 
-use super::wire::{Refused, Row, Statement, Way, Wire};
 use crate::conninfo::Conninfo;
-use crate::server::{ServerError, VERSION_MIN, Version, refusal};
+use crate::server::{ServerError, VERSION_MIN, Version, not_connected};
+use crate::wire::{LinkError, Row, Statement, Way, Wire};
 use std::collections::HashMap;
-use std::fmt;
-use std::io;
 use std::time::{Duration, Instant};
-use tokio_postgres::Config;
 use tokio_postgres::types::ToSql;
 
 /// The name under which its session is seen.
@@ -35,67 +32,6 @@ pub(super) type Answer = Result<Vec<Row>, LinkError>;
 
 /// A statement with its parameters; all of them are prepared under their text.
 pub(super) type Question<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
-
-/// Why a question has no answer.
-#[derive(Debug, Clone)]
-pub(super) enum LinkError {
-    /// The server's own words; the connection lives.
-    Said {
-        /// What it says.
-        reason: String,
-        /// Error code.
-        sqlstate: String,
-    },
-    /// No connection, or none any more.
-    Down(String),
-    /// No answer within the limit.
-    Silent,
-}
-
-impl LinkError {
-    /// Whether asking again would bring the same: the role may not, or there is no such thing here.
-    pub(super) fn is_lasting(&self) -> bool {
-        matches!(self, LinkError::Said { sqlstate, .. }
-            if sqlstate.starts_with("42") || sqlstate.starts_with("0A") || sqlstate == "55000")
-    }
-
-    /// Whether the role lacks a right.
-    pub(super) fn is_refusal(&self) -> bool {
-        matches!(self, LinkError::Said { sqlstate, .. } if sqlstate == "42501")
-    }
-
-    /// Whether the server ended the statement, mostly because its time was over.
-    pub(super) fn is_cancel(&self) -> bool {
-        matches!(self, LinkError::Said { sqlstate, .. } if sqlstate == "57014")
-    }
-
-    /// As an error of the server, for people.
-    pub(super) fn into_server_error(self, what: &str) -> ServerError {
-        let what = what.to_owned();
-        match self {
-            LinkError::Said { reason, sqlstate } => ServerError::Statement {
-                what,
-                reason,
-                sqlstate,
-            },
-            LinkError::Down(reason) => ServerError::Broken { what, reason },
-            LinkError::Silent => ServerError::Broken {
-                what,
-                reason: self.to_string(),
-            },
-        }
-    }
-}
-
-impl fmt::Display for LinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LinkError::Said { reason, sqlstate } => write!(f, "{reason} (SQLSTATE {sqlstate})"),
-            LinkError::Down(reason) => write!(f, "{reason}"),
-            LinkError::Silent => write!(f, "no answer within {} ms", ANSWER_LIMIT.as_millis()),
-        }
-    }
-}
 
 /// What is known of a session that is up.
 struct Session {
@@ -219,7 +155,7 @@ impl Link {
             false => self.prepare(questions)?,
         };
         let Session { wire, prepared } = self.session.as_mut().ok_or(LinkError::Silent)?;
-        wire.begin(ANSWER_LIMIT);
+        wire.begin(Some(ANSWER_LIMIT));
         let ways: Vec<Option<Way<'_>>> = questions
             .iter()
             .map(|(sql, _)| match prepared.get(*sql) {
@@ -271,7 +207,7 @@ impl Link {
             if prepared.contains_key(*sql) {
                 continue;
             }
-            wire.begin(ANSWER_LIMIT);
+            wire.begin(Some(ANSWER_LIMIT));
             let statement = wire.prepare(sql)?;
             self.commits.count(&statement);
             match statement {
@@ -293,18 +229,8 @@ impl Link {
 
     /// Connects, limits, and asks for what must be known.
     fn establish(&mut self, limit: Duration) -> Result<(), ServerError> {
-        let target = self.conninfo.to_string();
-        let wire = Wire::connect(&self.conninfo, &driver_config(&self.conninfo), limit);
-        let wire = wire.map_err(|error| match error {
-            Refused::Driver(error) => refusal(target, &error),
-            Refused::Socket(error) => ServerError::Unreachable {
-                target,
-                reason: match error.kind() {
-                    io::ErrorKind::TimedOut => format!("nothing within {} ms", limit.as_millis()),
-                    _ => error.to_string(),
-                },
-            },
-        })?;
+        let wire = Wire::connect(&self.conninfo, NAME, limit)
+            .map_err(|refused| not_connected(&self.conninfo, refused, limit))?;
         self.session = Some(Session {
             wire,
             prepared: HashMap::new(),
@@ -338,7 +264,7 @@ impl Link {
         let Some(Session { wire, .. }) = &mut self.session else {
             return Err(error(LinkError::Silent));
         };
-        wire.begin(limit);
+        wire.begin(Some(limit));
         wire.run(&settings).map_err(error)?.map_err(error)?;
         let asked = Way::Text("SELECT current_setting('server_version_num')::int4, pg_backend_pid()");
         wire.ask(&asked, &[]).map_err(error)?;
@@ -366,28 +292,4 @@ impl Link {
         }
         Ok(())
     }
-}
-
-/// What the driver must know to open a session; the way there is found without it.
-fn driver_config(conninfo: &Conninfo) -> Config {
-    let known = conninfo.config();
-    let mut config = Config::new();
-    config
-        .application_name(NAME)
-        .ssl_mode(known.get_ssl_mode())
-        .ssl_negotiation(known.get_ssl_negotiation())
-        .channel_binding(known.get_channel_binding());
-    if let Some(user) = known.get_user() {
-        config.user(user);
-    }
-    if let Some(password) = known.get_password() {
-        config.password(password);
-    }
-    if let Some(database) = known.get_dbname() {
-        config.dbname(database);
-    }
-    if let Some(options) = known.get_options() {
-        config.options(options);
-    }
-    config
 }

@@ -12,7 +12,6 @@ mod people;
 mod statements;
 mod table;
 mod waits;
-mod wire;
 
 pub use people::{AgeRow, SessionRow, VacuumRow};
 pub use statements::{StatementRow, StatementsMissing};
@@ -20,15 +19,15 @@ pub use waits::{CPU, WaitKey, WaitSample};
 
 use crate::conninfo::Conninfo;
 use crate::server::{ServerError, Version};
+use crate::wire::{LinkError, Row};
 use group::{Column, Group, Kind, Pace};
 use ledger::{Circumstances, Line, Part, Taken, Told, grant_words};
-use link::{Answer, Link, LinkError, Question};
+use link::{Answer, Link, Question};
 pub use link::{NAME, OwnCommits};
 use pgdyno_host::series::Reading;
 use statements::{Place, Statements};
 use std::time::Instant;
 use table::{GROUPS, STATEMENTS};
-use wire::Row;
 
 /// A group that a role may not read is tried again after so many turns, for rights can be given.
 const AGAIN_AFTER: u64 = 60;
@@ -225,7 +224,7 @@ impl ServerSeries {
             round(self).together = (due.to_vec(), sql);
             match answer {
                 Ok(rows) => return Ok(told_apart(rows, due)),
-                Err(error @ (LinkError::Down(_) | LinkError::Silent)) => return Err(error),
+                Err(error) if error.is_end() => return Err(error),
                 Err(error) => {
                     round(self).apart_until = turn + APART_FOR;
                     // What has taken all the time that there is cannot be asked once more.

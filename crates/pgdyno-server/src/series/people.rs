@@ -1,7 +1,7 @@
 //! What people look at now and then: sessions, vacuums, ages.
 
 use super::ServerSeries;
-use super::wire::Row;
+use crate::wire::Row;
 use crate::server::ServerError;
 use tokio_postgres::types::FromSql;
 

@@ -1,10 +1,10 @@
 //! pg_stat_statements: where it is, and how its statements grow between two looks.
 
 use super::ServerSeries;
-use super::link::{Link, LinkError};
+use super::link::Link;
 use super::people::{HIDDEN, one_line};
-use super::wire::Row;
 use crate::server::ServerError;
+use crate::wire::{LinkError, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 
 use super::ServerSeries;
 use super::ledger::hidden_reason;
-use super::wire::Row;
+use crate::wire::Row;
 use pgdyno_host::series::Gap;
 use std::time::Instant;
 

@@ -156,6 +156,16 @@ pub enum StoreError {
         /// Its code of the error, if it is the server's.
         sqlstate: Option<String>,
     },
+    /// What it reads has no end within any limit that a store keeps to.
+    #[error("the store {place} could not be {action}: {reason}. This is no store that pgdyno wrote, or its server is at fault")]
+    Endless {
+        /// Which.
+        place: Place,
+        /// "opened", "written", "read".
+        action: &'static str,
+        /// How much came, or how long it took.
+        reason: String,
+    },
     /// There is no way to its server.
     #[error("the store {place} could not be opened: {source}")]
     Unreachable {

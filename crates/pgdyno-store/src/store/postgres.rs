@@ -10,7 +10,7 @@ pub use session::Link;
 use super::StoreError;
 use super::database::{Act, Database, Place, Row, Value, hold_no_zero};
 use bytes::BytesMut;
-use fallible_iterator::FallibleIterator;
+use pgdyno_server::SessionError;
 use postgres::error::{Error, SqlState};
 use postgres::types::{FromSql, IsNull, ToSql, Type};
 use session::Session;
@@ -64,8 +64,18 @@ impl Postgres {
 }
 
 /// The server's error, told apart where something can be done about it.
-fn failed(place: &Place, action: &'static str, error: &Error) -> StoreError {
+fn failed(place: &Place, action: &'static str, error: &SessionError) -> StoreError {
     let place = place.clone();
+    let error = match error {
+        SessionError::Driver(error) => error,
+        SessionError::Limit(reason) => {
+            return StoreError::Endless {
+                place,
+                action,
+                reason: reason.clone(),
+            };
+        }
+    };
     let Some(server) = error.as_db_error() else {
         let reason = innermost(error);
         return match is_lost(error) {
@@ -193,28 +203,29 @@ impl Session {
     ) -> Result<u64, StoreError> {
         let client = self.client(place, action)?;
         let parameters = values.iter().map(|value| (value, value.kind()));
-        let mut sent = client.query_typed_raw(sql, parameters);
-        let outcome = match &mut sent {
-            Err(error) => Err(failed(place, action, error)),
-            Ok(rows) => loop {
-                match rows.next() {
-                    Err(error) => break Err(failed(place, action, &error)),
-                    Ok(None) => break Ok(rows.rows_affected().unwrap_or(0)),
-                    Ok(Some(row)) => {
-                        let values = (0..row.len()).map(|at| row.try_get(at)).collect::<Result<_, _>>();
-                        let acted = values
-                            .map_err(|error| failed(place, action, &error))
-                            .and_then(|values| act(&mut Row { values, place }));
-                        if let Err(error) = acted {
-                            break Err(error);
-                        }
-                    }
-                }
-            },
-        };
-        drop(sent);
-        if let Err(StoreError::Gone { reason, .. }) = &outcome {
-            self.lose(reason);
+        /// The server's trouble, or that of whoever takes the rows.
+        enum Why {
+            Session(SessionError),
+            Act(StoreError),
+        }
+        impl From<SessionError> for Why {
+            fn from(error: SessionError) -> Why {
+                Why::Session(error)
+            }
+        }
+        let outcome = client.each(sql, parameters, |row| {
+            let values = (0..row.len()).map(|at| row.try_get(at)).collect::<Result<_, _>>();
+            let values = values.map_err(SessionError::from)?;
+            act(&mut Row { values, place }).map_err(Why::Act)
+        });
+        let outcome = outcome.map_err(|why| match why {
+            Why::Session(error) => failed(place, action, &error),
+            Why::Act(error) => error,
+        });
+        match &outcome {
+            Err(StoreError::Gone { reason, .. }) => self.lose(reason),
+            Err(StoreError::Endless { reason, .. }) => self.give_up(reason),
+            _ => {}
         }
         outcome
     }

@@ -1,13 +1,13 @@
 //! How a store in PostgreSQL is opened: made or brought up to this schema, or read as it is and never changed.
 
-use super::session::{Link, Session, quoted};
+use super::session::{Link, Session, quoted, taken};
 use super::{LOCKS, Postgres, failed};
 use crate::schema::VERSION;
 use crate::schema::postgres::{PROGRAM, STEPS};
 use crate::store::StoreError;
 use crate::store::database::Place;
 use postgres::error::SqlState;
-use postgres::{Client, Error, GenericClient};
+use pgdyno_server::{Session as Client, SessionError};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ impl Postgres {
         let rows = client
             .query(&held, &[&i64::from(number)])
             .map_err(|e| failed(&place, "opened", &e))?;
-        let seen = rows.iter().map(|row| row.get(0)).collect();
+        let seen = rows.iter().map(|row| taken(row, 0, &place)).collect::<Result<_, _>>()?;
         client
             .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1")
             .map_err(|e| failed(&place, "opened", &e))?;
@@ -93,10 +93,10 @@ pub(super) fn fits(client: &mut Client, place: &Place) -> Result<(), StoreError>
             &[],
         )
         .map_err(|e| failed(place, "opened", &e))?;
-    if row.get(0) {
+    if taken(&row, 0, place)? {
         return Err(StoreError::ReadOnly { place: place.clone() });
     }
-    match row.get::<_, &str>(1) {
+    match taken::<&str>(&row, 1, place)? {
         "UTF8" => Ok(()),
         encoding => Err(StoreError::Encoding {
             place: place.clone(),
@@ -106,8 +106,8 @@ pub(super) fn fits(client: &mut Client, place: &Place) -> Result<(), StoreError>
 }
 
 /// What is there; other programs' and newer ones are refused.
-fn look(client: &mut impl GenericClient, schema: &str, place: &Place) -> Result<There, StoreError> {
-    let failed = |e: Error| failed(place, "opened", &e);
+fn look(client: &mut Client, schema: &str, place: &Place) -> Result<There, StoreError> {
+    let failed = |e: SessionError| failed(place, "opened", &e);
     let foreign = || StoreError::Foreign { place: place.clone() };
     let row = client
         .query_opt(
@@ -120,7 +120,8 @@ fn look(client: &mut impl GenericClient, schema: &str, place: &Place) -> Result<
     let Some(row) = row else {
         return Ok(There::Nothing { has_schema: false });
     };
-    let (number, relations, has_about): (u32, i64, bool) = (row.get(0), row.get(1), row.get(2));
+    let (number, relations) = (taken(&row, 0, place)?, taken::<i64>(&row, 1, place)?);
+    let has_about: bool = taken(&row, 2, place)?;
     if !has_about {
         return match relations {
             0 => Ok(There::Nothing { has_schema: true }),
@@ -132,11 +133,13 @@ fn look(client: &mut impl GenericClient, schema: &str, place: &Place) -> Result<
         quoted(schema)
     );
     let rows = match client.query(&about, &[]) {
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_COLUMN) => return Err(foreign()),
+        Err(SessionError::Driver(error)) if error.code() == Some(&SqlState::UNDEFINED_COLUMN) => {
+            return Err(foreign());
+        }
         rows => rows.map_err(failed)?,
     };
     match &rows[..] {
-        [row] if row.get::<_, &str>(0) == PROGRAM => match row.get(1) {
+        [row] if taken::<&str>(row, 0, place)? == PROGRAM => match taken(row, 1, place)? {
             found if found > VERSION => Err(StoreError::Newer {
                 place: place.clone(),
                 found,
@@ -149,36 +152,37 @@ fn look(client: &mut impl GenericClient, schema: &str, place: &Place) -> Result<
 
 /// Brings the store to this version's schema, and tells the schema's number. Whoever comes second waits, and finds it done.
 fn migrate(client: &mut Client, schema: &str, place: &Place) -> Result<u32, StoreError> {
-    let failed = |e: Error| failed(place, "made or brought up to date", &e);
-    let mut transaction = client.transaction().map_err(failed)?;
-    transaction
+    let failed = |e: SessionError| failed(place, "made or brought up to date", &e);
+    // Where it fails, the session is dropped and the transaction with it.
+    client.batch_execute("BEGIN").map_err(failed)?;
+    client
         .execute(
             "SELECT pg_advisory_xact_lock(hashtextextended('pgdyno store ' || $1::text, 0))",
             &[&schema],
         )
         .map_err(failed)?;
-    let version = match look(&mut transaction, schema, place)? {
+    let version = match look(client, schema, place)? {
         There::Store { version, .. } => version,
         There::Nothing { has_schema } => {
             // Whoever may not make schemas may be given an empty one.
             if !has_schema {
                 let make = format!("CREATE SCHEMA {}", quoted(schema));
-                transaction.batch_execute(&make).map_err(failed)?;
+                client.batch_execute(&make).map_err(failed)?;
             }
             0
         }
     };
     for (to, step) in STEPS {
         if to > version {
-            transaction.batch_execute(step).map_err(failed)?;
-            transaction
+            client.batch_execute(step).map_err(failed)?;
+            client
                 .execute("UPDATE about SET schema_version = $1", &[&to])
                 .map_err(failed)?;
         }
     }
-    let There::Store { number, .. } = look(&mut transaction, schema, place)? else {
+    let There::Store { number, .. } = look(client, schema, place)? else {
         return Err(StoreError::Missing { place: place.clone() });
     };
-    transaction.commit().map_err(failed)?;
+    client.batch_execute("COMMIT").map_err(failed)?;
     Ok(number)
 }

@@ -4,7 +4,7 @@ use super::failed;
 use super::open::fits;
 use crate::store::StoreError;
 use crate::store::database::Place;
-use postgres::Client;
+use pgdyno_server::{Session as Client, SessionError};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -15,6 +15,10 @@ type Connect = Box<dyn Fn() -> Result<Client, Box<dyn Error + Send + Sync>> + Se
 /// So long a server that was lost is waited for: a restart, or another machine that takes over, is done by then.
 const RETURN_PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
+/// No statement of a store's takes near as long.
+const STATEMENT_LIMIT: Duration = Duration::from_mins(10);
+/// How much longer than its own limit on a statement a server may stay silent.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The status of an experiment that runs, as it is stored.
 const RUNNING: &str = "\"running\"";
@@ -24,7 +28,6 @@ const SETUP: &str = "
 SET client_min_messages = warning;
 SET lock_timeout = '30s';
 SET default_transaction_isolation = 'read committed';
-SET statement_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
 SET tcp_keepalives_idle = 60;
 SET tcp_keepalives_interval = 10;
@@ -40,8 +43,9 @@ pub struct Link {
     pub(super) schema: String,
     connect: Connect,
     patience: Duration,
-    /// For a lock, and for a statement whole.
-    limits: Option<(Duration, Duration)>,
+    /// For a lock, where it is another than usual, and for a statement whole.
+    lock_limit: Option<Duration>,
+    statement_limit: Duration,
 }
 
 impl Link {
@@ -56,7 +60,8 @@ impl Link {
             schema,
             connect: Box::new(connect),
             patience: RETURN_PATIENCE,
-            limits: None,
+            lock_limit: None,
+            statement_limit: STATEMENT_LIMIT,
         }
     }
 
@@ -66,10 +71,13 @@ impl Link {
     }
 
     /// The same, with other processes' locks waited for only as long as `lock`, and no statement longer than `statement`; else half a
-    /// minute, and as long as it takes.
+    /// minute, and ten.
     pub fn with_limits(self, lock: Duration, statement: Duration) -> Link {
-        let limits = Some((lock, statement));
-        Link { limits, ..self }
+        Link {
+            lock_limit: Some(lock),
+            statement_limit: statement,
+            ..self
+        }
     }
 }
 
@@ -123,6 +131,12 @@ impl Session {
         self.is_lost() && !self.is_away
     }
 
+    /// A server that does not end its answers is not asked again at once, and not waited for.
+    pub(super) fn give_up(&mut self, why: &str) {
+        self.lose(why);
+        self.is_away = true;
+    }
+
     pub(super) fn lose(&mut self, how: &str) {
         self.client = None;
         how.clone_into(&mut self.lost);
@@ -158,7 +172,7 @@ impl Session {
                 Err(_) => wait(),
             }
         };
-        let failed = |e: postgres::Error| failed(place, action, &e);
+        let failed = |e: SessionError| failed(place, action, &e);
         self.is_away = !self.end_old(&mut client).map_err(failed)?;
         if self.is_away {
             let reason = format!("{}; then: the server did not end the old session", self.lost);
@@ -178,7 +192,7 @@ impl Session {
 
     /// Ends the old session, and waits until it holds and writes nothing any more: the network may be what was lost, and the
     /// session live on with a statement that is not done. `false` where it does not end.
-    fn end_old(&self, client: &mut Client) -> Result<bool, postgres::Error> {
+    fn end_old(&self, client: &mut Client) -> Result<bool, SessionError> {
         let (pid, begun) = &self.known_by;
         let is_old = "pid = $1 AND backend_start::text = $2";
         let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {is_old}");
@@ -194,11 +208,11 @@ impl Session {
 
     /// Takes what this process holds for a new session. An experiment that another process runs, or has run and ended
     /// meanwhile, if there is one.
-    fn take_again(&self, client: &mut Client) -> Result<Option<i64>, postgres::Error> {
+    fn take_again(&self, client: &mut Client) -> Result<Option<i64>, SessionError> {
         for (&experiment, &runs) in &self.held {
             let (class, object) = self.key(experiment);
             let take = format!("SELECT pg_try_advisory_lock({class}, {object})");
-            if !client.query_one(&take, &[])?.get::<_, bool>(0) {
+            if !client.query_one(&take, &[])?.try_get::<_, bool>(0)? {
                 return Ok(Some(experiment));
             }
             let ended = "SELECT 1 FROM experiment WHERE id = $1 AND status <> $2";
@@ -250,19 +264,18 @@ fn enter(link: &Link) -> Result<(Client, (i32, String)), StoreError> {
         place: link.place.clone(),
         source,
     })?;
-    let failed = |e: postgres::Error| failed(&link.place, "opened", &e);
+    let failed = |e: SessionError| failed(&link.place, "opened", &e);
+    client.set_limit(Some(link.statement_limit + GRACE));
     client.batch_execute(SETUP).map_err(failed)?;
     let path = format!("SET search_path = {}", quoted(&link.schema));
     client.batch_execute(&path).map_err(failed)?;
-    if let Some((lock, statement)) = link.limits {
-        // To the server 0 is no limit.
-        let ms = |limit: Duration| limit.as_millis().clamp(1, i32::MAX.unsigned_abs().into());
-        let limits = format!(
-            "SET lock_timeout = {}; SET statement_timeout = {}",
-            ms(lock),
-            ms(statement)
-        );
-        client.batch_execute(&limits).map_err(failed)?;
+    // To the server 0 is no limit.
+    let ms = |limit: Duration| limit.as_millis().clamp(1, i32::MAX.unsigned_abs().into());
+    let limit = format!("SET statement_timeout = {}", ms(link.statement_limit));
+    client.batch_execute(&limit).map_err(failed)?;
+    if let Some(lock) = link.lock_limit {
+        let limit = format!("SET lock_timeout = {}", ms(lock));
+        client.batch_execute(&limit).map_err(failed)?;
     }
     let row = client
         .query_one(
@@ -270,8 +283,18 @@ fn enter(link: &Link) -> Result<(Client, (i32, String)), StoreError> {
             &[],
         )
         .map_err(failed)?;
-    let known_by = (row.get(0), row.get(1));
+    let known_by = (taken(&row, 0, &link.place)?, taken(&row, 1, &link.place)?);
     Ok((client, known_by))
+}
+
+/// A value of a row: a server that is none may send another kind.
+pub(super) fn taken<'a, T: postgres::types::FromSql<'a>>(
+    row: &'a postgres::Row,
+    at: usize,
+    place: &Place,
+) -> Result<T, StoreError> {
+    row.try_get(at)
+        .map_err(|error| failed(place, "opened", &SessionError::from(error)))
 }
 
 /// A name as SQL wants it.

@@ -4,6 +4,7 @@
 use crate::store::{Integrity, Link, Reader, Store, StoreError};
 use pgdyno_host::Limits;
 use pgdyno_server::postgres::{Client, Config, NoTls};
+use pgdyno_server::{Conninfo, ServerError, Session};
 use pgdyno_server::sandbox::{Binaries, Plan, Sandbox, create};
 use rusqlite::Connection;
 use std::fs;
@@ -104,7 +105,13 @@ impl Rig {
 }
 
 pub(super) fn link(schema: &str) -> Link {
-    Link::new("postgres://test".to_owned(), schema.to_owned(), || Ok(connect()))
+    Link::new("postgres://test".to_owned(), schema.to_owned(), || Ok(session(config())?))
+}
+
+/// A store's session.
+pub(super) fn session(config: Config) -> Result<Session, ServerError> {
+    let name = config.get_application_name().unwrap_or("pgdyno").to_owned();
+    Session::connect_as(&Conninfo::from_config(config), &name)
 }
 
 /// A session of the superuser.

@@ -6,7 +6,7 @@ use super::{experiment, trial};
 use crate::schema::VERSION;
 use crate::store::{Filter, ImportOutcome, Life, Link, Reader, Store, StoreError};
 use crate::{ExperimentStatus, TrialStatus};
-use pgdyno_server::postgres::{Config, NoTls};
+use pgdyno_server::postgres::Config;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn run(sql: &str) {
 
 /// Over a connection that is made by another configuration.
 fn over(schema: &str, config: Config) -> Link {
-    let connect = move || config.connect(NoTls).map_err(Into::into);
+    let connect = move || rig::session(config.clone()).map_err(Into::into);
     Link::new("postgres://test".to_owned(), schema.to_owned(), connect).with_patience(Duration::ZERO)
 }
 

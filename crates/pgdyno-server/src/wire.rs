@@ -1,16 +1,23 @@
-//! The bytes of the sampler's connection: prepared statements over a socket that blocks up to a limit. The driver opens
-//! the session (TLS, passwords) and then leaves the stream to this: what is asked ten times a second on a busy machine
-//! finds all caches cold, and a runtime, its timers and channels cost more there than the answer.
+//! The bytes of a connection for questions: statements over a socket that blocks up to a limit. The driver opens the
+//! session (TLS, passwords) and then leaves the stream to this. Every answer has a limit in time and in bytes, which the
+//! driver does not have. What is asked ten times a second on a busy machine finds all caches cold: a runtime, its timers and
+//! channels cost more there than the answer.
 
+mod error;
 mod socket;
+#[cfg(test)]
+pub(crate) mod tests;
 
-use super::link::LinkError;
+pub(crate) use error::{LinkError, brief};
+
 use crate::conninfo::Conninfo;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
-use postgres_protocol::message::backend::{DataRowBody, ErrorResponseBody, Message, RowDescriptionBody};
+use postgres_protocol::message::backend::{
+    DataRowBody, ErrorResponseBody, Header, Message, RowDescriptionBody,
+};
 use postgres_protocol::message::frontend;
-use socket::Socket;
+pub(crate) use socket::Socket;
 use std::error::Error;
 use std::io;
 use std::pin::Pin;
@@ -18,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, NoTls, TlsConnect, TlsStream};
 use tokio_postgres::types::{FromSql, ToSql, Type};
@@ -26,19 +34,25 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// So much is read at once; most answers are smaller.
 const READ_BYTES: usize = 16 << 10;
 /// No answer to a question of ours is near this; a server that sends more is no server.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// What opening a session may take; nothing in it is near this.
+pub(crate) const STARTUP_BYTES_MAX: usize = 1 << 20;
+/// What a row and a value cost beside their bytes: an answer of many small ones takes more memory than its bytes.
+const OVERHEAD_BYTES: usize = 64;
+/// How long a session's end may take to be sent.
+const END_LIMIT: Duration = Duration::from_millis(100);
 /// Format of parameters and results.
 const BINARY: i16 = 1;
 
 /// A stream that the driver has while it opens the session, and that is ours all the time.
-struct Shared<S>(Arc<Mutex<S>>);
+pub(crate) struct Shared<S>(Arc<Mutex<S>>);
 
 impl<S> Shared<S> {
-    fn new(stream: S) -> Shared<S> {
+    pub(crate) fn new(stream: S) -> Shared<S> {
         Shared(Arc::new(Mutex::new(stream)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, S> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, S> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,8 +127,11 @@ where
     }
 }
 
+/// A row of text values, NULL as `None`.
+pub(crate) type TextRow = Vec<Option<String>>;
+
 /// Why there is no session.
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// The way is barred.
     Socket(io::Error),
     /// The server, or its certificate.
@@ -123,13 +140,13 @@ pub(super) enum Refused {
 
 /// A prepared statement: its name, and the types of its columns.
 #[derive(Debug, Clone)]
-pub(super) struct Statement {
+pub(crate) struct Statement {
     name: String,
     types: Arc<[Type]>,
 }
 
 /// How a question is asked.
-pub(super) enum Way<'a> {
+pub(crate) enum Way<'a> {
     /// By a statement that is there.
     Prepared(&'a Statement),
     /// By its text, with lists of numbers for all parameters.
@@ -138,14 +155,14 @@ pub(super) enum Way<'a> {
 
 /// A row of an answer.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(crate) struct Row {
     types: Arc<[Type]>,
     body: DataRowBody,
 }
 
 impl Row {
     /// The value of a column, where it is of this type.
-    pub(super) fn try_get<'a, T: FromSql<'a>>(
+    pub(crate) fn try_get<'a, T: FromSql<'a>>(
         &'a self,
         at: usize,
     ) -> Result<T, Box<dyn Error + Sync + Send>> {
@@ -159,13 +176,13 @@ impl Row {
     }
 
     /// All values, as they came.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.body.buffer()
     }
 }
 
 /// A session that is open.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     socket: Shared<Socket>,
     stream: Box<dyn Duplex>,
     output: BytesMut,
@@ -177,28 +194,23 @@ pub(super) struct Wire {
     names: u64,
     /// Statements that are not needed any more.
     forgotten: Vec<Statement>,
+    /// Messages since [`Wire::begin`], by their tags.
+    received: Vec<(u8, u64)>,
+    /// What the answers since then may still cost.
+    bytes_left: usize,
 }
 
 impl Wire {
-    /// Opens a session.
-    pub(super) fn connect(
+    /// Opens a session, which is seen by this application_name.
+    pub(crate) fn connect(
         conninfo: &Conninfo,
-        config: &tokio_postgres::Config,
+        name: &str,
         limit: Duration,
     ) -> Result<Wire, Refused> {
         let deadline = Instant::now() + limit;
-        let socket = Shared::new(Socket::connect(conninfo, deadline).map_err(Refused::Socket)?);
-        let mut config = config.clone();
-        let name = match conninfo.host() {
-            Host::Tcp(name) => name,
-            // No TLS there, as with libpq.
-            Host::Unix(_) => {
-                if conninfo.address().is_none() {
-                    config.ssl_mode(SslMode::Disable);
-                }
-                String::new()
-            }
-        };
+        let socket = Socket::connect(conninfo, deadline, STARTUP_BYTES_MAX);
+        let socket = Shared::new(socket.map_err(Refused::Socket)?);
+        let (config, name) = driver_config(conninfo, name);
         let kept = Kept::default();
         match conninfo.tls() {
             Some(tls) => {
@@ -208,9 +220,9 @@ impl Wire {
                     inner: made,
                     kept: Arc::clone(&kept),
                 };
-                finish(config.connect_raw(socket.clone(), keeping), &socket)?;
+                drop(finish(config.connect_raw(socket.clone(), keeping), &socket)?);
             }
-            None => finish(config.connect_raw(socket.clone(), NoTls), &socket)?,
+            None => drop(finish(config.connect_raw(socket.clone(), NoTls), &socket)?),
         }
         let encrypted = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         if encrypted.is_none() {
@@ -224,24 +236,99 @@ impl Wire {
             input: BytesMut::new(),
             names: 0,
             forgotten: Vec::new(),
+            received: Vec::new(),
+            bytes_left: ANSWER_BYTES_MAX,
         })
     }
 
-    /// What is asked from here on is to be answered within this time.
-    pub(super) fn begin(&mut self, limit: Duration) {
-        self.socket.lock().deadline = Instant::now() + limit;
+    /// What is asked from here on is to be answered within this time; without a limit, as long as it takes.
+    pub(crate) fn begin(&mut self, limit: Option<Duration>) {
+        self.socket.lock().begin(limit, ANSWER_BYTES_MAX);
         self.output.clear();
+        self.received.clear();
+        self.bytes_left = ANSWER_BYTES_MAX;
+    }
+
+    /// Ends the session in order, where it lives.
+    pub(crate) fn end(mut self) {
+        self.begin(Some(END_LIMIT));
+        frontend::terminate(&mut self.output);
+        // A server that does not take it notices that the connection is closed.
+        let _ = self.send();
+    }
+
+    /// Statements without parameters, all at once: the rows of each as text.
+    pub(crate) fn texts(&mut self, sql: &str) -> Result<Result<Vec<Vec<TextRow>>, LinkError>, LinkError> {
+        frontend::query(sql, &mut self.output).map_err(garbled)?;
+        self.send()?;
+        let (mut each, mut rows) = (Vec::new(), Vec::new());
+        let mut refused = None;
+        loop {
+            let message = match self.message() {
+                Ok(message) => message,
+                // A server that ends the session gives its reason before.
+                Err(LinkError::Down(_)) if refused.is_some() => break,
+                Err(error) => return Err(error),
+            };
+            match message {
+                Message::DataRow(body) if refused.is_none() => rows.push(self.text_row(&body)?),
+                Message::CommandComplete(_) => {
+                    self.charge(OVERHEAD_BYTES)?;
+                    each.push(std::mem::take(&mut rows));
+                }
+                Message::ErrorResponse(body) => {
+                    let (reason, sqlstate) = error_fields(&body).map_err(garbled)?;
+                    refused = refused.or(Some(LinkError::Said { reason, sqlstate }));
+                }
+                Message::ReadyForQuery(_) => break,
+                _ => {}
+            }
+        }
+        Ok(match refused {
+            Some(error) => Err(error),
+            None => Ok(each),
+        })
+    }
+
+    /// A row's values. A database without an encoding (SQL_ASCII) may hold what is no text at all.
+    fn text_row(&mut self, body: &DataRowBody) -> Result<TextRow, LinkError> {
+        let mut row = Vec::new();
+        let mut ranges = body.ranges();
+        self.charge(OVERHEAD_BYTES)?;
+        while let Some(range) = ranges.next().map_err(garbled)? {
+            self.charge(OVERHEAD_BYTES + range.as_ref().map_or(0, ExactSizeIterator::len))?;
+            let bytes = range.and_then(|range| body.buffer().get(range));
+            let text = bytes.map(|bytes| std::str::from_utf8(bytes).map(str::to_owned));
+            row.push(text.transpose().map_err(|_| LinkError::NoText)?);
+        }
+        Ok(row)
+    }
+
+    /// Counts what an answer costs in memory.
+    fn charge(&mut self, bytes: usize) -> Result<(), LinkError> {
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes_left = left;
+                Ok(())
+            }
+            None => Err(self.flood()),
+        }
+    }
+
+    /// What the server has sent since the question, instead of an answer with an end.
+    fn flood(&self) -> LinkError {
+        LinkError::Flood(error::sent(self.socket.lock().received_bytes(), &self.received))
     }
 
     /// Statements without answers.
-    pub(super) fn run(&mut self, sql: &str) -> Result<Result<(), LinkError>, LinkError> {
-        frontend::query(sql, &mut self.output).map_err(broken)?;
+    pub(crate) fn run(&mut self, sql: &str) -> Result<Result<(), LinkError>, LinkError> {
+        frontend::query(sql, &mut self.output).map_err(garbled)?;
         self.send()?;
         Ok(self.answer(&Arc::from([]))?.map(|_| ()))
     }
 
     /// Prepares a statement.
-    pub(super) fn prepare(&mut self, sql: &str) -> Result<Result<Statement, LinkError>, LinkError> {
+    pub(crate) fn prepare(&mut self, sql: &str) -> Result<Result<Statement, LinkError>, LinkError> {
         self.names += 1;
         let name = format!("s{}", self.names);
         for statement in self.forgotten.drain(..) {
@@ -256,12 +343,12 @@ impl Wire {
     }
 
     /// The server need not keep it; it is told with what is prepared next.
-    pub(super) fn forget(&mut self, statement: Statement) {
+    pub(crate) fn forget(&mut self, statement: Statement) {
         self.forgotten.push(statement);
     }
 
     /// Lays out a question; all are sent by [`Wire::send`], and then each has its [`Wire::rows`].
-    pub(super) fn ask(&mut self, way: &Way<'_>, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), LinkError> {
+    pub(crate) fn ask(&mut self, way: &Way<'_>, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), LinkError> {
         let output = &mut self.output;
         let name = match way {
             Way::Prepared(statement) => statement.name.as_str(),
@@ -296,7 +383,7 @@ impl Wire {
     }
 
     /// The next question's rows, or what the server says instead.
-    pub(super) fn rows(&mut self, way: &Way<'_>) -> Result<Result<Vec<Row>, LinkError>, LinkError> {
+    pub(crate) fn rows(&mut self, way: &Way<'_>) -> Result<Result<Vec<Row>, LinkError>, LinkError> {
         let types = match way {
             Way::Prepared(statement) => Arc::clone(&statement.types),
             Way::Text(_) => Arc::from([]),
@@ -305,7 +392,7 @@ impl Wire {
     }
 
     /// Sends what was laid out.
-    pub(super) fn send(&mut self) -> Result<(), LinkError> {
+    pub(crate) fn send(&mut self) -> Result<(), LinkError> {
         let (stream, socket) = (&mut self.stream, &self.socket);
         let mut sent = 0;
         while sent < self.output.len() {
@@ -327,12 +414,15 @@ impl Wire {
         let mut said = None;
         loop {
             match self.message()? {
-                Message::RowDescription(body) => types = types_of(&body).map_err(broken)?,
-                Message::DataRow(body) => rows.push(Row {
-                    types: Arc::clone(&types),
-                    body,
-                }),
-                Message::ErrorResponse(body) => match error_of(&body).map_err(broken)? {
+                Message::RowDescription(body) => types = types_of(&body).map_err(garbled)?,
+                Message::DataRow(body) => {
+                    self.charge(OVERHEAD_BYTES + body.buffer().len())?;
+                    rows.push(Row {
+                        types: Arc::clone(&types),
+                        body,
+                    });
+                }
+                Message::ErrorResponse(body) => match error_of(&body).map_err(garbled)? {
                     error @ LinkError::Down(_) => return Err(error),
                     error => said = said.or(Some(error)),
                 },
@@ -348,13 +438,33 @@ impl Wire {
         }
     }
 
+    /// The next message. What belongs to copying is refused at once: nothing here copies.
     fn message(&mut self) -> Result<Message, LinkError> {
         loop {
-            if let Some(message) = Message::parse(&mut self.input).map_err(broken)? {
-                return Ok(message);
+            if let Some(header) = Header::parse(&self.input).map_err(garbled)? {
+                let tag = header.tag();
+                if let b'G' | b'H' | b'W' | b'd' | b'c' = tag {
+                    let name = error::message_name(tag);
+                    return Err(LinkError::Protocol(format!(
+                        "it sent {name}, and nothing is being copied"
+                    )));
+                }
+                let length = usize::try_from(header.len()).unwrap_or(usize::MAX);
+                if length > ANSWER_BYTES_MAX {
+                    let name = error::message_name(tag);
+                    return Err(LinkError::Protocol(format!(
+                        "it announced a {name} message of {length} bytes"
+                    )));
+                }
+                if self.input.len() > length {
+                    match self.received.iter_mut().find(|(known, _)| *known == tag) {
+                        Some((_, count)) => *count += 1,
+                        None => self.received.push((tag, 1)),
+                    }
+                }
             }
-            if self.input.len() > ANSWER_BYTES_MAX {
-                return Err(LinkError::Down("an answer without an end".into()));
+            if let Some(message) = Message::parse(&mut self.input).map_err(garbled)? {
+                return Ok(message);
             }
             self.read()?;
         }
@@ -363,9 +473,15 @@ impl Wire {
     fn read(&mut self) -> Result<(), LinkError> {
         let mut buffer = ReadBuf::new(&mut self.read);
         let stream = &mut self.stream;
-        ready(&self.socket, |context| {
+        let read = ready(&self.socket, |context| {
             Pin::new(&mut *stream).poll_read(context, &mut buffer)
-        })?;
+        });
+        match read {
+            // A server that goes on sending is not silent.
+            Err(LinkError::Silent) if self.socket.lock().received_bytes() > 0 => return Err(self.flood()),
+            Err(LinkError::Flood(_)) => return Err(self.flood()),
+            other => other?,
+        }
         if buffer.filled().is_empty() {
             return Err(LinkError::Down("the server closed the connection".into()));
         }
@@ -374,16 +490,50 @@ impl Wire {
     }
 }
 
+/// What the driver must know to open a session, and the name that TLS is for; the way there is found without it.
+pub(crate) fn driver_config(conninfo: &Conninfo, name: &str) -> (Config, String) {
+    let known = conninfo.config();
+    let mut config = Config::new();
+    config
+        .application_name(name)
+        .ssl_mode(known.get_ssl_mode())
+        .ssl_negotiation(known.get_ssl_negotiation())
+        .channel_binding(known.get_channel_binding());
+    if let Some(user) = known.get_user() {
+        config.user(user);
+    }
+    if let Some(password) = known.get_password() {
+        config.password(password);
+    }
+    if let Some(database) = known.get_dbname() {
+        config.dbname(database);
+    }
+    if let Some(options) = known.get_options() {
+        config.options(options);
+    }
+    let host = match conninfo.host() {
+        Host::Tcp(name) => name,
+        // No TLS there, as with libpq.
+        Host::Unix(_) => {
+            if conninfo.address().is_none() {
+                config.ssl_mode(SslMode::Disable);
+            }
+            String::new()
+        }
+    };
+    (config, host)
+}
+
 /// Does all of the driver's work; its client and connection are let go, for the stream is ours too.
-fn finish<T>(
+pub(crate) fn finish<T>(
     opening: impl Future<Output = Result<T, tokio_postgres::Error>>,
     socket: &Shared<Socket>,
-) -> Result<(), Refused> {
+) -> Result<T, Refused> {
     let mut opening = std::pin::pin!(opening);
     let mut context = Context::from_waker(Waker::noop());
     loop {
         match opening.as_mut().poll(&mut context) {
-            Poll::Ready(outcome) => return outcome.map(drop).map_err(Refused::Driver),
+            Poll::Ready(outcome) => return outcome.map_err(Refused::Driver),
             Poll::Pending => socket.lock().wait().map_err(Refused::Socket)?,
         }
     }
@@ -406,8 +556,14 @@ fn ready<T>(
 fn broken(error: io::Error) -> LinkError {
     match error.kind() {
         io::ErrorKind::TimedOut => LinkError::Silent,
-        _ => LinkError::Down(error.to_string()),
+        io::ErrorKind::QuotaExceeded => LinkError::Flood(error.to_string()),
+        _ => LinkError::Down(brief(&error.to_string())),
     }
+}
+
+/// What cannot be read as a message.
+fn garbled(error: io::Error) -> LinkError {
+    LinkError::Protocol(brief(&error.to_string()))
 }
 
 fn types_of(body: &RowDescriptionBody) -> io::Result<Arc<[Type]>> {
@@ -419,18 +575,24 @@ fn types_of(body: &RowDescriptionBody) -> io::Result<Arc<[Type]>> {
 
 /// What the server says. 57P: it ends the session, or all of them.
 fn error_of(body: &ErrorResponseBody) -> io::Result<LinkError> {
-    let (mut reason, mut sqlstate) = (String::new(), String::new());
-    let mut fields = body.fields();
-    while let Some(field) = fields.next()? {
-        let value = String::from_utf8_lossy(field.value_bytes());
-        match field.type_() {
-            b'M' => reason = value.into_owned(),
-            b'C' => sqlstate = value.into_owned(),
-            _ => {}
-        }
-    }
+    let (reason, sqlstate) = error_fields(body)?;
     Ok(match sqlstate.starts_with("57P") {
         true => LinkError::Down(reason),
         false => LinkError::Said { reason, sqlstate },
     })
+}
+
+/// The server's message and its SQLSTATE, as long as they are read by people.
+fn error_fields(body: &ErrorResponseBody) -> io::Result<(String, String)> {
+    let (mut reason, mut sqlstate) = (String::new(), String::new());
+    let mut fields = body.fields();
+    while let Some(field) = fields.next()? {
+        let value = || brief(&String::from_utf8_lossy(field.value_bytes()));
+        match field.type_() {
+            b'M' => reason = value(),
+            b'C' => sqlstate = value(),
+            _ => {}
+        }
+    }
+    Ok((reason, sqlstate))
 }

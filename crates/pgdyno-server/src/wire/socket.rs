@@ -1,6 +1,7 @@
 //! A socket that waits no longer than up to an instant, for the driver that opens the session and for what comes after.
 
 use crate::conninfo::Conninfo;
+use postgres::Config;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
@@ -17,11 +18,25 @@ use tokio_postgres::config::Host;
 /// A socket's own limit is set anew when it is off by more than this: that spares a system call for each question.
 const LIMIT_SLACK: Duration = Duration::from_millis(50);
 
+/// Bytes of ours that nobody confirms for so long go to a host that is gone.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// A host that is gone while its answer is waited for is noticed within half a minute too.
+const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVES_RETRIES: u32 = 3;
+/// The driver's own, where none is given.
+const DRIVERS_KEEPALIVES_IDLE: Duration = Duration::from_hours(2);
+/// An instant that no answer is waited for: a year ahead.
+const NO_LIMIT: Duration = Duration::from_hours(365 * 24);
+
 /// A socket that blocks up to an instant, once a session without TLS is open. Else it does not: TLS reads on until there
 /// is nothing more.
-pub(super) struct Socket {
+pub(crate) struct Socket {
     inner: Inner,
-    pub(super) deadline: Instant,
+    deadline: Instant,
+    /// What may be received until the next [`Socket::begin`].
+    bytes_max: usize,
+    bytes_left: usize,
     /// What the system was told.
     limit: Duration,
     /// What it waits for where it does not block; `None` where it does.
@@ -35,7 +50,7 @@ enum Inner {
 
 impl Socket {
     /// Connects to the one host and address.
-    pub(super) fn connect(conninfo: &Conninfo, deadline: Instant) -> io::Result<Socket> {
+    pub(crate) fn connect(conninfo: &Conninfo, deadline: Instant, bytes_max: usize) -> io::Result<Socket> {
         let inner = match (conninfo.address(), conninfo.host()) {
             (None, Host::Unix(directory)) => {
                 Inner::Unix(unix(&directory.join(format!(".s.PGSQL.{}", conninfo.port())))?)
@@ -50,23 +65,41 @@ impl Socket {
             )?),
         };
         if let Inner::Tcp(stream) = &inner {
-            let known = conninfo.config();
-            stream.set_nodelay(true)?;
-            if known.get_keepalives() {
-                sockopt::set_socket_keepalive(stream, true)?;
-                sockopt::set_tcp_keepidle(stream, known.get_keepalives_idle())?;
-            }
+            notice_loss(stream, conninfo.config())?;
         }
         Ok(Socket {
             inner,
             deadline,
+            bytes_max,
+            bytes_left: bytes_max,
             limit: Duration::ZERO,
             waits_for: Some(PollFlags::IN),
         })
     }
 
+    /// From here on there are so much time and so many bytes.
+    pub(crate) fn begin(&mut self, limit: Option<Duration>, bytes_max: usize) {
+        self.deadline = Instant::now() + limit.unwrap_or(NO_LIMIT);
+        (self.bytes_max, self.bytes_left) = (bytes_max, bytes_max);
+    }
+
+    /// As many bytes again.
+    pub(crate) fn refill(&mut self) {
+        self.bytes_left = self.bytes_max;
+    }
+
+    /// Whether the time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.deadline <= Instant::now()
+    }
+
+    /// What came since then.
+    pub(crate) fn received_bytes(&self) -> usize {
+        self.bytes_max - self.bytes_left
+    }
+
     /// From here on it blocks.
-    pub(super) fn block(&mut self) -> io::Result<()> {
+    pub(crate) fn block(&mut self) -> io::Result<()> {
         self.waits_for = None;
         match &self.inner {
             Inner::Unix(stream) => stream.set_nonblocking(false),
@@ -75,10 +108,18 @@ impl Socket {
     }
 
     /// Waits for what it could not do.
-    pub(super) fn wait(&self) -> io::Result<()> {
+    pub(crate) fn wait(&self) -> io::Result<()> {
+        self.wait_for(self.waits_for.unwrap_or(PollFlags::IN))
+    }
+
+    /// Waits for what it could not do, or for bytes, for whoever reads between writes.
+    pub(crate) fn wait_or_read(&self) -> io::Result<()> {
+        self.wait_for(self.waits_for.unwrap_or(PollFlags::IN) | PollFlags::IN)
+    }
+
+    fn wait_for(&self, flags: PollFlags) -> io::Result<()> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).map_err(io::Error::other)?;
-        let flags = self.waits_for.unwrap_or(PollFlags::IN);
         let mut fds = [match &self.inner {
             Inner::Unix(stream) => PollFd::new(stream, flags),
             Inner::Tcp(stream) => PollFd::new(stream, flags),
@@ -137,6 +178,27 @@ impl Socket {
     }
 }
 
+/// A connection to a host that is gone breaks, and does not wait for ever.
+fn notice_loss(stream: &TcpStream, known: &Config) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let timeout = known.get_tcp_user_timeout().copied().unwrap_or(TCP_USER_TIMEOUT);
+    let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+    sockopt::set_tcp_user_timeout(stream, timeout_ms)?;
+    if known.get_keepalives() {
+        let idle = match known.get_keepalives_idle() {
+            DRIVERS_KEEPALIVES_IDLE => KEEPALIVES_IDLE,
+            given => given,
+        };
+        sockopt::set_socket_keepalive(stream, true)?;
+        sockopt::set_tcp_keepidle(stream, idle)?;
+        let interval = known.get_keepalives_interval().unwrap_or(KEEPALIVES_INTERVAL);
+        sockopt::set_tcp_keepintvl(stream, interval)?;
+        let retries = known.get_keepalives_retries().unwrap_or(KEEPALIVES_RETRIES);
+        sockopt::set_tcp_keepcnt(stream, retries)?;
+    }
+    Ok(())
+}
+
 /// A server that takes no more connections has a full queue, and an ordinary call would wait for it without a limit.
 fn unix(path: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -170,12 +232,20 @@ impl AsyncRead for Socket {
         _: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let space = buffer.initialize_unfilled();
+        if self.bytes_left == 0 {
+            let reason = format!("it sent {} bytes and no end of its answer", self.bytes_max);
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, reason)));
+        }
+        let most = buffer.remaining().min(self.bytes_left);
+        let space = buffer.initialize_unfilled_to(most);
         let read = self.within(PollFlags::IN, |inner| match inner {
             Inner::Unix(stream) => stream.read(space),
             Inner::Tcp(stream) => stream.read(space),
         });
-        read.map_ok(|n| buffer.advance(n))
+        read.map_ok(|n| {
+            self.bytes_left -= n;
+            buffer.advance(n);
+        })
     }
 }
 
