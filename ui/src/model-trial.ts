@@ -82,7 +82,7 @@ export interface TrialDocument {
   marks: Mark[];
   waits: Waits | null;
   statements: Statement[];
-  errors: { sqlstate: string; count: number }[];
+  errors: { sqlstate: string; count: number; message?: string; place?: string }[];
   distribution?: { percentile: number; ms: number }[];
   latency_heat: Heat | null;
 }

@@ -123,7 +123,7 @@ export interface Trial {
   tps: number | null;
   committed: number;
   failed: number;
-  errors: { sqlstate: string; count: number }[];
+  errors: { sqlstate: string; count: number; message?: string; place?: string }[];
   percentiles: Percentiles | null;
   /** Whether throughput was found steady in the measured window; null where it could not be judged. */
   settled: boolean | null;

@@ -1,10 +1,12 @@
 //! Expressions and sentences over what is known of a target. Evaluates without I/O; no text makes it panic.
 
 mod functions;
+mod guard;
 
 pub(crate) use functions::size as size_in_words;
 
 use crate::known::{Known, Lacking, number_of};
+use guard::guarded;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Engine, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
@@ -77,9 +79,9 @@ impl Expression {
             expression: shown(text),
             reason,
         };
-        refuse(text, true).map_err(wrong)?;
+        let checked = guarded(text, true).map_err(wrong)?;
         ENGINE
-            .compile_expression(text)
+            .compile_expression(&checked)
             .map_err(|error| wrong(words(&error)))?;
         Ok(Expression(text.to_owned()))
     }
@@ -91,9 +93,10 @@ impl Expression {
 
     /// Its value: a number, text, truth value or list. A number is finite.
     pub fn evaluate(&self, known: &Known) -> Result<Value, ExpressionError> {
+        let checked = guarded(&self.0, true).map_err(|reason| self.failed(reason))?;
         let engine = &*ENGINE;
         let compiled = engine
-            .compile_expression(&self.0)
+            .compile_expression(&checked)
             .map_err(|error| self.failed(words(&error)))?;
         for name in compiled.undeclared_variables(false) {
             beginning(&name, known).map_err(|lacking| self.lacking(lacking))?;
@@ -171,9 +174,9 @@ impl Template {
             expression: shown(text),
             reason,
         };
-        refuse(text, false).map_err(wrong)?;
+        let checked = guarded(text, false).map_err(wrong)?;
         ENGINE
-            .template_from_str(text)
+            .template_from_str(&checked)
             .map_err(|error| wrong(words(&error)))?;
         Ok(Template(text.to_owned()))
     }
@@ -185,8 +188,12 @@ impl Template {
 
     /// The sentence with all values in it.
     pub fn render(&self, known: &Known) -> Result<String, ExpressionError> {
+        let checked = guarded(&self.0, false).map_err(|reason| ExpressionError::Failed {
+            expression: shown(&self.0),
+            reason,
+        })?;
         let template = ENGINE
-            .template_from_str(&self.0)
+            .template_from_str(&checked)
             .map_err(|error| of_error(&self.0, &error))?;
         for name in template.undeclared_variables(false) {
             beginning(&name, known).map_err(|lacking| ExpressionError::Lacking {
@@ -351,6 +358,11 @@ fn of_json(value: &Value) -> Engine {
             (None, Some(number)) => Engine::from(number),
             (None, None) => Engine::from(number.as_f64().unwrap_or(f64::NAN)),
         },
+        // Joined many times over it would be a text without bounds.
+        Value::String(text) if text.len() > RESULT_MAX => {
+            let reason = format!("a fact's text is longer than {RESULT_MAX} bytes");
+            Engine::from(Error::new(ErrorKind::InvalidOperation, reason))
+        }
         Value::String(text) => Engine::from(text.as_str()),
         Value::Array(members) => Engine::from_iter(members.iter().map(of_json)),
         Value::Object(fields) => {
@@ -413,42 +425,6 @@ fn plain_number(value: &Engine) -> Result<Value, String> {
     }
     let number = functions::number(value)?;
     Ok(number_of(number))
-}
-
-/// What the language has and expressions over facts have not: slices and powers, whose values may be no numbers at all.
-/// Looks at what stands outside of quotes, and of a template at what stands in braces.
-fn refuse(text: &str, is_expression: bool) -> Result<(), String> {
-    if text.len() > TEXT_MAX {
-        return Err(format!("longer than {TEXT_MAX} bytes"));
-    }
-    let bytes = text.as_bytes();
-    let mut in_tag = is_expression;
-    let mut quote = None;
-    let mut at = 0;
-    while at < bytes.len() {
-        let pair = (bytes[at], bytes.get(at + 1).copied().unwrap_or(b' '));
-        match (quote, pair) {
-            (Some(_), (b'\\', _)) => at += 1,
-            (Some(open), (byte, _)) if byte == open => quote = None,
-            (Some(_), _) => {}
-            (None, (byte @ (b'"' | b'\''), _)) if in_tag => quote = Some(byte),
-            (None, (b'{', b'{' | b'%')) if !is_expression => {
-                in_tag = true;
-                at += 1;
-            }
-            (None, (b'}' | b'%', b'}')) if !is_expression => {
-                in_tag = false;
-                at += 1;
-            }
-            (None, (b':', _)) if in_tag => return Err("\":\" has no meaning in it".into()),
-            (None, (b'*', b'*')) if in_tag => {
-                return Err("\"**\" has no meaning in it; write the factors out".into());
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    Ok(())
 }
 
 fn of_error(text: &str, error: &Error) -> ExpressionError {

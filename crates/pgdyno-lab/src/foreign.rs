@@ -324,6 +324,7 @@ fn nothing() -> LoadResult {
         client_cpu_us: 0.0,
         seconds: Vec::new(),
         lost: None,
+        first_errors: Vec::new(),
         stopped_early: false,
         engine: String::new(),
     }

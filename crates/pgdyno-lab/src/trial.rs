@@ -49,7 +49,10 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         // A job's time is its result.
         None if books.committed == 0 && measurement.figures.is_empty() => (
             TrialStatus::Failed,
-            Some("not one transaction was committed".to_owned()),
+            Some(match load.why_nothing() {
+                Some(why) => format!("not one transaction was committed: {why}"),
+                None => "not one transaction was committed".to_owned(),
+            }),
         ),
         None => (TrialStatus::Finished, None),
     };
@@ -63,9 +66,14 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         errors: books
             .errors()
             .into_iter()
-            .map(|e| ErrorCount {
-                sqlstate: e.sqlstate,
-                count: e.count,
+            .map(|e| {
+                let first = load.first_error(&e.sqlstate);
+                ErrorCount {
+                    message: first.map(|first| first.message.clone()),
+                    place: first.map(|first| first.place.clone()),
+                    sqlstate: e.sqlstate,
+                    count: e.count,
+                }
             })
             .collect(),
         percentiles: percentile(50.0)

@@ -99,6 +99,15 @@ impl Actor {
         }
     }
 
+    /// Where the transaction at hand is, for people: a script's name and line, or the kind.
+    pub(crate) fn place(&self, program: &Program) -> String {
+        let kind = &program.kinds[self.kind(program) as usize];
+        match self {
+            Actor::Machine(machine) if program.scripted => format!("{kind}:{}", machine.line(program)),
+            _ => kind.clone(),
+        }
+    }
+
     /// What the transactions had to say.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         match self {

@@ -51,8 +51,25 @@ pub struct ErrorTally {
     pub count: u64,
 }
 
+/// The first error of a SQLSTATE in a load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstError {
+    /// Five letters.
+    pub sqlstate: String,
+    /// The server's message, with its detail and hint; no statement.
+    pub message: String,
+    /// Where the transaction was: the script and its line, or the kind of transaction.
+    pub place: String,
+}
+
+impl std::fmt::Display for FirstError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (SQLSTATE {}, {})", self.message, self.sqlstate, self.place)
+    }
+}
+
 /// Errors of more kinds than this are counted as unknown: a limit on everything.
-const ERROR_KINDS_MAX: usize = 64;
+pub(crate) const ERROR_KINDS_MAX: usize = 64;
 
 /// Response times are kept from a microsecond to an hour, in nanoseconds.
 const LOWEST_NS: u64 = 1_000;

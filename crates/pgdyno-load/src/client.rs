@@ -2,13 +2,14 @@
 //! tells what is to be sent.
 
 use crate::actor::Actor;
-use crate::books::SqlState;
+use crate::books::{FirstError, SqlState};
 use crate::machine::{Halt, Trip, Turn};
 use crate::message::{ROLLBACK, TERMINATE};
 use crate::program::Program;
 use crate::random::Stream;
 use crate::scanner::{Event, Malformed, Scanner, Tag};
 use crate::tls::{Tls, sealed_bytes_max};
+use crate::words;
 use std::io;
 
 /// ReadyForQuery's status outside of a transaction block.
@@ -275,6 +276,7 @@ impl Client {
         match self.actor.run(program, &mut self.plain) {
             Ok(Turn::Send(trip)) => {
                 self.scanner.keep_rows(trip.captures);
+                self.scanner.forget_error();
                 self.waiting = Waiting::Trip(trip);
                 self.seal();
                 Progress::Send
@@ -326,6 +328,23 @@ impl Client {
     /// The code that the server gave before it closed the connection says more than that it did.
     pub(crate) fn last_error(&self) -> Option<SqlState> {
         self.heard.error
+    }
+
+    /// The error at hand for people; `reason` is for one that the server gave no words for.
+    pub(crate) fn first_error(
+        &self,
+        program: &Program,
+        code: SqlState,
+        reason: Option<&str>,
+    ) -> FirstError {
+        let words = words::of_error(self.scanner.error(), code);
+        FirstError {
+            sqlstate: code.as_str().to_owned(),
+            message: words
+                .or_else(|| reason.map(str::to_owned))
+                .unwrap_or_else(|| "the server gave no message".to_owned()),
+            place: self.actor.place(program),
+        }
     }
 
     /// Takes in what arrived.

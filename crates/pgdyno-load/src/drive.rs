@@ -8,7 +8,7 @@ mod setup;
 pub(crate) use pause::{Pause, Step};
 pub(crate) use setup::Setup;
 
-use crate::books::{Books, Instants, Second, SqlState};
+use crate::books::{Books, ERROR_KINDS_MAX, Instants, Second, SqlState};
 use crate::client::{Client, Lost, Outcome, Progress};
 use crate::collect::Told;
 use crate::part::Part;
@@ -327,6 +327,9 @@ impl Drive<'_> {
                 };
                 let tries = self.clients[at].tries;
                 self.busy -= 1;
+                if let Outcome::Failed(code) = outcome {
+                    self.note_error(at, code, None);
+                }
                 self.book(at, instants, outcome, tries);
                 return true;
             }
@@ -402,6 +405,15 @@ impl Drive<'_> {
         [SqlState::SERIALIZATION_FAILURE, SqlState::DEADLOCK_DETECTED].contains(&code)
             && self.clients[client].tries < self.limits.max_tries
             && self.now_ns() < self.limits.end_ns
+    }
+
+    /// Keeps the first error of each SQLSTATE; the second and all others find it here and cost nothing.
+    fn note_error(&mut self, client: usize, code: SqlState, reason: Option<&str>) {
+        let known = &mut self.part.first_errors;
+        let is_known = known.iter().any(|error| error.sqlstate == code.as_str());
+        if !is_known && known.len() < ERROR_KINDS_MAX {
+            known.push(self.clients[client].first_error(self.program, code, reason));
+        }
     }
 
     fn book(&mut self, client: usize, at: Instants, outcome: Outcome, tries: u32) {

@@ -1,7 +1,7 @@
 //! A load from its start to its end: connects all clients, runs the threads, puts their books together.
 
 use crate::blocking;
-use crate::books::{Books, Second, SecondFigures, Times};
+use crate::books::{Books, ERROR_KINDS_MAX, FirstError, Second, SecondFigures, Times};
 use crate::client::Client;
 use crate::collect::{Settling, Told, collect};
 use crate::connection::{self, ConnectError, Socket, Sockets};
@@ -114,6 +114,8 @@ pub struct LoadResult {
     pub seconds: Vec<SecondFigures>,
     /// The first reason why a connection was lost, and how many were.
     pub lost: Option<(String, u32)>,
+    /// The first error of each SQLSTATE, warm-up included.
+    pub first_errors: Vec<FirstError>,
     /// Whether it was stopped before its time.
     pub stopped_early: bool,
     /// How bytes were moved, and why not otherwise.
@@ -144,6 +146,22 @@ impl LoadResult {
         (self.measured.committed > 0).then(|| self.client_cpu_us / self.measured.committed as f64)
     }
 
+    /// The first error of a SQLSTATE.
+    pub fn first_error(&self, sqlstate: &str) -> Option<&FirstError> {
+        self.first_errors.iter().find(|error| error.sqlstate == sqlstate)
+    }
+
+    /// Why nothing was committed, as far as the server or the connection gave a reason.
+    pub fn why_nothing(&self) -> Option<String> {
+        let most = self.measured.errors().into_iter().next();
+        let first = most.and_then(|error| self.first_error(&error.sqlstate));
+        match (first.or(self.first_errors.first()), &self.lost) {
+            (Some(error), _) => Some(error.to_string()),
+            (None, Some((reason, _))) => Some(reason.clone()),
+            (None, None) => self.notes.first().filter(|_| self.connections.is_some()).cloned(),
+        }
+    }
+
     fn add(&mut self, part: Part) {
         self.measured.add(&part.measured);
         self.untold.add(&part.untold);
@@ -167,6 +185,12 @@ impl LoadResult {
         let room = NOTES_MAX.saturating_sub(self.notes.len());
         self.notes_left_out += part.notes.len().saturating_sub(room) as u64;
         self.notes.extend(part.notes.into_iter().take(room));
+        for error in part.first_errors {
+            let is_known = self.first_error(&error.sqlstate).is_some();
+            if !is_known && self.first_errors.len() < ERROR_KINDS_MAX {
+                self.first_errors.push(error);
+            }
+        }
         if let Some((reason, count)) = part.lost {
             let lost = self.lost.get_or_insert((reason, 0));
             lost.1 += count;
@@ -260,6 +284,7 @@ pub fn run(
             client_cpu_us: 0.0,
             seconds,
             lost: None,
+            first_errors: Vec::new(),
             stopped_early: false,
             engine: String::new(),
         };

@@ -131,6 +131,12 @@ impl Machine {
         program.routines[self.routine].kind
     }
 
+    /// The line of the operation that was done last.
+    pub(crate) fn line(&self, program: &Program) -> u32 {
+        let lines = &program.routines[self.routine].lines;
+        lines.get(self.at.saturating_sub(1)).copied().unwrap_or(1)
+    }
+
     /// Goes on to the next thing to wait for; what is to be sent is put into `out`.
     pub(crate) fn run(&mut self, program: &Program, out: &mut Vec<u8>) -> Result<Turn, Halt> {
         out.clear();

@@ -1,6 +1,6 @@
 //! What one thread of a load hands over at its end.
 
-use crate::books::{Books, Times};
+use crate::books::{Books, FirstError, Times};
 
 /// One thread's share of the result.
 pub(crate) struct Part {
@@ -14,6 +14,8 @@ pub(crate) struct Part {
     pub(crate) sessions: u32,
     pub(crate) cpu_us: f64,
     pub(crate) lost: Option<(String, u32)>,
+    /// The first error of each SQLSTATE.
+    pub(crate) first_errors: Vec<FirstError>,
     pub(crate) stopped_early: bool,
     pub(crate) engine: String,
     /// Books of each kind of transaction, where there are several.

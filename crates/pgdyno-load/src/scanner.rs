@@ -48,8 +48,10 @@ const KINDS: &[u8] = b"123ACDEINSTZnstv";
 /// PostgreSQL itself refuses messages beyond this.
 const LENGTH_MAX: u32 = 1 << 30;
 const HEADER: usize = 5;
-/// Severity, its untranslated form and the SQLSTATE stand first in an error and fit this.
+/// Severity, its untranslated form and the SQLSTATE come first in an error and fit this.
 const KEPT: usize = 128;
+/// So much of a round trip's first error is kept for people.
+const KEPT_ERROR: usize = 1024;
 
 /// Rows that are to be kept may have so many bytes in all.
 const KEPT_ROWS_MAX: usize = 16 << 20;
@@ -63,6 +65,9 @@ pub struct Scanner {
     body_left: usize,
     kept: [u8; KEPT],
     kept_len: usize,
+    /// The first error since [`Scanner::forget_error`], and whether it is the message at hand.
+    error: Vec<u8>,
+    is_first_error: bool,
     /// Whether rows and their columns are kept, and those that were.
     keeps_rows: bool,
     rows: Vec<u8>,
@@ -76,6 +81,8 @@ impl Default for Scanner {
             body_left: 0,
             kept: [0; KEPT],
             kept_len: 0,
+            error: Vec::with_capacity(KEPT_ERROR),
+            is_first_error: false,
             keeps_rows: false,
             rows: Vec::new(),
         }
@@ -87,6 +94,16 @@ impl Scanner {
     pub fn keep_rows(&mut self, keeps: bool) {
         self.keeps_rows = keeps;
         self.rows.clear();
+    }
+
+    /// The next error is the first one again.
+    pub(crate) fn forget_error(&mut self) {
+        self.error.clear();
+    }
+
+    /// The beginning of the first error since [`Scanner::forget_error`]: its fields, a type byte and a zero-terminated text each.
+    pub(crate) fn error(&self) -> &[u8] {
+        &self.error
     }
 
     /// The messages RowDescription, DataRow and CommandComplete that were kept, whole.
@@ -137,6 +154,7 @@ impl Scanner {
         }
         self.body_left = (length - 4) as usize;
         self.kept_len = 0;
+        self.is_first_error = kind == b'E' && self.error.is_empty();
         if self.keeps_rows && matches!(kind, b'T' | b'D' | b'C') {
             self.rows.extend_from_slice(&self.header);
         }
@@ -149,6 +167,10 @@ impl Scanner {
                 return Err(Malformed::Rows);
             }
             self.rows.extend_from_slice(bytes);
+        }
+        if self.is_first_error {
+            let taken = bytes.len().min(KEPT_ERROR - self.error.len());
+            self.error.extend_from_slice(&bytes[..taken]);
         }
         match self.header[0] {
             b'Z' | b'E' | b'C' => {

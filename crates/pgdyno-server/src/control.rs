@@ -2,8 +2,12 @@
 
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::server::Server;
-use crate::{Conninfo, counters::pause};
+use crate::{Conninfo, counters::pause, log};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -30,12 +34,14 @@ pub enum ControlError {
         reason: String,
     },
     /// It did not come up.
-    #[error("the server did not answer within {limit_s} s after the restart command: {reason}")]
+    #[error("the server did not answer within {limit_s} s after the restart command: {reason}{log}")]
     NotUp {
         /// Seconds waited.
         limit_s: u64,
         /// The last answer.
         reason: String,
+        /// The end of its log, where that may be read.
+        log: String,
     },
 }
 
@@ -87,17 +93,23 @@ fn run_restart(command: &str, conninfo: &Conninfo) -> Result<(), ControlError> {
         command: command.to_owned(),
         reason,
     };
-    // Its output is not read: a postmaster that it starts would keep the pipe open for ever. And a Ctrl-C is not for it.
+    let log = CurrentLog::of(conninfo);
+    let log_end = || log.as_ref().and_then(CurrentLog::end).unwrap_or_default();
+    let words = Words::new();
+    let output = || words.as_ref().map_or_else(Stdio::null, Words::stdio);
+    // A Ctrl-C is not for it.
     let status = Command::new("sh")
         .args(["-c", command])
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stdout(output())
+        .stderr(output())
         .process_group(0)
         .status()
         .map_err(|e| failed(e.to_string()))?;
     if !status.success() {
-        return Err(failed(format!("{status}; run it by hand to see its words")));
+        let words = words.as_ref().and_then(Words::last);
+        let words = words.map(|words| format!("; it printed: {words}")).unwrap_or_default();
+        return Err(failed(format!("{status}{words}{}", log_end())));
     }
     let deadline = Instant::now() + COMMAND_LIMIT;
     loop {
@@ -107,9 +119,91 @@ fn run_restart(command: &str, conninfo: &Conninfo) -> Result<(), ControlError> {
                 return Err(ControlError::NotUp {
                     limit_s: COMMAND_LIMIT.as_secs(),
                     reason: e.to_string(),
+                    log: log_end(),
                 });
             }
             Err(_) => pause(Duration::from_millis(200)),
         }
+    }
+}
+
+/// What a command prints, up to a size. Not a pipe: a postmaster that the command starts keeps its end open for as long as it
+/// lives.
+struct Words(File);
+
+impl Words {
+    /// What comes after so many bytes is not kept, and a writer gets an error.
+    const BYTES: u64 = 64 * 1024;
+
+    fn new() -> Option<Words> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("restart", flags).ok()?);
+        file.set_len(Words::BYTES).ok()?;
+        fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK).ok()?;
+        Some(Words(file))
+    }
+
+    fn stdio(&self) -> Stdio {
+        self.0.try_clone().map_or_else(|_| Stdio::null(), Stdio::from)
+    }
+
+    fn last(&self) -> Option<String> {
+        let mut bytes = vec![0; usize::try_from(Words::BYTES).unwrap_or(0)];
+        self.0.read_exact_at(&mut bytes, 0).ok()?;
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        log::last_words(&String::from_utf8_lossy(&bytes[..end]))
+    }
+}
+
+/// The log that a server on this machine writes to, and how long it was before the restart.
+struct CurrentLog {
+    path: PathBuf,
+    before: u64,
+}
+
+impl CurrentLog {
+    /// Asks the server, while it can be asked. One that may not be read is none.
+    fn of(conninfo: &Conninfo) -> Option<CurrentLog> {
+        if !conninfo.is_here() {
+            return None;
+        }
+        let sql = "SELECT pg_catalog.current_setting('data_directory'), pg_catalog.pg_current_logfile()";
+        let rows = Server::connect(conninfo).ok()?.rows("asking for the log", sql).ok()?;
+        let [Some(directory), Some(file)] = rows.first()?.as_slice() else {
+            return None;
+        };
+        let path = Path::new(directory).join(file);
+        let about = log::opened(&path)?.metadata().ok()?;
+        // No server runs as root: this would be another file, which the server's owner may not be shown.
+        (about.uid() != 0).then(|| CurrentLog {
+            before: about.len(),
+            path,
+        })
+    }
+
+    /// What it says since, as the end of a sentence.
+    fn end(&self) -> Option<String> {
+        let words = log::reason(&log::opened(&self.path)?, self.before)?;
+        Some(format!("; the server's log {} ends with: {words}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use postgres::Config;
+
+    #[test]
+    fn a_failed_restart_command_is_shown_with_its_last_words() {
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(1).user("nobody");
+        let conninfo = Conninfo::from_config(config);
+        let run = |command: &str| run_restart(command, &conninfo).unwrap_err().to_string();
+        let words = run("echo waiting; echo 'pg_ctl: could not start server' >&2; exit 3");
+        assert!(words.contains("exit status: 3; it printed: waiting; pg_ctl: could not start server"), "{words}");
+        assert!(run("exit 4").ends_with("exit status: 4"), "{}", run("exit 4"));
+        // More than is kept is no trouble for whoever prints it, but for an error.
+        let words = run("head -c 1000000 /dev/zero | tr '\\0' x; exit 5");
+        assert!(words.contains("exit status: 5; it printed: xxx") && words.len() < 1000, "{words}");
     }
 }

@@ -9,6 +9,7 @@ mod counters;
 mod driver;
 mod facts;
 mod find;
+mod log;
 mod pooler;
 mod programs;
 pub mod sandbox;

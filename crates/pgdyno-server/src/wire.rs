@@ -6,7 +6,9 @@
 mod error;
 mod socket;
 #[cfg(test)]
-pub(crate) mod tests;
+mod hostile;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use error::{LinkError, brief};
 

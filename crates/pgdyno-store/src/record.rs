@@ -8,7 +8,8 @@ pub use seconds::SecondRecord;
 
 use crate::heat::HeatRecord;
 use pgdyno_stats::Steadiness;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -220,7 +221,8 @@ pub struct ExperimentRecord {
     pub question: String,
     /// "cumulative" or "one-at-a-time".
     pub design: String,
-    /// Blocks planned.
+    /// Blocks planned: at most [`BLOCKS_MAX`].
+    #[serde(deserialize_with = "blocks")]
     pub blocks: u32,
     /// Seed of order and load.
     pub seed: u64,
@@ -230,7 +232,8 @@ pub struct ExperimentRecord {
     pub smallest_effect: f64,
     /// The load.
     pub workload: WorkloadRecord,
-    /// Treatments in the order of the plan, the reference first.
+    /// Treatments in the order of the plan, the reference first: at most [`TREATMENTS_MAX`].
+    #[serde(deserialize_with = "treatments")]
     pub treatments: Vec<TreatmentRecord>,
     /// Facts before the first trial.
     pub facts: Vec<FactRecord>,
@@ -255,6 +258,32 @@ pub struct ExperimentRecord {
     /// The study that it repeats.
     #[serde(default)]
     pub study: Option<StudyRecord>,
+}
+
+/// No experiment has more blocks; what is worked out of a record grows with them.
+pub const BLOCKS_MAX: u32 = 1000;
+/// No experiment has more treatments.
+pub const TREATMENTS_MAX: usize = 1000;
+
+fn blocks<'de, D: Deserializer<'de>>(text: D) -> Result<u32, D::Error> {
+    let blocks = u32::deserialize(text)?;
+    match blocks <= BLOCKS_MAX {
+        true => Ok(blocks),
+        false => Err(D::Error::custom(format!(
+            "it has {blocks} blocks, expected at most {BLOCKS_MAX}"
+        ))),
+    }
+}
+
+fn treatments<'de, D: Deserializer<'de>>(text: D) -> Result<Vec<TreatmentRecord>, D::Error> {
+    let treatments = Vec::deserialize(text)?;
+    match treatments.len() <= TREATMENTS_MAX {
+        true => Ok(treatments),
+        false => Err(D::Error::custom(format!(
+            "it has {} treatments, expected at most {TREATMENTS_MAX}",
+            treatments.len()
+        ))),
+    }
 }
 
 fn tps() -> String {
@@ -319,6 +348,12 @@ pub struct ErrorCount {
     pub sqlstate: String,
     /// How often.
     pub count: u64,
+    /// The server's message of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Where that was: script and line, or the kind of transaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// A statement as the server counted it in the measured time of a trial, all users together.

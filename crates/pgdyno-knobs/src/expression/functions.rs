@@ -84,6 +84,10 @@ pub(super) fn add_to(engine: &mut Environment<'static>) {
         }
         finite(number(&n).map_err(wrong)?.clamp(bounds.0, bounds.1))
     });
+    engine.add_filter(super::guard::FACTOR, |value: Engine| match value.kind() {
+        ValueKind::Number | ValueKind::Bool => Ok(value),
+        _ => Err(wrong("only numbers can be multiplied")),
+    });
     engine.add_filter("size", |n: Engine| number(&n).map(size).map_err(wrong));
     engine.add_filter("duration", |n: Engine| number(&n).map(duration).map_err(wrong));
     engine.add_filter("number", |n: Engine| number(&n).map(grouped).map_err(wrong));

@@ -140,7 +140,7 @@ fn what_is_no_number_is_an_error() {
     check("1.5 / (cpu.online_count - 8)", Err("division by zero"));
     check("1e308 * 10", Err("beyond all bounds"));
     check("max(1, 1e308 * 10)", Err("beyond all bounds"));
-    check("thp.enabled * 1.5", Err("strings can only be multiplied"));
+    check("thp.enabled * 1.5", Err("only numbers can be multiplied"));
     check("thp.enabled + 1", Err("unsupported types"));
     check("min('a', 1)", Err("expected a number, found a"));
     check("min()", Err("expected a number at least"));
@@ -199,11 +199,55 @@ fn sentences_are_filled_in() {
         Some(("cpu.governor", "no frequency scaling is offered to this kernel"))
     );
     assert!(Template::parse("{{ 1 + }}").is_err());
-    let endless = "{% for a in [1]*9999 %}{% for b in [1]*9999 %}{% endfor %}{% endfor %}";
-    let error = Template::parse(endless).unwrap().render(&known()).unwrap_err();
+    let list = format!("[{}1]", "1,".repeat(200));
+    let endless =
+        format!("{{% for a in {list} %}}{{% for b in {list} %}}{{% endfor %}}{{% endfor %}}");
+    let error = Template::parse(&endless).unwrap().render(&known()).unwrap_err();
     assert!(error.to_string().contains("does not come to an end"), "{error}");
-    let long = "{{ 'a' * 70000 }}";
-    assert!(Template::parse(long).unwrap().render(&known()).is_err());
+}
+
+#[test]
+fn a_text_or_list_is_never_multiplied() {
+    for text in [
+        "'a' * 70000",
+        "70000 * 'a'",
+        "-5 * 'x'",
+        "2 * (3 + 4) * thp.enabled",
+        "memory.total_bytes * fact('thp.enabled')",
+        "2 * ['a', 1 * 2][0]",
+        "2 * 'b' ~ 'c'",
+        "count([1] * 9000)",
+        "count((1, 2) * 40000000)",
+        "count(40000000 * (1,))",
+        "2e0 * 1.5e-3 * databases",
+    ] {
+        check(text, Err("only numbers can be multiplied"));
+        let template = Template::parse(&format!("'{{{{ {text} }}}}")).unwrap();
+        assert!(template.render(&known()).is_err(), "{text}");
+    }
+    check("2 * - thp.enabled", Err("invalid operation"));
+    check("2 * 1.5e-3*1000 * (1 + cpu.online_count)*2", Ok(json!(54)));
+    check("2 * databases[0].bytes + 1", Ok(json!(11)));
+    check("3 * fact('cpu.online_count') // 5", Ok(json!(4)));
+    check("'2 * x' ~ 2 * -3 ~ '*'", Ok(json!("2 * x-6*")));
+    check("6 / 3 * 2", Ok(json!(4)));
+}
+
+#[test]
+fn statements_that_keep_or_hide_values_are_refused() {
+    for text in [
+        "{% set x = 'aa' %}{% set x = x ~ x %}",
+        "{% with x = 1 %}{% endwith %}",
+        "{%- filter size -%}1{% endfilter %}",
+        "{% raw %}{{ ' {% endraw %}{{ 'a' * 99 }}",
+        "{# {{ ' #}{{ 'a' * 99 }}",
+        "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+        "{{ {'a'} }}",
+        "{% %}",
+        "{%",
+    ] {
+        assert!(Template::parse(text).is_err(), "{text}");
+    }
 }
 
 proptest! {

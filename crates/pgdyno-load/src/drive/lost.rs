@@ -18,6 +18,10 @@ impl Drive<'_> {
         if !connects {
             self.alive -= 1;
         }
+        if !self.clients[at].is_idle() {
+            let code = self.clients[at].last_error().unwrap_or(lost.code);
+            self.note_error(at, code, Some(&lost.reason));
+        }
         if had_none {
             if self.part.notes.is_empty() {
                 self.part.notes.push(lost.reason);

@@ -68,6 +68,7 @@ impl<'a> Drive<'a> {
                 whole: Counts::default(),
                 measured_s: 0.0,
                 warmup_s: 0.0,
+                first_errors: Vec::new(),
                 in_flight_at_end: 0,
                 sessions: number,
                 cpu_us: 0.0,

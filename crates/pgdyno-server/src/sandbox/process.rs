@@ -2,11 +2,11 @@
 
 use super::{Sandbox, SandboxError, State};
 use crate::counters::pause;
-use crate::{Server, User};
+use crate::{Server, User, log};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -139,9 +139,19 @@ pub(crate) fn start(sandbox: &Sandbox, entrances: &[Entrance], options: &[&str])
         arguments.extend(["--options", &options]);
     }
     arguments.push("start");
+    let why = || log::reason(&log::opened(&log)?, before);
     match pg_ctl(sandbox, entrances, &arguments) {
-        Ok(_) => wait_until_ready(sandbox),
-        Err(error) => Err(match last_fatal(&log, before) {
+        Ok(_) => wait_until_ready(sandbox).map_err(|error| match error {
+            SandboxError::Program { program, reason } => SandboxError::Program {
+                program,
+                reason: match why() {
+                    Some(why) => format!("{reason}; its log ends with: {why}"),
+                    None => reason,
+                },
+            },
+            other => other,
+        }),
+        Err(error) => Err(match why() {
             Some(reason) => SandboxError::Program {
                 program: "postgres",
                 reason,
@@ -157,32 +167,6 @@ pub(crate) fn stop(sandbox: &Sandbox, mode: &str) -> Result<(), SandboxError> {
         Err(_) if !sandbox.has_postmaster() => Ok(()),
         other => other.map(|_| ()),
     }
-}
-
-/// What the server said when it refused to start: the last FATAL or PANIC with its detail and hint.
-fn last_fatal(log: &Path, from: u64) -> Option<String> {
-    const MOST: u64 = 64 * 1024;
-    let mut file = File::open(log).ok()?;
-    file.seek(SeekFrom::Start(from)).ok()?;
-    let mut text = Vec::new();
-    file.take(MOST).read_to_end(&mut text).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().collect();
-    let at = lines
-        .iter()
-        .rposition(|line| line.contains("FATAL:") || line.contains("PANIC:"))?;
-    let words = lines[at..]
-        .iter()
-        .enumerate()
-        .filter(|(i, line)| *i == 0 || line.contains("DETAIL:") || line.contains("HINT:"))
-        .map(|(_, line)| {
-            ["FATAL:", "PANIC:", "DETAIL:", "HINT:"]
-                .iter()
-                .fold(*line, |line, mark| {
-                    line.split_once(mark).map_or(line, |(_, rest)| rest.trim())
-                })
-        });
-    Some(words.collect::<Vec<_>>().join("; "))
 }
 
 /// Waits until the server answers a connection over its socket, and sees whether its network leads to it.
@@ -225,22 +209,4 @@ pub(crate) fn free_port() -> io::Result<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()
         .map(|address| address.port())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_reason_of_a_failed_start_is_the_last_fatal_line() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
-        let old = "x FATAL:  an old one\n";
-        let new = "t [1] LOG:  starting\nt [1] FATAL:  could not map memory\nt [1] DETAIL:  12 bytes\n\
-                   t [1] HINT:  more huge pages\nt [1] LOG:  shut down\n";
-        fs::write(&log, format!("{old}{new}")).unwrap();
-        let found = last_fatal(&log, old.len() as u64).unwrap();
-        assert_eq!(found, "could not map memory; 12 bytes; more huge pages");
-        assert_eq!(last_fatal(&log, (old.len() + new.len()) as u64), None);
-    }
 }

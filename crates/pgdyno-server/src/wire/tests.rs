@@ -1,0 +1,111 @@
+//! Servers that do not end what they say, or say what has no place in the protocol.
+
+use super::hostile::{MODES, Mode, serve};
+use crate::series::ServerSeries;
+use crate::server::Server;
+use crate::{Conninfo, Session, SessionError};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+/// Far above every limit of the connections here, which is a second.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn conninfo(port: u16) -> Conninfo {
+    let text = format!("host=127.0.0.1 port={port} user=x dbname=x sslmode=disable connect_timeout=1");
+    Conninfo::resolve(&text, &|_| None).unwrap()
+}
+
+/// Asks a server of every mode, all at once; each error that comes in time holds the words.
+fn check(answers: u32, words: fn(Mode) -> &'static str, ask: fn(&Conninfo) -> Option<String>) {
+    let asked = MODES.map(|mode| {
+        let (sender, receiver) = channel();
+        let conninfo = conninfo(serve(mode, answers));
+        thread::spawn(move || sender.send(ask(&conninfo)));
+        (mode, receiver)
+    });
+    for (mode, receiver) in asked {
+        let error = receiver.recv_timeout(PATIENCE);
+        let error = error.unwrap_or_else(|_| panic!("{mode:?}: it hangs"));
+        let error = error.unwrap_or_else(|| panic!("{mode:?}: no error"));
+        assert!(error.contains(words(mode)), "{mode:?}: {error}");
+        assert!(error.len() < 2000, "{mode:?}: {} bytes", error.len());
+    }
+}
+
+/// What a question to it ends with.
+fn words(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Mute => "no session within 1 s",
+        Mode::StartupNotices | Mode::StartupError => "it sent 1048576 bytes and no end of its answer",
+        Mode::Silent => "the server said nothing for 1 s",
+        Mode::CopyIn => "it sent CopyInResponse, and nothing is being copied",
+        Mode::CopyData => "it sent CopyOutResponse, and nothing is being copied",
+        Mode::Errors => " ErrorResponse) came from the server and no end of its answer",
+        Mode::Notices | Mode::Trickle => " NoticeResponse) came from the server and no end of its answer",
+        Mode::Rows | Mode::WideRows => " DataRow) came from the server and no end of its answer",
+        Mode::LongRow | Mode::Announced => "it announced a DataRow message of",
+        Mode::Garbage => "does not keep to PostgreSQL's protocol",
+    }
+}
+
+#[test]
+fn a_server_without_an_end_is_given_up_with_what_it_sent() {
+    check(0, words, |conninfo| Some(Server::connect(conninfo).err()?.to_string()));
+}
+
+#[test]
+fn one_that_floods_later_is_given_up_and_the_end_is_bounded_too() {
+    let ask = |conninfo: &Conninfo| {
+        let mut server = match Server::enter(conninfo) {
+            Ok(server) => server,
+            Err(error) => return Some(error.to_string()),
+        };
+        let error = server
+            .batch("asking for the version", &["SELECT 1"], Duration::from_secs(1))
+            .err()?;
+        let again = server.value("asking again", "SELECT 1").unwrap_err().to_string();
+        assert!(again.contains("it was given up before"), "{again}");
+        Some(error.to_string())
+    };
+    check(1, words, ask);
+}
+
+#[test]
+fn a_sampler_gives_it_up_too() {
+    let expected = |mode| match mode {
+        Mode::Silent => "no answer in time",
+        mode => words(mode),
+    };
+    check(0, expected, |conninfo| {
+        Some(ServerSeries::connect(conninfo).err()?.to_string())
+    });
+}
+
+#[test]
+fn a_session_of_the_driver_has_the_same_limits() {
+    let expected = |mode| match mode {
+        Mode::Mute | Mode::StartupNotices | Mode::StartupError => words(mode),
+        Mode::Silent => "the server said nothing for 1 s",
+        Mode::Notices | Mode::Trickle | Mode::Announced | Mode::LongRow => "no end of its answer",
+        _ => "",
+    };
+    let ask = |conninfo: &Conninfo| {
+        let mut session = match Session::connect(conninfo) {
+            Ok(session) => session,
+            Err(error) => return Some(error.to_string()),
+        };
+        session.set_limit(Some(Duration::from_secs(1)));
+        let mut rows = 0;
+        // Each row has its own limit in bytes; how many there may be is the caller's to say.
+        let outcome = session.each("SELECT 1", std::iter::empty::<(i64, _)>(), |_| {
+            rows += 1;
+            match rows < 1000 {
+                true => Ok(()),
+                false => Err(SessionError::Limit("too many rows".into())),
+            }
+        });
+        Some(outcome.err()?.to_string())
+    };
+    check(0, expected, ask);
+}

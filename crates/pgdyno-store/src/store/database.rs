@@ -5,6 +5,11 @@ use super::StoreError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// What the rows of one answer may hold that are kept together: far more than the trials of any experiment.
+const ANSWER_BYTES_MAX: usize = 128 << 20;
+/// Rows of one answer, however they are used.
+pub(super) const ROWS_MAX: u64 = 50_000_000;
+
 /// Where a store is. Displays without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
@@ -100,6 +105,17 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// What the row takes in memory, about.
+    fn bytes(&self) -> usize {
+        const OVERHEAD_BYTES: usize = 64;
+        let each = self.values.iter().map(|value| match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            Value::Null | Value::Int(_) => 0,
+        });
+        each.map(|bytes| bytes + OVERHEAD_BYTES).sum()
+    }
+
     fn take(&mut self, at: usize) -> Value {
         self.values
             .get_mut(at)
@@ -157,6 +173,15 @@ impl Row<'_> {
             Value::Blob(bytes) => Ok(bytes),
             _ => Err(self.wrong(at, "blob")),
         }
+    }
+}
+
+/// Too many rows.
+pub(super) fn endless_rows(place: &Place, action: &'static str) -> StoreError {
+    StoreError::Endless {
+        place: place.clone(),
+        action,
+        reason: format!("one answer has more than {ROWS_MAX} rows"),
     }
 }
 
@@ -255,7 +280,13 @@ impl dyn Database + '_ {
         mut make: impl FnMut(&mut Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         let mut all = Vec::new();
+        let mut bytes_left = ANSWER_BYTES_MAX;
         self.each("read", sql, values, &mut |row| {
+            bytes_left = bytes_left.checked_sub(row.bytes()).ok_or_else(|| StoreError::Endless {
+                place: row.place.clone(),
+                action: "read",
+                reason: format!("one answer holds more than {ANSWER_BYTES_MAX} bytes"),
+            })?;
             all.push(make(row)?);
             Ok(())
         })?;

@@ -8,7 +8,7 @@ pub(super) use open::May;
 pub use session::Link;
 
 use super::StoreError;
-use super::database::{Act, Database, Place, Row, Value, hold_no_zero};
+use super::database::{Act, Database, Place, ROWS_MAX, Row, Value, endless_rows, hold_no_zero};
 use bytes::BytesMut;
 use pgdyno_server::SessionError;
 use postgres::error::{Error, SqlState};
@@ -213,7 +213,12 @@ impl Session {
                 Why::Session(error)
             }
         }
+        let mut rows = 0;
         let outcome = client.each(sql, parameters, |row| {
+            rows += 1;
+            if rows > ROWS_MAX {
+                return Err(Why::Act(endless_rows(place, action)));
+            }
             let values = (0..row.len()).map(|at| row.try_get(at)).collect::<Result<_, _>>();
             let values = values.map_err(SessionError::from)?;
             act(&mut Row { values, place }).map_err(Why::Act)

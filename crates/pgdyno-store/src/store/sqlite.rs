@@ -7,12 +7,16 @@ pub(super) use open::Alone;
 
 use super::StoreError;
 use super::database::{Act, Database, Place, Row, Value, hold_no_zero};
+use open::Clock;
 use running::RunningLock;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// No value of a store is near this.
+const VALUE_BYTES_MAX: i32 = 64 << 20;
 
 /// An open file.
 pub(super) struct Sqlite {
@@ -24,6 +28,8 @@ pub(super) struct Sqlite {
     running: RefCell<BTreeMap<i64, RunningLock>>,
     /// Where it is read without SQLite's locks.
     alone: Option<Alone>,
+    /// How long it may take from here to the next row.
+    clock: Clock,
 }
 
 impl Sqlite {
@@ -44,12 +50,14 @@ impl Sqlite {
     }
 
     fn number(&self, sql: &str) -> Result<i64, StoreError> {
+        self.clock.start();
         self.connection
             .query_row(sql, [], |row| row.get(0))
             .map_err(|e| self.failed("read", e))
     }
 
     fn batch(&self, sql: &str) -> Result<(), StoreError> {
+        self.clock.start();
         self.connection
             .execute_batch(sql)
             .map_err(|e| self.failed("written", e))
@@ -64,7 +72,14 @@ impl Sqlite {
 /// SQLite's error, or that another process has the file.
 fn failed(place: &Place, action: &'static str, source: rusqlite::Error) -> StoreError {
     let place = place.clone();
+    let endless = |reason: String| StoreError::Endless {
+        place: place.clone(),
+        action,
+        reason,
+    };
     match source.sqlite_error_code() {
+        Some(ErrorCode::OperationInterrupted) => endless(Clock::words()),
+        Some(ErrorCode::TooBig) => endless(format!("a value is longer than {VALUE_BYTES_MAX} bytes")),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { place },
         _ => StoreError::Sqlite {
             place,
@@ -116,7 +131,9 @@ impl Database for Sqlite {
         let mut statement = self.prepared(sql, values).map_err(failed)?;
         let columns = statement.column_count();
         let mut rows = statement.raw_query();
+        self.clock.start();
         while let Some(row) = rows.next().map_err(failed)? {
+            self.clock.start();
             let values = (0..columns).map(|at| value(row, at)).collect::<Result<_, _>>();
             act(&mut Row {
                 values: values.map_err(failed)?,
@@ -128,6 +145,7 @@ impl Database for Sqlite {
 
     fn execute(&self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
         hold_no_zero(&self.place, values)?;
+        self.clock.start();
         self.prepared(sql, values)
             .and_then(|mut statement| statement.raw_execute())
             .map(|rows| rows as u64)
@@ -190,7 +208,10 @@ impl Database for Sqlite {
 
     fn reclaim(&self) -> Result<Option<(u64, u64)>, StoreError> {
         let before = self.file_bytes()?;
-        self.batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
+        self.clock.stop();
+        self.connection
+            .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
+            .map_err(|e| self.failed("written", e))?;
         Ok(Some((before, self.file_bytes()?)))
     }
 
@@ -201,6 +222,8 @@ impl Database for Sqlite {
                 .query_map([], |row| row.get::<_, String>(0))?
                 .collect()
         };
+        // It reads the whole file, and grows with that alone.
+        self.clock.stop();
         match check() {
             Ok(lines) => Ok(lines
                 .into_iter()
@@ -229,6 +252,7 @@ impl Database for Sqlite {
                 })?
                 .collect()
         };
+        self.clock.stop();
         look().map_err(|e| self.failed("read", e))
     }
 

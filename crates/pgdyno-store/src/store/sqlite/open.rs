@@ -1,15 +1,19 @@
 //! How a file is opened: made or brought up to this schema, or read as it is and never changed.
 
-use super::{Sqlite, failed};
+use super::{Sqlite, VALUE_BYTES_MAX, failed};
 use crate::schema;
 use crate::store::StoreError;
 use crate::store::database::Place;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::cell::RefCell;
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Another process may hold the file this long.
 const BUSY: Duration = Duration::from_secs(30);
@@ -28,13 +32,14 @@ impl Sqlite {
                 source,
             })?;
         }
-        let (mut connection, version) = opened(path, &place, OpenFlags::default(), BUSY)?;
+        let (mut connection, version, clock) = opened(path, &place, OpenFlags::default(), BUSY)?;
         let failed = |source| failed(&place, "opened", source);
         if version < schema::VERSION {
             // One at a time: of two that change the journal's mode at once, one would wait for the other in vain. Where a directory
             // cannot be locked, SQLite's own locks remain.
             let turn = path.parent().and_then(|directory| File::open(directory).ok());
             let _turn = turn.filter(|directory| directory.lock().is_ok());
+            clock.stop();
             // Kept in the file from then on.
             connection
                 .pragma_update(None, "journal_mode", "WAL")
@@ -48,6 +53,7 @@ impl Sqlite {
             version: schema::VERSION,
             running: RefCell::default(),
             alone: None,
+            clock,
         })
     }
 
@@ -59,7 +65,7 @@ impl Sqlite {
             return Err(missing());
         }
         let flags = OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE;
-        let (connection, version) = opened(path, &place, flags, patience)?;
+        let (connection, version, clock) = opened(path, &place, flags, patience)?;
         match version {
             // An empty file.
             0 => Err(missing()),
@@ -70,6 +76,7 @@ impl Sqlite {
                 version,
                 running: RefCell::default(),
                 alone: None,
+                clock,
             }),
             found => Err(StoreError::Older { place, found }),
         }
@@ -97,7 +104,8 @@ impl Sqlite {
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let parameter = if alone.is_some() { "immutable=1" } else { "mode=ro" };
         let failed = |source| failed(&place, "opened", source);
-        let connection = Connection::open_with_flags(uri(path, parameter), flags).map_err(failed)?;
+        let mut connection = Connection::open_with_flags(uri(path, parameter), flags).map_err(failed)?;
+        let clock = guard(&mut connection).map_err(failed)?;
         let version = look(&connection, &place, patience)?;
         if version == 0 {
             return Err(StoreError::Foreign { place });
@@ -109,6 +117,7 @@ impl Sqlite {
             version,
             running: RefCell::default(),
             alone,
+            clock,
         })
     }
 }
@@ -119,15 +128,81 @@ fn opened(
     place: &Place,
     flags: OpenFlags,
     patience: Duration,
-) -> Result<(Connection, i64), StoreError> {
+) -> Result<(Connection, i64, Clock), StoreError> {
     whole(path)?;
     let failed = |source| failed(place, "opened", source);
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    let clock = guard(&mut connection).map_err(failed)?;
     let version = look(&connection, place, patience)?;
     for (name, value) in [("synchronous", "FULL"), ("foreign_keys", "ON")] {
         connection.pragma_update(None, name, value).map_err(failed)?;
     }
-    Ok((connection, version))
+    Ok((connection, version, clock))
+}
+
+/// Bounds what the file's own schema can make SQLite do: its views and triggers are off, and so is every function that is not
+/// innocuous; a value has a largest size, and a row a longest time.
+fn guard(connection: &mut Connection) -> rusqlite::Result<Clock> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)?;
+    let clock = Clock::default();
+    let watched = clock.clone();
+    connection.progress_handler(Clock::EVERY_STEPS, Some(move || watched.is_over()))?;
+    Ok(clock)
+}
+
+/// How long SQLite may work towards the next row.
+#[derive(Clone)]
+pub(super) struct Clock {
+    begun: Instant,
+    /// Milliseconds after `begun`; 0 where there is no limit.
+    until_ms: Arc<AtomicU64>,
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        let clock = Clock {
+            begun: Instant::now(),
+            until_ms: Arc::default(),
+        };
+        clock.start();
+        clock
+    }
+}
+
+impl Clock {
+    /// Steps of SQLite's machine between two looks at the clock: some ten microseconds of work.
+    const EVERY_STEPS: i32 = 10_000;
+    /// No row of a store takes near as long.
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The next row has all its time.
+    pub(super) fn start(&self) {
+        let limit_ms = u64::try_from(Clock::LIMIT.as_millis()).unwrap_or(u64::MAX);
+        let until_ms = self.now_ms().saturating_add(limit_ms);
+        self.until_ms.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// What follows takes as long as it takes: it grows with the file alone.
+    pub(super) fn stop(&self) {
+        self.until_ms.store(0, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        let until_ms = self.until_ms.load(Ordering::Relaxed);
+        until_ms > 0 && self.now_ms() > until_ms
+    }
+
+    /// What a limit says.
+    pub(super) fn words() -> String {
+        format!("SQLite found no row within {} s", Clock::LIMIT.as_secs())
+    }
 }
 
 /// Length and time of a file that is read without locks.
@@ -180,11 +255,24 @@ fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<i6
             .map_err(failed)
     };
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    // Virtual tables have no pages of their own.
+    let odd = "SELECT type, substr(name, 1, 100) FROM sqlite_schema \
+               WHERE type NOT IN ('table', 'index') OR coalesce(rootpage, 0) = 0 AND type = 'table' LIMIT 1";
+    let odd = instant.query_row(odd, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
+    let odd = odd.optional().map_err(failed)?;
     let version = number("PRAGMA user_version")?;
     let application = number("PRAGMA application_id")?;
     instant.commit().map_err(failed)?;
     if tables > 0 && application != schema::APPLICATION_ID {
         return Err(StoreError::Foreign { place: place.clone() });
+    }
+    if let Some((kind, name)) = odd {
+        let kind = if kind == "table" { "virtual table" } else { &kind };
+        return Err(StoreError::Record {
+            place: place.clone(),
+            what: "its schema".to_owned(),
+            reason: format!("it has a {kind} {name:?}, and a store has tables and indexes alone"),
+        });
     }
     if version > schema::VERSION {
         return Err(StoreError::Newer {

@@ -119,7 +119,13 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, server: &Serve
         "retries": books.retries,
         "late": plan.latency_limit.map(|_| books.late),
         "goodput_tps": plan.latency_limit.map(|_| goodput(measurement)),
-        "errors": books.errors(),
+        "errors": books.errors().iter().map(|error| {
+            let first = load.first_error(&error.sqlstate);
+            json!({
+                "sqlstate": error.sqlstate, "count": error.count,
+                "message": first.map(|first| &first.message), "place": first.map(|first| &first.place),
+            })
+        }).collect::<Vec<_>>(),
     });
     let times = json!({
         "response_ms": percentiles(|p| books.percentile_ms(p)),
@@ -268,6 +274,9 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerW
     }
     for error in books.errors() {
         put!("  SQLSTATE {}: {}", error.sqlstate, error.count);
+        if let Some(first) = load.first_error(&error.sqlstate) {
+            put!("    first, in {}: {}", first.place, first.message);
+        }
     }
     if let Some(limit) = plan.latency_limit {
         put!(

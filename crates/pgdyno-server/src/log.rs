@@ -1,0 +1,99 @@
+//! Why a server did not start, from the end of its log: read with a limit, and never through a link or from what is no file.
+
+use rustix::fs::{Mode, OFlags, open};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Bytes of the log that are read, from its end.
+const READ_MAX: u64 = 64 * 1024;
+/// Lines that are shown where none of them is FATAL or PANIC, and characters of each.
+const LINES: usize = 5;
+const LINE_CHARS: usize = 300;
+const MARKS: [&str; 4] = ["FATAL:", "PANIC:", "DETAIL:", "HINT:"];
+
+/// Opens a log as a regular file.
+pub(crate) fn opened(path: &Path) -> Option<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty()).ok()?);
+    file.metadata().ok()?.is_file().then_some(file)
+}
+
+/// Why the server did not start, from what it wrote behind the first `from` bytes: the last FATAL or PANIC with its detail and
+/// hint, or the last lines. `None` where it wrote nothing.
+pub(crate) fn reason(mut log: &File, from: u64) -> Option<String> {
+    let length = log.metadata().ok()?.len();
+    // A log that became shorter was begun anew.
+    let from = if from > length { 0 } else { from };
+    log.seek(SeekFrom::Start(from.max(length.saturating_sub(READ_MAX))))
+        .ok()?;
+    let mut text = Vec::new();
+    log.take(READ_MAX).read_to_end(&mut text).ok()?;
+    last_words(&String::from_utf8_lossy(&text))
+}
+
+/// The same of a text.
+pub(crate) fn last_words(text: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let is_end = |line: &&str| line.contains("FATAL:") || line.contains("PANIC:");
+    let words: Vec<String> = match lines.iter().rposition(is_end) {
+        Some(at) => {
+            let more = lines[at + 1..]
+                .iter()
+                .filter(|line| line.contains("DETAIL:") || line.contains("HINT:"));
+            std::iter::once(&lines[at]).chain(more).map(|line| plain(line)).collect()
+        }
+        None => {
+            let last = &lines[lines.len().saturating_sub(LINES)..];
+            last.iter().map(|line| brief(line.trim())).collect()
+        }
+    };
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// A line without what stands before its message.
+fn plain(line: &str) -> String {
+    let message = MARKS.iter().fold(line, |line, mark| {
+        line.split_once(mark).map_or(line, |(_, rest)| rest.trim())
+    });
+    brief(message)
+}
+
+fn brief(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARS) {
+        Some((at, _)) => format!("{}...", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_reason_of_a_failed_start_is_the_last_fatal_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let old = "x FATAL:  an old one\n";
+        let new = "t [1] LOG:  starting\nt [1] FATAL:  could not map memory\nt [1] DETAIL:  12 bytes\n\
+                   t [1] HINT:  more huge pages\nt [1] LOG:  shut down\n";
+        fs::write(&path, format!("{old}{new}")).unwrap();
+        let log = opened(&path).unwrap();
+        let found = reason(&log, old.len() as u64).unwrap();
+        assert_eq!(found, "could not map memory; 12 bytes; more huge pages");
+        assert_eq!(reason(&log, (old.len() + new.len()) as u64), None);
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(opened(&link).is_none() && opened(dir.path()).is_none());
+    }
+
+    #[test]
+    fn without_a_fatal_line_the_last_lines_are_the_reason() {
+        let long = format!("{}\nlast {}\n", "line\n".repeat(100_000), "x".repeat(1000));
+        let found = last_words(&long).unwrap();
+        assert!(found.starts_with("line; line; line; line; last xxx"), "{found}");
+        assert!(found.len() < 400, "{}", found.len());
+        assert_eq!(last_words(" \n"), None);
+    }
+}
