@@ -394,13 +394,8 @@ impl HostAccess for LocalHost {
                 other => other.map_err(wrong)?,
             },
         };
-        let owner = Owner {
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-            mode: 0o644,
-        };
         match content {
-            Some(content) => directory.replace(name, content.as_bytes(), owner),
+            Some(content) => directory.replace(name, content.as_bytes(), Owner::own(0o644)),
             None => directory.remove(name).and_then(|()| directory.sync()),
         }
         .map_err(wrong)

@@ -37,6 +37,38 @@ pub struct Owner {
     pub mode: u32,
 }
 
+impl Owner {
+    /// Those of an open file or directory.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn of(handle: impl AsFd) -> io::Result<Owner> {
+        Ok(owner_of(&fstat(handle)?))
+    }
+
+    /// Whether others than this process's user and root can make entries in such a directory.
+    fn is_shared(self) -> bool {
+        let by_group = self.mode & 0o020 != 0 && self.gid != 0 && self.gid != Owner::own(0).gid;
+        by_group || self.mode & 0o002 != 0
+    }
+
+    /// Whether entries of ours stay what they are in such a directory: in /tmp others can make entries, and exchange none of ours.
+    fn keeps_entries(self) -> bool {
+        const STICKY: u32 = 0o1000;
+        is_mine(self.uid) && (!self.is_shared() || self.mode & STICKY != 0)
+    }
+
+    /// Those of this process, with a mode.
+    pub fn own(mode: u32) -> Owner {
+        Owner {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            mode,
+        }
+    }
+}
+
 /// What an entry of a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
@@ -56,6 +88,8 @@ pub struct Directory {
     handle: OwnedFd,
     path: PathBuf,
     owner: Owner,
+    /// Whether another user can exchange a directory above it.
+    is_exposed: bool,
 }
 
 /// An error in our own words, of a kind that tells it from what is missing.
@@ -155,12 +189,17 @@ impl Directory {
     }
 
     fn reached(reached: &Reached, path: PathBuf) -> io::Result<Directory> {
-        Directory::held(reached.open(OFlags::RDONLY | OFlags::DIRECTORY)?, path)
+        let handle = reached.open(OFlags::RDONLY | OFlags::DIRECTORY)?;
+        Directory::held(handle, path, reached.is_exposed)
     }
 
-    fn held(handle: OwnedFd, path: PathBuf) -> io::Result<Directory> {
-        let owner = owner_of(&fstat(&handle)?);
-        Ok(Directory { handle, path, owner })
+    fn held(handle: OwnedFd, path: PathBuf, is_exposed: bool) -> io::Result<Directory> {
+        Ok(Directory {
+            owner: owner_of(&fstat(&handle)?),
+            handle,
+            path,
+            is_exposed,
+        })
     }
 
     /// Opens the directory above a path, with the path's last name.
@@ -188,14 +227,13 @@ impl Directory {
 
     /// Whether only root and this process's user can make, exchange or remove entries.
     pub fn is_private(&self) -> bool {
-        is_mine(self.owner.uid) && !self.is_shared()
+        is_mine(self.owner.uid) && !self.owner.is_shared()
     }
 
-    /// Whether others than its owner can make entries.
-    fn is_shared(&self) -> bool {
-        let Owner { gid, mode, .. } = self.owner;
-        let by_group = mode & 0o020 != 0 && gid != 0 && gid != rustix::process::getegid().as_raw();
-        by_group || mode & 0o002 != 0
+    /// Whether the path of an entry that we make leads to it, and to nothing else, as long as we do not remove it: what a program
+    /// needs that is given a path.
+    pub fn keeps_paths(&self) -> bool {
+        !self.is_exposed && self.owner.keeps_entries()
     }
 
     /// Whoever can put an entry here may read it himself, so nothing is disclosed to him by our reading it for him.
@@ -206,7 +244,7 @@ impl Directory {
         }
         let by_owner = file.uid == own.uid || (file.gid == own.gid && file.mode & 0o040 != 0);
         // A second name of somebody's file, made by who may not read it.
-        let is_linked_in = self.is_shared() && found.st_nlink > 1 && kind_of(found) == EntryKind::File;
+        let is_linked_in = self.owner.is_shared() && found.st_nlink > 1 && kind_of(found) == EntryKind::File;
         if by_owner && !is_linked_in {
             return Ok(());
         }
@@ -352,8 +390,8 @@ impl Directory {
     /// As [`Directory::file`].
     pub fn directory(&self, name: impl AsRef<OsStr>) -> io::Result<Directory> {
         let directory = self.below(name.as_ref())?;
-        if !self.is_private() && directory.owner.uid != self.owner.uid {
-            let (uid, expected) = (directory.owner.uid, self.owner.uid);
+        let (uid, expected) = (directory.owner.uid, self.owner.uid);
+        if !self.is_private() && uid != expected && !is_mine(uid) {
             return Err(refused(format!(
                 "it belongs to user {uid}, expected user {expected}"
             )));
@@ -364,7 +402,8 @@ impl Directory {
     fn below(&self, name: &OsStr) -> io::Result<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = openat(&self.handle, checked(name)?, flags, Mode::empty())?;
-        Directory::held(handle, self.path.join(name))
+        let is_exposed = self.is_exposed || !self.owner.keeps_entries();
+        Directory::held(handle, self.path.join(name), is_exposed)
     }
 
     /// Names and kinds of the entries, sorted.

@@ -105,6 +105,11 @@ fn a_directory_behind_a_strangers_link_is_refused_unless_it_is_the_strangers() {
     symlink("main", &link).unwrap();
     chown(&link);
     assert_eq!(Directory::open(&link).unwrap().owner().uid, STRANGER);
+    // A path through the stranger's directory is his to exchange.
+    assert!(!Directory::open(&own).unwrap().keeps_paths());
+    fs::create_dir(theirs.join("roots")).unwrap();
+    assert!(!Directory::open(&theirs.join("roots")).unwrap().keeps_paths());
+    assert!(Directory::open(secret.parent().unwrap()).unwrap().keeps_paths());
     // Root's own link leads anywhere.
     symlink(secret.parent().unwrap(), dir.path().join("roots")).unwrap();
     assert_eq!(Directory::open(&dir.path().join("roots")).unwrap().owner().uid, 0);

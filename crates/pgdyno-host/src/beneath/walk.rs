@@ -1,7 +1,7 @@
 //! Path resolution in user space, one component at a time from an open directory: no step is resolved twice, so a rename between two
 //! steps redirects nothing. It needs no openat2(2), which older kernels and some containers lack.
 
-use super::refused;
+use super::{is_mine, owner_of, refused};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
 use std::ffi::{OsStr, OsString};
@@ -20,6 +20,8 @@ pub(crate) struct Reached {
     pub(crate) name: OsString,
     /// The owners of the symbolic links that were followed.
     pub(super) links_of: Vec<u32>,
+    /// Whether another user can exchange a directory or a link on the way.
+    pub(super) is_exposed: bool,
 }
 
 impl Reached {
@@ -35,6 +37,7 @@ impl Reached {
 pub(crate) fn walk(root: BorrowedFd<'_>, path: &Path, through_last: bool) -> io::Result<Reached> {
     let mut way = vec![root.try_clone_to_owned()?];
     let mut links_of = Vec::new();
+    let mut is_exposed = false;
     let mut ahead = Vec::new();
     push(&mut ahead, path);
     while let Some(name) = ahead.pop() {
@@ -55,6 +58,7 @@ pub(crate) fn walk(root: BorrowedFd<'_>, path: &Path, through_last: bool) -> io:
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Symlink if through_last || !is_last => {
                 links_of.push(found.st_uid);
+                is_exposed |= !is_mine(found.st_uid);
                 if links_of.len() > LINKS_MAX {
                     return Err(rustix::io::Errno::LOOP.into());
                 }
@@ -65,12 +69,15 @@ pub(crate) fn walk(root: BorrowedFd<'_>, path: &Path, through_last: bool) -> io:
                 }
                 push(&mut ahead, &target);
             }
-            _ if is_last => return reached(way, name, links_of),
-            FileType::Directory => way.push(handle),
+            _ if is_last => return reached(way, name, links_of, is_exposed),
+            FileType::Directory => {
+                is_exposed |= !owner_of(&found).keeps_entries();
+                way.push(handle);
+            }
             _ => return Err(rustix::io::Errno::NOTDIR.into()),
         }
     }
-    reached(way, OsString::from("."), links_of)
+    reached(way, OsString::from("."), links_of, is_exposed)
 }
 
 fn opened(way: &[OwnedFd], name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
@@ -79,12 +86,18 @@ fn opened(way: &[OwnedFd], name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(openat(here.as_fd(), name, flags, Mode::empty())?)
 }
 
-fn reached(mut way: Vec<OwnedFd>, name: OsString, links_of: Vec<u32>) -> io::Result<Reached> {
+fn reached(
+    mut way: Vec<OwnedFd>,
+    name: OsString,
+    links_of: Vec<u32>,
+    is_exposed: bool,
+) -> io::Result<Reached> {
     let parent = way.pop().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     Ok(Reached {
         parent,
         name,
         links_of,
+        is_exposed,
     })
 }
 
