@@ -4,6 +4,7 @@
 //! The one raw write here is for pgdyno-knobs alone, which journals before it calls it.
 
 mod access;
+mod beneath;
 pub mod block;
 mod cgroup;
 mod fact;
@@ -16,6 +17,7 @@ pub mod series;
 mod size;
 
 pub use access::{HostAccess, HostError, LocalHost, Space, make_directory};
+pub use beneath::{COMING, Directory, EntryKind, Owner, give, tree_bytes};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
 pub use facts::{

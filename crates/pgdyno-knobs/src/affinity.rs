@@ -28,7 +28,7 @@ pub(crate) fn capture(host: &dyn HostAccess, data: &Path) -> Result<Captured, Ce
 
 /// The living first process of the server with this data directory, by its postmaster.pid.
 pub(crate) fn postmaster(host: &dyn HostAccess, data: &Path) -> Option<u32> {
-    let text = host.read(&data.join("postmaster.pid").to_string_lossy()).ok()?;
+    let text = host.read_in(data, "postmaster.pid").ok()?;
     let pid = text.lines().next()?.trim().parse().ok()?;
     pgdyno_host::is_alive(host, pid).then_some(pid)
 }

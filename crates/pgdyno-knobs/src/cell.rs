@@ -400,7 +400,7 @@ impl Cell {
             }
             Cell::AutoConf { data } => {
                 let path = autoconf::path_in(data);
-                let bytes = std::fs::read(&path).map_err(|source| CellError::AutoConf {
+                let bytes = autoconf::read(data).map_err(|source| CellError::AutoConf {
                     path: path.clone(),
                     action: "read",
                     source,

@@ -1,12 +1,12 @@
 //! A swap file: made and taken into use, or given up and removed.
 
 use crate::cell::CellError;
-use pgdyno_host::{HostAccess, HostError};
+use pgdyno_host::{Directory, EntryKind, HostAccess, HostError};
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io::Read;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::Command;
 
 fn wrong(path: &str, reason: impl ToString) -> CellError {
@@ -86,6 +86,24 @@ impl SwapFile {
     }
 }
 
+/// The directory of a swap file, and the file's name; `None` where there is no such directory. The programs for swap files take
+/// paths, so nobody else may be able to exchange what is there.
+fn place_of(path: &str) -> Result<Option<(Directory, OsString)>, CellError> {
+    let (directory, name) = match Directory::above(Path::new(path)) {
+        Ok(found) => found,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(wrong(path, e)),
+    };
+    if !directory.keeps_paths() {
+        let words = format!(
+            "other users than root can exchange files in {} or above it; expected a directory that root alone can write",
+            directory.path().display()
+        );
+        return Err(wrong(path, words));
+    }
+    Ok(Some((directory, name)))
+}
+
 /// What the file is now; `None` where there is none.
 pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>, CellError> {
     let swaps = match host.read("/proc/swaps") {
@@ -95,7 +113,7 @@ pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>
     };
     // The kernel tells its path without links, with blanks and the like by their octal numbers.
     let full =
-        fs::canonicalize(path).map_or_else(|_| path.to_owned(), |full| full.to_string_lossy().into_owned());
+        std::fs::canonicalize(path).map_or_else(|_| path.to_owned(), |full| full.to_string_lossy().into_owned());
     let escaped: String = full
         .chars()
         .map(|c| match c {
@@ -107,17 +125,17 @@ pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>
         .lines()
         .skip(1)
         .find(|line| line.split_whitespace().next() == Some(&escaped));
-    let Ok(file) = fs::metadata(path) else {
+    let Some((directory, name)) = place_of(path)? else {
         return Ok(None);
     };
-    // What is no file may never be read to its end.
-    let header = if file.is_file() {
-        start_of(path)
-    } else {
-        Vec::new()
+    let bytes = match directory.kind(&name).map_err(|e| wrong(path, e))? {
+        None => return Ok(None),
+        Some(EntryKind::File) => directory.size(&name).map_err(|e| wrong(path, e))?,
+        Some(_) => 0,
     };
+    let header = start_of(&directory, &name);
     Ok(Some(SwapFile {
-        bytes: if in_use.is_some() { file.len() } else { 0 },
+        bytes: if in_use.is_some() { bytes } else { 0 },
         uuid: uuid_in(&header),
         label: label_in(&header),
         priority: in_use
@@ -133,26 +151,28 @@ pub(crate) fn set(host: &dyn HostAccess, path: &str, to: Option<&SwapFile>) -> R
     if before.as_ref().is_some_and(|file| file.bytes > 0) {
         run("swapoff", Vec::new(), path)?;
     }
-    if let Ok(meta) = fs::symlink_metadata(path) {
-        if !meta.is_file() || (meta.len() > 0 && !is_swap(path)) {
+    let there = place_of(path)?;
+    if let Some((directory, name)) = &there
+        && let Some(kind) = directory.kind(name).map_err(|e| wrong(path, e))?
+    {
+        let is_empty = || directory.size(name).is_ok_and(|bytes| bytes == 0);
+        if kind != EntryKind::File || !(is_empty() || is_swap(directory, name)) {
             return Err(wrong(
                 path,
                 "what is there was not made as swap, and is left alone",
             ));
         }
-        fs::remove_file(path).map_err(|e| wrong(path, e))?;
+        directory.remove(name).map_err(|e| wrong(path, e))?;
     }
     let Some(to) = to.filter(|to| to.bytes > 0) else {
         return Ok(());
     };
-    let file = fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
+    let (directory, name) = there.ok_or_else(|| wrong(path, "there is no such directory"))?;
+    let file = directory
+        .create(&name, 0o600)
         .map_err(|e| wrong(path, e))?;
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, to.bytes)
-        .map_err(|e| wrong(path, std::io::Error::from(e)))?;
+        .map_err(|e| wrong(path, io::Error::from(e)))?;
     drop(file);
     let kept = |of: fn(&SwapFile) -> Option<String>| of(to).or_else(|| before.as_ref().and_then(of));
     let mut make = Vec::new();
@@ -192,16 +212,18 @@ fn label_in(header: &[u8]) -> Option<String> {
 }
 
 /// Whether a file is swap space, or was cut short before it got its signature: holds nothing but zeros there.
-fn is_swap(path: &str) -> bool {
-    let start = start_of(path);
+fn is_swap(directory: &Directory, name: &OsStr) -> bool {
+    let start = start_of(directory, name);
     !start.is_empty() && (is_signed(&start) || start.iter().all(|&byte| byte == 0))
 }
 
 /// The first page of a file, for the largest pages there are; nothing of one that cannot be read.
-fn start_of(path: &str) -> Vec<u8> {
+fn start_of(directory: &Directory, name: &OsStr) -> Vec<u8> {
     const PAGE_MAX: u64 = 1 << 16;
     let mut start = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(PAGE_MAX).read_to_end(&mut start));
+    let read = directory
+        .file(name)
+        .and_then(|file| file.take(PAGE_MAX).read_to_end(&mut start));
     if read.is_err() {
         start.clear();
     }
@@ -232,6 +254,7 @@ fn run(program: &str, options: Vec<String>, path: &str) -> Result<(), CellError>
 mod tests {
     use super::*;
     use pgdyno_host::LocalHost;
+    use std::fs;
 
     #[test]
     fn a_size_alone_is_a_file_of_which_no_more_is_known() {
@@ -262,5 +285,23 @@ mod tests {
         fs::write(&path, page).unwrap();
         set(&host, &name, None).unwrap();
         assert!(!path.exists());
+    }
+
+    /// mkswap and swapon take a path, which the directory's owner could point at a disk.
+    #[test]
+    fn a_swap_file_in_another_users_directory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let theirs = dir.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(12_345), Some(12_345)).unwrap();
+        let path = theirs.join("file").to_string_lossy().into_owned();
+        let wanted = SwapFile::of_size(8 << 20);
+        let host = LocalHost::new();
+        for refused in [look(&host, &path).map(drop), set(&host, &path, Some(&wanted))] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("can exchange files in") && error.contains("theirs"), "{error}");
+        }
+        assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
+        assert_eq!(look(&host, "/no/such/directory/file").unwrap(), None);
     }
 }

@@ -5,32 +5,47 @@
 //! is none, what was set aside is.
 
 use crate::cell::CellError;
-use std::fs::{self, File};
+use pgdyno_host::{COMING, Directory, EntryKind, Owner, give};
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 /// In a directory that holds a server's WAL by pgdyno's doing: the data directory, and below it, where the directory was there
 /// before, its owner, group and mode from then.
 const MARK: &str = "pgdyno-wal-of";
+/// A path and three numbers.
+const MARK_BYTES_MAX: u64 = 8 << 10;
+const WAL: &str = "pg_wal";
 const ASIDE: &str = "pg_wal.pgdyno-old";
-const COMING: &str = "pg_wal.pgdyno-new";
-/// Ends the names of what is not marked as ours yet, or not any more.
-const UNMARKED: &str = ".pgdyno-new";
+const RETURNING: &str = "pg_wal.pgdyno-new";
+/// Directories below one another; pg_wal has two.
+const DEPTH_MAX: usize = 16;
 
 fn wrong(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> CellError {
     let path = path.to_owned();
     move |source| CellError::Wal { path, action, source }
 }
 
+fn open(path: &Path) -> Result<Directory, CellError> {
+    Directory::open(path).map_err(wrong(path, "opened"))
+}
+
+fn at(directory: &Directory, name: &OsStr, action: &'static str) -> impl FnOnce(io::Error) -> CellError + use<> {
+    let path = directory.path().join(name);
+    move |source| CellError::Wal { path, action, source }
+}
+
 /// What pg_wal points at: `None` for a directory of its own, an empty path where a move was cut short.
 pub(crate) fn location(data: &Path) -> Result<Option<PathBuf>, CellError> {
-    let place = data.join("pg_wal");
-    match fs::symlink_metadata(&place) {
-        Ok(meta) if meta.is_symlink() => fs::read_link(&place).map(Some).map_err(wrong(&place, "read")),
-        Ok(_) => Ok(None),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(PathBuf::new())),
-        Err(e) => Err(wrong(&place, "read")(e)),
+    location_in(&open(data)?)
+}
+
+fn location_in(data: &Directory) -> Result<Option<PathBuf>, CellError> {
+    let name = OsStr::new(WAL);
+    match data.kind(name).map_err(at(data, name, "read"))? {
+        Some(EntryKind::Link) => data.read_link(name).map(Some).map_err(at(data, name, "read")),
+        Some(_) => Ok(None),
+        None => Ok(Some(PathBuf::new())),
     }
 }
 
@@ -39,14 +54,13 @@ pub(crate) fn objection(to: &Path) -> Option<String> {
     if !to.is_absolute() {
         return Some("expected an absolute path".to_owned());
     }
-    match fs::read_dir(to) {
-        Ok(mut entries) => entries
-            .next()
-            .is_some()
-            .then(|| format!("{} is not empty", to.display())),
+    match Directory::open(to).and_then(|directory| directory.entries()) {
+        Ok(entries) => (!entries.is_empty()).then(|| format!("{} is not empty", to.display())),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let above = to.parent().unwrap_or(Path::new("/"));
-            (!above.is_dir()).then(|| format!("{} is not there", above.display()))
+            Directory::open(above)
+                .is_err()
+                .then(|| format!("{} is not there", above.display()))
         }
         Err(e) => Some(format!("{}: {e}", to.display())),
     }
@@ -55,187 +69,221 @@ pub(crate) fn objection(to: &Path) -> Option<String> {
 /// Moves the WAL of a stopped server to `to`, or back into the data directory. What an earlier move that was cut short has
 /// left is mended first.
 pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), CellError> {
-    let (place, aside, coming) = (data.join("pg_wal"), data.join(ASIDE), data.join(COMING));
-    mend(&place, &aside, &coming, data)?;
-    if location(data)?.as_deref() == to {
+    let held = open(data)?;
+    mend(&held)?;
+    if location_in(&held)?.as_deref() == to {
         return Ok(());
     }
-    let new = to.unwrap_or(&coming);
-    let old = fs::canonicalize(&place).map_err(wrong(&place, "read"))?;
-    let owner = fs::metadata(&old).map_err(wrong(&old, "read"))?;
-    if to.is_some() {
-        let mut mark = data.to_string_lossy().into_owned();
-        if let Ok(before) = fs::metadata(new) {
-            mark += &format!("\n{} {} {}", before.uid(), before.gid(), before.mode() & 0o7777);
-        }
-        make_marked(new, mark.as_bytes())?;
+    let old = open(&data.join(WAL))?;
+    let (owner, expected) = (old.owner(), held.owner());
+    if owner.uid != expected.uid {
+        let words = format!(
+            "it belongs to user {}, expected user {}, the owner of the data directory",
+            owner.uid, expected.uid
+        );
+        return Err(wrong(old.path(), "read")(io::Error::other(words)));
     }
-    fs::create_dir_all(new).map_err(wrong(new, "made"))?;
-    chown(new, Some(owner.uid()), Some(owner.gid())).map_err(wrong(new, "given to the server's user"))?;
-    fs::set_permissions(new, fs::Permissions::from_mode(owner.mode() & 0o7777))
-        .map_err(wrong(new, "closed"))?;
-    copy(&old, new)?;
-    fs::rename(&place, &aside).map_err(wrong(&place, "set aside"))?;
+    let (wal, aside, returning) = (OsStr::new(WAL), OsStr::new(ASIDE), OsStr::new(RETURNING));
+    let mut new = match to {
+        Some(to) => make_marked(to, data)?,
+        None => held
+            .make(returning, 0o700)
+            .map_err(at(&held, returning, "made"))?,
+    };
+    copy(&old, &new, 0)?;
+    new.give(owner)
+        .map_err(wrong(new.path(), "given to the server's user"))?;
+    held.rename(wal, aside).map_err(at(&held, wal, "set aside"))?;
     match to {
-        Some(to) => {
-            symlink(to, &place).map_err(wrong(&place, "made a link"))?;
-            let _ = std::os::unix::fs::lchown(&place, Some(owner.uid()), Some(owner.gid()));
-        }
-        None => fs::rename(&coming, &place).map_err(wrong(&place, "put in place"))?,
+        Some(to) => held
+            .link(to, wal, owner)
+            .map_err(at(&held, wal, "made a link"))?,
+        None => held
+            .rename(returning, wal)
+            .map_err(at(&held, wal, "put in place"))?,
     }
-    sync(data)?;
-    mend(&place, &aside, &coming, data)
+    sync(&held)?;
+    mend(&held)
 }
 
-/// Beside a directory, or a file in one, under a name that tells whose it is.
-fn unmarked(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(UNMARKED);
-    name.into()
+/// Beside a directory, under a name that tells whose it is; a file in one is made under such a name by [`Directory::replace`].
+fn unmarked(name: &OsStr) -> OsString {
+    let mut name = name.to_owned();
+    name.push(COMING);
+    name
 }
 
 /// Makes a directory with the mark in it, or marks one that is there: at no instant there is one that nobody can tell to be ours.
-fn make_marked(directory: &Path, mark: &[u8]) -> Result<(), CellError> {
-    if directory.is_dir() {
-        let (place, coming) = (directory.join(MARK), unmarked(&directory.join(MARK)));
-        write_durably(&coming, mark)?;
-        fs::rename(&coming, &place).map_err(wrong(&place, "written"))?;
-        return sync(directory);
+fn make_marked(to: &Path, data: &Path) -> Result<Directory, CellError> {
+    let mut mark = data.to_string_lossy().into_owned();
+    match Directory::open(to) {
+        Ok(there) => {
+            let Owner { uid, gid, mode } = there.owner();
+            mark += &format!("\n{uid} {gid} {mode}");
+            there
+                .replace(MARK, mark.as_bytes(), Owner::own(0o644))
+                .map_err(at(&there, OsStr::new(MARK), "written"))?;
+            return Ok(there);
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) => return Err(wrong(to, "opened")(e)),
     }
-    let coming = unmarked(directory);
-    remove_unmarked(directory)?;
-    fs::create_dir(&coming).map_err(wrong(&coming, "made"))?;
-    write_durably(&coming.join(MARK), mark)?;
-    fs::rename(&coming, directory).map_err(wrong(directory, "made"))?;
-    sync(directory.parent().unwrap_or(Path::new("/")))
+    let (above, name) = Directory::above(to).map_err(wrong(to, "made"))?;
+    let coming = unmarked(&name);
+    remove_unmarked(&above, &name)?;
+    let made = above
+        .make(&coming, 0o700)
+        .map_err(at(&above, &coming, "made"))?;
+    made.replace(MARK, mark.as_bytes(), Owner::own(0o644))
+        .map_err(at(&made, OsStr::new(MARK), "written"))?;
+    above
+        .rename(&coming, &name)
+        .map_err(at(&above, &name, "made"))?;
+    sync(&above)?;
+    Ok(made)
 }
 
-/// Removes what was not marked yet, or not any more.
-fn remove_unmarked(directory: &Path) -> Result<(), CellError> {
-    let (mark, coming) = (unmarked(&directory.join(MARK)), unmarked(directory));
-    for file in [mark, coming.join(MARK)] {
-        gone(fs::remove_file(&file)).map_err(wrong(&file, "removed"))?;
+/// Removes what was not marked yet, or not any more, of the directory `name`.
+fn remove_unmarked(above: &Directory, name: &OsStr) -> Result<(), CellError> {
+    let coming = unmarked(name);
+    if above.kind(&coming).map_err(at(&above, &coming, "read"))? != Some(EntryKind::Directory) {
+        return Ok(());
     }
-    gone(fs::remove_dir(&coming)).map_err(wrong(&coming, "removed"))
-}
-
-/// What is not there need not be removed.
-fn gone(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
-        other => other,
+    let left = above
+        .directory(&coming)
+        .map_err(at(&above, &coming, "opened"))?;
+    for mark in [unmarked(OsStr::new(MARK)), OsString::from(MARK)] {
+        left.remove(&mark).map_err(at(&left, &mark, "removed"))?;
     }
+    above
+        .remove_empty(&coming)
+        .map_err(at(&above, &coming, "removed"))
 }
 
 /// Removes what a copy that was cut short has left in a directory that pgdyno has made for this server.
 pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), CellError> {
-    remove_unmarked(of)?;
-    let mark = fs::read_to_string(of.join(MARK)).unwrap_or_default();
-    let mut lines = mark.lines();
+    let (above, name) = match Directory::above(of) {
+        Ok(found) => found,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(wrong(of, "opened")(e)),
+    };
+    remove_unmarked(&above, &name)?;
+    let mut left = match Directory::open(of) {
+        Ok(left) => left,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
+        Err(e) => return Err(wrong(of, "opened")(e)),
+    };
+    let (mark, coming) = (OsStr::new(MARK), unmarked(OsStr::new(MARK)));
+    left.remove(&coming).map_err(at(&left, &coming, "removed"))?;
+    // The mark is ours alone: another user's tells nothing.
+    let marked_by = left.owner_of(mark).map_err(at(&left, mark, "read"))?;
+    if marked_by.is_none_or(|owner| owner.uid != Owner::own(0).uid) {
+        return Ok(());
+    }
+    let text = left
+        .text(mark, MARK_BYTES_MAX)
+        .map_err(at(&left, mark, "read"))?;
+    let mut lines = text.lines();
     if lines.next() != Some(&data.to_string_lossy()) || location(data)?.as_deref() == Some(of) {
         return Ok(());
     }
-    clear(of)?;
+    left.empty(&[MARK]).map_err(wrong(of, "emptied"))?;
     let numbers: Vec<u32> = lines
         .next()
         .unwrap_or_default()
         .split(' ')
         .flat_map(str::parse)
         .collect();
-    match numbers.as_slice() {
+    match *numbers.as_slice() {
         // It was there before, and stays as it was.
-        &[uid, gid, mode] => {
-            chown(of, Some(uid), Some(gid)).map_err(wrong(of, "given back"))?;
-            fs::set_permissions(of, fs::Permissions::from_mode(mode)).map_err(wrong(of, "given back"))?;
-            let mark = of.join(MARK);
-            fs::remove_file(&mark).map_err(wrong(&mark, "removed"))
+        [uid, gid, mode] => {
+            left.give(Owner { uid, gid, mode })
+                .map_err(wrong(of, "given back"))?;
+            left.remove(mark).map_err(at(&left, mark, "removed"))
         }
         _ => {
-            fs::rename(of, unmarked(of)).map_err(wrong(of, "removed"))?;
-            remove_unmarked(of)
+            above
+                .rename(&name, unmarked(&name))
+                .map_err(wrong(of, "removed"))?;
+            // It is the server's user's still, and the mark in it ours.
+            let coming = unmarked(&name);
+            left.remove(mark).map_err(at(&left, mark, "removed"))?;
+            above
+                .remove_empty(&coming)
+                .map_err(at(&above, &coming, "removed"))
         }
     }
 }
 
 /// With pg_wal in place, what was set aside and what was coming are remains; without it, what was set aside is the WAL.
-fn mend(place: &Path, aside: &Path, coming: &Path, data: &Path) -> Result<(), CellError> {
-    let there = |path: &Path| fs::symlink_metadata(path).is_ok();
-    if !there(place) && there(aside) {
-        fs::rename(aside, place).map_err(wrong(place, "put back"))?;
+fn mend(data: &Directory) -> Result<(), CellError> {
+    let (wal, aside, returning) = (OsStr::new(WAL), OsStr::new(ASIDE), OsStr::new(RETURNING));
+    let kind = |name: &OsStr| data.kind(name).map_err(at(data, name, "read"));
+    if kind(wal)?.is_none() && kind(aside)?.is_some() {
+        data.rename(aside, wal).map_err(at(data, wal, "put back"))?;
         sync(data)?;
     }
-    if !there(place) {
+    if kind(wal)?.is_none() {
         return Ok(());
     }
-    if let Ok(meta) = fs::symlink_metadata(aside) {
-        if meta.is_symlink() {
-            let target = fs::read_link(aside).map_err(wrong(aside, "read"))?;
-            fs::remove_file(aside).map_err(wrong(aside, "removed"))?;
-            remove_remains(data, &target)?;
-        } else {
-            fs::remove_dir_all(aside).map_err(wrong(aside, "removed"))?;
+    match kind(aside)? {
+        Some(EntryKind::Link) => {
+            let target = data.read_link(aside).map_err(at(data, aside, "read"))?;
+            data.remove(aside).map_err(at(data, aside, "removed"))?;
+            remove_remains(data.path(), &target)?;
         }
+        Some(_) => data
+            .remove_tree(aside)
+            .map_err(at(data, aside, "removed"))?,
+        None => {}
     }
-    if there(coming) {
-        fs::remove_dir_all(coming).map_err(wrong(coming, "removed"))?;
-    }
+    data.remove_tree(returning)
+        .map_err(at(data, returning, "removed"))?;
     sync(data)
 }
 
-/// Empties a directory but for its mark: what has one is known to be pgdyno's.
-fn clear(directory: &Path) -> Result<(), CellError> {
-    let entries = fs::read_dir(directory).map_err(wrong(directory, "read"))?;
-    for entry in entries.flatten().filter(|entry| entry.file_name() != MARK) {
-        let path = entry.path();
-        let done = match entry.file_type() {
-            Ok(kind) if kind.is_dir() => fs::remove_dir_all(&path),
-            _ => fs::remove_file(&path),
-        };
-        done.map_err(wrong(&path, "removed"))?;
-    }
-    Ok(())
-}
-
 /// Copies a tree of plain files with owners and modes, durably.
-fn copy(from: &Path, to: &Path) -> Result<(), CellError> {
-    let entries = fs::read_dir(from).map_err(wrong(from, "read"))?;
-    for entry in entries {
-        let entry = entry.map_err(wrong(from, "read"))?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_name() == MARK {
+fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), CellError> {
+    if depth > DEPTH_MAX {
+        let words = format!("more than {DEPTH_MAX} directories deep");
+        return Err(wrong(from.path(), "copied")(io::Error::other(words)));
+    }
+    for (name, kind) in from.entries().map_err(wrong(from.path(), "read"))? {
+        if name == MARK {
             continue;
         }
-        let meta = entry.metadata().map_err(wrong(&source, "read"))?;
-        if meta.is_dir() {
-            fs::create_dir_all(&target).map_err(wrong(&target, "made"))?;
-            copy(&source, &target)?;
-        } else {
-            fs::copy(&source, &target).map_err(wrong(&source, "copied"))?;
-            let file = File::open(&target).map_err(wrong(&target, "opened"))?;
-            file.sync_all().map_err(wrong(&target, "made durable"))?;
+        if kind == EntryKind::Directory {
+            let source = from.directory(&name).map_err(at(&from, &name, "read"))?;
+            let mut target = to.make(&name, 0o700).map_err(at(&to, &name, "made"))?;
+            copy(&source, &target, depth + 1)?;
+            target
+                .give(source.owner())
+                .map_err(at(&to, &name, "given to the server's user"))?;
+            continue;
         }
-        chown(&target, Some(meta.uid()), Some(meta.gid()))
-            .map_err(wrong(&target, "given to the server's user"))?;
-        fs::set_permissions(&target, fs::Permissions::from_mode(meta.mode() & 0o7777))
-            .map_err(wrong(&target, "closed"))?;
+        // What is no regular file is refused, and what is one is told by its handle.
+        let source = from.file(&name).map_err(at(&from, &name, "read"))?;
+        let target = to.create(&name, 0o600).map_err(at(&to, &name, "made"))?;
+        io::copy(&mut &source, &mut &target).map_err(at(&from, &name, "copied"))?;
+        let owner = Owner::of(&source).map_err(at(&from, &name, "read"))?;
+        give(&target, owner)
+            .and_then(|()| target.sync_all())
+            .map_err(at(&to, &name, "made durable"))?;
     }
     sync(to)
 }
 
-fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), CellError> {
-    fs::write(path, bytes).map_err(wrong(path, "written"))?;
-    sync(path)
-}
-
-fn sync(path: &Path) -> Result<(), CellError> {
-    File::open(path)
-        .and_then(|file| file.sync_all())
-        .map_err(wrong(path, "made durable"))
+fn sync(directory: &Directory) -> Result<(), CellError> {
+    directory
+        .sync()
+        .map_err(wrong(directory.path(), "made durable"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, MetadataExt, symlink};
 
     fn cluster() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -253,7 +301,7 @@ mod tests {
             "wal"
         );
         assert!(wal.join("archive_status/1.done").exists());
-        for left in [ASIDE, COMING] {
+        for left in [ASIDE, RETURNING] {
             assert!(fs::symlink_metadata(data.join(left)).is_err(), "{left}");
         }
     }
@@ -363,5 +411,52 @@ mod tests {
         assert!(objection(Path::new("relative")).is_some());
         assert!(objection(&dir.path().join("none/wal")).is_some());
         assert!(objection(&dir.path().join("new")).is_none());
+    }
+
+    /// The server's user owns data and WAL, and exchanges either for a link to what is root's.
+    #[test]
+    fn a_link_of_the_servers_user_leads_nothing_of_roots_away() {
+        const SERVER: u32 = 12_345;
+        let dir = cluster();
+        let (data, roots) = (dir.path().join("data"), dir.path().join("roots"));
+        let theirs = |path: &Path| std::os::unix::fs::lchown(path, Some(SERVER), Some(SERVER)).unwrap();
+        fs::create_dir(&roots).unwrap();
+        fs::set_permissions(&roots, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(roots.join("secret"), "root only").unwrap();
+        fs::set_permissions(roots.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+        for path in [&data, &data.join("pg_wal"), &data.join("pg_wal/archive_status")] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+            theirs(path);
+        }
+        for file in ["000000010000000000000001", "archive_status/1.done"] {
+            theirs(&data.join("pg_wal").join(file));
+        }
+        let to = dir.path().join("wal");
+        // A file of the WAL, then the WAL as a whole, then where it goes to.
+        symlink(roots.join("secret"), data.join("pg_wal/link")).unwrap();
+        let error = move_to(&data, Some(&to)).unwrap_err().to_string();
+        assert!(error.contains("pg_wal/link") && error.contains("symbolic link"), "{error}");
+        remove_remains(&data, &to).unwrap();
+        fs::remove_file(data.join("pg_wal/link")).unwrap();
+        fs::rename(data.join("pg_wal"), data.join("kept")).unwrap();
+        symlink(&roots, data.join("pg_wal")).unwrap();
+        theirs(&data.join("pg_wal"));
+        let error = move_to(&data, Some(&to)).unwrap_err().to_string();
+        assert!(error.contains("belongs to user 12345"), "{error}");
+        fs::remove_file(data.join("pg_wal")).unwrap();
+        fs::rename(data.join("kept"), data.join("pg_wal")).unwrap();
+        symlink(&roots, &to).unwrap();
+        theirs(&to);
+        let error = move_to(&data, Some(&to)).unwrap_err().to_string();
+        assert!(error.contains("belongs to user 12345"), "{error}");
+        assert!(objection(&to).is_some());
+        fs::remove_file(&to).unwrap();
+        move_to(&data, Some(&to)).unwrap();
+        let moved = to.join("000000010000000000000001");
+        assert_eq!(fs::metadata(moved).unwrap().uid(), SERVER);
+        move_to(&data, None).unwrap();
+        assert!(!to.exists() && data.join("pg_wal/archive_status/1.done").exists());
+        assert_eq!(fs::read_to_string(roots.join("secret")).unwrap(), "root only");
+        assert_eq!(fs::metadata(&roots).unwrap().uid(), Owner::own(0).uid);
     }
 }

@@ -1,14 +1,15 @@
 //! The file postgresql.auto.conf, in which ALTER SYSTEM keeps its settings.
 
+use pgdyno_host::{Directory, EntryKind, Owner};
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::io;
 use std::path::{Path, PathBuf};
+
+const NAME: &str = "postgresql.auto.conf";
 
 /// Where it is in a data directory.
 pub fn path_in(data_directory: &Path) -> PathBuf {
-    data_directory.join("postgresql.auto.conf")
+    data_directory.join(NAME)
 }
 
 /// Its settings: name and raw value text, the last of a name wins. Comments and lines that are no setting are passed
@@ -29,33 +30,54 @@ fn unquote(value: &str) -> String {
     }
 }
 
-/// Puts `content` in the file's place in one step, with the owner and mode it has, and makes it durable.
-/// For pgdyno-knobs alone.
+/// Settings of a server are some kB; more is no file of ALTER SYSTEM's.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// Reads the file: a regular one that the data directory's owner may read. A symbolic link is not followed, for root would
+/// read by it what the server's user may not.
+///
+/// # Errors
+///
+/// As [`Directory::read`].
+pub fn read(data_directory: &Path) -> io::Result<Vec<u8>> {
+    Directory::open(data_directory)?.read(NAME, BYTES_MAX)
+}
+
+/// Puts `content` in the file's place in one step, and makes it durable. Owner and mode are those that the server gives the file
+/// itself, by its data directory; whatever is there by then has no say in it. For pgdyno-knobs alone.
+///
+/// # Errors
+///
+/// As [`Directory::replace`].
 pub fn replace(data_directory: &Path, content: &[u8]) -> io::Result<()> {
-    let path = path_in(data_directory);
-    let present = fs::metadata(&path)?;
-    let temporary = data_directory.join("postgresql.auto.conf.pgdyno");
-    // The directory is another user's: nothing that lies there under this name is followed or kept.
-    match fs::remove_file(&temporary) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
+    let data = Directory::open(data_directory)?;
+    match data.kind(NAME)? {
+        None | Some(EntryKind::File) => data.replace(NAME, content, owner_in(data.owner())),
+        Some(EntryKind::Link) => Err(other_than_a_file("a symbolic link")),
+        Some(EntryKind::Directory | EntryKind::Other) => Err(other_than_a_file("no file")),
     }
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)?;
-    file.write_all(content)?;
-    fchown(&file, Some(present.uid()), Some(present.gid()))?;
-    file.set_permissions(fs::Permissions::from_mode(present.mode() & 0o7777))?;
-    file.sync_all()?;
-    fs::rename(&temporary, &path)?;
-    fs::File::open(data_directory)?.sync_all()
+}
+
+fn other_than_a_file(what: &str) -> io::Error {
+    let words = format!("it is {what} now, which the server never makes of it; expected a regular file");
+    io::Error::new(io::ErrorKind::PermissionDenied, words)
+}
+
+/// As the server makes its files: readable for the group where the directory is (pg_file_create_mode).
+fn owner_in(directory: Owner) -> Owner {
+    const GROUP_ENTERS: u32 = 0o050;
+    let mode = match directory.mode & GROUP_ENTERS {
+        GROUP_ENTERS => 0o640,
+        _ => 0o600,
+    };
+    Owner { mode, ..directory }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
     #[test]
     fn settings_are_read_with_quotes_and_comments() {
@@ -66,14 +88,54 @@ mod tests {
         assert_eq!(found.len(), 2);
     }
 
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
     #[test]
-    fn replacing_keeps_the_mode_and_leaves_no_other_file() {
+    fn a_replaced_file_has_the_mode_that_the_server_gives_it() {
+        for (directory, expected) in [(0o700, 0o600), (0o750, 0o640)] {
+            let dir = tempfile::tempdir().unwrap();
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(directory)).unwrap();
+            fs::write(path_in(dir.path()), "a = '1'\n").unwrap();
+            fs::set_permissions(path_in(dir.path()), fs::Permissions::from_mode(0o666)).unwrap();
+            replace(dir.path(), b"a = '2'\n").unwrap();
+            assert_eq!(read(dir.path()).unwrap(), b"a = '2'\n");
+            assert_eq!(mode_of(&path_in(dir.path())), expected);
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        }
+    }
+
+    /// The server's user exchanges the file before it is read, and between its being read and written back.
+    #[test]
+    fn a_link_in_the_files_place_discloses_nothing_and_is_not_written_through() {
+        const SERVER: u32 = 12_345;
         let dir = tempfile::tempdir().unwrap();
-        fs::write(path_in(dir.path()), "a = '1'\n").unwrap();
-        fs::set_permissions(path_in(dir.path()), fs::Permissions::from_mode(0o600)).unwrap();
-        replace(dir.path(), b"a = '2'\n").unwrap();
-        assert_eq!(fs::read_to_string(path_in(dir.path())).unwrap(), "a = '2'\n");
-        assert_eq!(fs::metadata(path_in(dir.path())).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        let (data, secret) = (dir.path().join("data"), dir.path().join("secret"));
+        fs::create_dir(&data).unwrap();
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(&secret, "password = 'root only'\n").unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(path_in(&data), "a = '1'\n").unwrap();
+        for place in [&data, &path_in(&data)] {
+            chown(place, Some(SERVER), Some(SERVER)).unwrap();
+        }
+        let swap = |link: &dyn Fn()| {
+            fs::remove_file(path_in(&data)).unwrap();
+            link();
+        };
+        let captured = read(&data).unwrap();
+        swap(&|| symlink(&secret, path_in(&data)).unwrap());
+        for refused in [read(&data).map(drop), replace(&data, &captured)] {
+            assert!(refused.unwrap_err().to_string().contains("symbolic link"));
+        }
+        swap(&|| fs::hard_link(&secret, path_in(&data)).unwrap());
+        assert!(read(&data).unwrap_err().to_string().contains("belongs to user 0"));
+        replace(&data, &captured).unwrap();
+        let restored = fs::metadata(path_in(&data)).unwrap();
+        assert_eq!((restored.uid(), restored.gid(), restored.mode() & 0o7777), (SERVER, SERVER, 0o600));
+        assert_eq!(read(&data).unwrap(), captured);
+        assert_eq!(mode_of(&secret), 0o600);
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "password = 'root only'\n");
     }
 }

@@ -260,7 +260,7 @@ fn of_server(context: &Context, text: &str, restart: Option<String>) -> anyhow::
 /// is here, alive, and names the same port (line 4 of the file).
 fn is_here(host: &dyn HostAccess, data: &Path, port: &str) -> bool {
     let file = |name: &str| data.join(name).to_string_lossy().into_owned();
-    let Ok(text) = host.read(&file("postmaster.pid")) else {
+    let Ok(text) = host.read_in(data, "postmaster.pid") else {
         return false;
     };
     let mut lines = text.lines();

@@ -18,7 +18,8 @@ fn make(root: &Path, place: &str, number: &str, files: &[(&str, &str)], below: &
     for other in below {
         let name = other.rsplit('/').next().unwrap();
         symlink(
-            root.join("sys/devices").join(other),
+            // As sysfs has them: within the tree.
+            Path::new("/sys/devices").join(other),
             directory.join("slaves").join(name),
         )
         .unwrap();

@@ -11,6 +11,9 @@ impl HostAccess for Anything {
     fn read(&self, _: &str) -> Result<String, HostError> {
         Ok(self.0.clone())
     }
+    fn read_in(&self, _: &Path, _: &str) -> Result<String, HostError> {
+        Ok(self.0.clone())
+    }
     fn list(&self, _: &str) -> Result<Vec<String>, HostError> {
         Ok(self.0.split_whitespace().map(str::to_owned).collect())
     }

@@ -68,6 +68,7 @@ pub(super) fn gap_of(reading: &mut Reading, error: &HostError) {
         | HostError::Refused { path, .. }
         | HostError::Rejected { path, .. }
         | HostError::Io { path, .. }
+        | HostError::TooLarge { path, .. }
         | HostError::Malformed { path, .. } => path,
     };
     reading.gap(path, error);

@@ -51,6 +51,9 @@ impl Machine {
 }
 
 impl HostAccess for Machine {
+    fn read_in(&self, directory: &Path, name: &str) -> Result<String, HostError> {
+        self.files.read_in(directory, name)
+    }
     fn read(&self, path: &str) -> Result<String, HostError> {
         self.files.read(path)
     }
