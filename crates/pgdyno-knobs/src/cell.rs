@@ -14,7 +14,7 @@ use crate::{affinity, wal};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{Conninfo, Server, ServerError, StorageOption, autoconf, set_storage, storage_of};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Which server a cell belongs to, without any secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,16 @@ pub enum ServerRef {
         /// The command that restarts it, where its owner gave one.
         restart: Option<String>,
     },
+}
+
+impl ServerRef {
+    /// What tells it from other servers where its files are not on this host.
+    pub(crate) fn key(&self) -> String {
+        match self {
+            ServerRef::Sandbox { root, name } => format!("sandbox {name} in {}", root.display()),
+            ServerRef::Address { conninfo, .. } => format!("at {conninfo}"),
+        }
+    }
 }
 
 /// Where a cell is to be read and written.
@@ -376,6 +386,22 @@ impl Cell {
         matches!(self, Cell::Files { files, .. } if files.iter().any(|file| file.path.starts_with("/sys/fs/cgroup/")))
     }
 
+    /// Whether it is the host's, and not one server's.
+    pub(crate) fn is_of_host(&self) -> bool {
+        matches!(
+            self,
+            Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::Held { .. }
+        )
+    }
+
+    /// The data directory of its server, where it names one.
+    pub(crate) fn data(&self) -> Option<&Path> {
+        match self {
+            Cell::AutoConf { data } | Cell::WalDirectory { data } | Cell::Affinity { data } => Some(data),
+            _ => None,
+        }
+    }
+
     /// Whether what it holds is gone after a reboot.
     pub(crate) fn lives_in_kernel(&self) -> bool {
         matches!(
@@ -431,7 +457,13 @@ impl Cell {
                 let Captured::Storage(before) = before else {
                     return Err(CellError::Mixed);
                 };
-                let changed: Vec<_> = to.iter().filter(|row| !before.contains(row)).cloned().collect();
+                // Names that the server itself gives: a journal's own would be a part of a statement.
+                let is_there = |what: &str| before.iter().any(|(there, _)| there == what);
+                let changed: Vec<_> = to
+                    .iter()
+                    .filter(|row| !before.contains(row) && is_there(&row.0))
+                    .cloned()
+                    .collect();
                 Ok(set_storage(&mut site.server()?, option, &changed)?)
             }
             (Cell::WalDirectory { data }, Captured::WalDirectory(_))

@@ -6,7 +6,9 @@ mod whole;
 
 use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Kind, Knob, Setting};
 use crate::cell::{AUTO_CONF, Captured, Cell, CellError};
-use crate::journal::{Entry, Journal, JournalError, Keep, Patience, Purpose};
+use crate::journal::{
+    Entry, Journal, JournalError, Journals, Keep, Patience, Purpose, Scope, server_key_of_data,
+};
 use crate::persist::Persisted;
 use crate::reader::Reader;
 use crate::restore::{PutBack, Restorer, groups_of, merged};
@@ -16,7 +18,7 @@ use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{ControlError, Server, ServerError, autoconf, pause, reload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// When the server is restarted.
@@ -52,6 +54,12 @@ pub enum ApplyError {
     /// A kernel file or the server's file.
     #[error(transparent)]
     Cell(#[from] CellError),
+    /// A setting of the host, by whoever began with settings of a server alone.
+    #[error("{knob} is a setting of the host, and only settings of the server were announced")]
+    NotAnnounced {
+        /// Its name.
+        knob: String,
+    },
     /// Nothing is changed that is not in the journal first.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -155,6 +163,8 @@ pub struct Changer<'a> {
     catalogue: &'a Catalogue,
     target: Option<Target>,
     journal: Journal,
+    /// Whether no other process may change the host meanwhile.
+    has_host: bool,
     /// Cells other than the server's parameters that were touched, in order.
     cells: Vec<Touched>,
     /// What the journal calls the kernel files that were written, by their path.
@@ -217,31 +227,51 @@ impl Cell {
     }
 }
 
+/// What tells the server from all others on this host: its data directory, else the identifier that initdb gave it.
+fn server_key(target: &Target) -> String {
+    if let Some(data) = &target.data {
+        return server_key_of_data(data);
+    }
+    let sql = "SELECT system_identifier::text FROM pg_control_system()";
+    let identifier = Server::connect(&target.conninfo)
+        .and_then(|mut server| server.value("asking for the server's identifier", sql));
+    match identifier {
+        Ok(Some(identifier)) => format!("with the system identifier {identifier}"),
+        _ => target.reference.key(),
+    }
+}
+
 impl<'a> Changer<'a> {
-    /// Begins a journal in `journals` for changes to `target`, or to the host alone; another process that turns knobs is
-    /// waited for as `patience` says. `by` is the user who does it.
+    /// Begins a journal in `journals` for changes to `target`, to the host where `host` says so, or to the host alone; another
+    /// process that changes the same is waited for as `patience` says. `by` is the user who does it.
     pub fn begin(
         host: &'a dyn HostAccess,
         catalogue: &'a Catalogue,
         target: Option<Target>,
-        journals: &Path,
+        journals: &Journals,
         purpose: &str,
-        by: Option<String>,
+        (by, host_too): (Option<String>, bool),
         patience: &mut Patience<'_>,
     ) -> Result<Changer<'a>, ApplyError> {
         let boot_id = pgdyno_host::boot_id(host)?;
         let reference = target.as_ref().map(|target| target.reference.clone());
         let was_running = target.as_ref().is_some_and(|target| target.was_running);
+        let scope = Scope {
+            host: host_too || target.is_none(),
+            server: target.as_ref().map(server_key),
+        };
         let purpose = Purpose {
             by,
+            server_key: scope.server.clone(),
             ..Purpose::now(boot_id, purpose.to_owned(), reference, was_running)
         };
-        let journal = Journal::begin(journals, purpose, patience)?;
+        let journal = Journal::begin(journals, purpose, &scope, patience)?;
         Ok(Changer {
             host,
             catalogue,
             target,
             journal,
+            has_host: scope.host,
             cells: Vec::new(),
             touched_as: BTreeMap::new(),
             parameters: BTreeMap::new(),
@@ -323,7 +353,7 @@ impl<'a> Changer<'a> {
         self.journal.keep(keep)
     }
 
-    /// Puts everything back and closes the journal.
+    /// Restores everything and closes the journal.
     pub fn put_back(self, restorer: &Restorer<'_>) -> Result<Vec<PutBack>, JournalError> {
         // The connection as it is known here: the journal does not hold its password.
         let restorer = Restorer {
@@ -375,13 +405,11 @@ impl<'a> Changer<'a> {
         writing: Option<&str>,
         write: impl FnOnce(&mut Self) -> Result<Captured, ApplyError>,
     ) -> Result<Captured, ApplyError> {
-        self.journal.append(&Entry::Intent {
-            knob: knob.to_owned(),
-            cell: cell.clone(),
-            before,
-            writing: writing.map(str::to_owned),
-            file,
-        })?;
+        if cell.is_of_host() && !self.has_host {
+            return Err(ApplyError::NotAnnounced { knob: knob.to_owned() });
+        }
+        let intent = self.journal.intent(knob, (cell, file), before, writing);
+        self.journal.append(&intent)?;
         let after = write(self)?;
         self.journal.append(&Entry::Done { after: after.clone() })?;
         Ok(after)

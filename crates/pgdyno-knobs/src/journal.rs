@@ -1,25 +1,30 @@
 //! The journal: what was there before each change, durable before the change is made.
 //!
-//! One JSON value per line: `open` once, then `intent` before and `done` after each write; `kept` when the changes are to
-//! stay beyond their process, `confirmed` when they stay for good, `closed` when all is put back. A torn last line is a change that was never made, for the write comes after the line is on disk.
+//! A JSON value per line with its number and a checksum: `open` once, then `intent` before and `done` after each write; `kept` when the
+//! changes are to stay beyond their process, `confirmed` when they stay for good, `closed` when all is restored. A torn last line is a
+//! change that was never made, for the write comes after the line is on disk. Each line is in the registry's copy too, before the
+//! write: what a damaged or removed journal has lost is read from there.
 
 mod content;
+mod line;
+mod registry;
+mod trust;
 mod turn;
 
-pub(crate) use content::Entry;
+pub(crate) use content::{Entry, server_key_of_data};
 pub use content::{Content, Keep, Purpose, parse};
-pub use turn::{MachineLock, Patience};
+pub use registry::{Journals, Listed};
+pub use turn::{Patience, Scope, ScopeLock};
 
+use crate::cell::{Captured, Cell};
+use registry::{Found, is_copy, name_aside};
+use rustix::fs::OFlags;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use turn::one_at_a_time;
-
-/// A journal of changes never gets near this; reading stops there.
-const SIZE_MAX_BYTES: u64 = 256 << 20;
-const ENDING: &str = "journal";
+use turn::Part;
 
 /// Trouble with a journal.
 #[derive(Debug, thiserror::Error)]
@@ -44,11 +49,37 @@ pub enum JournalError {
         /// What is wrong.
         reason: String,
     },
-    /// Another process is turning knobs of this machine.
-    #[error("{holder} is turning knobs on this machine; one at a time")]
+    /// Another process changes the same host or the same server.
+    #[error("{holder} is changing settings of {what}; one process at a time may")]
     Busy {
         /// Process and purpose.
         holder: String,
+        /// This host, or which server.
+        what: String,
+    },
+    /// A file that somebody else could have put there.
+    #[error("{path} is not trusted as a journal: {reason}")]
+    NotTrusted {
+        /// The file or its directory.
+        path: PathBuf,
+        /// What was found and what was expected.
+        reason: String,
+    },
+    /// Not whole, so that nothing is written behind what is left.
+    #[error("the journal {path} is damaged: {}", damage.join("; "))]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// A sentence each.
+        damage: Vec<String>,
+    },
+    /// Values that a killed process has left would be taken for those from before.
+    #[error("{} was killed, and what it has changed is not restored ({path})", holder(Some(purpose)))]
+    LeftBehind {
+        /// Its journal.
+        path: PathBuf,
+        /// Who has made the changes and what for.
+        purpose: Box<Purpose>,
     },
     /// Its process is alive.
     #[error("the changes in {path} belong to {}, which is still running", holder(purpose.as_deref()))]
@@ -63,33 +94,96 @@ pub enum JournalError {
 /// An open journal, locked as long as it lives.
 #[derive(Debug)]
 pub struct Journal {
+    file: Written,
+    copy: Option<Written>,
+    /// What its checksums are of.
+    id: String,
+    /// Whether its lines have numbers and checksums: older formats have not.
+    is_sealed: bool,
+    lines: usize,
+    /// Those that its lines have so far.
+    cells: Vec<Cell>,
+    damage: Vec<String>,
+    journals: Journals,
+    /// Held by the process that makes changes.
+    _scope: Option<ScopeLock>,
+}
+
+/// A file that is written line by line.
+#[derive(Debug)]
+struct Written {
     file: File,
     path: PathBuf,
     /// Length of the whole lines.
     whole_bytes: u64,
-    /// Held by the process that makes changes, so that there is one at a time on a machine.
-    _machine: Option<File>,
+}
+
+impl Written {
+    /// Writes a line and, where that is wanted, waits until it is on disk.
+    fn append(&mut self, line: &str, durably: bool) -> Result<(), JournalError> {
+        let written = self.file.write_all(line.as_bytes()).and_then(|()| match durably {
+            true => self.file.sync_data(),
+            false => Ok(()),
+        });
+        if let Err(source) = written {
+            self.cut();
+            return Err(io_error(&self.path, "written")(source));
+        }
+        self.whole_bytes += line.len() as u64;
+        Ok(())
+    }
+
+    /// A full disk may have taken a part of a line: the next one must not stand behind it.
+    fn cut(&mut self) {
+        let _ = self
+            .file
+            .set_len(self.whole_bytes)
+            .and_then(|()| self.file.sync_data());
+    }
 }
 
 impl Journal {
-    /// Begins a journal in `directory` and makes its existence durable.
+    /// Begins a journal for changes of a scope and makes its existence durable.
     ///
-    /// Another process that turns knobs of this machine is waited for as long as `patience` says.
+    /// Another process that changes the same host or server is waited for as long as `patience` says.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::LeftBehind`] where a killed process has left changes of this scope, by any home of this user.
     pub fn begin(
-        directory: &Path,
+        journals: &Journals,
         mut purpose: Purpose,
+        scope: &Scope,
         patience: &mut Patience<'_>,
     ) -> Result<Journal, JournalError> {
+        let directory = journals.directory.as_path();
         // The server's file is kept in it whole, which can hold secrets of others.
         pgdyno_host::make_directory(directory, 0o700).map_err(io_error(directory, "made"))?;
-        let machine = one_at_a_time(directory, &holder(Some(&purpose)), patience)?;
+        trust::directory(directory)?;
+        let lock = journals.lock(scope, &purpose.purpose, patience)?;
+        let mut instant = Patience {
+            limit: LISTED_WITHIN,
+            on_wait: None,
+        };
+        let _list = journals.lock_part(Part::List, &holder(Some(&purpose)), &mut instant)?;
+        let listed = journals.listed()?;
+        for other in &listed {
+            if let Ok(Some((content, false))) = journals.look(&other.path)
+                && !content.stays_at(now_unix_ms())
+                && content.scope().meets(scope)
+                && content.entries.iter().any(|entry| matches!(entry, Entry::Intent { .. }))
+            {
+                return Err(JournalError::LeftBehind {
+                    path: other.path.clone(),
+                    purpose: Box::new(content.purpose),
+                });
+            }
+        }
         // Names are the order in which changes were made, however long this has waited and whatever the clock does.
-        let newest = stale_journals(directory)?
-            .iter()
-            .filter_map(|path| began(path))
-            .max();
+        let newest = listed.iter().filter_map(|other| began(&other.path)).max();
         purpose.started_unix_ms = now_unix_ms().max(newest.map_or(0, |newest| newest + 1));
-        let path = directory.join(format!("{}-{}.{ENDING}", purpose.started_unix_ms, purpose.pid));
+        let id = format!("{}-{}", purpose.started_unix_ms, purpose.pid);
+        let path = directory.join(format!("{id}.{}", registry::ENDING));
         // It gets its name when it is locked and its first line is whole: nobody sees one of nobody.
         let beginning = directory.join("beginning");
         let file = File::options()
@@ -97,31 +191,59 @@ impl Journal {
             .append(true)
             .create(true)
             .mode(0o600)
+            .custom_flags(i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0))
             .open(&beginning)
             .map_err(io_error(&path, "made"))?;
         file.set_len(0).map_err(io_error(&path, "made"))?;
         file.try_lock().map_err(|e| io_error(&path, "locked")(e.into()))?;
-        let mut journal = Journal {
+        let (copy_path, copy, head) = journals.begin_copy(&path)?;
+        copy.try_lock()
+            .map_err(|e| io_error(&copy_path, "locked")(e.into()))?;
+        let written = |file: File, path: PathBuf| Written {
             file,
             path,
             whole_bytes: 0,
-            _machine: Some(machine),
         };
-        journal.append(&Entry::Open(purpose))?;
-        fs::rename(&beginning, &journal.path).map_err(io_error(&journal.path, "made"))?;
+        let mut journal = Journal {
+            file: written(file, path),
+            copy: Some(written(copy, copy_path)),
+            id,
+            is_sealed: true,
+            lines: 0,
+            cells: Vec::new(),
+            damage: Vec::new(),
+            journals: journals.clone(),
+            _scope: Some(lock),
+        };
+        let begun = journal.begin_files(&head, Entry::Open(purpose), &beginning);
+        if begun.is_err()
+            && let Some(copy) = &journal.copy
+        {
+            let _ = fs::remove_file(&copy.path);
+        }
+        begun?;
         sync_directory(directory)?;
+        journals.sync_registry()?;
         Ok(journal)
+    }
+
+    fn begin_files(&mut self, head: &str, open: Entry, beginning: &Path) -> Result<(), JournalError> {
+        if let Some(copy) = &mut self.copy {
+            copy.append(head, false)?;
+        }
+        self.append(&open)?;
+        fs::rename(beginning, &self.file.path).map_err(io_error(&self.file.path, "made"))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.file.path
     }
 
     /// Says that the changes stay, and lets go of it.
     pub(crate) fn keep(mut self, keep: Keep) -> Result<PathBuf, JournalError> {
         self.append(&Entry::Kept(keep))?;
-        Ok(self.path)
+        Ok(self.file.path)
     }
 
     /// Says that the changes stay until somebody restores them.
@@ -129,107 +251,197 @@ impl Journal {
         self.append(&Entry::Confirmed)
     }
 
-    /// Opens one that a dead process left, and cuts off a torn last line. One without a whole first line is removed
-    /// and `None`: its process died before it could change anything.
-    pub fn reopen(path: &Path) -> Result<Option<(Journal, Content)>, JournalError> {
-        let mut file = match File::options().read(true).append(true).open(path) {
-            Ok(file) => file,
-            // Closed by somebody else meanwhile.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(io_error(path, "opened")(e)),
+    /// Opens one that a dead process left, and cuts off a torn last line; a damaged one is left as it is. `None` where it is
+    /// closed by now.
+    pub fn reopen(journals: &Journals, path: &Path) -> Result<Option<(Journal, Content)>, JournalError> {
+        let Some(found) = journals.found(path, OFlags::RDWR | OFlags::APPEND)? else {
+            return Ok(None);
         };
+        let Found { file, copy } = &found;
+        let files = [Some(file), copy.as_ref().map(|(_, file)| file)];
         // Somebody who only looks has it for an instant.
         let deadline = Instant::now() + LOOKED_AT;
-        let held = loop {
-            match file.try_lock() {
-                Ok(()) => break false,
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    pgdyno_server::pause(LOOK_AGAIN)
+        let mut is_held = false;
+        for file in files.into_iter().flatten() {
+            is_held |= loop {
+                match file.try_lock() {
+                    Ok(()) => break false,
+                    Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                        pgdyno_server::pause(LOOK_AGAIN)
+                    }
+                    Err(TryLockError::WouldBlock) => break true,
+                    Err(TryLockError::Error(e)) => return Err(io_error(path, "locked")(e)),
                 }
-                Err(TryLockError::WouldBlock) => break true,
-                Err(TryLockError::Error(e)) => return Err(io_error(path, "locked")(e)),
-            }
-        };
-        if !held && !path.exists() {
+            };
+        }
+        if !is_held && !path.exists() {
             return Ok(None);
         }
-        let mut bytes = Vec::new();
-        (&mut file)
-            .take(SIZE_MAX_BYTES)
-            .read_to_end(&mut bytes)
-            .map_err(io_error(path, "read"))?;
-        let content = parse(&bytes, path)?;
-        if held {
+        let content = found.content(path)?;
+        if is_held {
             return Err(JournalError::Held {
                 path: path.to_owned(),
-                purpose: content.map(|content| Box::new(content.purpose)),
+                purpose: Some(Box::new(content.purpose)),
             });
         }
-        let Some(content) = content else {
-            fs::remove_file(path).map_err(io_error(path, "removed"))?;
+        let mut journal = Journal::reopened(journals, path, found, &content)?;
+        if content.is_over() || is_copy(path) && content.damage.is_empty() {
+            journal.remove()?;
             return Ok(None);
-        };
-        file.set_len(content.whole_bytes)
-            .map_err(io_error(path, "repaired"))?;
-        file.seek(SeekFrom::End(0)).map_err(io_error(path, "repaired"))?;
-        let journal = Journal {
-            file,
-            path: path.to_owned(),
-            whole_bytes: content.whole_bytes,
-            _machine: None,
-        };
+        }
+        if content.damage.is_empty() {
+            journal.file.file.set_len(content.whole_bytes).map_err(io_error(path, "repaired"))?;
+            journal.file.file.seek(SeekFrom::End(0)).map_err(io_error(path, "repaired"))?;
+        }
         Ok(Some((journal, content)))
     }
 
-    /// What one holds, and whether its process lives; nothing is locked or changed. `None` where it is gone or empty.
-    pub fn look(path: &Path) -> Result<Option<(Content, bool)>, JournalError> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(io_error(path, "read")(e)),
-        };
-        let lives = File::open(path)
-            .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
-        Ok(parse(&bytes, path)?.map(|content| (content, lives)))
+    fn reopened(
+        journals: &Journals,
+        path: &Path,
+        found: Found,
+        content: &Content,
+    ) -> Result<Journal, JournalError> {
+        let mut copy = None;
+        if let Some((path, file)) = found.copy {
+            let bytes = trust::content(&path, &file)?;
+            // What is behind its last whole line was torn.
+            let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+            file.set_len(whole as u64).map_err(io_error(&path, "repaired"))?;
+            copy = Some(Written {
+                file,
+                path,
+                whole_bytes: whole as u64,
+            });
+        }
+        Ok(Journal {
+            file: Written {
+                file: found.file,
+                path: path.to_owned(),
+                whole_bytes: content.whole_bytes,
+            },
+            copy,
+            id: content::id_of(path),
+            is_sealed: content.purpose.is_sealed(),
+            lines: content.entries.len() + 1,
+            cells: Vec::new(),
+            damage: content.damage.clone(),
+            journals: journals.clone(),
+            _scope: None,
+        })
     }
 
     /// What it holds so far.
     pub(crate) fn content(&self) -> Result<Content, JournalError> {
-        let bytes = fs::read(&self.path).map_err(io_error(&self.path, "read"))?;
-        parse(&bytes, &self.path)?.ok_or_else(|| JournalError::Line {
-            path: self.path.clone(),
-            line: 1,
-            reason: "it is empty".into(),
-        })
+        let gone = || io_error(&self.file.path, "read")(io::ErrorKind::NotFound.into());
+        let path = match &self.copy {
+            Some(copy) if fs::symlink_metadata(&self.file.path).is_err() => &copy.path,
+            _ => &self.file.path,
+        };
+        let found = self.journals.found(path, OFlags::RDONLY)?.ok_or_else(gone)?;
+        found.content(path)
     }
 
-    /// Writes a line and waits until it is on disk.
+    /// The entry that announces a change of a cell.
+    pub(crate) fn intent(
+        &self,
+        knob: &str,
+        (cell, file): (&Cell, usize),
+        before: Captured,
+        writing: Option<&str>,
+    ) -> Entry {
+        Entry::Intent {
+            knob: knob.to_owned(),
+            cell: cell.clone(),
+            before,
+            writing: writing.map(str::to_owned),
+            file,
+            again: self.cells.contains(cell),
+        }
+    }
+
+    /// Writes a line and waits until it is on disk, here and in the copy.
     pub(crate) fn append(&mut self, entry: &Entry) -> Result<(), JournalError> {
-        let mut line = serde_json::to_vec(entry).map_err(|e| JournalError::Line {
-            path: self.path.clone(),
-            line: 0,
+        if !self.damage.is_empty() {
+            return Err(JournalError::Damaged {
+                path: self.file.path.clone(),
+                damage: self.damage.clone(),
+            });
+        }
+        let json = serde_json::to_string(entry).map_err(|e| JournalError::Line {
+            path: self.file.path.clone(),
+            line: self.lines + 1,
             reason: e.to_string(),
         })?;
-        line.push(b'\n');
-        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
-        if let Err(source) = written {
-            // A full disk may have taken a part of the line: the next one must not stand behind it.
-            let _ = self
-                .file
-                .set_len(self.whole_bytes)
-                .and_then(|()| self.file.sync_data());
-            return Err(io_error(&self.path, "written")(source));
+        let line = match self.is_sealed {
+            true => line::sealed(&self.id, self.lines + 1, &json),
+            false => json + "\n",
+        };
+        self.file.append(&line, true)?;
+        if let Some(copy) = &mut self.copy {
+            // Of a change that is lost in the copy alone, the journal knows.
+            let durably = !matches!(entry, Entry::Done { .. });
+            if let Err(error) = copy.append(&line, durably) {
+                self.file.whole_bytes -= line.len() as u64;
+                self.file.cut();
+                return Err(error);
+            }
         }
-        self.whole_bytes += line.len() as u64;
+        self.lines += 1;
+        if let Entry::Intent { cell, .. } = entry
+            && !self.cells.contains(cell)
+        {
+            self.cells.push(cell.clone());
+        }
         Ok(())
     }
 
-    /// Everything is as before: it has served its purpose.
-    pub(crate) fn close(mut self) -> Result<(), JournalError> {
-        // On a full disk the removal alone does.
-        let _ = self.append(&Entry::Closed);
-        fs::remove_file(&self.path).map_err(io_error(&self.path, "removed"))?;
-        self.path.parent().map_or(Ok(()), sync_directory)
+    /// Everything is as before: it has served its purpose. A damaged one is kept under another name, which is returned.
+    pub(crate) fn close(mut self, content: &Content) -> Result<Option<PathBuf>, JournalError> {
+        if content.damage.is_empty() {
+            // On a full disk the removal alone does.
+            let _ = self.append(&Entry::Closed);
+            self.remove()?;
+            return Ok(None);
+        }
+        let aside = name_aside(&self.file.path);
+        let path = &self.file.path;
+        match fs::rename(path, &aside) {
+            Ok(()) => self.remove_copy()?,
+            // Gone: its copy is all that there is.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let Some(copy) = &self.copy else {
+                    return Ok(None);
+                };
+                let aside = name_aside(&copy.path);
+                fs::rename(&copy.path, &aside).map_err(io_error(&copy.path, "kept"))?;
+                return Ok(Some(aside));
+            }
+            Err(e) => return Err(io_error(path, "kept")(e)),
+        }
+        path.parent().map_or(Ok(()), sync_directory)?;
+        Ok(Some(aside))
+    }
+
+    /// The copy first: one without its journal would be taken for a journal that somebody has removed.
+    fn remove(&mut self) -> Result<(), JournalError> {
+        self.remove_copy()?;
+        let path = &self.file.path;
+        match fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io_error(path, "removed")(e)),
+            _ => {}
+        }
+        path.parent().map_or(Ok(()), sync_directory)
+    }
+
+    fn remove_copy(&self) -> Result<(), JournalError> {
+        let Some(Written { path, .. }) = &self.copy else {
+            return Ok(());
+        };
+        match fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(io_error(path, "removed")(e)),
+            _ => path.parent().map_or(Ok(()), sync_directory),
+        }
     }
 }
 
@@ -241,6 +453,8 @@ fn holder(purpose: Option<&Purpose>) -> String {
 }
 
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Another process that begins a journal has the list for an instant.
+const LISTED_WITHIN: Duration = Duration::from_secs(30);
 const LOOKED_AT: Duration = Duration::from_secs(1);
 
 fn now_unix_ms() -> u64 {
@@ -264,118 +478,5 @@ fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Jour
     move |source| JournalError::Io { path, action, source }
 }
 
-/// Journals in a directory that are not closed, oldest first.
-pub fn stale_journals(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(io_error(directory, "read")(e)),
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
-        .collect();
-    paths.sort();
-    Ok(paths)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cell::{Captured, Cell};
-    use proptest::prelude::*;
-
-    fn intent(value: &str) -> Entry {
-        Entry::Intent {
-            knob: "jit".into(),
-            cell: Cell::Parameter { name: "jit".into() },
-            before: Captured::Parameter(None),
-            writing: Some(value.into()),
-            file: 0,
-        }
-    }
-
-    fn begin(directory: &Path) -> Journal {
-        let purpose = Purpose::now("boot".into(), "test".into(), None, true);
-        Journal::begin(directory, purpose, &mut Patience::none()).unwrap()
-    }
-
-    #[test]
-    fn what_is_written_is_read_and_a_torn_end_at_any_byte_loses_only_the_last_line() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut journal = begin(dir.path());
-        journal.append(&intent("on")).unwrap();
-        journal.append(&intent("off")).unwrap();
-        let path = journal.path.clone();
-        let bytes = fs::read(&path).unwrap();
-        let ends: Vec<usize> = bytes
-            .iter()
-            .enumerate()
-            .filter(|(_, b)| **b == b'\n')
-            .map(|(i, _)| i + 1)
-            .collect();
-        for cut in 0..=bytes.len() {
-            let whole = ends.iter().filter(|&&end| end <= cut).count();
-            let content = parse(&bytes[..cut], &path).unwrap();
-            assert_eq!(
-                content.map(|c| c.entries.len() + 1),
-                (whole > 0).then_some(whole),
-                "cut at {cut}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_living_process_keeps_its_journal_and_a_dead_ones_is_repaired() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut journal = begin(dir.path());
-        journal.append(&intent("on")).unwrap();
-        let path = journal.path.clone();
-        assert!(matches!(Journal::reopen(&path), Err(JournalError::Held { .. })));
-        drop(journal);
-        let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap());
-        assert_eq!(mode & 0o077, 0, "it may hold secrets");
-        File::options()
-            .append(true)
-            .open(&path)
-            .unwrap()
-            .write_all(b"{\"intent\":{\"kn")
-            .unwrap();
-        let (journal, content) = Journal::reopen(&path).unwrap().unwrap();
-        assert_eq!(content.entries, [intent("on")]);
-        assert_eq!(stale_journals(dir.path()).unwrap(), std::slice::from_ref(&path));
-        journal.close().unwrap();
-        assert!(stale_journals(dir.path()).unwrap().is_empty());
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn one_at_a_time_turns_knobs() {
-        let dir = tempfile::tempdir().unwrap();
-        let first = begin(dir.path());
-        let purpose = Purpose::now("boot".into(), "b".into(), None, true);
-        let second = Journal::begin(dir.path(), purpose, &mut Patience::none());
-        let error = second.unwrap_err().to_string();
-        assert!(error.contains("(test)"), "{error}");
-        first.close().unwrap();
-        begin(dir.path());
-    }
-
-    #[test]
-    fn a_broken_line_in_the_middle_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let journal = begin(dir.path());
-        let mut bytes = fs::read(&journal.path).unwrap();
-        bytes.extend_from_slice(b"nonsense\n\"closed\"\n");
-        let error = parse(&bytes, &journal.path).unwrap_err().to_string();
-        assert!(error.contains("line 2"), "{error}");
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = parse(&bytes, Path::new("x"));
-        }
-    }
-}
+mod tests;

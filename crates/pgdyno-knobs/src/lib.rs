@@ -13,6 +13,7 @@ mod expression;
 mod gucvalue;
 mod journal;
 mod known;
+mod permitted;
 mod persist;
 mod place;
 mod profile;
@@ -35,8 +36,8 @@ pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart};
 pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use journal::{
-    Content, Journal, JournalError, Keep, MachineLock, Patience, Purpose, parse as parse_journal,
-    stale_journals,
+    Content, Journal, JournalError, Journals, Keep, Listed, Patience, Purpose, Scope, ScopeLock,
+    parse as parse_journal,
 };
 pub use known::{Known, Lacking};
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
@@ -45,7 +46,7 @@ pub use profile::{
     Profiles, Resolved, ResolvedSetting, Unit, Why, export,
 };
 pub use reader::Reader;
-pub use restore::{Outcome, PutBack, Restorer};
+pub use restore::{DAMAGED_JOURNAL, Outcome, PutBack, Restorer};
 pub use sizing::{Line as SizingLine, Term as SizingTerm};
 pub use status::{Standing, StatusLine};
 pub use target::Target;

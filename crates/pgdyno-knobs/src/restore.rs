@@ -7,8 +7,10 @@ mod server;
 pub(crate) use boot::Boot;
 pub(crate) use group::{Group, groups_of, merged};
 
+use crate::catalogue::Catalogue;
 use crate::cell::{AUTO_CONF, Captured, Cell, CellError, ServerRef, Site, shown, shown_unlike};
 use crate::journal::{Content, Journal, JournalError};
+use crate::permitted::refusal;
 use crate::reader::is_same_state;
 use crate::wal;
 use pgdyno_host::HostAccess;
@@ -54,6 +56,8 @@ pub struct PutBack {
 pub struct Restorer<'a> {
     /// The machine.
     pub host: &'a dyn HostAccess,
+    /// Places beside those in it are never written, whatever a journal says.
+    pub catalogue: &'a Catalogue,
     /// For passwords of servers that are no sandbox.
     pub environment: Lookup<'a>,
     /// Whether to overwrite what someone else changed since.
@@ -104,18 +108,54 @@ fn of_turn(groups: &[Group], turn: Turn) -> impl Iterator<Item = &Group> {
 }
 
 impl Restorer<'_> {
-    /// Restores an open journal and closes it, unless something failed: then it stays for another attempt.
+    /// Restores an open journal and closes it, unless something failed: then it stays for another attempt. Of a damaged one what
+    /// it proves is restored, and its file is kept under another name; lines at the end say what is wrong with it.
     pub fn restore(&self, journal: Journal) -> Result<Vec<PutBack>, JournalError> {
-        let content = journal.content()?;
-        let put_back = self.undo(&content);
-        if put_back.iter().all(|line| line.outcome != Outcome::Failed) {
-            journal.close()?;
+        let mut content = journal.content()?;
+        let mut put_back = self.undo(&content);
+        if put_back.iter().any(|line| line.outcome == Outcome::Failed) {
+            return Ok(put_back);
+        }
+        let refused = |group: &Group| self.refusal(group).map(|why| format!("{}: {why}", group.knobs()));
+        content
+            .damage
+            .extend(groups_of(&content.entries).iter().filter_map(refused));
+        let path = journal.path().display().to_string();
+        if let Some(aside) = journal.close(&content)? {
+            put_back.push(PutBack {
+                knob: DAMAGED_JOURNAL.to_owned(),
+                place: path,
+                was: String::new(),
+                set_to: String::new(),
+                outcome: Outcome::Left,
+                detail: Some(format!("{}; kept as {}", content.damage.join("; "), aside.display())),
+            });
         }
         Ok(put_back)
     }
 
+    /// Why what a journal says of a cell is not written: it is no place of the catalogue's, or its state before is lost.
+    pub(crate) fn refusal(&self, group: &Group) -> Option<String> {
+        let lost = || {
+            let words = "the line with the value before the first change is lost, so it is not restored";
+            (!group.is_proven).then(|| words.to_owned())
+        };
+        refusal(&group.cell, self.catalogue).or_else(lost)
+    }
+
     fn undo(&self, content: &Content) -> Vec<PutBack> {
         let groups = groups_of(&content.entries);
+        let (groups, refused): (Vec<Group>, Vec<Group>) =
+            groups.into_iter().partition(|group| self.refusal(group).is_none());
+        let lines = refused
+            .iter()
+            .flat_map(|group| group.lines(Outcome::Left, self.refusal(group).as_deref()));
+        let mut all: Vec<PutBack> = lines.collect();
+        all.extend(self.undo_groups(content, groups));
+        all
+    }
+
+    fn undo_groups(&self, content: &Content, groups: Vec<Group>) -> Vec<PutBack> {
         let boot = Boot::of(&groups, self.rebooted(content));
         let reference = content.purpose.server.as_ref();
         if let Some(ServerRef::Sandbox { root, name }) = reference
@@ -130,6 +170,18 @@ impl Restorer<'_> {
                 .collect();
         }
         let mut lines = Vec::new();
+        // A part of it would be restored only in a file, and the server would go on with what was set.
+        if let Some(why) = reference.and_then(|reference| self.locked_out(reference))
+            && groups.iter().any(Group::is_in_server)
+        {
+            let (of_server, of_host): (Vec<Group>, Vec<Group>) =
+                groups.into_iter().partition(Group::is_in_server);
+            let failed = of_server.iter().rev().flat_map(|group| self.not_reached(group, &why));
+            lines.extend(failed);
+            let of_host = of_host.iter().rev();
+            lines.extend(of_host.flat_map(|group| self.undo_on_host(group, &boot)));
+            return lines;
+        }
         let server = reference.map(|reference| self.reach(reference));
         let touched = !groups.is_empty() || !content.purpose.server_was_running;
         lines.extend(of_turn(&groups, Turn::First).flat_map(|group| self.undo_on_host(group, &boot)));
@@ -178,7 +230,9 @@ impl Restorer<'_> {
     }
 
     pub(crate) fn rebooted(&self, content: &Content) -> bool {
-        pgdyno_host::boot_id(self.host).is_ok_and(|boot_id| boot_id != content.purpose.boot_id)
+        let then = &content.purpose.boot_id;
+        // Lost with the first line.
+        !then.is_empty() && pgdyno_host::boot_id(self.host).is_ok_and(|boot_id| boot_id != *then)
     }
 
     /// Puts back what is saved as a whole.
@@ -337,26 +391,51 @@ impl Restorer<'_> {
         } else {
             Outcome::Restored
         };
-        let before = autoconf::parse(first);
-        let names: BTreeSet<&String> = group.writes.iter().map(|write| &write.knob).collect();
-        let not_set = || "(not set)".to_owned();
-        names
-            .into_iter()
-            .filter(|name| *name != AUTO_CONF)
-            .map(|name| {
-                let left = foreign.get(name);
-                PutBack {
-                    knob: name.clone(),
-                    place: group.cell.place(),
-                    was: before.get(name).cloned().unwrap_or_else(not_set),
-                    set_to: group.last_write(name).unwrap_or_else(not_set),
-                    outcome: if left.is_some() { Outcome::Left } else { outcome },
-                    detail: left.map(|value| foreign_words(value.as_deref())),
-                }
-            })
-            .collect()
+        lines_of_file(group, first, |name| match foreign.get(name) {
+            Some(value) => (Outcome::Left, Some(foreign_words(value.as_deref()))),
+            None => (outcome, None),
+        })
+    }
+
+    /// Lines for what is left as it is, as its server lets nobody in.
+    fn not_reached(&self, group: &Group, why: &str) -> Vec<PutBack> {
+        match (&group.cell, &group.first) {
+            (Cell::AutoConf { .. }, Captured::AutoConf(first)) => {
+                lines_of_file(group, first, |_| (Outcome::Failed, Some(why.to_owned())))
+            }
+            _ => group.lines(Outcome::Failed, Some(why)),
+        }
     }
 }
+
+/// A line for each parameter of postgresql.auto.conf.
+fn lines_of_file(
+    group: &Group,
+    first: &str,
+    outcome: impl Fn(&String) -> (Outcome, Option<String>),
+) -> Vec<PutBack> {
+    let before = autoconf::parse(first);
+    let names: BTreeSet<&String> = group.writes.iter().map(|write| &write.knob).collect();
+    let not_set = || "(not set)".to_owned();
+    names
+        .into_iter()
+        .filter(|name| *name != AUTO_CONF)
+        .map(|name| {
+            let (outcome, detail) = outcome(name);
+            PutBack {
+                knob: name.clone(),
+                place: group.cell.place(),
+                was: before.get(name).cloned().unwrap_or_else(not_set),
+                set_to: group.last_write(name).unwrap_or_else(not_set),
+                outcome,
+                detail,
+            }
+        })
+        .collect()
+}
+
+/// The name under which a damaged journal is among what was restored.
+pub const DAMAGED_JOURNAL: &str = "journal";
 
 const UNDONE_BY_REBOOT: &str = "a reboot has undone it: what lives only in the kernel is gone";
 

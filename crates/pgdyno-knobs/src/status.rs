@@ -57,9 +57,31 @@ impl Restorer<'_> {
         };
         groups
             .iter()
-            .flat_map(|group| of_group(group, site, &boot))
+            .flat_map(|group| match self.refusal(group) {
+                Some(why) => refused(group, &why),
+                None => of_group(group, site, &boot),
+            })
             .collect()
     }
+}
+
+/// What is not even read, or cannot be held against what was before.
+fn refused(group: &Group, why: &str) -> Vec<StatusLine> {
+    let line = |name: String| StatusLine {
+        place: group.place_of(&name),
+        was: if group.is_proven {
+            group.shown_of(&name, &group.first)
+        } else {
+            String::new()
+        },
+        set_to: group.last_write(&name).unwrap_or_default(),
+        now: String::new(),
+        why: Some(why.to_owned()),
+        standing: Standing::Unknown,
+        knob: name,
+        until_reboot: group.cell.lives_in_kernel(),
+    };
+    group.names().into_iter().map(line).collect()
 }
 
 fn of_group(group: &Group, site: Site<'_>, boot: &Boot) -> Vec<StatusLine> {
@@ -134,14 +156,16 @@ fn of_file(group: &Group, first: &str, now: &str) -> Vec<StatusLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::Catalogue;
     use crate::journal::{Entry, Purpose};
     use pgdyno_host::LocalHost;
 
     #[test]
     fn of_what_cannot_be_looked_at_the_reason_is_no_value() {
-        let (dir, host) = (tempfile::tempdir().unwrap(), LocalHost::at("/no/such/machine"));
+        let host = LocalHost::at("/no/such/machine");
         let restorer = Restorer {
             host: &host,
+            catalogue: &Catalogue::shipped().unwrap(),
             environment: &|_| None,
             force: false,
             conninfo: None,
@@ -155,8 +179,10 @@ mod tests {
                     before,
                     writing: Some("1".into()),
                     file: 0,
+                    again: false,
                 }],
                 whole_bytes: 0,
+                damage: Vec::new(),
             };
             let lines = serde_json::to_value(restorer.status(&content)).unwrap();
             let (now, why, standing) = (&lines[0]["now"], &lines[0]["why"], &lines[0]["standing"]);
@@ -167,9 +193,10 @@ mod tests {
         };
         let parameter = Cell::Parameter { name: "x".into() };
         check(parameter, Captured::Parameter(None), ("", true, "unknown"));
-        let path = dir.path().join("file").display().to_string();
         check(
-            Cell::OwnFile { path },
+            Cell::OwnFile {
+                path: crate::persist::SYSCTL_FILE.into(),
+            },
             Captured::OwnFile(None),
             ("(no file)", false, "as-before"),
         );

@@ -21,7 +21,7 @@ use crate::file::{ExperimentFile, SEED_MAX, StopRule};
 use crate::plan::{Consent, Plan, ProfileSettings, Stand};
 use crate::trial::now_unix_ms;
 use pgdyno_host::HostAccess;
-use pgdyno_knobs::{ApplyError, Catalogue, Changer, Outcome, Patience, PutBack, Restorer, Target};
+use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Outcome, Patience, PutBack, Restorer, Target};
 use pgdyno_server::{Control, Lookup, Pooler, Server};
 use pgdyno_store::{ExperimentStatus, PutBackRecord, SeriesRecord, Store, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +82,7 @@ pub struct Lab<'a> {
     /// The catalogue.
     pub catalogue: &'a Catalogue,
     /// Where journals are kept.
-    pub journals: &'a Path,
+    pub journals: &'a Journals,
     /// Where files of an experiment are kept while it runs: copies of data, what poolers need.
     pub scratch: &'a Path,
     /// The store.
@@ -140,7 +140,7 @@ impl<'a> Lab<'a> {
             return Err(LabError::TooOld(server.version().to_string()));
         }
         let purpose = format!("run {}", plan.file.name);
-        let changer = self.changer(target, &purpose)?;
+        let changer = self.changer(target, &purpose, &plan)?;
         let stored = prepare::Stored {
             text: begin.text,
             name_of_target: begin.name_of_target,
@@ -190,7 +190,14 @@ impl<'a> Lab<'a> {
         })
     }
 
-    fn changer(&self, target: Target, purpose: &str) -> Result<Changer<'a>, ApplyError> {
+    /// What no treatment of the plan changes, other processes may: a host by one of them, servers beside one another.
+    fn changer(&self, target: Target, purpose: &str, plan: &Plan) -> Result<Changer<'a>, ApplyError> {
+        let mut settings = plan.treatments.iter().flat_map(|treatment| &treatment.settings);
+        let host_too = settings.any(|setting| {
+            self.catalogue
+                .get(&setting.knob)
+                .is_ok_and(|knob| knob.kind.is_of_host())
+        });
         let mut patience = Patience::none();
         Changer::begin(
             &**self.host,
@@ -198,7 +205,7 @@ impl<'a> Lab<'a> {
             Some(target),
             self.journals,
             purpose,
-            None,
+            (None, host_too),
             &mut patience,
         )
     }
@@ -206,6 +213,7 @@ impl<'a> Lab<'a> {
     fn restorer(&self) -> Restorer<'_> {
         Restorer {
             host: &**self.host,
+            catalogue: self.catalogue,
             environment: self.environment,
             force: false,
             conninfo: None,
@@ -394,7 +402,7 @@ impl<'a> Running<'_, 'a> {
         self.leave()?;
         let target = self.lab.stand(stand)?;
         let purpose = format!("run {} ({})", self.plan.file.name, self.id);
-        let changer = self.lab.changer(target, &purpose)?;
+        let changer = self.lab.changer(target, &purpose, self.plan)?;
         self.at = Some(At {
             stand: stand.clone(),
             changer,

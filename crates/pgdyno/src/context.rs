@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, anyhow};
 use pgdyno_host::LocalHost;
-use pgdyno_knobs::Catalogue;
+use pgdyno_knobs::{Catalogue, Journals};
 use pgdyno_server::User;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::PathBuf;
@@ -18,6 +18,10 @@ pub(crate) struct Directories {
     pub(crate) state: PathBuf,
     /// The store of results.
     pub(crate) data: PathBuf,
+    /// What is changed on this host, by whichever home of this user.
+    pub(crate) registry: PathBuf,
+    /// How people name this home.
+    pub(crate) home: String,
 }
 
 /// The context of a command.
@@ -40,8 +44,12 @@ impl Context {
         self.directories.state.join("sandboxes")
     }
 
-    pub(crate) fn journals(&self) -> PathBuf {
-        self.directories.state.join("journal")
+    pub(crate) fn journals(&self) -> Journals {
+        Journals {
+            directory: self.directories.state.join("journal"),
+            registry: self.directories.registry.clone(),
+            home: self.directories.home.clone(),
+        }
     }
 
     /// What an experiment keeps while it runs.
@@ -54,12 +62,15 @@ impl Directories {
     /// By the XDG base directory specification. Root's home is closed to the user that a sandbox runs as, so without
     /// a variable root's state and data are below /var/lib. PGDYNO_HOME puts all three below one directory.
     fn find(variable: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Directories> {
+        let registry = registry(variable);
         if let Some(home) = variable("PGDYNO_HOME") {
             let home = std::path::absolute(&home).with_context(|| format!("PGDYNO_HOME={home}"))?;
             return Ok(Directories {
                 cache: home.join("cache"),
                 state: home.join("state"),
                 data: home.join("data"),
+                registry: registry.unwrap_or_else(|| home.join("state/registry")),
+                home: format!("PGDYNO_HOME={}", home.display()),
             });
         }
         let home = variable("HOME").map(PathBuf::from);
@@ -78,12 +89,33 @@ impl Directories {
                 )),
             }
         };
+        let state = place("XDG_STATE_HOME", ".local/state", Some("/var/lib/pgdyno"))?;
         Ok(Directories {
             cache: place("XDG_CACHE_HOME", ".cache", None)?,
-            state: place("XDG_STATE_HOME", ".local/state", Some("/var/lib/pgdyno"))?,
             data: place("XDG_DATA_HOME", ".local/share", Some("/var/lib/pgdyno"))?,
+            registry: registry.unwrap_or_else(|| state.join("registry")),
+            home: match state.parent() {
+                Some(parent) if variable("XDG_STATE_HOME").is_some() => {
+                    format!("XDG_STATE_HOME={}", parent.display())
+                }
+                _ => format!("{}, without PGDYNO_HOME", state.display()),
+            },
+            state,
         })
     }
+}
+
+/// One place for all homes of a user: root's changes of this host, or those that another user can make. A boot keeps it, for
+/// settings of servers outlive it. `None` for a user without a home.
+fn registry(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let named = variable("PGDYNO_REGISTRY").map(PathBuf::from);
+    let of_user = || match User::is_root() {
+        true => Some(PathBuf::from("/var/lib/pgdyno/registry")),
+        false => Some(PathBuf::from(variable("HOME")?).join(".local/state/pgdyno/registry")),
+    };
+    named
+        .filter(|path| path.is_absolute())
+        .or_else(of_user)
 }
 
 /// The one place where the environment is read. docs/files.md lists what is read.

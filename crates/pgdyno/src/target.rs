@@ -45,8 +45,13 @@ impl Held {
 
 /// Locks a sandbox for `command`; says so if it has to wait.
 pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Guard> {
+    lock_sandbox_in(&context.sandboxes(), name, command)
+}
+
+/// The same below any directory of sandboxes: another home's has its own.
+pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> anyhow::Result<Guard> {
     Ok(sandbox::lock(
-        &context.sandboxes(),
+        root,
         name,
         command,
         PATIENCE,

@@ -88,6 +88,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether it is a setting of the host, and not of one server.
+    pub fn is_of_host(self) -> bool {
+        !matches!(
+            self,
+            Kind::Guc | Kind::TableOption | Kind::ColumnCompression | Kind::Affinity | Kind::WalDirectory
+        )
+    }
+
     /// Whether pgdyno only advises it: it wants a reboot, a remount, or leaves nothing to put back.
     pub fn is_advised_only(self) -> bool {
         matches!(

@@ -1,14 +1,19 @@
-//! What a journal holds: its lines, and how they are read.
+//! What a journal holds: its lines, and how they are read from the journal and from its copy.
 
+use super::line::{self, Line};
+use super::turn::Scope;
 use super::{JournalError, now_unix_ms};
 use crate::cell::{Captured, Cell, ServerRef};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept; 2 had no cells of several
-/// files that set others anew, and of swap files their size alone.
-const FORMAT: u32 = 3;
+/// files that set others anew, and of swap files their size alone; 3 had lines without numbers and checksums.
+const FORMAT: u32 = 4;
 const OLDEST_FORMAT: u32 = 1;
+/// The first whose lines prove themselves.
+const SEALED_FORMAT: u32 = 4;
 
 /// Why changes are made, and on what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +36,9 @@ pub struct Purpose {
     /// Who did it: a user of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What tells the server from all others on this host, whatever it is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_key: Option<String>,
 }
 
 impl Purpose {
@@ -50,7 +58,29 @@ impl Purpose {
             server,
             server_was_running,
             by: None,
+            server_key: None,
         }
+    }
+
+    /// What is left to say where the first line is lost.
+    fn lost(path: &Path) -> Purpose {
+        let id = id_of(path);
+        let (started, pid) = id.split_once('-').unwrap_or_default();
+        Purpose {
+            format: FORMAT,
+            pid: pid.parse().unwrap_or(0),
+            started_unix_ms: started.parse().unwrap_or(0),
+            boot_id: String::new(),
+            purpose: "unknown: the first line of its journal is lost".to_owned(),
+            server: None,
+            server_was_running: true,
+            by: None,
+            server_key: None,
+        }
+    }
+
+    pub(super) fn is_sealed(&self) -> bool {
+        self.format >= SEALED_FORMAT
     }
 }
 
@@ -86,6 +116,9 @@ pub enum Entry {
         /// Which of the cell's files that is.
         #[serde(default, skip_serializing_if = "is_first")]
         file: usize,
+        /// Whether an earlier line of this journal has the same cell: then the state before is one of ours.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
     },
     /// The change was made.
     Done {
@@ -96,8 +129,11 @@ pub enum Entry {
     Kept(Keep),
     /// They stay until somebody restores them.
     Confirmed,
-    /// Everything was put back.
+    /// Everything was restored.
     Closed,
+    /// A line that cannot be read any more; never written.
+    #[serde(skip)]
+    Lost,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
@@ -114,6 +150,8 @@ pub struct Content {
     pub entries: Vec<Entry>,
     /// Length of the readable part in bytes.
     pub whole_bytes: u64,
+    /// What is wrong with it, a sentence each; empty for a journal that is whole.
+    pub damage: Vec<String>,
 }
 
 impl Content {
@@ -134,55 +172,190 @@ impl Content {
             None => false,
         }
     }
-}
 
-/// Reads the content of a journal; `path` is for messages. `None` where not even the first line is whole.
-pub fn parse(bytes: &[u8], path: &Path) -> Result<Option<Content>, JournalError> {
-    let mut content: Option<Content> = None;
-    let mut at = 0;
-    for (number, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
-        if line.last() != Some(&b'\n') {
-            break;
-        }
-        let is_last = at + line.len() == bytes.len();
-        let entry: Entry = match serde_json::from_slice(line) {
-            Ok(entry) => entry,
-            // Blocks of zeros after a power loss end in a line that is none.
-            Err(_) if is_last => break,
-            Err(e) => {
-                return Err(JournalError::Line {
-                    path: path.to_owned(),
-                    line: number + 1,
-                    reason: e.to_string(),
-                });
-            }
-        };
-        at += line.len();
-        let wrong = |reason: &str| JournalError::Line {
-            path: path.to_owned(),
-            line: number + 1,
-            reason: reason.to_owned(),
-        };
-        match (&mut content, entry) {
-            (None, Entry::Open(purpose)) if (OLDEST_FORMAT..=FORMAT).contains(&purpose.format) => {
-                content = Some(Content {
-                    purpose,
-                    entries: Vec::new(),
-                    whole_bytes: 0,
-                });
-            }
-            (None, Entry::Open(purpose)) => {
-                return Err(wrong(&format!(
-                    "it has format {}, this pgdyno knows {OLDEST_FORMAT} to {FORMAT}",
-                    purpose.format
-                )));
-            }
-            (None, _) | (Some(_), Entry::Open(_)) => return Err(wrong("an entry out of its order")),
-            (Some(content), entry) => content.entries.push(entry),
-        }
-        if let Some(content) = &mut content {
-            content.whole_bytes = at as u64;
+    /// Whether there is nothing in it to be restored any more: it is whole and closed.
+    pub(super) fn is_over(&self) -> bool {
+        self.damage.is_empty() && self.entries.last() == Some(&Entry::Closed)
+    }
+
+    /// What its changes are of.
+    pub fn scope(&self) -> Scope {
+        let cells = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Intent { cell, .. } => Some(cell),
+            _ => None,
+        });
+        let (of_host, of_server): (Vec<&Cell>, Vec<&Cell>) = cells.partition(|cell| cell.is_of_host());
+        let data = of_server.iter().find_map(|cell| cell.data()).map(server_key_of_data);
+        let named = self.purpose.server.as_ref().map(ServerRef::key);
+        Scope {
+            host: !of_host.is_empty(),
+            server: self.purpose.server_key.clone().or(data).or(named),
         }
     }
-    Ok(content)
+}
+
+/// What tells a server whose files are on this host from all others.
+pub(crate) fn server_key_of_data(data: &Path) -> String {
+    let real = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+    format!("in {}", real.display())
+}
+
+/// What tells a journal from all others, by the name of its file or of its copy.
+pub(super) fn id_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut parts = stem.splitn(3, '-');
+    match (parts.next(), parts.next()) {
+        (Some(started), Some(pid)) => format!("{started}-{pid}"),
+        _ => stem.into_owned(),
+    }
+}
+
+/// Reads the content of a journal without its copy; the name of `path` is a part of what its checksums are of.
+///
+/// # Errors
+///
+/// It is of a later pgdyno. What is damaged is no error: [`Content::damage`] says it.
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Content, JournalError> {
+    assemble(Some(bytes), None, path)
+}
+
+/// The content by a journal (`None`: gone) and by its copy.
+pub(super) fn assemble(
+    journal: Option<&[u8]>,
+    copy: Option<&[u8]>,
+    path: &Path,
+) -> Result<Content, JournalError> {
+    let id = id_of(path);
+    let first = journal.unwrap_or_default().split_inclusive(|&byte| byte == b'\n').next();
+    let first = first.and_then(|line| line.strip_suffix(b"\n"));
+    let format = first.and_then(|line| format_in(line::json_of(line)));
+    match (format, copy) {
+        (Some(found), None) if found > FORMAT => Err(JournalError::Line {
+            path: path.to_owned(),
+            line: 1,
+            reason: format!("it has format {found}, this pgdyno knows {OLDEST_FORMAT} to {FORMAT}"),
+        }),
+        (Some(OLDEST_FORMAT..SEALED_FORMAT), None)
+            if first.is_some_and(|line| matches!(line::read(&id, line), Line::Bare(_))) =>
+        {
+            Ok(of_bare_lines(journal.unwrap_or_default(), path))
+        }
+        _ => Ok(of_sealed_lines(&id, journal, copy, path)),
+    }
+}
+
+fn format_in(json: &[u8]) -> Option<u32> {
+    let value: serde_json::Value = serde_json::from_slice(json).ok()?;
+    u32::try_from(value.get("open")?.get("format")?.as_u64()?).ok()
+}
+
+/// A journal of an older format, up to its first line that cannot be read. One that is the last is a change that was never
+/// made, for the write comes after the line is on disk.
+fn of_bare_lines(bytes: &[u8], path: &Path) -> Content {
+    let mut content = Content {
+        purpose: Purpose::lost(path),
+        entries: Vec::new(),
+        whole_bytes: 0,
+        damage: Vec::new(),
+    };
+    let mut at = 0;
+    for (index, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+        let is_last = at + line.len() == bytes.len();
+        let whole = line.strip_suffix(b"\n");
+        match (index, whole.and_then(|json| serde_json::from_slice(json).ok())) {
+            (0, Some(Entry::Open(purpose))) => content.purpose = purpose,
+            (1.., Some(entry)) if !matches!(entry, Entry::Open(_)) => content.entries.push(entry),
+            (1.., None) if is_last => break,
+            _ => {
+                content.damage.push(format!(
+                    "line {} cannot be read, and what it and the lines after it say is not known",
+                    index + 1
+                ));
+                break;
+            }
+        }
+        at += line.len();
+        content.whole_bytes = at as u64;
+    }
+    content
+}
+
+/// A journal whose lines prove themselves; what is missing is looked for in the copy.
+fn of_sealed_lines(id: &str, journal: Option<&[u8]>, copy: Option<&[u8]>, path: &Path) -> Content {
+    let mut damage = Vec::new();
+    let mut found: BTreeMap<usize, &str> = BTreeMap::new();
+    let mut whole_bytes = 0;
+    let bytes = journal.unwrap_or_default();
+    let mut at = 0;
+    for (index, piece) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+        at += piece.len();
+        let line = piece
+            .strip_suffix(b"\n")
+            .map_or(Line::Damaged, |line| line::read(id, line));
+        match line {
+            Line::Proven { number, json } if number == found.len() + 1 => {
+                found.insert(number, json);
+            }
+            Line::Proven { number, json } => {
+                damage.push(format!("line {} has the number {number}", index + 1));
+                found.entry(number).or_insert(json);
+            }
+            // Torn when the machine or the process went down, or blocks of zeros after it.
+            Line::Bare(_) | Line::Damaged if at == bytes.len() => break,
+            Line::Bare(_) | Line::Damaged => damage.push(format!("line {} is damaged", index + 1)),
+        }
+        if damage.is_empty() {
+            whole_bytes = at as u64;
+        }
+    }
+    let in_journal = found.len();
+    for piece in copy.unwrap_or_default().split_inclusive(|&byte| byte == b'\n') {
+        if let Some(line) = piece.strip_suffix(b"\n")
+            && let Line::Proven { number, json } = line::read(id, line)
+        {
+            found.entry(number).or_insert(json);
+        }
+    }
+    let from_copy = found.len() - in_journal;
+    let last = found.last_key_value().map_or(0, |(number, _)| *number);
+    let mut entries = Vec::new();
+    let mut purpose = None;
+    for number in 1..=last {
+        let entry = found.get(&number).and_then(|json| serde_json::from_str(json).ok());
+        match (number, entry) {
+            (1, Some(Entry::Open(opened))) => purpose = Some(opened),
+            (1, _) => damage.push(
+                "its first line is lost: what for it was, and on which server, is not known".to_owned(),
+            ),
+            (_, Some(entry)) if !matches!(entry, Entry::Open(_)) => entries.push(entry),
+            _ => {
+                damage.push(format!("entry {number} is lost: what it changed is not known"));
+                entries.push(Entry::Lost);
+            }
+        }
+    }
+    let is_emptied = journal.is_some_and(<[u8]>::is_empty);
+    match (journal, from_copy) {
+        // Its process died before it could change anything.
+        (None, _) if entries.iter().all(|entry| matches!(entry, Entry::Closed)) => damage.clear(),
+        (None, _) => damage.push("the file is gone, or is no journal: its copy in the registry is used".to_owned()),
+        (Some(_), 1..) => {
+            let what = if is_emptied { "it is empty" } else { "it is cut off or damaged" };
+            damage.push(format!(
+                "{what}: {from_copy} of its {last} lines are taken from its copy in the registry"
+            ));
+        }
+        // It gets its name only when its first line is whole.
+        (Some(_), 0) if last == 0 => {
+            let what = if is_emptied { "it is empty" } else { "no line of it can be read" };
+            damage.push(format!("{what}: what it changed is not known"));
+        }
+        (Some(_), 0) => {}
+    }
+    Content {
+        purpose: purpose.unwrap_or_else(|| Purpose::lost(path)),
+        entries,
+        whole_bytes,
+        damage,
+    }
 }

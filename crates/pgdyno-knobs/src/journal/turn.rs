@@ -1,8 +1,11 @@
-//! Whose turn it is: one process at a time turns knobs of a machine, and the next one waits.
+//! Whose turn it is: settings of a host are changed by one process at a time, and settings of a server too; the next one waits.
 
-use super::{JournalError, LOOK_AGAIN, io_error};
-use std::fs::{self, File, TryLockError};
-use std::io::{Seek, SeekFrom, Write};
+use super::registry::Journals;
+use super::{JournalError, LOOK_AGAIN, io_error, line};
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,52 +28,121 @@ impl Patience<'_> {
     }
 }
 
-/// Keeps other processes from turning knobs of this machine while it lives.
-#[derive(Debug)]
-pub struct MachineLock {
-    _file: File,
+/// What is to be changed, and by nobody else meanwhile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Settings of the host: kernel files, swap, files of pgdyno's own.
+    pub host: bool,
+    /// Settings of one server, by what tells it from others on this host.
+    pub server: Option<String>,
 }
 
-impl MachineLock {
-    /// Takes the lock of a directory of journals for `purpose`.
-    pub fn take(
-        directory: &Path,
-        purpose: &str,
-        patience: &mut Patience<'_>,
-    ) -> Result<MachineLock, JournalError> {
-        let holder = format!("process {} ({purpose})", std::process::id());
-        one_at_a_time(directory, &holder, patience).map(|file| MachineLock { _file: file })
+impl Scope {
+    /// Whether both have something in common.
+    pub(crate) fn meets(&self, other: &Scope) -> bool {
+        self.host && other.host || self.server.is_some() && self.server == other.server
+    }
+
+    /// The parts that are locked, always in this order.
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let host = self.host.then_some(Part::Host);
+        host.into_iter()
+            .chain(self.server.as_deref().map(Part::Server))
     }
 }
 
-/// Two experiments at once would take each other's values for those from before, and disturb each other anyway.
-pub(super) fn one_at_a_time(
-    directory: &Path,
+/// A part of a scope that has a lock.
+#[derive(Clone, Copy)]
+pub(super) enum Part<'a> {
+    Host,
+    Server(&'a str),
+    /// The list of journals, for an instant.
+    List,
+}
+
+impl Part<'_> {
+    fn file_name(self) -> String {
+        match self {
+            Part::Host => "host.lock".to_owned(),
+            Part::Server(key) => format!("server-{}.lock", line::short_hash(key.as_bytes())),
+            Part::List => "list.lock".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Host | Part::List => f.write_str("this host"),
+            Part::Server(key) => write!(f, "the server {key}"),
+        }
+    }
+}
+
+/// Keeps other processes of this user from changing a scope while it lives.
+#[derive(Debug)]
+pub struct ScopeLock {
+    _files: Vec<File>,
+}
+
+impl Journals {
+    /// Takes the locks of a scope for `purpose`. They are the same for every home of this user.
+    pub fn lock(
+        &self,
+        scope: &Scope,
+        purpose: &str,
+        patience: &mut Patience<'_>,
+    ) -> Result<ScopeLock, JournalError> {
+        let holder = format!("process {} ({purpose})", std::process::id());
+        let parts = scope.parts();
+        let files = parts
+            .map(|part| self.lock_part(part, &holder, patience))
+            .collect::<Result<_, _>>()?;
+        Ok(ScopeLock { _files: files })
+    }
+
+    pub(super) fn lock_part(
+        &self,
+        part: Part<'_>,
+        holder: &str,
+        patience: &mut Patience<'_>,
+    ) -> Result<File, JournalError> {
+        self.make_registry()?;
+        one_at_a_time(&self.registry.join(part.file_name()), part, holder, patience)
+    }
+}
+
+fn one_at_a_time(
+    path: &Path,
+    part: Part<'_>,
     name: &str,
     patience: &mut Patience<'_>,
 ) -> Result<File, JournalError> {
-    let path = directory.join("lock");
     let mut file = File::options()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .open(&path)
-        .map_err(io_error(&path, "opened"))?;
+        .custom_flags(i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0))
+        .open(path)
+        .map_err(io_error(path, "opened"))?;
     let deadline = Instant::now() + patience.limit;
     loop {
         match file.try_lock() {
             Ok(()) => break,
-            Err(TryLockError::Error(e)) => return Err(io_error(&path, "locked")(e)),
+            Err(TryLockError::Error(e)) => return Err(io_error(path, "locked")(e)),
             Err(TryLockError::WouldBlock) => {}
         }
-        let holder = fs::read_to_string(&path).unwrap_or_default();
+        let holder = holder_in(path);
         if Instant::now() >= deadline {
-            return Err(JournalError::Busy { holder });
+            return Err(JournalError::Busy {
+                holder,
+                what: part.to_string(),
+            });
         }
         if let Some(on_wait) = patience.on_wait.take() {
-            on_wait(&holder);
+            on_wait(&format!("{holder}, which changes settings of {part}"));
         }
         pgdyno_server::pause(LOOK_AGAIN);
     }
@@ -78,6 +150,16 @@ pub(super) fn one_at_a_time(
     let _ = file
         .set_len(0)
         .and_then(|()| file.seek(SeekFrom::Start(0)))
-        .and_then(|_| file.write_all(name.as_bytes()));
+        .and_then(|_| file.write_all(std::ffi::OsStr::new(name).as_bytes()));
     Ok(file)
+}
+
+fn holder_in(path: &Path) -> String {
+    const WORDS_MAX_BYTES: u64 = 1 << 10;
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(WORDS_MAX_BYTES).read_to_end(&mut bytes));
+    match read {
+        Ok(1..) => String::from_utf8_lossy(&bytes).into_owned(),
+        _ => "another process".to_owned(),
+    }
 }

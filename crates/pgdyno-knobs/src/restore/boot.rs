@@ -72,6 +72,7 @@ impl Boot {
 
 #[cfg(test)]
 mod tests {
+    use crate::catalogue::Catalogue;
     use crate::cell::{Captured, Cell, Form, KernelFile};
     use crate::journal::{Content, Entry, Purpose};
     use crate::persist::{Persisted, TMPFILES_FILE};
@@ -112,6 +113,7 @@ mod tests {
             before,
             writing: Some(writing.into()),
             file,
+            again: false,
         };
         let done = |after: Captured| Entry::Done { after };
         let persisted = Persisted {
@@ -133,17 +135,20 @@ mod tests {
                 Entry::Intent {
                     knob: TMPFILES_FILE.into(),
                     cell: Cell::OwnFile {
-                        path: dir.path().join("own").display().to_string(),
+                        path: TMPFILES_FILE.into(),
                     },
                     before: Captured::OwnFile(None),
                     writing: Some(own),
                     file: 0,
+                    again: false,
                 },
             ],
             whole_bytes: 0,
+            damage: Vec::new(),
         };
         let restorer = Restorer {
             host: &host,
+            catalogue: &Catalogue::shipped().unwrap(),
             environment: &|_| None,
             force,
             conninfo: None,

@@ -32,6 +32,8 @@ pub(crate) struct Group {
     pub(crate) cut_short: bool,
     /// Whether other groups have files of it too, and may have written them since.
     pub(crate) shares: bool,
+    /// Whether its state before the first write is known: the line that has it may be lost.
+    pub(crate) is_proven: bool,
 }
 
 /// The changes of a journal by cell, in the order in which the cells were touched first.
@@ -46,6 +48,7 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
                 before,
                 writing,
                 file,
+                again,
             } => {
                 let at = groups
                     .iter()
@@ -58,6 +61,7 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
                             writes: Vec::new(),
                             cut_short: false,
                             shares: false,
+                            is_proven: !again,
                         });
                         groups.len() - 1
                     });
@@ -77,6 +81,8 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
                     groups[at].cut_short = false;
                 }
             }
+            // What was done after it may be of what it announced.
+            Entry::Lost => last = None,
             Entry::Open(_) | Entry::Kept(_) | Entry::Confirmed | Entry::Closed => {}
         }
     }
@@ -119,6 +125,7 @@ impl Group {
                 // Whichever write it was, it may have moved what they share.
                 cut_short: self.cut_short,
                 shares: true,
+                is_proven: self.is_proven,
             }
         };
         self.names().into_iter().map(of_knob).collect()
@@ -165,6 +172,11 @@ impl Group {
             outcome,
             detail,
         }
+    }
+
+    /// The same in one text.
+    pub(super) fn knobs(&self) -> String {
+        self.names().join(", ")
     }
 
     /// The knobs that were set, in order.
@@ -376,8 +388,15 @@ impl Content {
     /// its values from before would be lost with it.
     pub fn covered_by(&self, later: &Content) -> Option<String> {
         let (ours, theirs) = (groups_of(&self.entries), groups_of(&later.entries));
+        let keys = (&self.purpose.server_key, &later.purpose.server_key);
+        let are_two_servers = matches!(keys, (Some(one), Some(other)) if one != other);
         ours.iter().find_map(|group| {
-            let other = theirs.iter().find(|other| other.cell.meets(&group.cell))?;
+            // A parameter of that name is another server's too.
+            let is_apart = matches!(group.cell, Cell::Parameter { .. } | Cell::Storage { .. })
+                && are_two_servers;
+            let other = theirs
+                .iter()
+                .find(|other| !is_apart && other.cell.meets(&group.cell))?;
             let mut names = group.names().into_iter();
             match group.cell {
                 // A file that is put back parameter by parameter.

@@ -38,6 +38,21 @@ impl Restorer<'_> {
         }
     }
 
+    /// Why a server that is no sandbox lets nobody in; `None` where it does, or does not run.
+    pub(super) fn locked_out(&self, reference: &ServerRef) -> Option<String> {
+        let ServerRef::Address { conninfo, .. } = reference else {
+            return None;
+        };
+        let connected = self.resolve(conninfo).and_then(|conninfo| Server::connect(&conninfo));
+        match connected {
+            Err(error @ ServerError::Login { .. }) => Some(format!(
+                "not restored: {error}; a journal holds no password: set PGPASSWORD, or a line in the file that PGPASSFILE names, \
+                 and run `pgdyno restore` again"
+            )),
+            _ => None,
+        }
+    }
+
     pub(super) fn reach(&self, reference: &ServerRef) -> Result<Control, String> {
         match reference {
             ServerRef::Sandbox { root, name } => Sandbox::open(root, name)

@@ -53,7 +53,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         let (target, guard) = held.parts();
         (Some(target), guard)
     });
-    let mut on_wait = |holder: &str| tell!("waiting for {holder}, which is turning knobs on this machine");
+    let mut on_wait = |holder: &str| tell!("waiting for {holder}");
     let mut patience = Patience {
         limit: PATIENCE,
         on_wait: Some(&mut on_wait),
@@ -74,13 +74,15 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         [one] => format!("apply {}={} on {name}", one.knob, one.value),
         settings => format!("apply {} settings on {name}", settings.len()),
     };
+    let kinds = settings.iter().map(|setting| context.catalogue.get(&setting.knob));
+    let host_too = args.persist || kinds.flatten().any(|knob| knob.kind.is_of_host());
     let mut changer = Changer::begin(
         &context.host,
         &context.catalogue,
         target,
         &context.journals(),
         &purpose,
-        Some(user()),
+        (Some(user()), host_too),
         &mut patience,
     )?;
     let applied = match change(&mut changer, context, &settings, args.persist) {
@@ -165,6 +167,7 @@ fn change(
 fn put_back(context: &Context, changer: Changer<'_>) -> anyhow::Result<Vec<PutBack>> {
     Ok(changer.put_back(&Restorer {
         host: &context.host,
+        catalogue: &context.catalogue,
         environment: &variable,
         force: false,
         conninfo: None,

@@ -3,11 +3,10 @@
 use crate::cli::RestoreArgs;
 use crate::context::{Context, now_unix_ms, variable};
 use crate::exit::Usage;
-use crate::target::lock_sandbox;
+use crate::target::lock_sandbox_in;
 use crate::{exit, show};
 use pgdyno_knobs::{
-    Content, Journal, JournalError, MachineLock, Outcome, Patience, PutBack, Restorer, ServerRef,
-    stale_journals,
+    Content, DAMAGED_JOURNAL, Journal, JournalError, Listed, Outcome, Patience, PutBack, Restorer, ServerRef,
 };
 use pgdyno_server::sandbox::{Sandbox, State};
 use std::path::Path;
@@ -17,11 +16,11 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
-    let paths = stale_journals(&context.journals())?;
+    let listed = context.journals().listed()?;
     if let Some(number) = args
         .numbers
         .iter()
-        .find(|&&number| number == 0 || number > paths.len())
+        .find(|&&number| number == 0 || number > listed.len())
     {
         return Err(Usage(format!(
             "there is no change {number}; `pgdyno status` numbers them"
@@ -31,29 +30,48 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
     let chosen: Vec<&Path> = args
         .numbers
         .iter()
-        .map(|number| paths[number - 1].as_path())
+        .map(|number| listed[number - 1].path.as_path())
         .collect();
-    let mut left = left_behind(context, args.force, None, |path, _| {
-        chosen.is_empty() || chosen.contains(&path)
+    // Changes of another home are its own to restore, unless they are named.
+    let others: Vec<&Path> = listed
+        .iter()
+        .filter(|listed| listed.home.is_some())
+        .map(|listed| listed.path.as_path())
+        .collect();
+    let mut left = left_behind(context, args.force, None, |path, _| match chosen.is_empty() {
+        true => !others.contains(&path),
+        false => chosen.contains(&path),
     })?;
     if args.json {
         put!("{}", serde_json::to_string_pretty(&left.lines)?);
     } else if !left.lines.is_empty() {
         put!("{}", show::put_back(&left.lines));
-    } else if left.held.is_empty() && left.covered.is_empty() {
+    } else if left.held.is_empty() && left.covered.is_empty() && left.unreadable.is_empty() {
         tell!("nothing to put back");
     }
-    check(&left.lines)?;
-    check_covered(&left)?;
-    if let Some(error) = left.unreadable.pop() {
-        return Err(error.into());
+    if chosen.is_empty() {
+        tell_others(&listed);
     }
+    check_all(&mut left)?;
     if let Some(error) = left.held.pop() {
         return Err(
             anyhow::Error::new(error).context("not put back; end that command (Ctrl-C does it in order)")
         );
     }
     Ok(exit::FINE)
+}
+
+/// Names what other homes have changed, which is not restored.
+fn tell_others(listed: &[Listed]) {
+    for (at, other) in listed.iter().enumerate() {
+        if let Some(home) = &other.home {
+            tell!(
+                "not restored: change {} belongs to another home, {home}: `pgdyno restore {}` restores it too",
+                at + 1,
+                at + 1
+            );
+        }
+    }
 }
 
 /// What became of the journals of earlier commands.
@@ -78,6 +96,7 @@ pub(crate) fn left_behind(
 ) -> anyhow::Result<Left> {
     let restorer = Restorer {
         host: &context.host,
+        catalogue: &context.catalogue,
         environment: &variable,
         force,
         conninfo: None,
@@ -88,11 +107,11 @@ pub(crate) fn left_behind(
         unreadable: Vec::new(),
         covered: Vec::new(),
     };
-    let mut machine = None;
+    let journals = context.journals();
     let mut later: Vec<Content> = Vec::new();
     // The newest first: what was changed last is undone first.
-    for path in stale_journals(&context.journals())?.into_iter().rev() {
-        match Journal::look(&path) {
+    for Listed { path, home } in journals.listed()?.into_iter().rev() {
+        let scope = match journals.look(&path) {
             Ok(Some((content, true))) if wanted(&path, &content) => {
                 left.held.push(JournalError::Held {
                     path: path.clone(),
@@ -113,30 +132,38 @@ pub(crate) fn left_behind(
                     later.push(content);
                     continue;
                 }
+                content.scope()
             }
             Ok(Some((content, _))) => {
                 later.push(content);
                 continue;
             }
-            // Told below, with the same words.
-            Ok(None) | Err(_) => {}
-        }
-        if machine.is_none() {
-            let mut on_wait =
-                |holder: &str| tell!("waiting for {holder}, which is turning knobs on this machine");
-            let mut patience = Patience {
-                limit: PATIENCE,
-                on_wait: Some(&mut on_wait),
-            };
-            match MachineLock::take(&context.journals(), "restore", &mut patience) {
-                Ok(lock) => machine = Some(lock),
-                Err(error) => {
-                    left.held.push(error);
-                    break;
+            // Closed meanwhile, or never used.
+            Ok(None) => {
+                if let Err(error) = Journal::reopen(&journals, &path) {
+                    left.unreadable.push(error);
                 }
+                continue;
             }
-        }
-        let (journal, content) = match Journal::reopen(&path) {
+            // No journal at all, or none that can be trusted: what others hold is restored all the same.
+            Err(error) => {
+                left.unreadable.push(error);
+                continue;
+            }
+        };
+        let mut on_wait = |holder: &str| tell!("waiting for {holder}");
+        let mut patience = Patience {
+            limit: PATIENCE,
+            on_wait: Some(&mut on_wait),
+        };
+        let _lock = match journals.lock(&scope, "restore", &mut patience) {
+            Ok(lock) => lock,
+            Err(error) => {
+                left.held.push(error);
+                break;
+            }
+        };
+        let (journal, content) = match Journal::reopen(&journals, &path) {
             Ok(Some(reopened)) => reopened,
             Ok(None) => continue,
             // What is below it would be taken for somebody else's.
@@ -156,14 +183,17 @@ pub(crate) fn left_behind(
         let _guard = match server {
             // Of a sandbox that was removed, nothing is left to lock.
             Some(ServerRef::Sandbox { root, name })
-                if mine != Some(name) && *root == context.sandboxes() && root.join(name).exists() =>
+                if !(mine == Some(name) && *root == context.sandboxes()) && root.join(name).exists() =>
             {
-                Some(lock_sandbox(context, name, "restore")?)
+                Some(lock_sandbox_in(root, name, "restore")?)
             }
             _ => None,
         };
         if let Some(ServerRef::Sandbox { root, name }) = server {
             mount(root, name);
+        }
+        if let Some(home) = &home {
+            tell!("restoring what another home has changed ({home})");
         }
         let lines = restorer.restore(journal)?;
         if lines.iter().any(|line| line.outcome == Outcome::Failed) {
@@ -190,12 +220,11 @@ fn mount(root: &Path, name: &str) {
 /// a server may not even start with it. `mine` is the sandbox that the caller has locked.
 pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()> {
     // What somebody has applied to stay is part of what is measured.
-    let left = left_behind(context, false, mine, |_, content| {
+    let mut left = left_behind(context, false, mine, |_, content| {
         !content.stays_at(now_unix_ms())
     })?;
     tell_left(&left.lines);
-    check(&left.lines)?;
-    check_covered(&left)?;
+    check_all(&mut left)?;
     // What a living command holds is another experiment's, unless it is about the very sandbox that the caller has.
     let about_mine = |error: &JournalError| match error {
         JournalError::Held {
@@ -206,13 +235,7 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()
         JournalError::Busy { .. } => true,
         _ => false,
     };
-    let mut held = left.held.into_iter();
-    match left
-        .unreadable
-        .into_iter()
-        .next()
-        .or_else(|| held.find(about_mine))
-    {
+    match left.held.into_iter().find(about_mine) {
         Some(error) => Err(error.into()),
         None => Ok(()),
     }
@@ -254,6 +277,53 @@ pub(crate) fn check_covered(left: &Left) -> anyhow::Result<()> {
     )
 }
 
+/// Whether everything could be restored: prints what is wrong, and returns the last of it.
+fn check_all(left: &mut Left) -> anyhow::Result<()> {
+    let all = [check_covered(left), check_unreadable(left), check(&left.lines)];
+    let mut errors: Vec<anyhow::Error> = all.into_iter().filter_map(Result::err).collect();
+    let Some(last) = errors.pop() else {
+        return Ok(());
+    };
+    errors.iter().for_each(exit::print);
+    Err(last)
+}
+
+/// Whether there was nothing that is no journal, or none that can be trusted.
+pub(crate) fn check_unreadable(left: &mut Left) -> anyhow::Result<()> {
+    if left.unreadable.is_empty() {
+        return Ok(());
+    }
+    let mut errors = std::mem::take(&mut left.unreadable);
+    let last = errors.remove(0);
+    for error in errors {
+        tell!("error: {error}");
+    }
+    let hint = match &last {
+        JournalError::NotTrusted { path, .. } => format!(
+            "hint: find out who has put {} there, then remove it or give it back its owner and mode",
+            path.display()
+        ),
+        _ => "hint: the pgdyno that has written it reads it".to_owned(),
+    };
+    Err(anyhow::Error::new(last).context(format!("not restored\n{hint}")))
+}
+
+/// Whether every journal was whole.
+fn check_damaged(lines: &[PutBack]) -> anyhow::Result<()> {
+    let damaged: Vec<String> = lines
+        .iter()
+        .filter(|line| line.knob == DAMAGED_JOURNAL)
+        .map(|line| format!("{}: {}", line.place, line.detail.as_deref().unwrap_or_default()))
+        .collect();
+    if damaged.is_empty() {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "a journal is damaged; what it proves is restored, and no more is known of the rest: {}",
+        damaged.join("; ")
+    )
+}
+
 fn tell_left(lines: &[PutBack]) {
     if !lines.is_empty() {
         tell!("an earlier command was killed, or its time is over; first what it had changed is put back:");
@@ -269,7 +339,7 @@ pub(crate) fn check(lines: &[PutBack]) -> anyhow::Result<()> {
         .map(|line| line.knob.as_str())
         .collect();
     if failed.is_empty() {
-        return Ok(());
+        return check_damaged(lines);
     }
     anyhow::bail!(
         "{} could not be put back; the journal is kept, mend the cause and run `pgdyno restore` again",

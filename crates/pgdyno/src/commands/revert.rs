@@ -5,7 +5,7 @@ use crate::commands::restore;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use anyhow::Context as _;
-use pgdyno_knobs::{Content, Journal, Keep};
+use pgdyno_knobs::{Content, Keep};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>)
 /// What that process does.
 pub(crate) fn run(context: &Context, args: &RevertArgs) -> anyhow::Result<u8> {
     loop {
-        match Journal::look(&args.journal)? {
+        match context.journals().look(&args.journal)? {
             Some((content, _)) if matches!(content.kept(), Some(Keep::UnlessConfirmed { .. })) => {}
             // Restored or confirmed meanwhile.
             _ => return Ok(exit::FINE),
@@ -62,9 +62,7 @@ pub(crate) fn run(context: &Context, args: &RevertArgs) -> anyhow::Result<u8> {
     };
     loop {
         let mut left = restore::left_behind(context, false, None, is_due)?;
-        if let Some(error) = left.unreadable.pop() {
-            return Err(error.into());
-        }
+        restore::check_unreadable(&mut left)?;
         if left.held.is_empty() {
             tell!("{}: its time was over", args.journal.display());
             tell!("{}", crate::show::put_back(&left.lines));

@@ -109,6 +109,8 @@ impl Home {
         command
             .args(arguments)
             .env("PGDYNO_HOME", self.path.path())
+            // Tests run beside one another, and each changes its own sandboxes.
+            .env("PGDYNO_REGISTRY", self.file("state/registry"))
             .stdin(Stdio::null());
         for name in [
             "PGDYNO_STORE",

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalogue::Catalogue;
-use crate::journal::{Journal, Patience};
+use crate::journal::{Journals, Journal, Patience};
 use crate::restore::{Outcome, Restorer};
 use crate::status::Standing;
 use pgdyno_host::{HostAccess, HostError, LocalHost};
@@ -106,16 +106,17 @@ fn check(
     after: &[(u32, &str)],
 ) {
     let machine = Machine::new();
-    let journals = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let journals = Journals::in_test(dir.path());
     let catalogue = Catalogue::shipped().unwrap();
     let mut patience = Patience::none();
     let mut changer = Changer::begin(
         &machine,
         &catalogue,
         None,
-        journals.path(),
+        &journals,
         "test",
-        None,
+        (None, true),
         &mut patience,
     )
     .unwrap();
@@ -128,6 +129,7 @@ fn check(
     }
     let restorer = Restorer {
         host: &machine,
+        catalogue: &catalogue,
         environment: &|_| None,
         force: false,
         conninfo: None,
@@ -139,7 +141,7 @@ fn check(
     assert_eq!(told.collect::<Vec<_>>(), [(was, now, standing)]);
     let path = changer.journal.path().to_owned();
     drop(changer);
-    let (journal, _) = Journal::reopen(&path).unwrap().unwrap();
+    let (journal, _) = Journal::reopen(&journals, &path).unwrap().unwrap();
     let lines = restorer.restore(journal).unwrap();
     let told = lines.iter().map(|line| (&*line.knob, line.outcome));
     assert_eq!(told.collect::<Vec<_>>(), [(KNOB, outcome)]);

@@ -5,25 +5,48 @@ use crate::context::{Context, variable};
 use crate::exit::{self, Usage};
 use crate::show;
 use pgdyno_knobs::{
-    CellError, Content, Journal, Keep, Restorer, ServerRef, Standing, StatusLine, stale_journals,
+    CellError, Content, Journal, JournalError, Keep, Listed, Restorer, ServerRef, Standing, StatusLine,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub(crate) fn status(context: &Context, args: &StatusArgs) -> anyhow::Result<u8> {
-    let all = journals(context, true)?;
-    if all.is_empty() && !args.json {
+    let (all, unreadable) = journals(context, true)?;
+    if !all.is_empty() || args.json {
+        show_journals(&all, args.json)?;
+    } else if unreadable.is_empty() {
         tell!("nothing is changed");
-        return Ok(exit::FINE);
     }
-    show_journals(&all, args.json)?;
+    for aside in context.journals().set_aside()? {
+        tell!(
+            "{} is a damaged journal that was kept; remove it when it is of no more use",
+            aside.display()
+        );
+    }
+    check(&all, unreadable)?;
     Ok(exit::FINE)
+}
+
+/// Whether all journals are whole.
+fn check(all: &[Shown], unreadable: Vec<JournalError>) -> anyhow::Result<()> {
+    let mut wrong: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    for journal in all.iter().filter(|journal| !journal.content.damage.is_empty()) {
+        let damage = journal.content.damage.join("; ");
+        wrong.push(format!("the journal {} is damaged: {damage}", journal.path.display()));
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => anyhow::bail!(
+            "{}\nhint: `pgdyno restore` restores what is proven and keeps the damaged file",
+            wrong.join("; ")
+        ),
+    }
 }
 
 /// Whether all that was applied and kept is still in force.
 pub(super) fn verify_kept(context: &Context, as_json: bool) -> anyhow::Result<u8> {
-    let all = journals(context, true)?;
+    let (all, unreadable) = journals(context, true)?;
     if all.iter().all(|journal| journal.lines.is_empty()) {
         return Err(Usage(
             "nothing is applied; name a target, and a profile or KNOB=VALUE to look at".into(),
@@ -31,6 +54,7 @@ pub(super) fn verify_kept(context: &Context, as_json: bool) -> anyhow::Result<u8
         .into());
     }
     show_journals(&all, as_json)?;
+    check(&all, unreadable)?;
     let holds = all
         .iter()
         .flat_map(|journal| &journal.lines)
@@ -40,13 +64,15 @@ pub(super) fn verify_kept(context: &Context, as_json: bool) -> anyhow::Result<u8
 
 pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> anyhow::Result<u8> {
     let mut confirmed = 0;
-    for journal in journals(context, true)? {
-        let wanted = args.numbers.is_empty() || args.numbers.contains(&journal.number);
+    for journal in journals(context, true)?.0 {
+        // What another home has changed is confirmed by its number alone.
+        let is_all = args.numbers.is_empty() && journal.home.is_none();
+        let wanted = is_all || args.numbers.contains(&journal.number);
         let waits = matches!(journal.content.kept(), Some(Keep::UnlessConfirmed { .. }));
         if !wanted || !waits {
             continue;
         }
-        if let Some((open, _)) = Journal::reopen(&journal.path)? {
+        if let Some((open, _)) = Journal::reopen(&context.journals(), &journal.path)? {
             open.confirm()?;
             confirmed += 1;
             tell!("{} stays until `pgdyno restore`", journal.content.purpose.purpose);
@@ -64,6 +90,8 @@ pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> anyhow::Result<u
 struct Shown {
     number: usize,
     path: PathBuf,
+    /// Another home, where it is of one.
+    home: Option<String>,
     content: Content,
     lives: bool,
     lines: Vec<StatusLine>,
@@ -83,7 +111,8 @@ const NOT_ASKED: &str = "servers are not asked while an experiment runs";
 /// What is changed on this machine now, and on its servers. Where those may not be asked, their own settings are there too, each
 /// with that reason.
 pub(crate) fn changed(context: &Context, servers_too: bool) -> anyhow::Result<Vec<Changed>> {
-    let all = journals(context, servers_too)?;
+    let (all, unreadable) = journals(context, servers_too)?;
+    check(&all, unreadable)?;
     let changed = all.iter().map(|journal| {
         Ok(Changed {
             server: journal.content.purpose.server.clone(),
@@ -93,30 +122,35 @@ pub(crate) fn changed(context: &Context, servers_too: bool) -> anyhow::Result<Ve
     changed.collect()
 }
 
-fn journals(context: &Context, servers_too: bool) -> anyhow::Result<Vec<Shown>> {
+/// All journals that can be read, and why others cannot.
+fn journals(context: &Context, servers_too: bool) -> anyhow::Result<(Vec<Shown>, Vec<JournalError>)> {
     let restorer = Restorer {
         host: &context.host,
+        catalogue: &context.catalogue,
         environment: &variable,
         force: false,
         conninfo: None,
     };
-    let mut all = Vec::new();
-    for (at, path) in stale_journals(&context.journals())?.into_iter().enumerate() {
-        if let Some((content, lives)) = Journal::look(&path)? {
-            let lines = match servers_too {
-                true => restorer.status(&content),
-                false => unasked(&restorer, &content),
-            };
-            all.push(Shown {
+    let (mut all, mut unreadable) = (Vec::new(), Vec::new());
+    let journals = context.journals();
+    for (at, Listed { path, home }) in journals.listed()?.into_iter().enumerate() {
+        match journals.look(&path) {
+            Ok(Some((content, lives))) => all.push(Shown {
                 number: at + 1,
-                lines,
+                lines: match servers_too {
+                    true => restorer.status(&content),
+                    false => unasked(&restorer, &content),
+                },
                 path,
+                home,
                 content,
                 lives,
-            });
+            }),
+            Ok(None) => {}
+            Err(error) => unreadable.push(error),
         }
     }
-    Ok(all)
+    Ok((all, unreadable))
 }
 
 /// How the changes stand as far as the host alone tells: nothing is asked of a journal without a server.
@@ -203,7 +237,15 @@ fn heading(journal: &Shown) -> String {
             )
         }
     };
-    format!("{}  {}, since {when}{by}{how}", journal.number, purpose.purpose)
+    let home = journal
+        .home
+        .as_ref()
+        .map(|home| format!("; of another home, {home}"))
+        .unwrap_or_default();
+    format!(
+        "{}  {}, since {when}{by}{how}{home}",
+        journal.number, purpose.purpose
+    )
 }
 
 fn journal_json(journal: &Shown) -> Result<Value, serde_json::Error> {
@@ -211,6 +253,8 @@ fn journal_json(journal: &Shown) -> Result<Value, serde_json::Error> {
     Ok(json!({
         "number": journal.number,
         "journal": journal.path,
+        "home": journal.home,
+        "damage": journal.content.damage,
         "purpose": purpose.purpose,
         "by": purpose.by,
         "pid": purpose.pid,

@@ -1,0 +1,149 @@
+//! Which places a journal may name: those that the catalogue has, and files of pgdyno's own. What a planted or damaged journal
+//! names beside them is neither read nor written.
+
+use crate::catalogue::{Catalogue, Kind, sysctl_path};
+use crate::cell::Cell;
+use crate::persist::{SYSCTL_FILE, TMPFILES_FILE};
+use std::path::{Component, Path};
+
+/// Why a cell is none that pgdyno would have changed; `None`: it is one.
+pub(crate) fn refusal(cell: &Cell, catalogue: &Catalogue) -> Option<String> {
+    let unknown = |path: &str| format!("{path} is no place that pgdyno changes");
+    match cell {
+        Cell::Files { files, .. } => {
+            let unknown_file = files
+                .iter()
+                .find(|file| !is_kernel_file(catalogue, &file.path));
+            unknown_file.map(|file| unknown(&file.path))
+        }
+        Cell::OwnFile { path } => {
+            let is_own = [SYSCTL_FILE, TMPFILES_FILE].contains(&path.as_str());
+            (!is_own).then(|| unknown(path))
+        }
+        Cell::Held { path } => {
+            let mut held = catalogue.iter().filter(|knob| knob.kind == Kind::HeldFile);
+            let is_held = held.any(|knob| knob.addresses.contains(path));
+            (!is_held).then(|| unknown(path))
+        }
+        Cell::Parameter { name } => {
+            let is_parameter = catalogue.get(name).is_ok_and(|knob| knob.kind == Kind::Guc);
+            (!is_parameter).then(|| format!("{name} is no parameter that pgdyno changes"))
+        }
+        Cell::Swap { path } => (!is_plain(Path::new(path))).then(|| unknown(path)),
+        Cell::AutoConf { data } | Cell::WalDirectory { data } | Cell::Affinity { data } => {
+            (!is_plain(data)).then(|| unknown(&data.display().to_string()))
+        }
+        // Asked of the server by its name, and only what it answers is set.
+        Cell::Storage { .. } => None,
+    }
+}
+
+/// Whether a path is absolute and goes down only.
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute()
+        && path
+            .components()
+            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+}
+
+/// Whether a knob of the catalogue, or what one sets anew, can be at this path.
+fn is_kernel_file(catalogue: &Catalogue, path: &str) -> bool {
+    if !is_plain(Path::new(path)) || !(path.starts_with("/proc/") || path.starts_with("/sys/")) {
+        return false;
+    }
+    catalogue.iter().any(|knob| {
+        let mut all = knob.addresses.iter().chain(&knob.resets).chain(&knob.alike);
+        knob.kind == Kind::Sysctl && sysctl_path(&knob.id) == path || all.any(|address| fits(address, path))
+    })
+}
+
+/// Whether an address of the catalogue can stand for this path. `*` and a placeholder stand for a name, or a part of one, and that
+/// of a control group for any directories.
+fn fits(address: &str, path: &str) -> bool {
+    if let Some((before, rest)) = address.split_once("{cgroup:") {
+        let after = rest.split_once('}').map_or("", |(_, after)| after);
+        let long_enough = path.len() >= before.len() + after.len();
+        let below = path.starts_with("/sys/fs/cgroup/");
+        return below && long_enough && path.starts_with(before) && path.ends_with(after);
+    }
+    let (mut names, mut found) = (address.split('/'), path.split('/'));
+    loop {
+        match (names.next(), found.next()) {
+            (None, None) => return true,
+            (Some(name), Some(found)) if fits_name(name, found) => {}
+            _ => return false,
+        }
+    }
+}
+
+fn fits_name(name: &str, found: &str) -> bool {
+    let hole = match (name.find('*'), name.find('{')) {
+        (Some(star), _) => Some((star, star + 1)),
+        (None, Some(open)) => name[open..].find('}').map(|close| (open, open + close + 1)),
+        (None, None) => None,
+    };
+    let Some((from, to)) = hole else {
+        return name == found;
+    };
+    let (start, end) = (&name[..from], &name[to..]);
+    found.len() > start.len() + end.len() && found.starts_with(start) && found.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Form, KernelFile};
+
+    fn refused(cell: &Cell) -> bool {
+        refusal(cell, &Catalogue::shipped().unwrap()).is_some()
+    }
+
+    fn kernel(path: &str) -> Cell {
+        Cell::Files {
+            files: vec![KernelFile {
+                path: path.into(),
+                form: Form::Plain,
+                device: None,
+            }],
+            leads: 1,
+            counterparts: false,
+        }
+    }
+
+    #[test]
+    fn places_of_the_catalogue_are_permitted_and_all_others_refused() {
+        for path in [
+            "/proc/sys/vm/swappiness",
+            "/sys/block/vda/queue/scheduler",
+            "/sys/block/loop7/queue/read_ahead_kb",
+            "/sys/devices/system/node/node3/hugepages/hugepages-2048kB/nr_hugepages",
+            "/sys/fs/cgroup/system.slice/pgdyno.service/memory.max",
+            "/proc/irq/27/smp_affinity_list",
+            "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
+        ] {
+            assert!(!refused(&kernel(path)), "{path}");
+        }
+        for path in [
+            "/etc/passwd",
+            "/proc/sys/kernel/core_pattern",
+            "/proc/sysrq-trigger",
+            "/proc/sys/vm/../kernel/core_pattern",
+            "/sys/block/../../../etc/queue/scheduler",
+            "/sys/block/vda/x/queue/scheduler",
+            "/sys/block//queue/scheduler",
+            "/sys/fs/cgroup/../../../etc/memory.max",
+            "proc/sys/vm/swappiness",
+            "",
+        ] {
+            assert!(refused(&kernel(path)), "{path}");
+        }
+        let own = |path: &str| Cell::OwnFile { path: path.into() };
+        assert!(!refused(&own(SYSCTL_FILE)) && refused(&own("/etc/cron.d/x")));
+        let held = |path: &str| Cell::Held { path: path.into() };
+        assert!(!refused(&held("/dev/cpu_dma_latency")) && refused(&held("/dev/sda")));
+        let parameter = |name: &str| Cell::Parameter { name: name.into() };
+        assert!(!refused(&parameter("work_mem")) && refused(&parameter("no_such_parameter")));
+        let data = |path: &str| Cell::AutoConf { data: path.into() };
+        assert!(!refused(&data("/srv/data")) && refused(&data("/srv/../etc")) && refused(&data("x")));
+    }
+}
