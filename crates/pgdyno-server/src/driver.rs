@@ -5,7 +5,7 @@ mod session;
 
 pub use session::{Session, SessionError};
 
-use crate::conninfo::{Conninfo, Hosts, Lookup, keywords};
+use crate::conninfo::{Conninfo, Hosts, Lookup, before_colon, keywords};
 use crate::server::ServerError;
 use postgres::config::Host;
 
@@ -16,6 +16,7 @@ pub fn shown(text: &str, environment: Lookup<'_>) -> Result<String, ServerError>
         .each
         .first()
         .map_or(("", ""), |first| (first.user(), first.database()));
+    let (user, database) = (before_colon(user), before_colon(database));
     if let [one] = &hosts.each[..]
         && let Host::Unix(directory) = one.host()
     {

@@ -2,6 +2,7 @@
 
 use crate::conninfo::Conninfo;
 use crate::wire::{LinkError, Refused, TextRow, Wire, brief};
+use crate::given::Given;
 use postgres::error::SqlState;
 use std::fmt;
 use std::io;
@@ -22,7 +23,7 @@ const NAME: &str = "pgdyno";
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// Not a connection string.
-    #[error("\"{word}\" is neither a sandbox nor a connection string")]
+    #[error("{} is neither a sandbox nor a connection string", Given(word))]
     NotATarget {
         /// What was given.
         word: String,
@@ -45,7 +46,7 @@ pub enum ServerError {
         reason: String,
     },
     /// A word with a meaning that nobody knows.
-    #[error("{name} is \"{word}\"; expected {}", expected(name))]
+    #[error("{name} is {}; expected {}", Given(word), expected(name))]
     Word {
         /// libpq's word.
         name: &'static str,
@@ -62,14 +63,15 @@ pub enum ServerError {
     },
     /// A word that libpq does not know either.
     #[error(
-        "sslmode \"{word}\" is unknown; there are disable, allow, prefer, require, verify-ca and verify-full"
+        "sslmode {} is unknown; there are disable, allow, prefer, require, verify-ca and verify-full",
+        Given(word)
     )]
     SslMode {
         /// As given.
         word: String,
     },
     /// A service without an entry.
-    #[error("there is no service \"{name}\" in {path}")]
+    #[error("there is no service {} in {}", Given(name), Given(path))]
     Service {
         /// Its name.
         name: String,

@@ -1,5 +1,6 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
+use crate::output::{Style, styled};
 use pgdyno_host::HostError;
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError, ProfileError};
 use pgdyno_lab::{FileError, LabError, MeasureError, PlanError};
@@ -20,6 +21,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const NOT_HELD: u8 = 3;
 /// Refused for safety.
 pub(crate) const REFUSED: u8 = 4;
+/// A gate is undecided: nothing failed, and nothing is proven.
+pub(crate) const UNDECIDED: u8 = 5;
 
 /// An error in the command line that only shows once it is looked at.
 #[derive(Debug, thiserror::Error)]
@@ -136,9 +139,9 @@ pub(crate) fn print(error: &anyhow::Error) {
             text.push_str(&words);
         }
     }
-    tell!("error: {text}");
+    tell!("{} {text}", styled(Style::Error, "error:"));
     if let Some(hint) = error.chain().map(inner).find_map(hint_of) {
-        tell!("hint: {hint}");
+        tell!("{} {hint}", styled(Style::Hint, "hint:"));
     }
 }
 
