@@ -31,8 +31,9 @@ const POOL_SPARE: f64 = 1.02;
 const BESIDE_BUFFERS: f64 = 0.03;
 /// Numbers of sessions are advised in such steps.
 const SESSIONS_STEP: f64 = 10.0;
-/// The most WAL between checkpoints that is advised before its rate is known, and the most at all.
+/// WAL between checkpoints: the most before its rate is known, what is advised before the memory is known too, and the most at all.
 const WAL_USUAL_MAX: f64 = 16.0 * GB;
+const WAL_UNKNOWN: f64 = 4.0 * GB;
 const WAL_MAX: f64 = 64.0 * GB;
 /// An entry of a page table (x86-64, arm64 and s390x alike).
 const TABLE_ENTRY_BYTES: f64 = 8.0;
@@ -519,7 +520,8 @@ impl Sizing {
         };
         let between = between();
         let wanted = || -> Result<f64, String> {
-            let usual = usual_wal(inputs.number("memory_bytes")?);
+            // A server elsewhere does not show its memory.
+            let usual = inputs.number("memory_bytes").map_or(WAL_UNKNOWN, usual_wal);
             let now = inputs.number_or_stock("wal_limit_bytes")?;
             let measured = between.as_ref().map_or(0.0, |bytes| power_above(*bytes));
             let wanted = usual.max(measured).min(WAL_MAX);
