@@ -1,13 +1,14 @@
 //! Advice: what to change on a target and why, by rules that are data, over facts, measurements, and what trials have shown
 //! here. Decides without I/O.
 
+mod procedure;
 mod rule;
 mod service;
 mod weigh;
 
-pub use rule::{Confidence, Effect, Rule, Severity};
+pub use rule::{Confidence, Effect, Rule, RuleKind, Severity};
 
-use crate::catalogue::{Catalogue, Cost, Kind, Layer, Risk, Setting, split};
+use crate::catalogue::{Catalogue, Cost, Kind, Knob, Layer, Risk, Setting, split};
 use crate::expression::ExpressionError;
 use crate::gucvalue;
 use crate::known::{Known, Lacking};
@@ -91,10 +92,14 @@ pub struct Advice {
     pub rule: String,
     /// How grave.
     pub severity: Severity,
+    /// What it is for.
+    pub kind: RuleKind,
     /// Knob and value; `None` for what is no setting.
     pub setting: Option<Setting>,
     /// The present value, as far as it is known.
     pub now: Option<String>,
+    /// What holds instead, where the present value only means "as something else": 20 % of memory, for a limit of 0 bytes.
+    pub now_means: Option<String>,
     /// The value, or what to do.
     pub recommended: String,
     /// The facts that led to it, in a sentence.
@@ -111,11 +116,15 @@ pub struct Advice {
     pub cost: Option<Cost>,
     /// How sure it is.
     pub confidence: Confidence,
+    /// Whether what is expected of it is at most 2 %, and no danger.
+    pub is_small: bool,
+    /// Of what is for safety: the steps that end the danger and show what it has done, in their order.
+    pub procedure: Vec<String>,
     /// Of what cannot be set by pgdyno: the lines to write.
     pub lines: Vec<String>,
     /// Whether pgdyno can set it.
     pub can_be_applied: bool,
-    /// Whether an experiment can try it: what is a table's of the user's own, its load does not touch.
+    /// Whether an experiment can try it. What is for safety is not tried, and the load does not touch a table of the user's own.
     pub can_be_tried: bool,
     /// Whether trying it needs consent, for it trades durability.
     pub wants_consent: bool,
@@ -204,10 +213,6 @@ const FILES: [(&str, &str); 6] = [
         include_str!("../../../catalog/advice/host.toml"),
     ),
 ];
-const SIZING: (&str, &str) = (
-    "advice/sizing.toml",
-    include_str!("../../../catalog/advice/sizing.toml"),
-);
 const SERVICES: (&str, &str) = (
     "advice/services.toml",
     include_str!("../../../catalog/advice/services.toml"),
@@ -239,7 +244,7 @@ impl Advisor {
         };
         Ok(Advisor {
             services: service::parse(SERVICES.1).map_err(|reason| wrong(SERVICES.0, reason))?,
-            sources: Sources::parse(SIZING.1).map_err(|reason| wrong(SIZING.0, reason))?,
+            sources: Sources::shipped().map_err(|reason| wrong("advice/sizing.toml", reason))?,
             rules,
             catalogue: catalogue.clone(),
         })
@@ -362,10 +367,17 @@ impl Advisor {
                 .collect()
         });
         let can_be_applied = knob.is_some_and(|knob| !knob.kind.is_advised_only());
+        let is_for_safety = rule.kind == RuleKind::Safety;
+        let now_means = match &rule.now_means {
+            Some(template) => template.render(known).ok().filter(|text| !text.is_empty()),
+            None => knob.and_then(|knob| counterpart(knob, now.as_deref(), known)),
+        };
         Ok(Some(Advice {
             rule: rule.id.clone(),
             severity: rule.severity,
+            kind: rule.kind,
             now,
+            now_means,
             why: rule.why.render(known).map_err(fill)?,
             source: rule.source.clone(),
             effect: rule.effect.clone(),
@@ -374,7 +386,14 @@ impl Advisor {
             cost: knob.map(|knob| knob.cost),
             confidence: rule.confidence,
             can_be_applied,
-            can_be_tried: can_be_applied && knob.is_some_and(|knob| knob.layer != Layer::Table),
+            can_be_tried: can_be_applied
+                && !is_for_safety
+                && knob.is_some_and(|knob| knob.layer != Layer::Table),
+            is_small: false,
+            procedure: match is_for_safety {
+                true => procedure::of(rule, known, knob, setting.as_ref()),
+                false => Vec::new(),
+            },
             wants_consent: knob.is_some_and(|knob| knob.risk_of(&recommended) == Risk::Durability),
             lines,
             how: None,
@@ -393,6 +412,16 @@ impl Advisor {
             Some(guc) => Some(guc.shown.clone()),
             None => known.get(&format!("sysctl.{id}")).ok().map(shown),
         }
+    }
+}
+
+/// What holds where a limit of 0 bytes leaves it to another knob.
+fn counterpart(knob: &Knob, now: Option<&str>, known: &Known) -> Option<String> {
+    let other = knob.counterpart.as_deref().filter(|_| now == Some("0"))?;
+    let value = known.get(&format!("sysctl.{other}")).ok().map(shown)?;
+    match other.ends_with("_ratio") {
+        true => Some(format!("{value} % by {other}")),
+        false => Some(format!("{value} by {other}")),
     }
 }
 

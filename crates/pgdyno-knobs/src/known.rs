@@ -108,6 +108,18 @@ impl Known {
         self.given(name, value)
     }
 
+    /// The same with more facts; a name that has a value keeps it.
+    #[must_use]
+    pub(crate) fn with(&self, facts: &[Fact]) -> Known {
+        let mut index = Index::clone(&self.0);
+        for fact in facts {
+            if !matches!(index.facts.get(&fact.name), Some(Ok(_))) {
+                index.note(&fact.name, outcome(fact));
+            }
+        }
+        Known(Arc::new(index))
+    }
+
     /// The value of a name.
     pub fn get(&self, name: &str) -> Result<&Value, Lacking> {
         match self.0.facts.get(name) {

@@ -26,7 +26,7 @@ mod target;
 mod wal;
 
 pub use advice::{
-    Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, SetAside,
+    Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, RuleKind, SetAside,
     Severity, Shown,
 };
 pub use catalogue::{

@@ -11,6 +11,7 @@ pub use resolve::{LeftOut, Now, Resolved, ResolvedSetting, Why};
 use crate::catalogue::{Catalogue, CatalogueError};
 use crate::expression::{Expression, ExpressionError};
 use crate::known::Known;
+use crate::sizing::{Sizing, Sources};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -448,7 +449,13 @@ impl Profiles {
         let key = key(name_or_file);
         let profile = self.get(&key)?;
         let flattened = self.flattened(name_or_file)?;
-        resolve::resolve(profile, &flattened, known, catalogue, server_major, current)
+        let sources = Sources::shipped().map_err(|message| ProfileError::Wrong {
+            path: PathBuf::from("advice/sizing.toml"),
+            line: 1,
+            message,
+        })?;
+        let known = known.with(&Sizing::of(&sources, known).facts);
+        resolve::resolve(profile, &flattened, &known, catalogue, server_major, current)
     }
 }
 

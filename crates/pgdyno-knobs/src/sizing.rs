@@ -1,8 +1,14 @@
 //! Sizes: what memory, pools and WAL a server wants, worked out term by term. Pure functions over numbers; which facts the
-//! numbers are stands in catalog/advice/sizing.toml.
+//! numbers are is in catalog/advice/sizing.toml. Advice and profiles take the same facts `sizing.NAME`. What changes from one
+//! minute to the next (free memory, sessions, free space) decides no size by itself.
+
+mod even;
+
+pub(crate) use even::even;
 
 use crate::expression::{Expression, size_in_words as size};
 use crate::known::{Known, number_of};
+use even::{even_down, power_above, power_down};
 use pgdyno_host::Fact;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,6 +29,12 @@ const PLANNED: f64 = 0.9;
 const POOL_SPARE: f64 = 1.02;
 /// Shared memory that is not buffers, as a part of a pool: descriptors, locks, WAL buffers.
 const BESIDE_BUFFERS: f64 = 0.03;
+/// Numbers of sessions are advised in such steps.
+const SESSIONS_STEP: f64 = 10.0;
+/// WAL between checkpoints: the most before its rate is known, what is advised before the memory is known too, and the most at all.
+const WAL_USUAL_MAX: f64 = 16.0 * GB;
+const WAL_UNKNOWN: f64 = 4.0 * GB;
+const WAL_MAX: f64 = 64.0 * GB;
 /// An entry of a page table (x86-64, arm64 and s390x alike).
 const TABLE_ENTRY_BYTES: f64 = 8.0;
 
@@ -63,29 +75,41 @@ pub(crate) struct Sizing {
 
 /// Which facts the inputs are: the file catalog/advice/sizing.toml.
 #[derive(Debug, Clone)]
-pub(crate) struct Sources(BTreeMap<String, Vec<Expression>>);
+pub(crate) struct Sources {
+    inputs: BTreeMap<String, Vec<Expression>>,
+    stock: BTreeMap<String, f64>,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     inputs: BTreeMap<String, Vec<String>>,
+    stock: BTreeMap<String, f64>,
 }
 
 impl Sources {
-    pub(crate) fn parse(text: &str) -> Result<Sources, String> {
+    /// Those of the file that pgdyno is shipped with.
+    pub(crate) fn shipped() -> Result<Sources, String> {
+        Sources::parse(include_str!("../../../catalog/advice/sizing.toml"))
+    }
+
+    fn parse(text: &str) -> Result<Sources, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut inputs = BTreeMap::new();
         for (name, texts) in file.inputs {
             let read: Result<Vec<Expression>, _> = texts.iter().map(|text| Expression::parse(text)).collect();
             inputs.insert(name, read.map_err(|error| error.to_string())?);
         }
-        Ok(Sources(inputs))
+        Ok(Sources {
+            inputs,
+            stock: file.stock,
+        })
     }
 
     /// The value of an input by the first expression whose facts are known; else the first one's reason.
     fn value(&self, name: &str, known: &Known) -> Result<Value, String> {
         let mut reason = None;
-        for expression in self.0.get(name).into_iter().flatten() {
+        for expression in self.inputs.get(name).into_iter().flatten() {
             match expression.evaluate(known) {
                 Ok(value) => return Ok(value),
                 Err(error) => {
@@ -109,6 +133,12 @@ impl Inputs<'_> {
         value
             .as_f64()
             .ok_or_else(|| format!("{name}: expected a number, found {value}"))
+    }
+
+    /// The number, else that of a server as initdb leaves it.
+    fn number_or_stock(&self, name: &str) -> Result<f64, String> {
+        self.number(name)
+            .or_else(|why| self.sources.stock.get(name).copied().ok_or(why))
     }
 
     fn truth(&self, name: &str) -> Result<bool, String> {
@@ -174,10 +204,9 @@ fn is_in_list(number: u64, list: &str) -> bool {
     })
 }
 
-/// A quarter of the memory: [ibm-z] T1, PostgreSQL's documentation of shared_buffers. In steps of 64 MB, of small machines of 1 MB.
+/// A quarter of the memory: [ibm-z] T1, PostgreSQL's documentation of shared_buffers.
 pub(crate) fn buffers(memory_bytes: f64) -> f64 {
-    let quarter = memory_bytes / 4.0;
-    floor_to(quarter, if quarter >= GB { 64.0 * MB } else { MB })
+    even(memory_bytes / 4.0)
 }
 
 /// Buffers whose shared memory fits a pool of huge pages.
@@ -187,12 +216,25 @@ pub(crate) fn buffers_of_pool(pool_bytes: f64) -> f64 {
 
 /// Three quarters of the memory: [ibm-z] T1.
 pub(crate) fn cache(memory_bytes: f64) -> f64 {
-    floor_to(memory_bytes * 0.75, 64.0 * MB)
+    3.0 * buffers(memory_bytes)
 }
 
-/// A sixteenth of the memory, 64 MB to 1 GB: the usual rule (pgtune), capped where vacuum before 17 used no more.
+/// A sixteenth of the memory, 32 MB to 1 GB: the usual rule (pgtune), capped where vacuum before 17 used no more.
 pub(crate) fn maintenance(memory_bytes: f64) -> f64 {
-    floor_to((memory_bytes / 16.0).clamp(64.0 * MB, GB), MB)
+    even(memory_bytes / 16.0).clamp(32.0 * MB, GB)
+}
+
+/// Dirty pages at which the kernel begins to write back, and at which a writing process has to: [ibm-z] R1, less on small hosts.
+pub(crate) fn write_back(ram_bytes: f64) -> (f64, f64) {
+    (
+        even(ram_bytes / 64.0).clamp(8.0 * MB, 64.0 * MB),
+        even(ram_bytes / 8.0).clamp(64.0 * MB, 512.0 * MB),
+    )
+}
+
+/// WAL that a server of this memory may write between two checkpoints, where nothing is known of its load.
+pub(crate) fn usual_wal(memory_bytes: f64) -> f64 {
+    even(memory_bytes / 2.0).clamp(2.0 * GB, WAL_USUAL_MAX)
 }
 
 /// What the kernel needs to map shared memory into every session: an entry per page and session
@@ -295,6 +337,9 @@ impl Sizing {
         self.note("buffers_bytes", memory.clone().map(buffers));
         self.note("cache_bytes", memory.clone().map(cache));
         self.note("maintenance_bytes", memory.clone().map(maintenance));
+        let ram = inputs.number("ram_bytes");
+        self.note("dirty_background_bytes", ram.clone().map(|ram| write_back(ram).0));
+        self.note("dirty_bytes", ram.map(|ram| write_back(ram).1));
         self.note("shared_bytes", inputs.number("shared_bytes"));
         self.facts.push(Fact::new(
             &format!("{ROOM}.on_huge_pages"),
@@ -410,14 +455,15 @@ impl Sizing {
             wants.as_ref().map(Wants::worst_case).map_err(Clone::clone),
         );
         let memory = inputs.number("memory_bytes");
-        let fitting = |fit: fn(&Wants, f64) -> f64| match (&wants, &memory) {
-            (Ok(wants), Ok(memory)) => Ok(fit(wants, *memory)),
+        let sort = memory
+            .clone()
+            .and_then(|memory| Ok(even_down(planned(inputs, memory)?.sort_that_fits(memory))));
+        self.note("work_mem_bytes", sort.clone());
+        let sessions = match (&wants, &memory) {
+            (Ok(wants), Ok(memory)) => Ok(floor_to(wants.sessions_that_fit(*memory), SESSIONS_STEP)),
             (Err(why), _) | (_, Err(why)) => Err(why.clone()),
         };
-        let sort = fitting(Wants::sort_that_fits)
-            .map(|bytes| floor_to(bytes, if bytes >= MB { MB } else { 64.0 * KB }));
-        self.note("work_mem_bytes", sort.clone());
-        self.note("sessions_that_fit", fitting(Wants::sessions_that_fit));
+        self.note("sessions_that_fit", sessions);
         let (Ok(wants), Ok(memory)) = (wants, memory) else {
             return;
         };
@@ -465,29 +511,31 @@ impl Sizing {
     }
 
     fn wal(&mut self, inputs: &Inputs<'_>) {
-        let wanted = || -> Result<(f64, f64), String> {
-            let between = wal_between_checkpoints(
+        let between = || -> Result<f64, String> {
+            Ok(wal_between_checkpoints(
                 inputs.number("wal_bytes_per_s")?,
                 inputs.number("checkpoint_interval_s")?,
                 inputs.number("checkpoint_spread")?,
-            );
-            let now = inputs.number("wal_limit_bytes")?;
-            let most = inputs
-                .number("wal_room_bytes")
-                .map_or(64.0 * GB, |room| room / 2.0);
-            // Never less than now: a volume that has too little room is another rule's matter.
-            let rounded = (between.max(2.0 * now) / GB).ceil() * GB;
-            Ok((
-                between,
-                rounded
-                    .clamp(4.0 * GB, 64.0 * GB)
-                    .min(floor_to(most, MB))
-                    .max(now),
             ))
         };
-        let sized = wanted();
-        self.note("wal_bytes", sized.clone().map(|(_, wanted)| wanted));
-        let (Ok((between, wanted)), Ok(now)) = (sized, inputs.number("wal_limit_bytes")) else {
+        let between = between();
+        let wanted = || -> Result<f64, String> {
+            // A server elsewhere does not show its memory.
+            let usual = inputs.number("memory_bytes").map_or(WAL_UNKNOWN, usual_wal);
+            let now = inputs.number_or_stock("wal_limit_bytes")?;
+            let measured = between.as_ref().map_or(0.0, |bytes| power_above(*bytes));
+            let wanted = usual.max(measured).min(WAL_MAX);
+            // What is free changes by the minute: it counts in powers of two, and only where it is scarce.
+            let share = inputs.number("wal_volume_bytes")? * inputs.number("wal_volume_share")?;
+            let free = inputs
+                .number("wal_room_bytes")
+                .map_or(WAL_MAX, |room| power_down(room / 2.0));
+            // Never less than now: a volume that has too little room is another rule's matter.
+            Ok(wanted.min(even_down(share)).min(free).max(now))
+        };
+        let wanted = wanted();
+        self.note("wal_bytes", wanted.clone());
+        let (Ok(between), Ok(wanted), Ok(now)) = (between, wanted, inputs.number("wal_limit_bytes")) else {
             return;
         };
         self.lines.push(Line {
@@ -527,6 +575,32 @@ fn wants(inputs: &Inputs<'_>) -> Result<Wants, String> {
         maintenance_bytes: inputs.number("maintenance_bytes")?,
         vacuum_bytes: inputs.number("vacuum_bytes")?,
         vacuum_workers: inputs.number("vacuum_workers")?,
+        tables_bytes_per_session: page_tables(1.0, shared_bytes, page_bytes),
+    })
+}
+
+/// What they want once the other sizes here are set too, so that applying all of them does not make one too large. A server
+/// that is not asked is one as initdb leaves it.
+fn planned(inputs: &Inputs<'_>, memory_bytes: f64) -> Result<Wants, String> {
+    let buffers = buffers(memory_bytes);
+    let maintenance = maintenance(memory_bytes);
+    // What the buffers bring with them, as in catalog/advice/sizing.toml.
+    let shared_bytes = (buffers * 1.02 + 24.0 * MB).max(inputs.number("shared_bytes").unwrap_or(0.0));
+    let page_bytes = match inputs.truth("on_huge_pages").unwrap_or(false) {
+        true => inputs.number("huge_page_bytes")?,
+        false => inputs.number("page_bytes").unwrap_or(4096.0),
+    };
+    Ok(Wants {
+        sessions: inputs.number_or_stock("sessions")?.max(1.0),
+        sort_bytes: inputs.number_or_stock("sort_bytes")?,
+        hash_factor: inputs.number_or_stock("hash_factor")?.max(1.0),
+        shared_bytes,
+        maintenance_bytes: inputs.number_or_stock("maintenance_bytes")?.max(maintenance),
+        vacuum_bytes: match inputs.number("vacuum_own_bytes") {
+            Ok(own) if own > 0.0 => own,
+            _ => inputs.number_or_stock("vacuum_bytes")?.max(maintenance),
+        },
+        vacuum_workers: inputs.number_or_stock("vacuum_workers")?,
         tables_bytes_per_session: page_tables(1.0, shared_bytes, page_bytes),
     })
 }

@@ -183,6 +183,27 @@ pub(crate) enum AdviseFormat {
     Md,
 }
 
+/// The least severity that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AdviseSeverity {
+    /// Dangers alone.
+    Severe,
+    /// Dangers and what is worth doing.
+    Advice,
+    /// All, with what is worth knowing.
+    Hint,
+}
+
+impl From<AdviseSeverity> for pgdyno_knobs::Severity {
+    fn from(severity: AdviseSeverity) -> pgdyno_knobs::Severity {
+        match severity {
+            AdviseSeverity::Severe => pgdyno_knobs::Severity::Severe,
+            AdviseSeverity::Advice => pgdyno_knobs::Severity::Advice,
+            AdviseSeverity::Hint => pgdyno_knobs::Severity::Hint,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct AdviseArgs {
     /// sandbox:NAME or a connection string; without one PG* variables and libpq's defaults, and the host alone if no server
@@ -203,9 +224,21 @@ pub(crate) struct AdviseArgs {
     /// Advise also what is advised only if asked for: durability, mitigations (may be given several times).
     #[arg(long, value_name = "WORD")]
     pub(crate) allow: Vec<String>,
-    /// List the rules that could not be judged, with the facts that are missing.
+    /// Show advice of this severity and above; JSON has all of it.
+    #[arg(long, value_enum, default_value_t = AdviseSeverity::Hint, value_name = "SEVERITY")]
+    pub(crate) severity: AdviseSeverity,
+    /// Show also settings of which a gain of at most 2 % is expected.
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Show all about one rule or setting of the table: why, risk, source, steps (may be given several times; `all` for each).
+    #[arg(long, short, value_name = "WHAT", conflicts_with = "json")]
+    pub(crate) detail: Vec<String>,
+    /// List also how sizes are worked out, what is not advised and why, and the rules that could not be judged.
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    /// No colours (also with NO_COLOR set).
+    #[arg(long)]
+    pub(crate) no_color: bool,
     /// Measure first what rules ask for: commit, flush of the WAL, round trip, clock, stolen time (some seconds).
     #[arg(long)]
     pub(crate) check: bool,

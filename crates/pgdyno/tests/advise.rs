@@ -55,11 +55,21 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
         (&first["now"], &first["recommended"], &first["cost"]),
         (&"off".into(), &"on".into(), &"reload".into())
     );
-    let commands = first["commands"].as_array().expect("commands");
+    // What removes the cure again after ten minutes is none.
     assert_eq!(
-        commands[0],
-        "pgdyno apply sandbox:careless fsync=on --revert-after 10m"
+        (&first["kind"], &first["commands"], &first["can_be_tried"]),
+        (&"safety".into(), &Value::Array(Vec::new()), &false.into())
     );
+    let steps = first["procedure"].to_string();
+    for words in [
+        "ALTER SYSTEM SET fsync = on;",
+        "initdb --sync-only -D /",
+        "pg_dumpall",
+        "checksums",
+        "What was lost",
+    ] {
+        assert!(steps.contains(words), "{words} is not in {steps}");
+    }
     assert!(
         rules_of(&advised, "advice")
             .iter()
@@ -70,8 +80,9 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
     let page = home.run(&["advise", "sandbox:careless", "--verbose"]);
     assert_eq!(page.code, 3);
     for words in [
-        "SEVERE",
-        "fsync = on   (now off)",
+        "severity  what",
+        "severe    fsync ",
+        "--detail fsync (or --detail all)",
         "SIZING",
         "NOT JUDGED",
         "nothing was measured; --check does",
@@ -94,23 +105,86 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
         page.out
     );
 
-    // One rule alone, and an experiment that tries it.
+    details_are_shown_on_demand(&home);
+
+    // One rule alone; and of what ends a danger no experiment is written.
     let file = home.file("try.toml");
     let file = file.to_str().expect("a path");
-    let said = home.run(&[
-        "advise",
-        "sandbox:careless",
-        "--only",
-        "fsync-off",
-        "--experiment",
-        file,
-        "--json",
-    ]);
+    let arguments = ["advise", "sandbox:careless", "--only", "fsync-off", "--json"];
+    let said = home.run(&arguments);
     assert_eq!(rules_of(&said.json(), "advice"), ["fsync-off"]);
+    home.run(&[&arguments[..4], &["--experiment", file]].concat())
+        .fails(2, &["nothing that is advised here can be tried by an experiment"]);
+    home.run(&["advise", "sandbox:careless", "--experiment", file]);
     let text = fs::read_to_string(file).expect("an experiment");
     let written: toml::Table = text.parse().expect("TOML");
     assert_eq!(written["target"]["sandbox"].as_str(), Some("careless"));
-    assert_eq!(written["step"][0]["settings"]["fsync"].as_str(), Some("on"));
+    for knob in ["fsync", "autovacuum"] {
+        assert!(!text.contains(&format!("\"{knob}\" =")), "{knob} is tried:\n{text}");
+    }
+}
+
+/// A line each at first; all about one by its setting or rule; less by severity; colours on request of the terminal alone.
+fn details_are_shown_on_demand(home: &Home) {
+    let page = |arguments: &[&str]| home.run(&[&["advise", "sandbox:careless"], arguments].concat()).out;
+    let table = page(&[]);
+    assert!(!table.contains("ALTER SYSTEM") && !table.contains("SIZING"), "{table}");
+    assert!(!table.contains('\u{1b}') && !table.contains('\u{fdd0}'), "{table:?}");
+    for name in ["fsync", "fsync-off"] {
+        let detail = page(&["--detail", name]);
+        for words in [
+            "severe: fsync = on (now off)",
+            "  steps     1. ALTER SYSTEM SET fsync = on;\n            2. SELECT pg_reload_conf();\n",
+            "  source    PostgreSQL docs",
+        ] {
+            assert!(detail.contains(words), "{words} is not in:\n{detail}");
+        }
+        assert!(!detail.contains("--revert-after") && !detail.contains("autovacuum ="), "{detail}");
+    }
+    let severe = page(&["--severity", "severe"]);
+    assert!(severe.contains("severe    fsync"), "{severe}");
+    assert!(!severe.contains("\nhint ") && !severe.contains("\nadvice "), "{severe}");
+    let all = page(&["--all"]);
+    assert!(all.lines().count() >= table.lines().count() && !all.contains(": --all"), "{all}");
+    home.run(&["advise", "sandbox:careless", "--detail", "nonsense"])
+        .fails(2, &["--detail nonsense: there is no such rule", "hint: "]);
+}
+
+/// The sizes of advice, of profiles, and of a sandbox with a limit are the same, also when memory is taken in between.
+#[test]
+fn sizes_are_the_same_for_advise_and_profile_and_a_minute_later() {
+    let home = Home::new();
+    home.sandbox("sized", &["--memory", "1500M"]);
+    let of_profile = || {
+        let diff = home
+            .run(&["profile", "diff", "oltp", "sandbox:sized", "--json"])
+            .fine()
+            .json();
+        let settings = diff["settings"].as_array().expect("settings").clone();
+        move |knob: &str| {
+            let found = settings.iter().find(|setting| setting["knob"] == knob);
+            found.map(|setting| setting["value"].clone())
+        }
+    };
+    let first = of_profile();
+    assert_eq!(first("shared_buffers"), Some("384MB".into()));
+    assert_eq!(first("effective_cache_size"), Some("1152MB".into()));
+    let advise = || home.run(&["advise", "sandbox:sized", "--json"]).json();
+    let advised = advise();
+    let value = |advised: &Value, knob: &str| {
+        let all = advised["advice"].as_array().expect("advice").iter();
+        let mut found = all.filter(|advice| advice["setting"]["knob"] == knob);
+        found.next().map(|advice| advice["recommended"].clone())
+    };
+    assert_eq!(value(&advised, "effective_cache_size"), first("effective_cache_size"));
+    let taken = vec![1_u8; 256 << 20];
+    home.ask("sized", "CREATE TABLE t AS SELECT generate_series(1, 300000) AS n");
+    let (again, second) = (advise(), of_profile());
+    for knob in ["shared_buffers", "effective_cache_size", "maintenance_work_mem", "work_mem", "max_wal_size"] {
+        assert_eq!(first(knob), second(knob), "{knob}");
+        assert_eq!(value(&advised, knob), value(&again, knob), "{knob}");
+    }
+    assert_eq!(taken.iter().rev().take(2).map(|byte| u32::from(*byte)).sum::<u32>(), 2);
 }
 
 #[test]

@@ -97,6 +97,27 @@ impl Effect {
     }
 }
 
+/// What a rule is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleKind {
+    /// It ends a danger to data or to the server. Never tried for a while, never a step of an experiment, and no measured
+    /// slow-down speaks against it: the whole procedure is named.
+    Safety,
+    /// It makes something faster or easier to see.
+    Tuning,
+}
+
+impl RuleKind {
+    /// The kind of a rule that names none: what is expected of it decides, so that a rule for safety cannot be taken for another.
+    fn of(effect: &Effect) -> RuleKind {
+        match effect.of.as_str() {
+            "safety" => RuleKind::Safety,
+            _ => RuleKind::Tuning,
+        }
+    }
+}
+
 /// Another rule that has nothing to say where this one speaks.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -158,6 +179,12 @@ pub struct Rule {
     /// The knob, with its instance; `None` for findings that are no knobs.
     pub(crate) knob: Option<Template>,
     pub(crate) now: Option<Expression>,
+    /// What holds instead, where the present value is one that only means "as something else".
+    pub(crate) now_means: Option<Template>,
+    /// What it is for.
+    pub kind: RuleKind,
+    /// All steps that end the danger, in their order.
+    pub(crate) procedure: Vec<Template>,
     /// A fact that is a list: the rule looks at each member, as `item`.
     pub(crate) each: Option<String>,
     pub(crate) when: Expression,
@@ -210,6 +237,10 @@ struct Raw {
     id: String,
     knob: Option<String>,
     now: Option<String>,
+    now_means: Option<String>,
+    kind: Option<RuleKind>,
+    #[serde(default)]
+    procedure: Vec<String>,
     each: Option<String>,
     when: String,
     recommended: Option<String>,
@@ -259,6 +290,13 @@ fn read(raw: Raw) -> Result<Rule, String> {
     Ok(Rule {
         knob: raw.knob.as_deref().map(template).transpose()?,
         now: raw.now.as_deref().map(expression).transpose()?,
+        now_means: raw.now_means.as_deref().map(template).transpose()?,
+        kind: raw.kind.unwrap_or_else(|| RuleKind::of(&raw.effect)),
+        procedure: raw
+            .procedure
+            .iter()
+            .map(|step| template(step))
+            .collect::<Result<_, _>>()?,
         when: expression(&raw.when)?,
         why: template(&raw.why)?,
         recommended,

@@ -155,6 +155,139 @@ fn nothing_that_trades_durability_is_advised_unasked() {
     }
 }
 
+/// Each piece of advice that the cases of the rules give.
+fn of_all_cases(advisor: &Advisor) -> Vec<(&Rule, Advice)> {
+    let mut all = Vec::new();
+    for rule in advisor.rules() {
+        for case in &rule.fires {
+            let said = advisor.judge(rule, &known_of(advisor, case), &Items::default(), &[]);
+            all.extend(said.unwrap().into_iter().map(|advice| (rule, advice)));
+        }
+    }
+    all
+}
+
+/// A rule that ends a danger to data is one for safety, whatever its file calls it: its knob risks durability, or its effect is
+/// safety. Only what is asked for by name may trade the other way.
+#[test]
+fn rules_about_durability_and_safety_are_of_the_kind_safety() {
+    let advisor = advisor();
+    let must_be: Vec<&str> = advisor
+        .rules()
+        .iter()
+        .filter(|rule| {
+            let risks = |id: &str| advisor.catalogue.get(id).is_ok_and(|knob| knob.risk == Risk::Durability);
+            let is_traded = rule.only_if_asked.is_some();
+            !is_traded && (rule.effect.of == "safety" || rule.knob().is_some_and(risks))
+        })
+        .filter(|rule| rule.kind != RuleKind::Safety)
+        .map(|rule| rule.id.as_str())
+        .collect();
+    assert_eq!(must_be, [""; 0]);
+    for id in [
+        "fsync-off",
+        "full-page-writes-off",
+        "synchronous-commit-off",
+        "ignores-damage",
+        "failed-flush-retried",
+        "checksums-off",
+        "autovacuum-off-written",
+        "autovacuum-off-read",
+        "track-counts-off",
+    ] {
+        let rule = advisor.rules().iter().find(|rule| rule.id == id).unwrap();
+        assert_eq!(rule.kind, RuleKind::Safety, "{id}");
+        assert!(rule.procedure.len() >= 2, "{id} names no procedure");
+    }
+}
+
+#[test]
+fn safety_advice_is_never_tried_and_names_how_it_lasts() {
+    let advisor = advisor();
+    for (rule, advice) in of_all_cases(&advisor) {
+        if rule.kind == RuleKind::Tuning {
+            assert_eq!(advice.procedure, [""; 0], "{}", rule.id);
+            continue;
+        }
+        assert!(!advice.can_be_tried && !advice.is_small, "{}", rule.id);
+        for step in &advice.procedure {
+            assert!(!step.contains("{{") && !step.contains("--revert-after"), "{}: {step}", rule.id);
+        }
+        let is_parameter = advice.setting.as_ref().is_some_and(|setting| {
+            let knob = advisor.catalogue.get(&setting.knob).unwrap();
+            matches!(knob.kind, Kind::Guc | Kind::Sysctl)
+        });
+        assert!(!is_parameter || advice.procedure.len() >= 2, "{} does not say how it lasts", rule.id);
+    }
+}
+
+#[test]
+fn a_rule_without_a_kind_is_for_safety_if_safety_is_expected_of_it() {
+    let rule = |of: &str| {
+        let text = format!(
+            "[[rule]]\nid = \"x\"\nknob = \"work_mem\"\nwhen = 'true'\nrecommended = \"1MB\"\nwhy = 'x'\nsource = \"x\"\n\
+             effect = {{ of = \"{of}\" }}\nrisk = \"x\"\nconfidence = \"high\"\nseverity = \"hint\"\nfires = [{{}}]\nsilent = []\n"
+        );
+        rule::parse(&text).unwrap().remove(0)
+    };
+    assert_eq!(rule("safety").kind, RuleKind::Safety);
+    assert_eq!(rule("throughput").kind, RuleKind::Tuning);
+    let known = Known::new(&[], &[]);
+    let said = advisor().say(&rule("safety"), &known, &[]).unwrap().unwrap();
+    assert_eq!(
+        said.procedure,
+        ["ALTER SYSTEM SET work_mem = '1MB';", "SELECT pg_reload_conf();"]
+    );
+}
+
+#[test]
+fn a_limit_of_no_bytes_shows_what_holds_instead() {
+    let advised = asked(&[
+        ("sysctl.vm.dirty_bytes", json!(0)),
+        ("sysctl.vm.dirty_ratio", json!(20)),
+        ("memory.total_bytes", json!(64_u64 << 30)),
+    ])
+    .advised();
+    let advice = &advised.advice[0];
+    assert_eq!(advice.rule, "write-back-limit-far");
+    assert_eq!(advice.now.as_deref(), Some("0"));
+    assert_eq!(advice.now_means.as_deref(), Some("20 % by vm.dirty_ratio"));
+    assert!(advice.is_small);
+    // A limit in bytes is what it says.
+    let advised = asked(&[
+        ("sysctl.vm.dirty_bytes", json!(8_u64 << 30)),
+        ("sysctl.vm.dirty_ratio", json!(0)),
+        ("memory.total_bytes", json!(64_u64 << 30)),
+    ])
+    .advised();
+    assert_eq!(advised.advice[0].now_means, None);
+}
+
+#[test]
+fn a_gain_of_two_percent_is_small_and_a_measured_one_is_not() {
+    let mut asked = asked(&[
+        ("swap.total_bytes", json!(1 << 30)),
+        ("sysctl.vm.swappiness", json!(60)),
+        ("setting.jit", json!(true)),
+        ("jit.ratio_of_statements_time", json!(0.2)),
+        ("jit.functions", json!(5000)),
+    ]);
+    let is_small = |advised: &Advised, rule: &str| {
+        let found = advised.advice.iter().find(|advice| advice.rule == rule);
+        found.unwrap_or_else(|| panic!("{rule} is silent")).is_small
+    };
+    let advised = asked.advised();
+    assert!(is_small(&advised, "swappiness") && !is_small(&advised, "jit-takes-time"));
+    asked.evidence = vec![Evidence {
+        setting: Setting {
+            knob: "vm.swappiness".into(),
+            value: "10".into(),
+        },
+        ..evidence("", Shown::Better)
+    }];
+    assert!(!is_small(&asked.advised(), "swappiness"));
+}
+
 struct Asked {
     facts: Vec<Fact>,
     evidence: Vec<Evidence>,
@@ -331,3 +464,4 @@ fn only_what_is_asked_for_speaks() {
 }
 
 mod golden;
+mod sizes;

@@ -1,6 +1,6 @@
 //! Which of the advice that rules give is given, in which order, and why the rest is not.
 
-use super::rule::{Confidence, Rule, Severity};
+use super::rule::{Confidence, Rule, RuleKind, Severity};
 use super::service::Limits;
 use super::{Advice, Advised, Evidence, Question, SetAside, Shown};
 use crate::catalogue::{Catalogue, Layer, split};
@@ -8,6 +8,8 @@ use crate::gucvalue;
 
 /// What advice without a number is worth beside such as has one, in percent: safety goes before single percents.
 const GAIN_UNTOLD: f64 = 8.0;
+/// Up to here an expected gain, in percent, is small.
+const GAIN_SMALL: f64 = 2.0;
 
 pub(super) fn weigh(
     advised: &mut Advised,
@@ -38,7 +40,8 @@ pub(super) fn weigh(
             .cmp(&b.severity)
             .then_with(|| gain(b).total_cmp(&gain(a)))
     });
-    for advice in kept {
+    for mut advice in kept {
+        advice.is_small = is_small(&advice);
         match contradicted(&advice, &advised.advice, catalogue) {
             Some(because) => advised.set_aside.push(set_aside(&advice, because)),
             None => advised.advice.push(advice),
@@ -81,7 +84,7 @@ fn measured(advice: &mut Advice, evidence: &[Evidence]) -> Option<String> {
         .filter(same)
         .max_by_key(|shown| shown.experiment)?;
     // What endangers data is not outweighed by speed.
-    if advice.severity == Severity::Severe {
+    if advice.severity == Severity::Severe || advice.kind == RuleKind::Safety {
         advice.measured = Some(shown.clone());
         return None;
     }
@@ -128,11 +131,7 @@ fn gain(advice: &Advice) -> f64 {
     {
         return shown.percent.max(GAIN_UNTOLD);
     }
-    let weight = match advice.confidence {
-        Confidence::Low => 0.3,
-        Confidence::Medium => 0.6,
-        Confidence::High | Confidence::Measured => 1.0,
-    };
+    let weight = weight(advice.confidence);
     let middle = match (advice.effect.low, advice.effect.high) {
         (Some(low), Some(high)) => f64::midpoint(low, high),
         _ => GAIN_UNTOLD,
@@ -144,6 +143,25 @@ fn gain(advice: &Advice) -> f64 {
         1.0
     };
     middle * weight * share
+}
+
+/// How much of what a source expects is expected here.
+fn weight(confidence: Confidence) -> f64 {
+    match confidence {
+        Confidence::Low => 0.3,
+        Confidence::Medium => 0.6,
+        Confidence::High | Confidence::Measured => 1.0,
+    }
+}
+
+/// Whether at most a small gain is expected, by the upper end of the range. Safety is never small, nor what was measured here.
+fn is_small(advice: &Advice) -> bool {
+    let is_measured = advice.confidence == Confidence::Measured;
+    let high = advice.effect.high.map(|high| high * weight(advice.confidence));
+    advice.kind == RuleKind::Tuning
+        && advice.severity != Severity::Severe
+        && !is_measured
+        && high.is_some_and(|high| high <= GAIN_SMALL)
 }
 
 /// Why advice cannot stand beside what goes before it: the same knob, its counterpart, or one that it excludes.

@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::sync::LazyLock;
 
 /// All functions, for "did you mean".
-pub(super) const NAMES: [&str; 15] = [
+pub(super) const NAMES: [&str; 16] = [
     "kB", "MB", "GB", "TB", "min", "max", "sum", "count", "pick", "round", "floor", "ceil", "clamp", "known",
-    "fact",
+    "fact", "even",
 ];
 const UNITS: [(&str, f64); 4] = [
     ("kB", 1024.0),
@@ -77,6 +77,9 @@ pub(super) fn add_to(engine: &mut Environment<'static>) {
     });
     engine.add_function("floor", |n: Engine| finite(number(&n).map_err(wrong)?.floor()));
     engine.add_function("ceil", |n: Engine| finite(number(&n).map_err(wrong)?.ceil()));
+    engine.add_function("even", |n: Engine| {
+        finite(crate::sizing::even(number(&n).map_err(wrong)?.max(0.0)))
+    });
     engine.add_function("clamp", |n: Engine, low: Engine, high: Engine| {
         let bounds = (number(&low).map_err(wrong)?, number(&high).map_err(wrong)?);
         if bounds.0 > bounds.1 {

@@ -15,7 +15,10 @@ fn formulas_give_what_their_sources_tell() {
     // [percona-hugepages]: 224 clients, 188 GB.
     assert!(near(page_tables(224.0, 188.0 * GB, 4096.0), 82.25 * GB));
     assert_eq!(maintenance(4.0 * GB), 256.0 * MB);
-    assert_eq!(maintenance(GB / 2.0), 64.0 * MB);
+    assert_eq!(maintenance(GB / 2.0), 32.0 * MB);
+    assert_eq!(usual_wal(3.8 * GB), 2.0 * GB);
+    assert_eq!(usual_wal(256.0 * GB), 16.0 * GB);
+    assert_eq!(write_back(64.0 * GB), (64.0 * MB, 512.0 * MB));
     assert_eq!(maintenance(1024.0 * GB), GB);
     assert_eq!(buffers_of_pool(17.0 * GB), 16_832.0 * MB);
 }

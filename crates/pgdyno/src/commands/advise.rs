@@ -1,5 +1,7 @@
 //! `pgdyno advise`: what to change on a target and why. Read only, but for what `--check` writes for its measurements.
 
+mod colour;
+mod detail;
 mod evidence;
 mod experiment;
 mod markdown;
@@ -11,20 +13,22 @@ use crate::cli::{AdviseArgs, AdviseFormat};
 use crate::context::Context;
 use crate::exit::{self, Usage};
 use pgdyno_host::Fact;
-use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, Severity};
+use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, RuleKind, Severity};
 use pgdyno_server::may_hold_password;
 use pgdyno_store::{FactRecord, Store};
 use serde_json::{Value, json};
+use rustix::termios::tcgetwinsize;
 use std::fs;
+use std::io::{IsTerminal, stdout};
 use std::path::Path;
 use std::time::Instant;
 
 /// Of the JSON that is printed; docs/advise.md describes it.
 const FORMAT: &str = "pgdyno-advice/1";
 /// Columns of a page that goes to no terminal.
-const WIDTH_USUAL: u16 = 100;
-const WIDTH_MIN: u16 = 60;
-const WIDTH_MAX: u16 = 120;
+const WIDTH_USUAL: usize = 100;
+const WIDTH_MIN: usize = 60;
+const WIDTH_MAX: usize = 140;
 
 /// Advice with what is to be said around it.
 struct Page<'a> {
@@ -38,12 +42,19 @@ struct Page<'a> {
     is_host_alone: bool,
     advised: &'a Advised,
     verbose: bool,
+    /// Whether small gains are shown too.
+    all: bool,
+    /// The least severity that is shown.
+    least: Severity,
+    /// Rules and settings of which all is shown; of none a table.
+    details: &'a [String],
 }
 
 pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
     let begun = Instant::now();
     let advisor = Advisor::shipped(&context.catalogue)?;
     known_words(&advisor, args)?;
+    detail::check(&advisor, &args.detail)?;
     let found = facts::find(
         context,
         args.target.as_deref(),
@@ -78,12 +89,18 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
         is_host_alone: found.target.is_none(),
         advised: &advised,
         verbose: args.verbose,
+        all: args.all,
+        least: args.severity.into(),
+        details: &args.detail,
     };
     if args.json {
         put!("{:#}", as_json(&page, found.target.as_deref(), begun)?);
     } else {
         match args.format {
-            AdviseFormat::Text => put!("{}", text::page(&page, width())),
+            AdviseFormat::Text => {
+                let has_colour = !args.no_color && colour::is_wanted();
+                put!("{}", colour::resolved(&text::page(&page, width()), has_colour));
+            }
             AdviseFormat::Md => put!("{}", markdown::page(&page)),
         }
     }
@@ -128,6 +145,9 @@ pub(crate) fn of_stored(
         is_host_alone: false,
         advised: &advised,
         verbose: false,
+        all: true,
+        least: Severity::Hint,
+        details: &[],
     };
     as_json(&page, Some(target), begun)
 }
@@ -177,21 +197,41 @@ fn what(found: &Found) -> String {
 }
 
 fn width() -> usize {
-    let columns = ratatui::crossterm::terminal::size().map_or(WIDTH_USUAL, |(columns, _)| columns);
-    let columns = match columns {
+    let out = stdout();
+    let columns = match out.is_terminal() {
+        true => tcgetwinsize(&out).map_or(0, |size| usize::from(size.ws_col)),
+        false => 0,
+    };
+    match columns {
         0 => WIDTH_USUAL,
         columns => columns.clamp(WIDTH_MIN, WIDTH_MAX),
-    };
-    usize::from(columns)
+    }
 }
 
 impl Page<'_> {
-    /// Commands that try a piece of advice here, to be copied.
+    /// What the page shows: of small gains only as many as asked for, and nothing below the least severity.
+    fn shown(&self) -> Vec<&Advice> {
+        let all = self.advised.advice.iter();
+        all.filter(|advice| advice.severity <= self.least && (self.all || !advice.is_small))
+            .collect()
+    }
+
+    /// This command again, without its options.
+    fn command(&self) -> String {
+        match (self.is_host_alone, self.target) {
+            (true, None) => "pgdyno advise --root DIR".to_owned(),
+            (true, Some(_)) => "pgdyno advise --host-only".to_owned(),
+            (false, Some("") | None) => "pgdyno advise ...".to_owned(),
+            (false, Some(target)) => format!("pgdyno advise {}", quoted(target)),
+        }
+    }
+
+    /// Commands that try a piece of advice here, to be copied. What is for safety is not tried: its steps take their place.
     fn commands(&self, advice: &Advice) -> Vec<String> {
         let (Some(setting), Some(target)) = (&advice.setting, self.target) else {
             return Vec::new();
         };
-        if !advice.can_be_applied || advice.how.is_some() {
+        if !advice.can_be_applied || advice.how.is_some() || advice.kind == RuleKind::Safety {
             return Vec::new();
         }
         let target = match self.is_host_alone {
@@ -221,19 +261,27 @@ impl Page<'_> {
         commands
     }
 
-    /// "1 severe, 3 advised, 5 hints"
+    /// "1 severe, 3 advised, 5 hints; 7 small ones: --all"
     fn counts(&self) -> String {
+        let all = self.advised.advice.iter();
+        let small = all.filter(|advice| !self.all && advice.is_small).count();
         let of = |severity| {
-            let advice = self.advised.advice.iter();
-            advice.filter(|advice| advice.severity == severity).count()
+            let all = self.advised.advice.iter();
+            all.filter(|advice| advice.severity == severity && (self.all || !advice.is_small))
+                .count()
         };
         let hints = of(Severity::Hint);
-        format!(
+        let counts = format!(
             "{} severe, {} advised, {hints} {}",
             of(Severity::Severe),
             of(Severity::Advice),
             if hints == 1 { "hint" } else { "hints" }
-        )
+        );
+        match small {
+            0 => counts,
+            1 => format!("{counts}; 1 small one (at most 2 %): --all"),
+            small => format!("{counts}; {small} small ones (at most 2 % each): --all"),
+        }
     }
 
     /// How many rules said nothing, and why.
@@ -241,17 +289,13 @@ impl Page<'_> {
         let listed = if self.verbose {
             ""
         } else {
-            " (--verbose lists them)"
+            " (--verbose lists them, and how sizes are worked out)"
         };
         format!(
-            "{} rules found nothing to say; {} could not be judged{}",
+            "{} rules found nothing to say; {} would speak but are not advised, {} could not be judged{listed}",
             self.advised.silent,
+            self.advised.set_aside.len(),
             self.advised.not_judged.len(),
-            if self.advised.not_judged.is_empty() {
-                ""
-            } else {
-                listed
-            }
         )
     }
 }

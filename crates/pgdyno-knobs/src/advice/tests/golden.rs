@@ -29,7 +29,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-fn host_facts(name: &str) -> Vec<Fact> {
+pub(super) fn host_facts(name: &str) -> Vec<Fact> {
     let path = fixtures().join(format!("hosts/{name}.facts.json"));
     let all: Vec<Value> = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let text = |fact: &Value, field: &str| fact[field].as_str().map(str::to_owned);
@@ -43,7 +43,7 @@ fn host_facts(name: &str) -> Vec<Fact> {
         .collect()
 }
 
-fn settings(name: &str, changed: &BTreeMap<String, String>) -> Vec<Guc> {
+pub(super) fn settings(name: &str, changed: &BTreeMap<String, String>) -> Vec<Guc> {
     let text = fs::read_to_string(fixtures().join(format!("settings/{name}.tsv"))).unwrap();
     let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
     let head = lines.next().unwrap();

@@ -13,11 +13,12 @@ pub(super) fn page(page: &Page<'_>) -> String {
         let _ = writeln!(out, "{}\n", escaped(&page.what));
     }
     let _ = writeln!(out, "**{}**; {}.\n", page.counts(), page.rest());
-    if page.advised.advice.is_empty() {
+    let shown = page.shown();
+    if shown.is_empty() {
         out.push_str("Nothing is advised.\n\n");
     } else {
-        table(&mut out, &page.advised.advice);
-        for advice in &page.advised.advice {
+        table(&mut out, &shown);
+        for advice in shown {
             one(&mut out, page, advice);
         }
     }
@@ -62,7 +63,7 @@ pub(super) fn page(page: &Page<'_>) -> String {
     out.trim_end().to_owned()
 }
 
-fn table(out: &mut String, advice: &[Advice]) {
+fn table(out: &mut String, advice: &[&Advice]) {
     out.push_str("| | what | now | expected | cost | confidence |\n|---|---|---|---|---|---|\n");
     for advice in advice {
         let _ = writeln!(
@@ -70,10 +71,12 @@ fn table(out: &mut String, advice: &[Advice]) {
             "| {} | {} | {} | {} | {} | {} |",
             advice.severity.name(),
             heading(advice),
-            advice.now.as_deref().map_or_else(String::new, |now| match now {
-                "" => "empty".to_owned(),
-                now => markdown_code(now),
-            }),
+            match (&advice.now_means, advice.now.as_deref()) {
+                (Some(means), _) => escaped(means),
+                (None, None) => String::new(),
+                (None, Some("")) => "empty".to_owned(),
+                (None, Some(now)) => markdown_code(now),
+            },
             escaped(&expected(advice)),
             advice.cost.map_or("", |cost| cost.name()),
             advice.confidence.name(),
@@ -102,6 +105,10 @@ fn one(out: &mut String, page: &Page<'_>, advice: &Advice) {
         let _ = writeln!(out, "- set by: {}", escaped(how));
     }
     let _ = writeln!(out, "- rule: {}\n", advice.rule);
+    for (at, step) in advice.procedure.iter().enumerate() {
+        let end = if at + 1 == advice.procedure.len() { "\n" } else { "" };
+        let _ = writeln!(out, "{}. {}{end}", at + 1, escaped(step));
+    }
     let commands = page.commands(advice);
     if !commands.is_empty() || !advice.lines.is_empty() {
         let _ = writeln!(out, "```sh");

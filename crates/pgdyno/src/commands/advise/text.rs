@@ -1,11 +1,19 @@
-//! Advice as a page for the terminal. Commands are never broken: they are there to be copied.
+//! Advice as a page for the terminal: a table with a line each, and on demand all about one of them.
 
-use super::{Page, amount, title};
-use pgdyno_knobs::{Advice, Severity, SizingLine};
+use super::{Page, amount, colour, detail};
+use crate::show::wrapped_at;
+use pgdyno_knobs::{Advice, Shown, SizingLine};
 use std::fmt::Write;
 
-/// Where the text beside a word begins.
-const INDENT: usize = 12;
+/// The column of severities, by its heading.
+const SEVERITY: usize = 8;
+/// Blanks between columns.
+const GAP: usize = 2;
+/// Widest columns of names and of values; what is longer is cut, and whole in the details.
+const NAME_MAX: usize = 38;
+const VALUE_MAX: usize = 22;
+/// Fewer columns than this show nothing of what is expected.
+const EXPECTED_MIN: usize = 10;
 
 pub(super) fn page(page: &Page<'_>, width: usize) -> String {
     let mut out = String::new();
@@ -13,128 +21,153 @@ pub(super) fn page(page: &Page<'_>, width: usize) -> String {
         true => page.name.clone(),
         false => format!("{}: {}", page.name, page.what),
     };
-    wrapped(&mut out, "", 2, &heading, width);
-    wrapped(
-        &mut out,
-        "",
-        2,
-        &format!("{}; {}", page.counts(), page.rest()),
-        width,
-    );
-    for severity in Severity::ALL {
-        let of: Vec<&Advice> = page
-            .advised
-            .advice
-            .iter()
-            .filter(|advice| advice.severity == severity)
-            .collect();
-        if of.is_empty() {
-            continue;
-        }
-        let word = match severity {
-            Severity::Severe => "SEVERE",
-            Severity::Advice => "ADVICE",
-            Severity::Hint => "HINTS",
-        };
-        let _ = writeln!(out, "\n{word}");
-        for advice in of {
-            one(&mut out, page, advice, width);
-        }
+    out += &wrapped_at("", &heading, 2, width);
+    out += &wrapped_at("", &page.counts(), 2, width);
+    if page.details.is_empty() {
+        summary(&mut out, page, width);
+    } else {
+        detail::all(&mut out, page, width);
     }
-    if page.advised.advice.is_empty() {
-        out.push_str("\nNothing is advised.\n");
-    }
-    sizing(&mut out, &page.advised.sizing, width);
-    if !page.advised.set_aside.is_empty() {
-        out.push_str("\nNOT ADVISED, THOUGH A RULE WOULD\n");
-        for aside in &page.advised.set_aside {
-            wrapped(
-                &mut out,
-                "  ",
-                4,
-                &format!("{}: {}", aside.recommended, aside.because),
-                width,
-            );
-        }
-    }
-    if page.verbose && !page.advised.not_judged.is_empty() {
-        out.push_str("\nNOT JUDGED\n");
-        for rule in &page.advised.not_judged {
-            wrapped(
-                &mut out,
-                "  ",
-                4,
-                &format!("{}: {}", rule.rule, rule.because),
-                width,
-            );
-        }
+    if page.verbose {
+        sizing(&mut out, &page.advised.sizing, width);
+        let aside = page.advised.set_aside.iter();
+        let aside = aside.map(|aside| (&*aside.recommended, &*aside.because));
+        list(&mut out, "NOT ADVISED, THOUGH A RULE WOULD", aside, width);
+        let not_judged = page.advised.not_judged.iter();
+        let not_judged = not_judged.map(|rule| (&*rule.rule, &*rule.because));
+        list(&mut out, "NOT JUDGED", not_judged, width);
     }
     out.trim_end().to_owned()
 }
 
-fn one(out: &mut String, page: &Page<'_>, advice: &Advice, width: usize) {
-    let now = advice.now.as_deref().map(|now| match now {
-        "" => "   (now empty)".to_owned(),
-        now => format!("   (now {now})"),
-    });
+fn summary(out: &mut String, page: &Page<'_>, width: usize) {
+    let shown = page.shown();
     out.push('\n');
-    wrapped(
-        out,
-        "",
-        2,
-        &format!("{}{}", title(advice), now.unwrap_or_default()),
-        width,
-    );
-    let mut line = |word: &str, text: &str| {
-        if !text.is_empty() {
-            wrapped(
-                out,
-                &format!("  {word:<width$}", width = INDENT - 2),
-                INDENT,
-                text,
-                width,
-            );
+    match shown.first() {
+        None => out.push_str("Nothing is advised.\n"),
+        Some(first) => {
+            table(out, &shown, width);
+            out.push('\n');
+            let more = format!("{} --detail {}", page.command(), super::quoted(&what(first)));
+            let _ = writeln!(out, "Why, what it risks and how to do it: {more} (or --detail all)");
         }
+    }
+    *out += &wrapped_at("", &page.rest(), 2, width);
+}
+
+/// The name by which `--detail` finds a piece of advice: its setting, else its rule.
+pub(super) fn what(advice: &Advice) -> String {
+    match &advice.setting {
+        Some(setting) => setting.knob.clone(),
+        None => advice.rule.clone(),
+    }
+}
+
+fn table(out: &mut String, shown: &[&Advice], width: usize) {
+    let longest = |heading: &str, most: usize, cells: &dyn Fn(&Advice) -> Option<String>| {
+        let cells = shown.iter().filter_map(|advice| cells(advice));
+        let longest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+        longest.min(most).max(heading.len())
     };
-    if advice.setting.is_none() {
-        line("do", &advice.recommended);
+    let of_setting = |cell: fn(&Advice) -> String| {
+        move |advice: &Advice| advice.setting.is_some().then(|| cell(advice))
+    };
+    let name = longest("what", NAME_MAX, &|advice| Some(what(advice)));
+    let now = longest("now", VALUE_MAX, &of_setting(now));
+    let advised = longest("advised", VALUE_MAX, &of_setting(|advice| advice.recommended.clone()));
+    let left = SEVERITY + GAP + name + GAP;
+    let right = left + now + GAP + advised + GAP;
+    let has_expected = width >= right + EXPECTED_MIN;
+    let line = |cells: [&str; 3], expected: &str| {
+        let [name_cell, now_cell, advised_cell] = cells;
+        let mut line = format!(
+            "{}  {}  {}",
+            padded(name_cell, name),
+            padded(now_cell, now),
+            padded(advised_cell, advised)
+        );
+        if has_expected {
+            let _ = write!(line, "  {}", cut(expected, width - right));
+        }
+        line.trim_end().to_owned()
+    };
+    let _ = writeln!(out, "{:SEVERITY$}  {}", "severity", line(["what", "now", "advised"], "expected"));
+    for advice in shown {
+        let word = format!("{:SEVERITY$}", advice.severity.name());
+        let rest = match &advice.setting {
+            Some(_) => line(
+                [&what(advice), &now_cell(advice), &advice.recommended],
+                &brief(advice),
+            ),
+            // What is no setting has no values: what is found takes their place.
+            None => {
+                let found = cut(&advice.why, width.saturating_sub(left));
+                format!("{}  {found}", padded(&what(advice), name))
+            }
+        };
+        let _ = writeln!(out, "{}  {rest}", colour::of(advice.severity, &word));
     }
-    line("why", &advice.why);
-    line("expected", &expected(advice));
-    line("risk", &advice.risk);
-    let cost = advice.cost.map(|cost| format!("{}; ", cost.name()));
-    line(
-        "cost",
-        &format!(
-            "{}confidence {}; rule {}",
-            cost.unwrap_or_default(),
-            advice.confidence.name(),
-            advice.rule
-        ),
-    );
-    line("source", &advice.source);
-    if let Some(how) = &advice.how {
-        line("set by", how);
+}
+
+fn now(advice: &Advice) -> String {
+    now_cell(advice)
+}
+
+/// The present value, or what holds instead.
+pub(super) fn now_cell(advice: &Advice) -> String {
+    match (&advice.now_means, advice.now.as_deref()) {
+        (Some(means), _) => means.clone(),
+        (None, Some("")) => "empty".to_owned(),
+        (None, Some(now)) => now.to_owned(),
+        (None, None) => "unknown".to_owned(),
     }
-    for (at, text) in advice.lines.iter().enumerate() {
-        let word = if at == 0 { "write" } else { "" };
-        let _ = writeln!(out, "  {word:<width$}{text}", width = INDENT - 2);
-    }
-    for (at, command) in page.commands(advice).iter().enumerate() {
-        let word = if at == 0 { "try" } else { "" };
-        let _ = writeln!(out, "  {word:<width$}{command}", width = INDENT - 2);
+}
+
+/// What is expected, in a few words.
+fn brief(advice: &Advice) -> String {
+    match (&advice.measured, advice.effect.low) {
+        (Some(measured), _) if measured.verdict == Shown::Better => {
+            format!("{:+.1} % measured here", measured.percent)
+        }
+        (_, None) => match &advice.effect.note {
+            Some(note) => format!("{}: {note}", advice.effect.of),
+            None => advice.effect.of.clone(),
+        },
+        (_, Some(_)) => {
+            let words = advice.effect.words();
+            words.split_once(": ").map_or(words.clone(), |(brief, _)| brief.to_owned())
+        }
     }
 }
 
 /// What trials here have shown, else what others found.
 pub(super) fn expected(advice: &Advice) -> String {
     match &advice.measured {
-        Some(measured) if measured.verdict == pgdyno_knobs::Shown::Better => {
+        Some(measured) if measured.verdict == Shown::Better => {
             format!("measured here: {}", measured.words())
         }
-        Some(measured) => format!("{} (undecided here: {})", advice.effect.words(), measured.words()),
+        Some(measured) => format!("{} (measured here: {})", advice.effect.words(), measured.words()),
         None => advice.effect.words(),
     }
+}
+
+fn padded(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    let blanks = columns.saturating_sub(text.chars().count());
+    format!("{text}{}", " ".repeat(blanks))
+}
+
+/// At most so many characters; of a longer text whole words where there are some, and an ellipsis.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    let kept = match kept.rsplit_once(' ') {
+        Some((words, _)) if words.chars().count() * 2 > columns => words,
+        _ => kept.as_str(),
+    };
+    format!("{}\u{2026}", kept.trim_end_matches([' ', ',', ':', ';']))
 }
 
 fn sizing(out: &mut String, lines: &[SizingLine], width: usize) {
@@ -143,14 +176,11 @@ fn sizing(out: &mut String, lines: &[SizingLine], width: usize) {
     }
     out.push_str("\nSIZING\n");
     for line in lines {
-        let note = line
-            .note
-            .as_ref()
-            .map(|note| format!(" ({note})"))
-            .unwrap_or_default();
+        let note = line.note.as_ref().map(|note| format!(" ({note})"));
         out.push('\n');
         let total = amount(line.total, line.is_bytes);
-        wrapped(out, "  ", 4, &format!("{}: {total}{note}", line.title), width);
+        let words = format!("{}: {total}{}", line.title, note.unwrap_or_default());
+        *out += &wrapped_at("  ", &words, 4, width);
         let amounts: Vec<String> = line
             .terms
             .iter()
@@ -159,27 +189,38 @@ fn sizing(out: &mut String, lines: &[SizingLine], width: usize) {
         let column = amounts.iter().map(String::len).max().unwrap_or(0);
         for (term, amount) in line.terms.iter().zip(&amounts) {
             let head = format!("    {amount:>column$}  ");
-            let indent = head.len();
-            wrapped(out, &head, indent, &term.words, width);
+            *out += &wrapped_at(&head, &term.words, head.len(), width);
         }
     }
 }
 
-/// Words after `head`, further lines indented.
-fn wrapped(out: &mut String, head: &str, indent: usize, text: &str, width: usize) {
-    let mut line = head.to_owned();
-    let mut is_empty = true;
-    for word in text.split(' ') {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
-            let _ = writeln!(out, "{}", line.trim_end());
-            line = " ".repeat(indent);
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
+fn list<'a>(
+    out: &mut String,
+    title: &str,
+    lines: impl Iterator<Item = (&'a str, &'a str)>,
+    width: usize,
+) {
+    let lines: Vec<(&str, &str)> = lines.collect();
+    if lines.is_empty() {
+        return;
     }
-    let _ = writeln!(out, "{}", line.trim_end());
+    let _ = writeln!(out, "\n{title}");
+    for (what, why) in lines {
+        *out += &wrapped_at("  ", &format!("{what}: {why}"), 4, width);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut_between_words() {
+        assert_eq!(cut("shared_buffers", 14), "shared_buffers");
+        assert_eq!(cut("There is no swap at all", 20), "There is no swap at\u{2026}");
+        assert_eq!(cut("pg_stat_statements", 10), "pg_stat_s\u{2026}");
+        for columns in 1..30 {
+            assert!(cut("There is no swap, at all: none", columns).chars().count() <= columns);
+        }
+    }
 }
