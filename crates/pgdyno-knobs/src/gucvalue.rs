@@ -2,7 +2,7 @@
 
 mod legal;
 
-pub(crate) use legal::expected;
+pub(crate) use legal::{expected, nearest};
 
 use pgdyno_server::Guc;
 

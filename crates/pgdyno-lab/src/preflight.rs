@@ -159,10 +159,17 @@ impl Preflight<'_> {
         self.settings(plan, &mut found);
         self.places(plan, server, &mut found)?;
         self.programs(plan, &mut found);
-        leave_out(plan, &mut found);
+        leave_out(plan, &found);
         self.rights(plan, server, &mut found)?;
         self.data(plan, server, &mut found)?;
-        leave_out(plan, &mut found);
+        leave_out(plan, &found);
+        if nothing_is_left(plan) {
+            found.add(Finding::new(
+                FindingKind::Other,
+                "no step can be tested here",
+                &[],
+            ));
+        }
         Ok(found)
     }
 
@@ -218,6 +225,7 @@ impl Preflight<'_> {
                 FindingKind::Value
             }
             ApplyError::NoRight { .. } | ApplyError::NoAlterSystem => FindingKind::Right,
+            ApplyError::NoWayBack => FindingKind::Other,
             _ if !mends.is_empty() => FindingKind::Right,
             _ => FindingKind::Other,
         };
@@ -281,8 +289,8 @@ impl Preflight<'_> {
     }
 }
 
-/// Leaves treatments out that cannot be tested. Where nothing is left to compare, that is a finding too.
-fn leave_out(plan: &mut Plan, found: &mut Found) {
+/// Leaves treatments out that cannot be tested.
+fn leave_out(plan: &mut Plan, found: &Found) {
     let reasons: Vec<(usize, String)> = plan
         .treatments
         .iter()
@@ -297,22 +305,18 @@ fn leave_out(plan: &mut Plan, found: &mut Found) {
         })
         .collect();
     plan.leave_out(&reasons);
+}
+
+/// Whether there is nothing to compare.
+fn nothing_is_left(plan: &Plan) -> bool {
     let tested = plan.tested();
     let judged = |i: &usize| plan.treatments[*i].against.is_some();
     let nothing = match plan.treatments.iter().any(|t| t.against.is_some()) {
         true => !tested.iter().any(judged),
         false => tested.is_empty(),
     };
-    // Without what all is held against there is nothing to compare either.
-    let without_reference = plan.treatments[0].why_not.is_some() && plan.file.factor.is_empty();
-    if nothing || without_reference {
-        let mends = Vec::new();
-        found.add(Finding::new(
-            FindingKind::Other,
-            "no step can be tested here",
-            &mends,
-        ));
-    }
+    // Nor without what all is held against.
+    nothing || plan.treatments[0].why_not.is_some() && plan.file.factor.is_empty()
 }
 
 #[cfg(test)]

@@ -30,6 +30,18 @@ pub(crate) fn expected(value: &str, guc: &Guc, bounds: &GucBounds) -> Option<Str
     }
 }
 
+/// The legal number next to one that is out of range, in the parameter's unit.
+pub(crate) fn nearest(value: &str, guc: &Guc, bounds: &GucBounds) -> Option<String> {
+    let whole = match guc.vartype.as_str() {
+        "integer" => true,
+        "real" => false,
+        _ => return None,
+    };
+    let number = number(value, guc.unit.as_deref(), whole)?;
+    let above = bounds.min.map_or(number, |min| number.max(min));
+    Some(bounds.max.map_or(above, |max| above.min(max)).to_string())
+}
+
 fn range(guc: &Guc, bounds: &GucBounds) -> String {
     let bound = |bound: Option<f64>| bound.map_or_else(|| "any".to_owned(), |bound| bound.to_string());
     let unit = match guc.unit.as_deref() {
@@ -229,6 +241,16 @@ mod tests {
             &["hot_standby"],
             &["on", "debug"],
         );
+        let timeout = guc("integer", Some("s"));
+        assert_eq!(
+            nearest("2d", &timeout, &range(30.0, 86_400.0)).as_deref(),
+            Some("86400")
+        );
+        assert_eq!(
+            nearest("1", &timeout, &range(30.0, 86_400.0)).as_deref(),
+            Some("30")
+        );
+        assert_eq!(nearest("x", &timeout, &range(30.0, 86_400.0)), None);
         check("string", None, &GucBounds::default(), &["anything at all"], &[]);
     }
 

@@ -101,7 +101,10 @@ impl Reader<'_> {
             }
             // A value that keeps the server from starting can then be taken back in the file alone.
             if target.data.is_none() {
-                objections.push(ApplyError::NoWayBack.into());
+                objections.push(Objection {
+                    error: ApplyError::NoWayBack,
+                    mends: vec!["run pgdyno on the server's own host, as root".to_owned()],
+                });
             }
         }
         Ok(objections)
@@ -177,7 +180,15 @@ fn of_value(server: &mut Server, guc: &Guc, setting: &Setting) -> Result<Option<
             expected,
         })
     };
-    Ok(expected.map(|expected| error(expected).into()))
+    let nearest = gucvalue::nearest(&setting.value, guc, &bounds);
+    let mends: Vec<String> = nearest
+        .map(|value| format!("{}={value}", setting.knob))
+        .into_iter()
+        .collect();
+    Ok(expected.map(|expected| Objection {
+        error: error(expected),
+        mends,
+    }))
 }
 
 /// What every parameter wants, whichever it is.

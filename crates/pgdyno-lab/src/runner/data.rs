@@ -182,7 +182,7 @@ impl Lab<'_> {
                 objects: listed(&plan),
             });
         }
-        let what = format!("scale {}, about {}", plan.scale, size_words(plan.bytes()));
+        let what = format!("scale {}, about {}", plan.scale, plan.size());
         changer.make_data(plan.dataset.name(), &what, |mark| {
             let plan = DataPlan {
                 mark: Some(mark.to_owned()),
@@ -286,17 +286,9 @@ pub(crate) fn listed(plan: &DataPlan) -> String {
     let objects = plan.objects();
     let each = objects.iter().map(|object| match object.bytes {
         0 => object.name.clone(),
-        bytes => format!("{} ({})", object.name, size_words(bytes)),
+        _ => format!("{} ({})", object.name, object.size()),
     });
     each.collect::<Vec<_>>().join(", ")
-}
-
-/// Bytes for people.
-pub(crate) fn size_words(bytes: u64) -> String {
-    match bytes {
-        0..=1_048_575 => format!("{} kB", bytes.div_ceil(1024)),
-        _ => format!("{} MB", bytes.div_ceil(1 << 20)),
-    }
 }
 
 /// The data of the tested treatments that a server lacks which is no sandbox.

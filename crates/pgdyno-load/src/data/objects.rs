@@ -21,6 +21,24 @@ const PGBENCH: [(&str, u64, u64); 4] = [
 ];
 const OLTP: (u64, u64) = (25_450_000, 0);
 
+impl DataObject {
+    /// The room that it takes, for people.
+    pub fn size(&self) -> String {
+        match self.bytes {
+            0 => "empty".to_owned(),
+            bytes => size_words(bytes),
+        }
+    }
+}
+
+/// Bytes for people, rounded up.
+fn size_words(bytes: u64) -> String {
+    match bytes {
+        0..=1_048_575 => format!("{} kB", bytes.div_ceil(1 << 10)),
+        _ => format!("{} MB", bytes.div_ceil(1 << 20)),
+    }
+}
+
 impl DataPlan {
     /// What it makes, in the order of names.
     pub fn objects(&self) -> Vec<DataObject> {
@@ -53,6 +71,11 @@ impl DataPlan {
     /// Bytes of all of it, about.
     pub fn bytes(&self) -> u64 {
         self.objects().iter().map(|object| object.bytes).sum()
+    }
+
+    /// The same for people.
+    pub fn size(&self) -> String {
+        size_words(self.bytes())
     }
 
     /// Its tables by name.

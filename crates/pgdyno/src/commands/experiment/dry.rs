@@ -159,7 +159,12 @@ fn look(
                 consent,
                 path: path.as_deref(),
             };
+            let whole = plan.clone();
             found = preflight.check(&mut plan, &mut server)?;
+            // What is mended first is run as a whole.
+            if found.is_fatal() {
+                plan = whole;
+            }
             unproven
         }
         _ => {
@@ -231,11 +236,7 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
             crate::show::time(made_s)
         );
         for object in &looked.found.objects {
-            let size = match object.bytes {
-                0 => "empty".to_owned(),
-                bytes => format!("{:.1} MB", megabytes(bytes)),
-            };
-            put!("  {:<32} {size:>10}", object.name);
+            put!("  {:<32} {:>8}", object.name, object.size());
         }
     }
     put!("");
@@ -278,11 +279,6 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
         }
     }
     put!("nothing was run or changed");
-}
-
-#[expect(clippy::cast_precision_loss, reason = "bytes of data")]
-fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
 }
 
 /// What ends the experiment before all its trials, or keeps it waiting.
