@@ -12,7 +12,9 @@ use crate::place::{Ground, Spot};
 use crate::swap::{self, SwapFile};
 use crate::{affinity, wal};
 use pgdyno_host::{HostAccess, HostError};
-use pgdyno_server::{Conninfo, Server, ServerError, StorageOption, autoconf, set_storage, storage_of};
+use pgdyno_server::{
+    Conninfo, Server, ServerError, StorageOption, autoconf, drop_made, made_objects, set_storage, storage_of,
+};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -121,6 +123,13 @@ pub enum Cell {
         /// The file.
         path: String,
     },
+    /// Data that an experiment makes on a server that pgdyno did not create.
+    Made {
+        /// Name of the data set.
+        dataset: String,
+        /// What the comment on each of its objects ends with.
+        mark: String,
+    },
 }
 
 /// The state of a cell.
@@ -152,6 +161,8 @@ pub enum Captured {
     OwnFile(Option<String>),
     /// Nothing is known of it and nothing stays.
     Held,
+    /// The objects that carry the mark, by name.
+    Made(Vec<String>),
 }
 
 /// Which of so many files make the part of one of them, of `leads` that set those after them anew.
@@ -447,6 +458,7 @@ impl Cell {
                 Err(error) => return Err(error.into()),
             }),
             Cell::Held { .. } => Captured::Held,
+            Cell::Made { mark, .. } => Captured::Made(made_objects(&mut site.server()?, mark)?),
         })
     }
 
@@ -483,6 +495,9 @@ impl Cell {
             | (Cell::Held { .. }, Captured::Held) => Ok(()),
             (Cell::OwnFile { path }, Captured::OwnFile(to)) => {
                 Ok(site.host.replace_raw(path, to.as_deref())?)
+            }
+            (Cell::Made { mark, .. }, Captured::Made(to)) if to.is_empty() => {
+                Ok(drop_made(&mut site.server()?, mark)?)
             }
             _ => Err(CellError::Mixed),
         }
@@ -531,6 +546,7 @@ impl Cell {
             Cell::WalDirectory { data } => data.join("pg_wal").display().to_string(),
             Cell::Affinity { data } => format!("processes of the server in {}", data.display()),
             Cell::Swap { path } | Cell::OwnFile { path } | Cell::Held { path } => path.clone(),
+            Cell::Made { dataset, .. } => format!("tables of {dataset}"),
         }
     }
 }
@@ -579,6 +595,8 @@ pub(crate) fn shown(captured: &Captured) -> String {
         Captured::OwnFile(None) => "(no file)".into(),
         Captured::OwnFile(Some(text)) => format!("{} lines", text.lines().count()),
         Captured::Held => "(not held)".into(),
+        Captured::Made(objects) if objects.is_empty() => "(not there)".into(),
+        Captured::Made(objects) => objects.join(", "),
     }
 }
 

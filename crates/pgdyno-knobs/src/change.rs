@@ -1,6 +1,7 @@
 //! Applying settings: read, journal, write, read back, verify.
 
 mod kernel;
+mod made;
 mod parameter;
 mod whole;
 
@@ -96,6 +97,17 @@ pub enum ApplyError {
         /// Where it was looked for.
         database: String,
     },
+    /// A right that the connected role lacks.
+    #[error("the role {role} may not {what}")]
+    NoRight {
+        /// As SQL has it.
+        role: String,
+        /// What it may not do.
+        what: String,
+    },
+    /// Nobody may, on this server.
+    #[error("this server does not allow ALTER SYSTEM")]
+    NoAlterSystem,
     /// Files that are moved while the server is down.
     #[error("the server has to be stopped meanwhile, and pgdyno stops and starts only sandboxes")]
     NeedsStop,

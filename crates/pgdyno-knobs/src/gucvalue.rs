@@ -1,5 +1,9 @@
 //! Are two ways of writing a server parameter's value the same value?
 
+mod legal;
+
+pub(crate) use legal::{expected, nearest};
+
 use pgdyno_server::Guc;
 
 /// Whether `asked` is what the server now shows. Units as PostgreSQL documents them ("Parameter Names and Values").

@@ -45,7 +45,7 @@ pub use profile::{
     Carrier, Exported, LeftOut, Now, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue,
     Profiles, Resolved, ResolvedSetting, Unit, Why, export,
 };
-pub use reader::Reader;
+pub use reader::{Objection, Reader};
 pub use restore::{DAMAGED_JOURNAL, Outcome, PutBack, Restorer};
 pub use sizing::{Line as SizingLine, Term as SizingTerm};
 pub use status::{Standing, StatusLine};

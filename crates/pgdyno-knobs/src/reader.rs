@@ -1,6 +1,9 @@
 //! What the knobs of a target are now, whether a setting could be applied, and whether it has taken effect. Changes nothing.
 
 mod check;
+mod objection;
+
+pub use objection::Objection;
 
 use crate::catalogue::{Catalogue, CatalogueError, Form, Kind, Knob, Setting, split};
 use crate::cell::{Captured, Cell, CellError, KernelFile, Site, form_of, read_value, shown};

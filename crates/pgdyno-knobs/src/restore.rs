@@ -89,7 +89,7 @@ impl Group {
             Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::WalDirectory { .. } => {
                 Turn::Host
             }
-            Cell::Storage { .. } => Turn::Last,
+            Cell::Storage { .. } | Cell::Made { .. } => Turn::Last,
         }
     }
 
@@ -97,7 +97,11 @@ impl Group {
     fn is_in_server(&self) -> bool {
         matches!(
             self.cell,
-            Cell::AutoConf { .. } | Cell::Parameter { .. } | Cell::WalDirectory { .. } | Cell::Storage { .. }
+            Cell::AutoConf { .. }
+                | Cell::Parameter { .. }
+                | Cell::WalDirectory { .. }
+                | Cell::Storage { .. }
+                | Cell::Made { .. }
         )
     }
 }

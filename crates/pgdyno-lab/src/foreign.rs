@@ -51,6 +51,18 @@ pub(crate) fn measure_program(
     measured
 }
 
+/// The programs that a load runs, as they are looked for.
+pub(crate) fn programs_of(load: &LoadPart) -> Vec<String> {
+    let Some(name) = load.program.as_deref() else {
+        return Vec::new();
+    };
+    let first = |command: Option<&str>| words(command?).ok()?.into_iter().next();
+    let usual = || format_of(name).ok()?.command.first().cloned();
+    let main = first(load.command.as_deref()).or_else(usual);
+    let aside = [first(load.prepare.as_deref()), first(load.cleanup.as_deref())];
+    main.into_iter().chain(aside.into_iter().flatten()).collect()
+}
+
 fn words(command: &str) -> Result<Vec<String>, MeasureError> {
     command_words(command).map_err(|error: CommandError| MeasureError::Program(error.to_string()))
 }

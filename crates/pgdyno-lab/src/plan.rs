@@ -54,6 +54,8 @@ pub struct Consent {
     pub durability: Vec<String>,
     /// Whether a server that is no sandbox may be restarted.
     pub restart: bool,
+    /// Whether data may be made on a server that is no sandbox, and dropped at the end.
+    pub data: bool,
 }
 
 /// What makes a plan impossible.
@@ -103,10 +105,16 @@ impl Plan {
         catalogue: &Catalogue,
         consent: &Consent,
     ) -> Result<Plan, PlanError> {
+        let plan = Plan::unasked(file, profiles, seed)?;
+        agreed(&plan.treatments, catalogue, consent)?;
+        Ok(plan)
+    }
+
+    /// Works out a file whatever it wants consent to: [`Plan::unagreed`] has that.
+    pub fn unasked(file: ExperimentFile, profiles: &ProfileSettings, seed: u64) -> Result<Plan, PlanError> {
         let mut base = settings_of_profile(file.profile.as_deref(), profiles);
         lay_over(&mut base, &settings_of(&file.base));
         let treatments = combine::treatments(&file, &base, profiles)?;
-        agreed(&treatments, catalogue, consent)?;
         let mut plan = Plan {
             file,
             treatments,
@@ -145,6 +153,11 @@ impl Plan {
         }
         agreed(&plan.treatments, catalogue, consent)?;
         Ok(plan)
+    }
+
+    /// Knobs that trade durability without consent: the first treatment that sets each so, and the knob.
+    pub fn unagreed(&self, catalogue: &Catalogue, consent: &Consent) -> Vec<(String, String)> {
+        lacking_consent(&self.treatments, catalogue, consent).unwrap_or_default()
     }
 
     /// Settings that all treatments stand on.
@@ -244,18 +257,33 @@ impl Plan {
 
 /// Whether there is consent to all that the treatments set.
 fn agreed(treatments: &[Treatment], catalogue: &Catalogue, consent: &Consent) -> Result<(), PlanError> {
+    match lacking_consent(treatments, catalogue, consent)?
+        .into_iter()
+        .next()
+    {
+        Some((treatment, knob)) => Err(PlanError::Durability { treatment, knob }),
+        None => Ok(()),
+    }
+}
+
+/// Knobs that trade durability without consent to just that knob, each with the first treatment that sets it so.
+fn lacking_consent(
+    treatments: &[Treatment],
+    catalogue: &Catalogue,
+    consent: &Consent,
+) -> Result<Vec<(String, String)>, PlanError> {
+    let mut lacking: Vec<(String, String)> = Vec::new();
     for treatment in treatments {
         for setting in treatment.settings.iter().chain(&treatment.step) {
             let risky = catalogue.get(&setting.knob)?.risk_of(&setting.value) == Risk::Durability;
-            if risky && !consent.durability.contains(&setting.knob) {
-                return Err(PlanError::Durability {
-                    treatment: treatment.name.clone(),
-                    knob: setting.knob.clone(),
-                });
+            let is_known = consent.durability.contains(&setting.knob)
+                || lacking.iter().any(|(_, knob)| *knob == setting.knob);
+            if risky && !is_known {
+                lacking.push((treatment.name.clone(), setting.knob.clone()));
             }
         }
     }
-    Ok(())
+    Ok(lacking)
 }
 
 /// Settings of profiles, worked out for the target, by their names.

@@ -10,15 +10,18 @@ mod prepare;
 mod steps;
 
 use data::Untouched;
+pub(crate) use data::{data_of, database_of, listed as data_listed};
 pub use error::{LabError, StandError};
 pub use event::Event;
-pub(crate) use load::{measure_s, threads_of};
+pub(crate) use load::{measure_s, plan_of_load, threads_of};
 #[cfg(test)]
 pub(crate) use prepare::treatment_records;
+pub(crate) use prepare::{OWN_SESSIONS, cannot_stand, too_many_clients};
 
 use crate::decide::Looks;
 use crate::file::{ExperimentFile, SEED_MAX, StopRule};
 use crate::plan::{Consent, Plan, ProfileSettings, Stand};
+use crate::preflight::consents;
 use crate::trial::now_unix_ms;
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Outcome, Patience, PutBack, Restorer, Target};
@@ -132,21 +135,26 @@ impl<'a> Lab<'a> {
     pub fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
         let drawn = || (now_unix_ms() ^ u64::from(std::process::id()).rotate_left(32)) & SEED_MAX;
         let seed = begin.file.seed.unwrap_or_else(drawn);
-        let mut plan = Plan::new(begin.file, &begin.profiles, seed, self.catalogue, self.consent)?;
+        let mut plan = Plan::unasked(begin.file, &begin.profiles, seed)?;
         let stand = prepare::first_stand(&plan);
+        let lacking = consents(&plan, self.catalogue, self.consent);
+        // A server of its own would be made first; with the target all else is found as well.
+        if !stand.is_target() && !lacking.is_empty() {
+            return Err(LabError::Findings(lacking));
+        }
         let target = self.stand(&stand)?;
         let mut server = Server::connect(&target.conninfo)?;
         if server.version().major < VERSION_MIN {
             return Err(LabError::TooOld(server.version().to_string()));
         }
         let purpose = format!("run {}", plan.file.name);
-        let changer = self.changer(target, &purpose, &plan)?;
+        let mut changer = self.changer(target, &purpose, &plan)?;
         let stored = prepare::Stored {
             text: begin.text,
             name_of_target: begin.name_of_target,
             repeat: begin.repeat,
         };
-        let prepared = self.prepare(&mut plan, &changer, &mut server, stored);
+        let prepared = self.prepare(&mut plan, &mut changer, &mut server, stored);
         drop(server);
         match prepared {
             Ok((id, made)) => self.go_on(id, &plan, Some(At { stand, changer }), made),
@@ -173,8 +181,15 @@ impl<'a> Lab<'a> {
         let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
         // A process that was killed may have left one.
         Pooler::end_left_behind(&self.pooler_directory(id))?;
-        self.store.set_status(id, ExperimentStatus::Running)?;
-        self.go_on(id, &plan, None, Untouched::new())
+        let stand = prepare::first_stand(&plan);
+        let target = self.stand(&stand)?;
+        self.data_is_agreed(&plan, &target)?;
+        let changer = self.changer(target, &format!("run {} ({id})", plan.file.name))?;
+        if let Err(error) = self.store.set_status(id, ExperimentStatus::Running) {
+            changer.put_back(&self.restorer())?;
+            return Err(error.into());
+        }
+        self.go_on(id, &plan, Some(At { stand, changer }), Untouched::new())
     }
 
     fn stand(&mut self, stand: &Stand) -> Result<Target, LabError> {
@@ -415,6 +430,11 @@ impl<'a> Running<'_, 'a> {
         let Some(At { stand, changer }) = self.at.take() else {
             return Ok(());
         };
+        // Data that was made on somebody's server goes with what was changed.
+        if !changer.target().is_ok_and(is_sandbox) {
+            self.whole.retain(|(of, _)| *of != stand);
+            self.untouched.retain(|(of, _)| *of != stand);
+        }
         let lines = changer.put_back(&self.lab.restorer())?;
         for line in lines {
             // The last word on a knob counts, but a failure is not forgotten.

@@ -24,6 +24,7 @@ mod part;
 mod plan;
 mod pooler;
 mod program;
+mod proof;
 mod random;
 mod reconnect;
 mod reply;
@@ -39,8 +40,8 @@ mod workload;
 pub use books::{Books, ErrorTally, FirstError, Instants, Parts, Second, SecondFigures, SqlState, Times, percentile_ms};
 pub use connection::ConnectError;
 pub use data::{
-    Condition, DataError, DataPlan, DataProgress, Dataset, Shape, check_data, create_data, drop_data,
-    shape_of,
+    Condition, DataError, DataObject, DataPlan, DataProgress, Dataset, Shape, check_data, create_data,
+    drop_data, shape_of, tables_there,
 };
 pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};
@@ -56,6 +57,7 @@ pub use part::Counts;
 pub use plan::{Arrivals, BATCH_MAX, CLIENTS_MAX, Engine, LoadPlan, Warmup, Work};
 pub use pooler::keeps_prepared_statements;
 pub use program::StatementName;
+pub use proof::{StatementRefusal, refused_statements};
 pub use random::stream_seed;
 pub use scanner::{Event, Malformed, Scanner, Tag};
 pub use schedule::{Rate, Spacing, Stretch, duration};

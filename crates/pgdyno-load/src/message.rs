@@ -68,6 +68,11 @@ impl Statement {
 
     /// With `$1`, `$2` ... for its variables.
     pub(crate) fn sql(&self) -> String {
+        self.sql_with(|number| format!("${number}"))
+    }
+
+    /// With a text for each of its variables, which are counted from 1.
+    pub(crate) fn sql_with(&self, text_of: impl Fn(usize) -> String) -> String {
         let mut number = 0;
         let mut sql = String::new();
         for part in &self.parts {
@@ -75,7 +80,7 @@ impl Statement {
                 Part::Sql(text) => sql.push_str(text),
                 Part::Variable(..) => {
                     number += 1;
-                    sql.push_str(&format!("${number}"));
+                    sql.push_str(&text_of(number));
                 }
             }
         }

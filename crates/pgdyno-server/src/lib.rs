@@ -11,6 +11,7 @@ mod facts;
 mod find;
 mod log;
 mod given;
+mod made;
 mod pooler;
 mod programs;
 pub mod sandbox;
@@ -33,10 +34,14 @@ pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
 pub use given::{Given, is_meant_as_server, may_hold_password, without_secret};
+pub use made::{drop_made, made_objects};
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;
 pub use server::{Server, ServerError, Version};
-pub use settings::{Guc, alter_system_reset, alter_system_set, reload, show};
+pub use settings::{
+    Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,
+    other_owner, refused_by_server, reload, setting_rights, show,
+};
 pub use statements::{StatementGrowth, StatementLook};
 pub use storage::{StorageOption, qualified, set_storage, storage_of};
 pub use users::User;

@@ -53,6 +53,125 @@ fn guc_of_row(row: Vec<Option<String>>) -> Guc {
     }
 }
 
+/// What a parameter may be, as pg_settings says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GucBounds {
+    /// Smallest value in the base unit.
+    pub min: Option<f64>,
+    /// Largest value in the base unit.
+    pub max: Option<f64>,
+    /// Words of an enumeration.
+    pub words: Vec<String>,
+}
+
+/// The bounds of a setting that [`show`] has found.
+pub fn bounds(server: &mut Server, name: &str) -> Result<GucBounds, ServerError> {
+    let sql = format!(
+        "SELECT min_val, max_val, array_to_string(enumvals, chr(10)) FROM pg_settings WHERE name = {}",
+        literal(name)
+    );
+    let rows = server.rows(&format!("reading what {name} may be"), &sql)?;
+    let mut fields = rows.into_iter().next().unwrap_or_default().into_iter();
+    let mut next = || fields.next().flatten();
+    let mut number = || next()?.parse().ok();
+    Ok(GucBounds {
+        min: number(),
+        max: number(),
+        words: next()
+            .map(|words| words.lines().map(str::to_owned).collect())
+            .unwrap_or_default(),
+    })
+}
+
+/// What the server says to a value that a session may set for itself: its words where it refuses it. Nothing is changed.
+pub fn refused_by_server(
+    server: &mut Server,
+    name: &str,
+    value: &str,
+) -> Result<Option<String>, ServerError> {
+    /// The class of values that are not right.
+    const DATA_EXCEPTION: &str = "22";
+    let what = format!("trying {name} = {value}");
+    let sql = format!(
+        "BEGIN; SET LOCAL {} = {}; ROLLBACK",
+        identifier(name),
+        literal(value)
+    );
+    match server.execute(&what, &sql) {
+        Ok(()) => Ok(None),
+        Err(ServerError::Statement { reason, sqlstate, .. }) => {
+            server.execute(&what, "ROLLBACK")?;
+            // What may not be set is another matter than what it may be.
+            Ok(sqlstate.starts_with(DATA_EXCEPTION).then_some(reason))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What the connected role may do to the server's settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SettingRights {
+    /// Its name as SQL has it.
+    pub role: String,
+    /// Whether it is a superuser, who may do everything.
+    pub superuser: bool,
+    /// Whether it may reload the configuration.
+    pub reload: bool,
+    /// Whether it may read the view of what the configuration files hold,
+    pub file_settings: bool,
+    /// and call the function behind it.
+    pub file_settings_function: bool,
+    /// Whether it sees settings that are for few.
+    pub all_settings: bool,
+    /// Whether ALTER SYSTEM is allowed at all (`allow_alter_system`).
+    pub alter_system: bool,
+}
+
+/// Asks what the connected role may do.
+pub fn setting_rights(server: &mut Server) -> Result<SettingRights, ServerError> {
+    let sql = "SELECT quote_ident(rolname), rolsuper, has_function_privilege('pg_catalog.pg_reload_conf()', 'EXECUTE'), \
+         has_table_privilege('pg_catalog.pg_file_settings', 'SELECT'), \
+         has_function_privilege('pg_catalog.pg_show_all_file_settings()', 'EXECUTE'), \
+         pg_has_role('pg_read_all_settings', 'USAGE'), \
+         coalesce(current_setting('allow_alter_system', true), 'on') = 'on' FROM pg_roles WHERE rolname = current_user";
+    let rows = server.rows("asking for the role's rights", sql)?;
+    let mut fields = rows.into_iter().next().unwrap_or_default().into_iter();
+    let role = fields.next().flatten().unwrap_or_default();
+    let mut holds = || fields.next().flatten().as_deref() == Some("t");
+    Ok(SettingRights {
+        role,
+        superuser: holds(),
+        reload: holds(),
+        file_settings: holds(),
+        file_settings_function: holds(),
+        all_settings: holds(),
+        alter_system: holds(),
+    })
+}
+
+/// Whether the connected role may set a parameter by ALTER SYSTEM. Before 15 that is for superusers.
+pub fn may_alter_system(server: &mut Server, name: &str) -> Result<bool, ServerError> {
+    let sql = match server.version().major >= 15 {
+        true => format!(
+            "SELECT has_parameter_privilege({}, 'ALTER SYSTEM')",
+            literal(name)
+        ),
+        false => "SELECT rolsuper FROM pg_roles WHERE rolname = current_user".to_owned(),
+    };
+    let value = server.value("asking for the role's rights", &sql)?;
+    Ok(value.as_deref() == Some("t"))
+}
+
+/// The role that owns a table, as SQL has it, where the connected role has not its rights.
+pub fn other_owner(server: &mut Server, table: &str) -> Result<Option<String>, ServerError> {
+    let sql = format!(
+        "SELECT quote_ident(pg_get_userbyid(relowner)) FROM pg_class WHERE oid = to_regclass({}) \
+         AND NOT pg_has_role(relowner, 'USAGE')",
+        literal(table)
+    );
+    server.value("asking whose table it is", &sql)
+}
+
 /// Sets a value in postgresql.auto.conf. For pgdyno-knobs alone.
 pub fn alter_system_set(server: &mut Server, name: &str, value: &str) -> Result<(), ServerError> {
     let sql = format!("ALTER SYSTEM SET {} = {}", identifier(name), literal(value));

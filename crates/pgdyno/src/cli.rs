@@ -289,6 +289,10 @@ pub(crate) struct ConsentArgs {
     /// Agree that a server which pgdyno did not create is restarted, by the file's restart_command.
     #[arg(long)]
     pub(crate) allow_restart: bool,
+    /// Agree that the data which the load needs and the server lacks is made on a server which pgdyno did not create, and dropped
+    /// at the end; `run --dry-run` lists it with its sizes.
+    #[arg(long)]
+    pub(crate) allow_data: bool,
 }
 
 #[derive(Debug, Args)]
@@ -301,7 +305,8 @@ pub(crate) struct RunArgs {
     /// Another value of one of the file's keys, as load.measure_s=60 (may be given several times).
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Print every trial with what it costs and the time that all will take, and run nothing.
+    /// Prove settings, rights, statements, consent and room, and print all that would fail with what mends it; every trial with its
+    /// cost, the data that is made, and the time that all takes. Run and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// sandbox:NAME or a connection string, instead of the file's target.

@@ -3,7 +3,7 @@
 use crate::output::{Style, styled};
 use pgdyno_host::HostError;
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError, ProfileError};
-use pgdyno_lab::{FileError, LabError, MeasureError, PlanError};
+use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
 use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
 use pgdyno_server::sandbox::SandboxError;
@@ -33,6 +33,14 @@ pub(crate) struct Usage(pub(crate) String);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Refused(pub(crate) String);
+
+/// Several errors found at once, with the code of the gravest.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub(crate) struct Several {
+    pub(crate) text: String,
+    pub(crate) code: u8,
+}
 
 type Cause = dyn Error + 'static;
 
@@ -102,11 +110,24 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
     if matches!(cause.downcast_ref(), Some(StoreError::Words(_))) {
         return Some(USAGE);
     }
+    if let Some(Several { code, .. }) = cause.downcast_ref() {
+        return Some(*code);
+    }
+    if let Some(LabError::Findings(findings)) = cause.downcast_ref() {
+        let fatal = || findings.iter().filter(|finding| finding.is_fatal());
+        let has = |kind| fatal().any(|finding| finding.kind == kind);
+        return match (has(FindingKind::Consent), has(FindingKind::Value)) {
+            (true, _) => Some(REFUSED),
+            (false, true) => Some(USAGE),
+            (false, false) => Some(FAILED),
+        };
+    }
     if cause.is::<Refused>()
         || matches!(cause.downcast_ref(), Some(ApplyError::NoRoom { .. }))
+        || matches!(cause.downcast_ref(), Some(LabError::DataNotAgreed { .. }))
         || matches!(
             cause.downcast_ref(),
-            Some(DataError::Foreign { .. } | DataError::Meanwhile)
+            Some(DataError::Foreign { .. } | DataError::InTheWay { .. } | DataError::Meanwhile)
         )
     {
         return Some(REFUSED);
@@ -196,6 +217,14 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
     }
     if let Some(ControlError::NotAllowed) = cause.downcast_ref() {
         return Some("--allow-restart with restart_command in the file's [target] permits it");
+    }
+    if let Some(DataError::InTheWay { .. }) = cause.downcast_ref() {
+        return Some("--replace drops them (`pgdyno data create`); or name another database");
+    }
+    if let Some(LabError::DataNotAgreed { .. }) = cause.downcast_ref() {
+        return Some(
+            "--allow-data makes it and drops it at the end; `pgdyno data create` makes data that stays",
+        );
     }
     if let Some(PlanError::Durability { .. }) = cause.downcast_ref() {
         return Some("--accept-durability-risk KNOB agrees to it for this one run");

@@ -8,7 +8,7 @@ use crate::output::hide;
 use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
-use pgdyno_lab::{CreatePart, ExperimentFile};
+use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind};
 use pgdyno_server::sandbox::{self, Guard, Sandbox, State};
 use pgdyno_server::{Conninfo, Control, Found, Server};
 use std::path::{Path, PathBuf};
@@ -100,13 +100,8 @@ pub(crate) fn of_experiment(
     allow_restart: bool,
     command: &str,
 ) -> anyhow::Result<Held> {
-    let text = match (named, &file.target.sandbox, &file.target.connection) {
-        (Some(text), _, _) => text.to_owned(),
-        (None, Some(name), _) => format!("{SANDBOX_PREFIX}{name}"),
-        (None, None, Some(connection)) => connection.clone(),
-        (None, None, None) => {
-            return Err(Usage("neither the file's [target] nor --target names a server".into()).into());
-        }
+    let Some(text) = text_of(file, named) else {
+        return Err(Usage(NO_TARGET.into()).into());
     };
     hide(&text);
     if let Some(name) = text.strip_prefix(SANDBOX_PREFIX) {
@@ -119,14 +114,95 @@ pub(crate) fn of_experiment(
     }
     let restart = file.target.restart_command.clone();
     if allow_restart && restart.is_none() {
-        return Err(Refused(
-            "--allow-restart needs restart_command in the file's [target]: pgdyno cannot know how this server is \
-             restarted"
-                .into(),
-        )
-        .into());
+        return Err(Refused(NO_COMMAND.into()).into());
     }
     of_server(context, &text, restart.filter(|_| allow_restart))
+}
+
+const NO_TARGET: &str = "neither the file's [target] nor --target names a server";
+const NO_COMMAND: &str = "--allow-restart needs restart_command in the file's [target]: pgdyno cannot know how this server is \
+                          restarted";
+
+/// The target of an experiment as it is named: on the command line, else in the file.
+pub(crate) fn text_of(file: &ExperimentFile, named: Option<&str>) -> Option<String> {
+    let of_file = || match (&file.target.sandbox, &file.target.connection) {
+        (Some(name), _) => Some(format!("{SANDBOX_PREFIX}{name}")),
+        (None, connection) => connection.clone(),
+    };
+    named.map(str::to_owned).or_else(of_file)
+}
+
+/// The target of an experiment before anything is done to it.
+pub(crate) enum Ahead {
+    /// It runs; consent that it lacks.
+    There {
+        target: Box<Target>,
+        findings: Vec<Finding>,
+    },
+    /// It is a sandbox that the run makes or starts.
+    NotYet(String),
+    /// A run would have no target.
+    Nowhere(Finding),
+}
+
+/// Looks at the target of an experiment. Nothing is locked, made or started.
+pub(crate) fn ahead(
+    context: &Context,
+    file: &ExperimentFile,
+    named: Option<&str>,
+    allow_restart: bool,
+) -> anyhow::Result<Ahead> {
+    let finding = |kind, what: String, mend: String| Finding {
+        kind,
+        treatments: Vec::new(),
+        what,
+        mends: vec![mend],
+    };
+    let Some(text) = text_of(file, named) else {
+        let mend = "--target sandbox:NAME (or a connection string)".to_owned();
+        return Ok(Ahead::Nowhere(finding(
+            FindingKind::Value,
+            NO_TARGET.into(),
+            mend,
+        )));
+    };
+    let Some(name) = text.strip_prefix(SANDBOX_PREFIX) else {
+        let restart = file.target.restart_command.clone();
+        let mut findings = Vec::new();
+        if allow_restart && restart.is_none() {
+            let mend = "restart_command = \"...\" (in the file's [target])".to_owned();
+            findings.push(finding(FindingKind::Consent, NO_COMMAND.into(), mend));
+        }
+        let held = of_server(context, &text, restart.filter(|_| allow_restart))?;
+        return Ok(Ahead::There {
+            target: Box::new(held.target),
+            findings,
+        });
+    };
+    Ok(match Sandbox::open(&context.sandboxes(), name) {
+        Ok(sandbox) => match sandbox.state() {
+            State::Running(_) => Ahead::There {
+                target: Box::new(target_of(context, sandbox, true)),
+                findings: Vec::new(),
+            },
+            State::HalfMade => Ahead::Nowhere(finding(
+                FindingKind::Other,
+                sandbox::SandboxError::HalfMade(name.to_owned()).to_string(),
+                format!("pgdyno sandbox destroy {name}"),
+            )),
+            State::Stopped | State::Crashed | State::Unmounted => Ahead::NotYet(format!(
+                "the sandbox \"{name}\" does not run, and its server cannot be asked; `pgdyno sandbox start {name}` first"
+            )),
+        },
+        Err(_) if file.target.create.is_some() => Ahead::NotYet(format!(
+            "the sandbox \"{name}\" is made when it runs, and there is no server to be asked yet"
+        )),
+        Err(error) => Ahead::Nowhere(finding(
+            FindingKind::Other,
+            error.to_string(),
+            format!("pgdyno sandbox create {name}"),
+        )),
+    })
 }
 
 /// Makes the sandbox that a file asks for.

@@ -2,8 +2,10 @@
 
 mod common;
 
+use common::foreign::Foreign;
 use common::machine::whole_machine;
 use common::{Home, Said, ended, kernel, pass, said};
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -533,4 +535,169 @@ fn a_full_disk_changes_nothing_or_is_told_and_everything_put_back() {
         (kernel(SWAPPINESS), fs::read(&auto_conf).expect("a file")),
         (swappiness, conf)
     );
+}
+
+/// An experiment file without a target.
+fn for_any_server(home: &Home, measure_s: f64, rest: &str) -> String {
+    let path = file(home, 1, measure_s, rest);
+    let text = fs::read_to_string(&path).expect("a file");
+    fs::write(&path, text.replace("sandbox = \"x\"", "")).expect("written");
+    path
+}
+
+const SORT: &str = "[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n";
+
+#[test]
+fn data_on_a_server_of_others_wants_consent_and_is_dropped_however_the_run_ends() {
+    let _machine = whole_machine();
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let target = foreign.target("postgres");
+    let before = foreign.objects();
+    let path = for_any_server(&home, 1.0, SORT);
+    let listed = [
+        "--allow-data",
+        "table pgbench_accounts (15 MB)",
+        "table pgbench_history",
+    ];
+    home.run(&["run", &path, "--target", &target]).fails(4, &listed);
+    home.run(&["run", &path, "--target", &target, "--dry-run"])
+        .fails(4, &listed);
+    let agreed = ["run", &path, "--target", &target, "--allow-data"];
+    let dry = home.run(&[&agreed[..], &["--dry-run"]].concat()).fine().out;
+    assert!(
+        dry.contains("table pgbench_accounts") && dry.contains("15.0 MB"),
+        "{dry}"
+    );
+    // Nobody restarts this server, though the file does not say so.
+    assert!(!dry.contains("restart"), "{dry}");
+    assert_eq!(foreign.objects(), before, "nothing was made");
+    assert!(home.run(&["status"]).fine().err.contains("nothing is changed"));
+
+    let run = home.run(&agreed).fine();
+    let line = run.err.lines().find(|line| line.contains("data.pgbench"));
+    assert!(line.is_some_and(|line| line.contains("restored")), "{}", run.err);
+    assert_eq!(foreign.objects(), before);
+
+    let path = for_any_server(&home, 60.0, SORT);
+    let loaded = "SELECT count(*) > 1 FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
+    let until_loaded = |child: &mut Child| {
+        common::wait_for("the load", || {
+            assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+            foreign.ask(loaded) == "t"
+        });
+    };
+    let mut child = home.spawn(&["run", &path, "--target", &target, "--allow-data"]);
+    until_loaded(&mut child);
+    kill(child);
+    assert_ne!(foreign.objects(), before);
+    let restored = home.run(&["restore"]).fine();
+    assert!(restored.out.contains("data.pgbench"), "{}", restored.out);
+    assert_eq!(foreign.objects(), before);
+
+    home.run(&["resume", "--target", &target]).fails(4, &listed);
+    let mut child = home.spawn(&["resume", "--target", &target, "--allow-data"]);
+    until_loaded(&mut child);
+    signal(&child, "-INT");
+    said(child.wait_with_output().expect("ends")).fails(1, &["stopped"]);
+    assert_eq!(foreign.objects(), before);
+
+    // What is there under such a name is somebody's, and stays.
+    foreign.ask("CREATE TABLE pgbench_history (note text); INSERT INTO pgbench_history VALUES ('mine')");
+    home.run(&agreed)
+        .fails(1, &["pgbench_history", "left alone", "another database"]);
+    home.run(&["data", "create", &target, "--scale", "1"])
+        .fails(4, &["pgbench_history", "--replace"]);
+    assert_eq!(foreign.ask("SELECT note FROM pgbench_history"), "mine");
+}
+
+/// As a user and a role without any right: everything that is wrong is told at once, what each line says mends it, and then the run works.
+#[test]
+fn a_dry_run_finds_all_that_is_missing_and_its_grants_mend_it() {
+    let _machine = whole_machine();
+    let (home, foreign) = (Home::new(), Foreign::start());
+    foreign.ask("CREATE ROLE plain LOGIN");
+    let nobody = Nobody::new(&home);
+    let target = foreign.target("plain");
+    let several = ["work_mem=9MB", "autovacuum_naptime=9 bananas", "fsync=off"];
+    nobody
+        .run(&[&["apply", &target, "--dry-run"], &several[..]].concat(), &[])
+        .fails(
+            4,
+            &[
+                "GRANT ALTER SYSTEM ON PARAMETER work_mem TO plain",
+                "GRANT EXECUTE ON FUNCTION pg_catalog.pg_reload_conf() TO plain",
+                "autovacuum_naptime = \"9 bananas\": expected a number from 1 to 2147483",
+                "--accept-durability-risk fsync",
+            ],
+        );
+    let steps = format!(
+        "{SORT}[[step]]\nname = \"risky\"\nsettings.synchronous_commit = \"off\"\n\
+         [[step]]\nname = \"wrong\"\nsettings.checkpoint_timeout = \"2d\"\n\
+         [[step]]\nname = \"memory\"\nsettings.shared_buffers = \"64MB\"\n"
+    );
+    let path = for_any_server(&home, 1.0, &steps);
+    let before = foreign.objects();
+    let run = ["run", &path, "--target", &target];
+    let dry = nobody.run(&[&run[..], &["--dry-run", "--json"]].concat(), &[]);
+    assert_eq!(dry.code, 4, "{}", dry.err);
+    let words = [
+        "--allow-data",
+        "--accept-durability-risk synchronous_commit",
+        "checkpoint_timeout = \"2d\": expected",
+        "not tested: memory",
+        "--allow-restart",
+        "GRANT CREATE ON SCHEMA public TO plain",
+        "GRANT pg_checkpoint TO plain",
+    ];
+    for word in words {
+        assert!(dry.err.contains(word), "{word} is not in:\n{}", dry.err);
+    }
+    let texts = |value: &Value| -> Vec<String> {
+        let list = value.as_array().expect("a list").iter();
+        list.map(|text| text.as_str().expect("a text").to_owned())
+            .collect()
+    };
+    let findings = dry.json()["findings"].as_array().expect("findings").clone();
+    for grant in findings.iter().flat_map(|finding| texts(&finding["mends"])) {
+        if grant.starts_with("GRANT ") {
+            foreign.ask(&grant);
+        }
+    }
+    let flags = ["--allow-data", "--accept-durability-risk", "synchronous_commit"];
+    let agreed = [&run[..], &flags].concat();
+    let dry = nobody
+        .run(&[&agreed[..], &["--dry-run", "--json"]].concat(), &[])
+        .fine();
+    let left: Vec<Vec<String>> = dry.json()["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .map(|finding| texts(&finding["treatments"]))
+        .collect();
+    let (wrong, memory) = (vec!["wrong".to_owned()], vec!["memory".to_owned()]);
+    assert!(left.iter().all(|of| *of == wrong || *of == memory), "{}", dry.out);
+    nobody.run(&agreed, &[]).fine();
+    let report = nobody.run(&["report", "--format", "json"], &[]).fine().json();
+    assert_eq!(ended(&report, "finished"), 3, "{report}");
+    assert_eq!(foreign.objects(), before);
+
+    // Data of others, that the role may not read, and a script that the server does not know.
+    home.run(&["data", "create", &foreign.target("postgres"), "--scale", "1"])
+        .fine();
+    let dry = nobody.run(&[&agreed[..], &["--dry-run", "--json"]].concat(), &[]);
+    assert_eq!(dry.code, 1, "{}", dry.err);
+    for finding in dry.json()["findings"].as_array().expect("findings") {
+        for grant in texts(&finding["mends"]) {
+            if grant.starts_with("GRANT ") {
+                foreign.ask(&grant);
+            }
+        }
+    }
+    nobody.run(&[&agreed[..], &["--dry-run"]].concat(), &[]).fine();
+    let text = fs::read_to_string(&path).expect("a file");
+    let script = "script = \"SELECT 1;\\nSELECT no_such FROM pgbench_accounts;\"";
+    fs::write(&path, text.replace("workload = \"tpcb\"", script)).expect("written");
+    nobody
+        .run(&[&agreed[..], &["--dry-run"]].concat(), &[])
+        .fails(1, &["line 2", "no_such", "42703"]);
 }

@@ -14,12 +14,17 @@ use pgdyno_server::{Control, ControlError};
 const POOL_LEAVES_PART: u64 = 12;
 
 impl Reader<'_> {
-    /// Whether a setting could be applied here at all, found without changing anything.
+    /// Whether a setting could be applied here at all, found without changing anything: the first of what keeps it from that.
     pub fn check(&self, setting: &Setting) -> Result<(), ApplyError> {
-        let knob = self.catalogue.check_settable(setting)?;
+        let first = self.objections(setting).into_iter().next();
+        first.map_or(Ok(()), |objection| Err(objection.error))
+    }
+
+    /// The same of what is no parameter.
+    pub(super) fn check_means(&self, knob: &Knob, setting: &Setting, means: Means) -> Result<(), ApplyError> {
         let can_restart = self.target.is_none_or(|target| target.control.can_restart());
-        match self.means(&setting.knob)? {
-            Means::Parameter => self.check_parameter(knob),
+        match means {
+            Means::Parameter => Ok(()),
             Means::Files(files) => {
                 if knob.cost == Cost::Restart && !can_restart {
                     return Err(ControlError::NotAllowed.into());
@@ -48,24 +53,6 @@ impl Reader<'_> {
                 self.check_whole(&cell, setting, &before)
             }
         }
-    }
-
-    fn check_parameter(&self, knob: &Knob) -> Result<(), ApplyError> {
-        let target = self.target()?;
-        let guc = self.parameter(&mut self.server()?, &knob.id)?;
-        if guc.context == "internal" {
-            return Err(ApplyError::ReadOnly { name: guc.name });
-        }
-        if guc.context == "postmaster" {
-            if !target.control.can_restart() {
-                return Err(ControlError::NotAllowed.into());
-            }
-            // A value that keeps the server from starting can then be taken back in the file alone.
-            if target.data.is_none() {
-                return Err(ApplyError::NoWayBack);
-            }
-        }
-        Ok(())
     }
 
     fn check_auto_pool(&self) -> Result<(), ApplyError> {

@@ -395,6 +395,7 @@ fn claims_and_tables_name_what_there_is() {
 fn what_is_shipped_holds() {
     let catalogue = Catalogue::shipped().unwrap();
     let consent = crate::Consent {
+        data: false,
         durability: vec!["fsync".into(), "synchronous_commit".into()],
         restart: false,
     };

@@ -16,6 +16,7 @@ fn plan(design: &str, consent: &Consent) -> Result<Plan, PlanError> {
 
 fn agreed() -> Consent {
     Consent {
+        data: false,
         durability: vec!["synchronous_commit".into()],
         restart: false,
     }
@@ -66,6 +67,7 @@ fn what_is_left_out_is_left_out_of_later_steps_too() {
 #[test]
 fn durability_needs_consent_to_that_very_knob() {
     let other = Consent {
+        data: false,
         durability: vec!["fsync".into()],
         restart: false,
     };
@@ -250,6 +252,7 @@ fn what_has_begun_goes_on_with_the_settings_that_it_began_with() {
         ("q".to_owned(), vec![setting("fsync", "off")]),
     ]);
     let agreed = Consent {
+        data: false,
         durability: vec!["fsync".to_owned()],
         restart: false,
     };

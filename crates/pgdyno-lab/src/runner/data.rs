@@ -4,7 +4,7 @@ use super::{Event, Lab, LabError, Running, is_sandbox};
 use crate::file::{Prewarm, Reset};
 use crate::measure::endpoint;
 use crate::plan::{Plan, Stand, Treatment};
-use pgdyno_knobs::Target;
+use pgdyno_knobs::{Changer, Target};
 use pgdyno_load::{DataError, DataPlan, Dataset, create_data, shape_of};
 use pgdyno_server::sandbox::is_whole_copy;
 use pgdyno_server::{Conninfo, Control, Server, ServerError};
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 /// What tells one database's content from another's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct DataKey {
+pub(crate) struct DataKey {
     dataset: Dataset,
     scale: u32,
     fillfactor: Option<u32>,
@@ -29,20 +29,22 @@ impl DataKey {
         format!("pgdyno_{}_{}{full}", self.dataset.name(), self.scale)
     }
 
-    /// Bytes that it takes, about: tables and indexes as `pgdyno data create` makes them, with PostgreSQL 18.
+    /// How it is made.
+    pub(crate) fn plan(&self) -> DataPlan {
+        DataPlan {
+            fillfactor: self.fillfactor,
+            ..DataPlan::new(self.dataset, self.scale)
+        }
+    }
+
+    /// Bytes that it takes, about: tables and indexes as `pgdyno data create` makes them.
     pub(super) fn bytes(&self) -> u64 {
-        let unit: u64 = match self.dataset {
-            Dataset::Pgbench => 15 << 20,
-            Dataset::Oltp => 24 << 20,
-            Dataset::Tpcc => 105 << 20,
-        };
-        let full = u64::from(self.fillfactor.unwrap_or(100).max(10));
-        unit * u64::from(self.scale) * 100 / full
+        self.plan().bytes()
     }
 }
 
 /// The data that a treatment's load reads; `None` where it reads none, or brings its own.
-pub(super) fn data_of(treatment: &Treatment) -> Option<DataKey> {
+pub(crate) fn data_of(treatment: &Treatment) -> Option<DataKey> {
     let dataset = match (treatment.load.workload, treatment.data.dataset) {
         (Some(workload), _) => workload.dataset()?,
         (None, Some(dataset)) => dataset,
@@ -68,7 +70,7 @@ impl Treatment {
 
 /// The database of a treatment, where it is not the target's own: one for each kind of data where there are several, or where
 /// it is made anew from a template.
-pub(super) fn database_of(plan: &Plan, data: DataKey) -> Option<String> {
+pub(crate) fn database_of(plan: &Plan, data: DataKey) -> Option<String> {
     let tested: Vec<&Treatment> = plan.tested().into_iter().map(|i| &plan.treatments[i]).collect();
     let keys: BTreeSet<DataKey> = tested.iter().filter_map(|t| data_of(t)).collect();
     let template = tested.iter().any(|t| t.data.reset == Some(Reset::Template));
@@ -95,35 +97,42 @@ impl Lab<'_> {
     pub(super) fn ensure_data(
         &mut self,
         plan: &Plan,
-        target: &Target,
+        changer: &mut Changer<'_>,
         data: DataKey,
     ) -> Result<bool, LabError> {
         let database = database_of(plan, data);
+        let target = changer.target()?;
+        let is_ours = is_sandbox(target);
+        let of_target = target.conninfo.clone();
         let conninfo = match &database {
             Some(name) => {
-                if !is_sandbox(target) {
+                if !is_ours {
                     return Err(LabError::SandboxOnly(
                         "data of several kinds, or from a template,",
                     ));
                 }
-                make_database(&target.conninfo, name)?;
-                target.conninfo.with_database(name)
+                make_database(&of_target, name)?;
+                of_target.with_database(name)
             }
-            None => target.conninfo.clone(),
+            None => of_target.clone(),
         };
         let endpoint = endpoint(&conninfo);
         let is_made = match shape_of(&endpoint, data.dataset).map(|shape| shape.scale) {
             // How full its pages were made is not told by data that is there.
             Ok(scale) if scale == data.scale && (database.is_some() || data.fillfactor.is_none()) => false,
-            Ok(there) if !is_sandbox(target) => {
+            Ok(there) if !is_ours => {
                 return Err(LabError::OtherData {
                     dataset: data.dataset.name(),
                     there,
                     wanted: data.scale,
                 });
             }
+            Err(DataError::Missing { .. }) if !is_ours => {
+                self.create_marked(&conninfo, changer, data)?;
+                true
+            }
             Ok(_) | Err(DataError::Missing { .. }) => {
-                self.create(&conninfo, data)?;
+                self.create(&conninfo, &data.plan())?;
                 true
             }
             Err(error) => return Err(error.into()),
@@ -133,22 +142,54 @@ impl Lab<'_> {
             .iter()
             .any(|t| t.data.reset == Some(Reset::Template));
         if let Some(name) = database.filter(|_| makes_template) {
-            keep_template(&target.conninfo, &name)?;
+            keep_template(&of_target, &name)?;
         }
         Ok(is_made)
     }
 
-    fn create(&mut self, conninfo: &Conninfo, data: DataKey) -> Result<(), LabError> {
+    fn create(&mut self, conninfo: &Conninfo, plan: &DataPlan) -> Result<(), LabError> {
         let (stop, on_event) = (self.stop, &mut *self.on_event);
-        let plan = DataPlan {
-            fillfactor: data.fillfactor,
-            ..DataPlan::new(data.dataset, data.scale)
-        };
-        create_data(&endpoint(conninfo), &plan, &mut |progress| {
+        create_data(&endpoint(conninfo), plan, &mut |progress| {
             on_event(Event::Data(progress));
             !stop.load(Ordering::Relaxed)
         })?;
         Ok(())
+    }
+
+    /// Whether there is consent to all data that a server lacks which is no sandbox.
+    pub(super) fn data_is_agreed(&self, plan: &Plan, target: &Target) -> Result<(), LabError> {
+        if is_sandbox(target) || self.consent.data {
+            return Ok(());
+        }
+        match lacking(plan, target)?.iter().map(listed).collect::<Vec<_>>() {
+            lacking if lacking.is_empty() => Ok(()),
+            lacking => Err(LabError::DataNotAgreed {
+                objects: lacking.join(", "),
+            }),
+        }
+    }
+
+    /// Makes data on a server that is no sandbox: with consent, in the journal, and dropped when everything is restored.
+    fn create_marked(
+        &mut self,
+        conninfo: &Conninfo,
+        changer: &mut Changer<'_>,
+        data: DataKey,
+    ) -> Result<(), LabError> {
+        let plan = data.plan();
+        if !self.consent.data {
+            return Err(LabError::DataNotAgreed {
+                objects: listed(&plan),
+            });
+        }
+        let what = format!("scale {}, about {}", plan.scale, plan.size());
+        changer.make_data(plan.dataset.name(), &what, |mark| {
+            let plan = DataPlan {
+                mark: Some(mark.to_owned()),
+                ..plan
+            };
+            self.create(conninfo, &plan)
+        })?
     }
 }
 
@@ -159,18 +200,18 @@ impl Running<'_, '_> {
             return Ok(());
         };
         let reset = treatment.data.reset.unwrap_or_default();
-        let Some(at) = &self.at else { return Ok(()) };
-        let target = at.changer.target()?;
+        let Some(at) = &mut self.at else { return Ok(()) };
         let key = (at.stand.clone(), data.name());
         let mut is_untouched = self.untouched.remove(&key);
         if self.whole.insert(key) && !is_untouched {
-            is_untouched = self.lab.ensure_data(self.plan, target, data)?;
+            is_untouched = self.lab.ensure_data(self.plan, &mut at.changer, data)?;
         }
+        let target = at.changer.target()?;
         let conninfo = conninfo_of(self.plan, treatment, target);
         match reset {
             Reset::None => {}
             Reset::Recreate if is_untouched => {}
-            Reset::Recreate => self.lab.create(&conninfo, data)?,
+            Reset::Recreate => self.lab.create(&conninfo, &data.plan())?,
             Reset::Template => anew_from_template(&target.conninfo, conninfo.database())?,
             Reset::Vacuum => {
                 let mut server = Server::connect(&conninfo)?;
@@ -238,6 +279,35 @@ impl Running<'_, '_> {
             Prewarm::Read => read_pass(conninfo),
         }
     }
+}
+
+/// What a plan makes, each object with the room that it takes, as one line.
+pub(crate) fn listed(plan: &DataPlan) -> String {
+    let objects = plan.objects();
+    let each = objects.iter().map(|object| match object.bytes {
+        0 => object.name.clone(),
+        _ => format!("{} ({})", object.name, object.size()),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// The data of the tested treatments that a server lacks which is no sandbox.
+pub(super) fn lacking(plan: &Plan, target: &Target) -> Result<Vec<DataPlan>, DataError> {
+    let keys: BTreeSet<DataKey> = plan
+        .tested()
+        .into_iter()
+        .filter_map(|i| data_of(&plan.treatments[i]))
+        .collect();
+    let endpoint = endpoint(&target.conninfo);
+    let mut lacking = Vec::new();
+    for key in keys {
+        match shape_of(&endpoint, key.dataset) {
+            Ok(_) => {}
+            Err(DataError::Missing { .. }) => lacking.push(key.plan()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(lacking)
 }
 
 fn make_database(conninfo: &Conninfo, name: &str) -> Result<(), ServerError> {

@@ -2,6 +2,7 @@
 
 use crate::file::FileError;
 use crate::plan::PlanError;
+use crate::preflight::{Finding, listed};
 use pgdyno_knobs::{ApplyError, JournalError};
 use pgdyno_load::DataError;
 use pgdyno_server::{PoolerError, ServerError};
@@ -60,19 +61,9 @@ pub enum LabError {
         /// The program's words.
         source: StandError,
     },
-    /// Not enough room, found before anything is made.
-    #[error(
-        "the data of this experiment needs about {needed_mb} MB on {place}, and {free_mb} MB are free; use a smaller scale or \
-         another place"
-    )]
-    NoRoom {
-        /// Megabytes, from the usual size of a unit of scale.
-        needed_mb: u64,
-        /// Megabytes.
-        free_mb: u64,
-        /// Directory.
-        place: String,
-    },
+    /// Something keeps it from running here: all of it, found before anything is changed.
+    #[error("the experiment cannot run here, and nothing was changed:{}", listed(.0))]
+    Findings(Vec<Finding>),
     /// The server can be read, but not experimented with.
     #[error("PostgreSQL {0} is too old for an experiment; 14 and later can be used")]
     TooOld(String),
@@ -109,14 +100,19 @@ pub enum LabError {
         /// Scale of the file.
         wanted: u32,
     },
+    /// Data on somebody's server, which nobody has agreed to.
+    #[error(
+        "the server lacks the experiment's data, and pgdyno did not create this server: nothing is made on it without consent ({objects})"
+    )]
+    DataNotAgreed {
+        /// What would be made, with sizes.
+        objects: String,
+    },
     /// Something about the data that only a sandbox allows.
     #[error(
         "{0} is done in sandboxes only: pgdyno makes and drops no database on a server that it did not create"
     )]
     SandboxOnly(&'static str),
-    /// Nothing is left to compare.
-    #[error("no step can be tested here: {0}")]
-    NothingToTest(String),
     /// It is finished already.
     #[error("experiment {0} is finished; there is nothing to resume")]
     NothingToResume(i64),

@@ -43,6 +43,11 @@ pub(super) fn workload_record(load: &LoadPart, data: &DataPart) -> WorkloadRecor
     }
 }
 
+/// The built-in engine's plan, as far as it does not depend on chance; `None` where the load is another program.
+pub(crate) fn plan_of_load(load: &LoadPart) -> Result<Option<LoadPlan>, ScriptError> {
+    plan_of(load, 0)
+}
+
 /// The built-in engine's plan; `None` where the load is another program.
 pub(super) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, ScriptError> {
     let work: Work = match (load.workload, &load.script) {

@@ -5,11 +5,12 @@ use super::{Event, Lab, LabError, is_sandbox};
 use crate::collect::collect_facts;
 use crate::file::{Design, ExperimentFile, Place, PoolerWord, Prewarm, Reset, StudyPart};
 use crate::plan::{Plan, Stand, Treatment};
+use crate::preflight::Preflight;
 use crate::runner::data::{DataKey, Untouched, data_of};
 use crate::runner::load::{threads_of, workload_record};
-use pgdyno_knobs::{Catalogue, Changer, Gives, Knob, Reader, Setting, Target};
+use pgdyno_knobs::{Catalogue, Changer, Gives, Knob, Setting, Target};
 use pgdyno_load::Dataset;
-use pgdyno_server::{Control, PoolMode, Server, SessionLimits, session_limits};
+use pgdyno_server::{Control, PoolMode, Server, SessionLimits};
 use pgdyno_store::{
     ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord,
     TableRecord, TreatmentRecord,
@@ -34,15 +35,15 @@ impl<'a> Lab<'a> {
     pub(super) fn prepare(
         &mut self,
         plan: &mut Plan,
-        changer: &Changer<'_>,
+        changer: &mut Changer<'_>,
         server: &mut Server,
         stored: Stored<'_>,
     ) -> Result<(i64, Untouched), LabError> {
         let target = changer.target()?;
-        self.leave_out(plan, target, server)?;
-        self.check_room(plan, target)?;
+        self.preflight(plan, target, server)?;
         let first = first_stand(plan);
-        let made = self.ensure_data_here(plan, target, &first)?;
+        let made = self.ensure_data_here(plan, changer, &first)?;
+        let target = changer.target()?;
         let sandbox = match &target.control {
             Control::Sandbox(sandbox) => Some(&**sandbox),
             _ => None,
@@ -87,59 +88,24 @@ impl<'a> Lab<'a> {
         Ok((self.store.begin(&record)?, made))
     }
 
-    fn leave_out(&mut self, plan: &mut Plan, target: &Target, server: &mut Server) -> Result<(), LabError> {
-        let reader = Reader {
+    /// Finds all that keeps something from running; treatments that cannot be tested are left out by name.
+    fn preflight(&mut self, plan: &mut Plan, target: &Target, server: &mut Server) -> Result<(), LabError> {
+        let path = (self.environment)("PATH");
+        let preflight = Preflight {
             host: &**self.host,
             catalogue: self.catalogue,
-            target: Some(target),
+            target,
+            consent: self.consent,
+            path: path.as_deref(),
         };
-        let refused = |setting: &Setting| {
-            let error = reader.check(setting).err()?.to_string();
-            // Most errors name the knob first.
-            Some(match error.starts_with(&setting.knob) {
-                true => error,
-                false => format!("{}: {error}", setting.knob),
-            })
-        };
-        // What all stand on is refused for all; another version knows other parameters, and its trial tells what it refuses.
-        let of_all: Vec<String> = match plan.treatments.iter().all(|t| t.server.version.is_none()) {
-            true => plan.base().iter().filter_map(refused).collect(),
-            false => Vec::new(),
-        };
-        if !of_all.is_empty() {
-            return Err(LabError::NothingToTest(format!("[base]: {}", of_all.join("; "))));
+        let found = preflight.check(plan, server)?;
+        if found.is_fatal() {
+            return Err(LabError::Findings(found.findings));
         }
-        let connections = session_limits(server)?;
-        let mut left_out = Vec::new();
-        for (i, treatment) in plan.treatments.iter().enumerate() {
-            let mut reasons: Vec<String> = Vec::new();
-            if treatment.server.version.is_none() {
-                reasons.extend(treatment.step.iter().filter_map(refused));
+        for treatment in &plan.treatments {
+            if let Some(reason) = &treatment.why_not {
+                (self.on_event)(Event::NotTested { treatment, reason });
             }
-            reasons.extend(cannot_stand(treatment, target));
-            reasons.extend(too_many_clients(treatment, &connections, self.catalogue));
-            if !reasons.is_empty() {
-                left_out.push((i, reasons.join("; ")));
-            }
-        }
-        for (i, reason) in &left_out {
-            (self.on_event)(Event::NotTested {
-                treatment: &plan.treatments[*i],
-                reason,
-            });
-        }
-        plan.leave_out(&left_out);
-        let tested = plan.tested();
-        let judged = |i: &usize| plan.treatments[*i].against.is_some();
-        let nothing = match plan.treatments.iter().any(|t| t.against.is_some()) {
-            true => !tested.iter().any(judged),
-            false => tested.is_empty(),
-        };
-        // Without what all is held against there is nothing to compare either.
-        let without_reference = plan.treatments[0].why_not.is_some() && plan.file.factor.is_empty();
-        if nothing || without_reference {
-            let reasons: Vec<String> = left_out.into_iter().map(|(_, reason)| reason).collect();
-            return Err(LabError::NothingToTest(reasons.join("; ")));
         }
         Ok(())
     }
@@ -149,7 +115,7 @@ impl<'a> Lab<'a> {
     fn ensure_data_here(
         &mut self,
         plan: &Plan,
-        target: &Target,
+        changer: &mut Changer<'_>,
         here: &Stand,
     ) -> Result<Untouched, LabError> {
         let tested = plan.tested().into_iter().map(|i| &plan.treatments[i]);
@@ -159,51 +125,16 @@ impl<'a> Lab<'a> {
             .collect();
         let mut made = Untouched::new();
         for data in wanted {
-            if self.ensure_data(plan, target, data)? {
+            if self.ensure_data(plan, changer, data)? {
                 made.insert((here.clone(), data.name()));
             }
         }
         Ok(made)
     }
-
-    /// Whether the data fits where it goes, by the usual size of a unit of scale.
-    fn check_room(&self, plan: &Plan, target: &Target) -> Result<(), LabError> {
-        let Some(place) = target.data.as_ref().filter(|_| is_sandbox(target)) else {
-            return Ok(());
-        };
-        let place = place.to_string_lossy().into_owned();
-        let Some(Ok(space)) = self.host.space_of(&place) else {
-            return Ok(());
-        };
-        let tested = plan.tested();
-        let on_target = tested
-            .iter()
-            .map(|&i| &plan.treatments[i])
-            .filter(|t| t.stand().is_target());
-        let keys: BTreeSet<DataKey> = on_target.clone().filter_map(data_of).collect();
-        let twice = on_target
-            .clone()
-            .any(|t| matches!(t.data.reset, Some(Reset::Template | Reset::Copy)));
-        let all: u64 = keys.iter().map(DataKey::bytes).sum();
-        let needed = if twice { all * 2 } else { all };
-        // What is there already takes no more room.
-        let there = match &target.control {
-            Control::Sandbox(sandbox) => sandbox.size_bytes(),
-            _ => 0,
-        };
-        if needed.saturating_sub(there) > space.free_bytes {
-            return Err(LabError::NoRoom {
-                needed_mb: needed >> 20,
-                free_mb: space.free_bytes >> 20,
-                place,
-            });
-        }
-        Ok(())
-    }
 }
 
 /// What a treatment asks for that only a sandbox can have, or only this machine.
-fn cannot_stand(treatment: &Treatment, target: &Target) -> Vec<String> {
+pub(crate) fn cannot_stand(treatment: &Treatment, target: &Target) -> Vec<String> {
     let data = treatment.data;
     let load = &treatment.load;
     let wants = [
@@ -252,10 +183,14 @@ fn too_small(treatment: &Treatment) -> Option<String> {
 }
 
 /// Sessions that pgdyno itself has: one that asks, one that records, and one in reserve.
-const OWN_SESSIONS: u32 = 3;
+pub(crate) const OWN_SESSIONS: u32 = 3;
 
-/// Why a treatment has more clients than its server has room for, if so.
-fn too_many_clients(treatment: &Treatment, limits: &SessionLimits, catalogue: &Catalogue) -> Option<String> {
+/// Why a treatment has more clients than its server has room for, if so, and for how many it has.
+pub(crate) fn too_many_clients(
+    treatment: &Treatment,
+    limits: &SessionLimits,
+    catalogue: &Catalogue,
+) -> Option<(String, u32)> {
     let clients = treatment.load.clients?;
     if treatment.has_pooler() {
         return None;
@@ -269,12 +204,13 @@ fn too_many_clients(treatment: &Treatment, limits: &SessionLimits, catalogue: &C
         .and_then(|setting| setting.value.parse().ok())
         .unwrap_or(limits.most);
     let room = most.saturating_sub(limits.kept + OWN_SESSIONS);
-    (clients > room).then(|| {
+    let words = || {
         format!(
             "{clients} clients are more than the {room} for whom a limit of {most} sessions (max_connections) has room, beside what \
              is kept back"
         )
-    })
+    };
+    (clients > room).then(|| (words(), room))
 }
 
 /// Treatments as they are stored.

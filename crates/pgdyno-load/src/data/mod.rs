@@ -1,6 +1,7 @@
 //! The data of the workloads: created by COPY, recognised, checked, dropped. What a table holds is told in the rooms.
 
 mod jobs;
+mod objects;
 mod oltp;
 mod pgbench;
 pub(crate) mod rows;
@@ -11,6 +12,7 @@ mod verify;
 use crate::endpoint::Endpoint;
 use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, names};
 use jobs::Job;
+pub use objects::DataObject;
 use postgres::{Client, IsolationLevel};
 use serde::{Deserialize, Serialize};
 use session::{Sorting, words_of};
@@ -71,6 +73,11 @@ pub struct DataPlan {
     pub seed: u64,
     /// How full the pages of its tables are made, in percent; as the server does it where it is not given.
     pub fillfactor: Option<u32>,
+    /// Whether tables of these names that are there already may be dropped; else only those whose creation was not finished.
+    pub replace: bool,
+    /// What the comment on each table and function ends with. Then nothing that is there is dropped at all, and after an error or a
+    /// stop the caller drops what carries the mark.
+    pub mark: Option<String>,
 }
 
 impl DataPlan {
@@ -84,6 +91,8 @@ impl DataPlan {
             threads: u32::try_from(cpus).unwrap_or(1).clamp(1, THREADS_MAX),
             seed: 1,
             fillfactor: None,
+            replace: true,
+            mark: None,
         }
     }
 
@@ -186,6 +195,18 @@ pub enum DataError {
         /// Their names.
         tables: String,
     },
+    /// Tables of the same names, and leave to drop them is not given.
+    #[error(
+        "database \"{database}\" at {place} has tables of these names already, and they are left alone: {tables}"
+    )]
+    InTheWay {
+        /// Host and port, or socket.
+        place: String,
+        /// Its name.
+        database: String,
+        /// Their names.
+        tables: String,
+    },
     /// A number of the plan outside its bounds.
     #[error("the {what} must be 1 to {max}, not {given}")]
     Number {
@@ -272,9 +293,13 @@ impl Tables {
                     .collect()
             })
             .map_err(|source| words_of("looking for the tables", source))?;
-        let unfinished = rows.iter().any(|(_, comment)| comment == session::UNFINISHED);
+        let unfinished = rows
+            .iter()
+            .any(|(_, comment)| comment.starts_with(session::UNFINISHED));
         let is_ours = |comment: &str| {
-            dataset != Dataset::Tpcc || comment == tpcc::OWNED || comment == session::UNFINISHED
+            dataset != Dataset::Tpcc
+                || comment.starts_with(tpcc::OWNED)
+                || comment.starts_with(session::UNFINISHED)
         };
         let (ours, foreign): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, comment)| is_ours(comment));
         let names = |list: Vec<(String, String)>| list.into_iter().map(|(name, _)| name).collect();
@@ -296,6 +321,22 @@ impl Tables {
         })
     }
 
+    /// Whether what is there may go: all of it, what was not finished, or nothing.
+    fn may_be_dropped(&self, endpoint: &Endpoint, plan: &DataPlan) -> Result<(), DataError> {
+        let may_be = match plan.mark {
+            Some(_) => false,
+            None => plan.replace || self.unfinished,
+        };
+        if may_be || self.ours.is_empty() {
+            return Ok(());
+        }
+        Err(DataError::InTheWay {
+            place: endpoint.place(),
+            database: database(endpoint),
+            tables: self.ours.join(", "),
+        })
+    }
+
     /// Statements that drop what is ours.
     fn drop(&self, dataset: Dataset) -> String {
         let mut sql = String::new();
@@ -303,7 +344,7 @@ impl Tables {
             sql = format!("DROP TABLE IF EXISTS {};", self.ours.join(", "));
         }
         if dataset == Dataset::Tpcc {
-            sql.push_str(tpcc::DROP_FUNCTIONS);
+            sql.push_str(&tpcc::drop_functions());
         }
         sql
     }
@@ -312,6 +353,12 @@ impl Tables {
 /// What the database holds of a data set; [`DataError::Missing`] where there is none or it is half made.
 pub fn shape_of(endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataError> {
     shape(&mut session::open(endpoint)?, endpoint, dataset)
+}
+
+/// The tables that are there under the names of a data set, whoever made them.
+pub fn tables_there(endpoint: &Endpoint, dataset: Dataset) -> Result<Vec<String>, DataError> {
+    let tables = Tables::find(&mut session::open(endpoint)?, dataset)?;
+    Ok(tables.ours.into_iter().chain(tables.foreign).collect())
 }
 
 fn shape(client: &mut Client, endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataError> {
@@ -404,8 +451,8 @@ struct Recipe {
 /// Memory of all sorts for keys and indexes together, where the server's own setting is not larger.
 const SORT_MEMORY_KB: u32 = 256 * 1024;
 
-/// Creates the data afresh; what there was of the set is dropped. `on_progress` answers whether to go on. After an
-/// error or a stop nothing of the set is left.
+/// Creates the data afresh; what there was of the set is dropped, as far as the plan allows that. `on_progress` answers whether
+/// to go on. After an error or a stop nothing of the set is left, but for what carries the mark of a plan.
 pub fn create_data(
     endpoint: &Endpoint,
     plan: &DataPlan,
@@ -430,25 +477,42 @@ pub fn create_data(
     }
     let there = Tables::find(&mut client, plan.dataset)?;
     there.foreign(endpoint)?;
-    let (recipe, marked, mark_at_end) = match plan.dataset {
-        Dataset::Pgbench => (pgbench::recipe(plan), pgbench::MARKED, "NULL".to_owned()),
-        Dataset::Oltp => (oltp::recipe(plan), oltp::MARKED, "NULL".to_owned()),
+    there.may_be_dropped(endpoint, plan)?;
+    let (mut recipe, marked, comment_at_end) = match plan.dataset {
+        Dataset::Pgbench => (pgbench::recipe(plan), pgbench::MARKED, None),
+        Dataset::Oltp => (oltp::recipe(plan), oltp::MARKED, None),
         Dataset::Tpcc => {
             let now = session::now(&mut client)?;
             (
                 tpcc::recipe(plan, &now),
                 tpcc::MARKED,
-                format!("'{}'", tpcc::OWNED),
+                Some(tpcc::OWNED.to_owned()),
             )
         }
     };
+    let marks = plan.mark.as_deref().map(|mark| Marks::new(plan, mark));
+    let comment_at_end = marks
+        .as_ref()
+        .map(|marks| marks.comment.clone())
+        .or(comment_at_end);
+    let comment_at_end = comment_at_end.map_or_else(|| "NULL".to_owned(), |comment| format!("'{comment}'"));
+    if let (Some(marks), Some(last)) = (&marks, recipe.finish.last_mut()) {
+        last.push_str(&marks.functions);
+    }
     progress.rows_total = recipe.rows_total;
     // From here on tables and mark are seen by everyone or by nobody.
     let begin = format!(
-        "BEGIN; {} {} COMMENT ON TABLE {marked} IS '{}'; COMMIT",
-        there.drop(plan.dataset),
+        "BEGIN; {} {} {} COMMENT ON TABLE {marked} IS '{}'; COMMIT",
+        if marks.is_some() {
+            String::new()
+        } else {
+            there.drop(plan.dataset)
+        },
         recipe.tables,
-        session::UNFINISHED
+        marks.as_ref().map_or("", |marks| &marks.tables),
+        marks
+            .as_ref()
+            .map_or(session::UNFINISHED, |marks| &marks.unfinished),
     );
     client
         .batch_execute(&begin)
@@ -480,17 +544,53 @@ pub fn create_data(
         progress.rows = progress.rows_total;
         progress.step = "checkpoint";
         if on_progress(progress) {
-            let mark = format!("COMMENT ON TABLE {marked} IS {mark_at_end}");
+            let mark = format!("COMMENT ON TABLE {marked} IS {comment_at_end}");
             finish(&mut client, &recipe.finish, &mark)
         } else {
             Err(DataError::Stopped)
         }
     });
-    if made.is_err() {
+    if made.is_err() && marks.is_none() {
         // Better none than half. Where even this fails the mark tells.
         let _ = drop_with(&mut client, plan.dataset);
     }
     made
+}
+
+/// Comments that say whose the objects of a plan are.
+struct Marks {
+    /// Of each table, at the end.
+    comment: String,
+    /// Of the table that tells, until the data is whole.
+    unfinished: String,
+    /// Statements that put them on the tables.
+    tables: String,
+    /// And on the functions.
+    functions: String,
+}
+
+impl Marks {
+    fn new(plan: &DataPlan, mark: &str) -> Marks {
+        let comment = format!("pgdyno: {} {mark}", plan.dataset.name()).replace('\'', "''");
+        let on = |what: &str| format!("COMMENT ON {what} IS '{comment}'; ");
+        let functions: &[&str] = match plan.dataset {
+            Dataset::Tpcc => &tpcc::FUNCTION_SIGNATURES,
+            Dataset::Pgbench | Dataset::Oltp => &[],
+        };
+        Marks {
+            unfinished: format!("{} {mark}", session::UNFINISHED).replace('\'', "''"),
+            tables: plan
+                .table_names()
+                .iter()
+                .map(|name| on(&format!("TABLE {name}")))
+                .collect(),
+            functions: functions
+                .iter()
+                .map(|name| format!("; {}", on(&format!("FUNCTION {name}"))))
+                .collect(),
+            comment,
+        }
+    }
 }
 
 /// The last commit is the mark's, and it waits for the disk as the user's settings want it.

@@ -132,6 +132,20 @@ impl Script {
     }
 }
 
+/// The statements of a script with their lines, 1-based.
+pub(crate) fn statements_of_script(script: &Script) -> Result<Vec<(usize, String)>, ScriptError> {
+    if script.text.len() > SCRIPT_BYTES_MAX {
+        return Ok(Vec::new());
+    }
+    let commands = split(&script.text).map_err(|wrong| script.error(&wrong))?;
+    let line = |at: usize| script.text[..at].matches('\n').count() + 1;
+    let statements = commands.into_iter().filter_map(|command| match command.kind {
+        Kind::Sql(sql) => Some((line(command.at), sql)),
+        Kind::Meta { .. } => None,
+    });
+    Ok(statements.collect())
+}
+
 /// An open `\if`.
 struct If {
     at: usize,

@@ -16,7 +16,8 @@ pub(crate) struct ApplyArgs {
     /// This host alone: no server is named.
     #[arg(long)]
     pub(crate) host_only: bool,
-    /// Check all settings, tell what would be changed and what that costs, and change nothing.
+    /// Check all settings and rights, print all that would fail with what mends it, or what would be changed and what that costs.
+    /// Change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Stay, and put everything back at the end (Ctrl-C).

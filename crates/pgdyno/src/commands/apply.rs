@@ -21,7 +21,7 @@ use pgdyno_knobs::{
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wanted::{possible, wanted};
+use wanted::{Trouble, Wanted, possible, refused, wanted};
 
 /// How long another command that turns knobs is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,8 +38,11 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         .as_ref()
         .map_or_else(|| "this host".to_owned(), |held| held.name.clone());
     let reader = reader(context, target);
-    let settings = possible(&reader, wanted.iter().filter(|wanted| !wanted.is_now))?;
-    consent(context, args, &settings)?;
+    let asked = || wanted.iter().filter(|wanted| !wanted.is_now);
+    let (settings, mut troubles) = possible(&reader, asked());
+    let applied = asked().filter(|wanted| !wanted.of_profile || settings.contains(&wanted.setting));
+    troubles.extend(consent(context, args, applied)?);
+    refused(troubles)?;
     if settings.is_empty() {
         tell!("nothing to do: all of it is so already, or cannot be applied here");
         return Ok(exit::FINE);
@@ -201,26 +204,33 @@ fn reader<'a>(context: &'a Context, target: Option<&'a Target>) -> Reader<'a> {
     }
 }
 
-fn consent(context: &Context, args: &ApplyArgs, settings: &[Setting]) -> anyhow::Result<()> {
-    for setting in settings {
+/// What is not agreed to, or not done so.
+fn consent<'w>(
+    context: &Context,
+    args: &ApplyArgs,
+    wanted: impl Iterator<Item = &'w Wanted>,
+) -> anyhow::Result<Vec<Trouble>> {
+    let mut troubles = Vec::new();
+    for Wanted { setting, .. } in wanted {
         let knob = context.catalogue.get(&setting.knob)?;
-        if knob.kind == Kind::HeldFile && !args.until_exit && !args.dry_run {
+        if knob.kind == Kind::HeldFile && !args.until_exit {
             let words = format!(
                 "{} counts as long as its file is open: it wants --until-exit",
                 setting.knob
             );
-            return Err(Usage(words).into());
+            troubles.push(Trouble::new(Usage(words).into()).with(vec!["--until-exit".to_owned()]));
         }
         let agreed = args.accept_durability_risk.contains(&knob.id);
         if knob.risk_of(&setting.value) == Risk::Durability && !agreed {
+            let flag = format!("--accept-durability-risk {}", knob.id);
             let words = format!(
-                "{} = {} can lose committed data in a crash; --accept-durability-risk {} agrees to it this once",
-                setting.knob, setting.value, knob.id
+                "{} = {} can lose committed data in a crash; {flag} agrees to it this once",
+                setting.knob, setting.value
             );
-            return Err(Refused(words).into());
+            troubles.push(Trouble::new(Refused(words).into()).with(vec![flag]));
         }
     }
-    Ok(())
+    Ok(troubles)
 }
 
 fn dry_run(reader: &Reader<'_>, settings: &[Setting], as_json: bool) -> anyhow::Result<u8> {
@@ -228,12 +238,12 @@ fn dry_run(reader: &Reader<'_>, settings: &[Setting], as_json: bool) -> anyhow::
     for setting in settings {
         let knob = reader.catalogue.get(&setting.knob)?;
         let now = reader.current(&setting.knob)?;
-        rows.push((
-            setting,
-            now,
-            knob.cost.name(),
-            knob.risk_of(&setting.value).name(),
-        ));
+        // What is so already costs nothing, whatever the knob.
+        let cost = match reader.would_change(setting)? {
+            true => reader.cost(&setting.knob)?.name(),
+            false => "nothing",
+        };
+        rows.push((setting, now, cost, knob.risk_of(&setting.value).name()));
     }
     if as_json {
         let rows: Vec<Value> = rows

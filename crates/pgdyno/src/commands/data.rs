@@ -39,6 +39,7 @@ fn create(context: &Context, args: &CreateDataArgs) -> anyhow::Result<()> {
     let mut plan = DataPlan::new(args.dataset, args.scale);
     plan.tables = args.tables;
     plan.seed = args.seed;
+    plan.replace = args.replace;
     if let Some(threads) = args.threads {
         plan.threads = threads;
     }

@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
     let file = ExperimentFile::parse(&text, &args.file, &context.catalogue)?;
     let consent = consent_of(&args.consent);
     if args.dry_run {
-        return dry_run(context, file, &consent, args.store.json);
+        return dry_run(context, file, &consent, args);
     }
     let mut store = context.store(args.store.store.as_deref())?;
     let command = format!("run {}", args.file.display());
@@ -127,7 +127,7 @@ pub(crate) fn start(
     // While this waited for the target, another command may have been killed on it.
     restore::before(context, begin.held.sandbox())?;
     let name = begin.held.name.clone();
-    let profiles = profiles_of(context, &begin.file, &begin.held)?;
+    let profiles = profiles_of(context, &begin.file, &begin.held.text)?;
     let mut stands = OwnStands::new(context, begin.held, begin.command);
     with_lab(context, store, consent, &mut stands, |lab| {
         lab.run(pgdyno_lab::Begin {
@@ -141,11 +141,11 @@ pub(crate) fn start(
 }
 
 /// Settings of the profiles that a file names, worked out for the target.
-fn profiles_of(context: &Context, file: &ExperimentFile, held: &Held) -> anyhow::Result<ProfileSettings> {
+fn profiles_of(context: &Context, file: &ExperimentFile, target: &str) -> anyhow::Result<ProfileSettings> {
     let names = file.profiles().into_iter();
     names
         .map(|name| {
-            let settings = commands::profile::settings_for(context, &name, &held.text)?;
+            let settings = commands::profile::settings_for(context, &name, target)?;
             Ok((name, settings))
         })
         .collect()
@@ -270,6 +270,7 @@ fn consent_of(args: &ConsentArgs) -> Consent {
     Consent {
         durability: args.accept_durability_risk.clone(),
         restart: args.allow_restart,
+        data: args.allow_data,
     }
 }
 
@@ -296,6 +297,9 @@ fn repeat_command(args: &RunArgs, consent: &Consent) -> String {
     }
     if consent.restart {
         command += " --allow-restart";
+    }
+    if consent.data {
+        command += " --allow-data";
     }
     command
 }

@@ -70,6 +70,7 @@ pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u
 /// For the list alone: nothing is run.
 fn consent_to_all(context: &Context) -> pgdyno_lab::Consent {
     pgdyno_lab::Consent {
+        data: false,
         durability: context.catalogue.iter().map(|knob| knob.id.clone()).collect(),
         restart: false,
     }

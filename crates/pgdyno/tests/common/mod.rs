@@ -1,6 +1,7 @@
 //! A home of its own for each test: sandboxes, journals and results below one directory in /tmp, gone afterwards.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod foreign;
 pub(crate) mod guest;
 pub(crate) mod machine;
 pub(crate) mod mounts;

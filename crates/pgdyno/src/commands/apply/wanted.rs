@@ -2,8 +2,9 @@
 
 use crate::commands::profile::{self, Looked};
 use crate::context::Context;
-use crate::exit::Usage;
-use pgdyno_knobs::{Reader, Setting};
+use crate::exit::{self, Several, Usage};
+use pgdyno_knobs::{ApplyError, Objection, Reader, Setting};
+use pgdyno_server::ControlError;
 
 /// A setting that is asked for.
 pub(super) struct Wanted {
@@ -83,27 +84,112 @@ fn of_profile(context: &Context, looked: &Looked, name: &str) -> anyhow::Result<
         .collect())
 }
 
-/// What can be applied here. Nothing is changed where a part of what was named could not be; of a profile that part is left
-/// out.
+/// What can be applied here, and all that keeps settings that were named from it. Of a profile, what cannot be applied is left out.
 pub(super) fn possible<'w>(
     reader: &Reader<'_>,
     wanted: impl Iterator<Item = &'w Wanted>,
-) -> anyhow::Result<Vec<Setting>> {
-    let mut settings = Vec::new();
+) -> (Vec<Setting>, Vec<Trouble>) {
+    let (mut settings, mut troubles) = (Vec::new(), Vec::new());
     for Wanted {
         setting, of_profile, ..
     } in wanted
     {
-        match reader.check(setting) {
-            Ok(()) => settings.push(setting.clone()),
-            Err(error) if *of_profile => {
-                tell!("{} = {} is not applied: {error}", setting.knob, setting.value);
+        let objections = reader.objections(setting);
+        match objections.first() {
+            None => settings.push(setting.clone()),
+            Some(objection) if *of_profile => {
+                tell!(
+                    "{} = {} is not applied: {}",
+                    setting.knob,
+                    setting.value,
+                    objection.error
+                );
             }
-            Err(error) => {
-                let what = format!("nothing was changed: {} = {}", setting.knob, setting.value);
-                return Err(anyhow::Error::new(error).context(what));
-            }
+            Some(_) => troubles.extend(
+                objections
+                    .into_iter()
+                    .map(|objection| Trouble::of(setting, objection)),
+            ),
         }
     }
-    Ok(settings)
+    (settings, troubles)
+}
+
+/// Something that keeps a setting from being applied.
+pub(super) struct Trouble {
+    error: anyhow::Error,
+    mends: Vec<String>,
+}
+
+impl Trouble {
+    /// `error` has its own hint.
+    pub(super) fn new(error: anyhow::Error) -> Trouble {
+        Trouble {
+            error,
+            mends: Vec::new(),
+        }
+    }
+
+    pub(super) fn with(self, mends: Vec<String>) -> Trouble {
+        Trouble { mends, ..self }
+    }
+
+    fn of(setting: &Setting, objection: Objection) -> Trouble {
+        let Objection { error, mut mends } = objection;
+        if matches!(&error, ApplyError::Control(ControlError::NotAllowed)) {
+            mends = vec!["--allow-restart --restart-command COMMAND".to_owned()];
+        }
+        let what = format!("{} = {}", setting.knob, setting.value);
+        Trouble {
+            error: anyhow::Error::new(error).context(what),
+            mends,
+        }
+    }
+
+    fn words(&self) -> String {
+        let causes: Vec<String> = self.error.chain().map(ToString::to_string).collect();
+        let mut text = causes.join(": ");
+        for mend in &self.mends {
+            text += &format!("\n      mend: {mend}");
+        }
+        text
+    }
+}
+
+/// One error of all that keeps settings from being applied; `Ok` where there is none.
+pub(super) fn refused(mut troubles: Vec<Trouble>) -> anyhow::Result<()> {
+    const NOTHING: &str = "nothing was changed";
+    if troubles.len() == 1
+        && let Some(Trouble { error, mends }) = troubles.pop()
+    {
+        let mends: Vec<String> = mends.iter().map(|mend| format!("; mend: {mend}")).collect();
+        return Err(error.context(format!("{NOTHING}{}", mends.concat())));
+    }
+    // What every setting wants of the role is said once.
+    let mut lines: Vec<String> = Vec::new();
+    for trouble in &troubles {
+        let line = format!("\n  - {}", trouble.words());
+        let end = line.split_once(": ").map_or("", |(_, end)| end);
+        if !lines
+            .iter()
+            .any(|other| !trouble.mends.is_empty() && other.ends_with(end))
+        {
+            lines.push(line);
+        }
+    }
+    let codes: Vec<u8> = troubles
+        .iter()
+        .map(|trouble| exit::code_of(&trouble.error))
+        .collect();
+    let code = [exit::REFUSED, exit::USAGE]
+        .into_iter()
+        .find(|code| codes.contains(code));
+    match troubles.is_empty() {
+        true => Ok(()),
+        false => Err(Several {
+            text: format!("{NOTHING}:{}", lines.concat()),
+            code: code.unwrap_or(exit::FAILED),
+        }
+        .into()),
+    }
 }

@@ -1,9 +1,19 @@
-//! `pgdyno run --dry-run`: every trial in its order, what each costs, and the time that all will take.
+//! `pgdyno run --dry-run`: what would keep the run from working, every trial in its order with what it costs, the data that is made, and
+//! the time that all will take. Nothing is changed, made or started.
 
-use super::{Consent, Context, Plan};
+mod restarts;
+
+use super::{Consent, Context, Plan, profiles_of};
+use crate::cli::RunArgs;
 use crate::exit;
-use pgdyno_knobs::{Catalogue, Cost};
-use pgdyno_lab::{ExperimentFile, ProfileSettings, Reset, Treatment};
+use crate::target::{self, Ahead};
+use pgdyno_knobs::Target;
+use pgdyno_lab::{
+    ExperimentFile, Finding, LabError, Preflight, Preflown, ProfileSettings, Reset, Treatment, consents,
+};
+use pgdyno_load::duration;
+use pgdyno_server::Server;
+use restarts::Restarts;
 use serde_json::json;
 
 /// Stopping and starting the server, the checkpoint before the load and the cross-check after it.
@@ -46,38 +56,163 @@ struct Price {
     seconds: f64,
 }
 
+/// A trial as it is planned.
+struct Line<'p> {
+    block: u32,
+    treatment: &'p Treatment,
+    price: Price,
+}
+
+impl Line<'_> {
+    fn seconds(&self) -> f64 {
+        self.price.seconds + self.treatment.load_s()
+    }
+}
+
+/// What is known of the target before anything is done to it.
+struct Looked {
+    plan: Plan,
+    found: Preflown,
+    target: Option<Target>,
+    /// What could not be proven, and why.
+    unproven: Option<String>,
+}
+
 pub(super) fn dry_run(
     context: &Context,
     file: ExperimentFile,
     consent: &Consent,
-    as_json: bool,
+    args: &RunArgs,
 ) -> anyhow::Result<u8> {
-    let seed = file.seed.unwrap_or(1);
     let drawn = file.seed.is_none();
-    let plan = Plan::new(file, &ProfileSettings::new(), seed, &context.catalogue, consent)?;
-    let mut trials = Vec::new();
-    let (mut all_s, mut before): (f64, Option<&Treatment>) = (0.0, None);
+    let looked = look(context, file, consent, args)?;
+    let plan = &looked.plan;
+    let mut restarts = Restarts::new(context, looked.target.as_ref(), plan);
+    let mut lines: Vec<Line<'_>> = Vec::new();
     for block in 1..=plan.file.blocks {
         for number in plan.order_of_block(block) {
             let treatment = &plan.treatments[number];
-            let price = price(&context.catalogue, treatment, before, &plan);
-            let seconds = price.seconds + treatment.load_s();
-            all_s += seconds;
-            trials.push((block, treatment, price.words, seconds));
-            before = Some(treatment);
+            let before = lines.last().map(|line| line.treatment);
+            let price = price(treatment, before, &mut restarts);
+            lines.push(Line {
+                block,
+                treatment,
+                price,
+            });
         }
     }
-    if as_json {
-        let lines: Vec<_> = trials
-            .iter()
-            .map(|(block, treatment, costs, seconds)| {
-                json!({"block": block, "treatment": treatment.name, "costs": costs, "seconds": seconds})
-            })
-            .collect();
-        let whole = json!({"trials": lines, "seconds": all_s, "seed": plan.file.seed});
-        put!("{}", serde_json::to_string_pretty(&whole)?);
-        return Ok(exit::FINE);
+    #[expect(clippy::cast_precision_loss, reason = "bytes of data")]
+    let made_s = looked
+        .found
+        .objects
+        .iter()
+        .map(|object| object.bytes)
+        .sum::<u64>() as f64
+        / MAKE_BYTES_PER_S;
+    let all_s = made_s + lines.iter().map(Line::seconds).sum::<f64>();
+    match args.store.json {
+        true => put!(
+            "{}",
+            serde_json::to_string_pretty(&as_json(&looked, &lines, all_s))?
+        ),
+        false => print(&looked, &lines, all_s, made_s, drawn),
     }
+    match looked.found.is_fatal() {
+        true => Err(LabError::Findings(looked.found.findings).into()),
+        false => Ok(exit::FINE),
+    }
+}
+
+/// Asks the target everything that a run asks before its first trial.
+fn look(
+    context: &Context,
+    file: ExperimentFile,
+    consent: &Consent,
+    args: &RunArgs,
+) -> anyhow::Result<Looked> {
+    let seed = file.seed.unwrap_or(1);
+    let ahead = target::ahead(context, &file, args.target.as_deref(), consent.restart)?;
+    let (target, mut findings, unproven) = match ahead {
+        Ahead::There { target, findings } => (Some(*target), findings, None),
+        Ahead::NotYet(why) => (None, Vec::new(), Some(why)),
+        Ahead::Nowhere(finding) => (None, vec![finding], None),
+    };
+    let text = target::text_of(&file, args.target.as_deref()).filter(|_| target.is_some());
+    let profiles = match text {
+        Some(text) => profiles_of(context, &file, &text)?,
+        None => ProfileSettings::new(),
+    };
+    let mut plan = Plan::unasked(file, &profiles, seed)?;
+    let on_target = plan
+        .treatments
+        .iter()
+        .any(|treatment| treatment.stand().is_target());
+    let mut found = Preflown::default();
+    let unproven = match &target {
+        Some(target) if on_target => {
+            let mut server = Server::connect(&target.conninfo)?;
+            let path = crate::context::variable("PATH");
+            let preflight = Preflight {
+                host: &context.host,
+                catalogue: &context.catalogue,
+                target,
+                consent,
+                path: path.as_deref(),
+            };
+            let whole = plan.clone();
+            found = preflight.check(&mut plan, &mut server)?;
+            // What is mended first is run as a whole.
+            if found.is_fatal() {
+                plan = whole;
+            }
+            unproven
+        }
+        _ => {
+            findings.extend(consents(&plan, &context.catalogue, consent));
+            let elsewhere =
+                "no treatment runs on the target itself; settings are proven when their servers are made";
+            unproven.or_else(|| (!on_target).then(|| elsewhere.to_owned()))
+        }
+    };
+    findings.append(&mut found.findings);
+    found.findings = findings;
+    Ok(Looked {
+        plan,
+        found,
+        target,
+        unproven,
+    })
+}
+
+fn as_json(looked: &Looked, lines: &[Line<'_>], all_s: f64) -> serde_json::Value {
+    let trials: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            json!({
+                "block": line.block, "treatment": line.treatment.name, "costs": line.price.words,
+                "seconds": line.seconds(),
+            })
+        })
+        .collect();
+    let finding = |finding: &Finding| {
+        json!({
+            "kind": finding.kind.name(), "treatments": finding.treatments, "what": finding.what,
+            "mends": finding.mends,
+        })
+    };
+    let object = |object: &pgdyno_load::DataObject| json!({ "name": object.name, "bytes": object.bytes });
+    json!({
+        "trials": trials,
+        "seconds": all_s,
+        "seed": looked.plan.file.seed,
+        "findings": looked.found.findings.iter().map(finding).collect::<Vec<_>>(),
+        "made": looked.found.objects.iter().map(object).collect::<Vec<_>>(),
+        "not_proven": looked.unproven,
+    })
+}
+
+fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bool) {
+    let plan = &looked.plan;
     put!("{}\n", plan.file.question);
     for treatment in &plan.treatments {
         let settings: Vec<String> = treatment
@@ -95,13 +230,24 @@ pub(super) fn dry_run(
             }
         );
     }
-    put!("");
-    for (i, (block, treatment, costs, seconds)) in trials.iter().enumerate() {
+    if !looked.found.objects.is_empty() {
         put!(
-            "{:>4}  block {block:<3} {:<40} {seconds:>6.0} s  {}",
+            "\nmade on the server before the first trial, and dropped at the end ({}):",
+            crate::show::time(made_s)
+        );
+        for object in &looked.found.objects {
+            put!("  {:<32} {:>8}", object.name, object.size());
+        }
+    }
+    put!("");
+    for (i, line) in lines.iter().enumerate() {
+        put!(
+            "{:>4}  block {:<3} {:<40} {:>6.0} s  {}",
             i + 1,
-            treatment.name,
-            costs.join(", ")
+            line.block,
+            line.treatment.name,
+            line.seconds(),
+            line.price.words.join(", ")
         );
     }
     let or_fewer = match plan.file.stop {
@@ -110,42 +256,67 @@ pub(super) fn dry_run(
     };
     put!(
         "\n{} trials, about {}{or_fewer}",
-        trials.len(),
+        lines.len(),
         crate::show::time(all_s)
     );
-    put!("{}", detectable(&plan));
+    for end in ends_before(plan, lines.len(), all_s) {
+        put!("{end}");
+    }
+    put!("{}", detectable(plan));
     if drawn {
         put!("the order is drawn anew when it runs: the file names no seed");
     }
-    put!("nothing was run; what this target does not permit is found when it runs, before the first trial");
-    Ok(exit::FINE)
+    if let Some(why) = &looked.unproven {
+        put!("not proven: {why}");
+    }
+    let places = looked.target.as_ref().filter(|target| target.data.is_none());
+    if places.is_some() && !looked.found.objects.is_empty() {
+        put!("not proven: room on the server's disk, which is not within reach from here");
+    }
+    if !looked.found.is_fatal() {
+        for finding in &looked.found.findings {
+            put!("{finding}");
+        }
+    }
+    put!("nothing was run or changed");
 }
 
-fn price(catalogue: &Catalogue, treatment: &Treatment, before: Option<&Treatment>, plan: &Plan) -> Price {
+/// What ends the experiment before all its trials, or keeps it waiting.
+fn ends_before(plan: &Plan, trials: usize, all_s: f64) -> Vec<String> {
+    let budget = &plan.file.budget;
+    let mut ends = Vec::new();
+    if let Some(most) = budget.trials.filter(|most| (*most as usize) < trials) {
+        ends.push(format!("the budget of {most} trials ends it before that"));
+    }
+    if let Some(time) = &budget.time
+        && duration(time).is_ok_and(|limit| limit.as_secs_f64() < all_s)
+    {
+        ends.push(format!("the budget of {time} ends it before that"));
+    }
+    if let Some(window) = &plan.file.window {
+        ends.push(format!(
+            "it runs from {} to {}; outside of it everything is restored and waits",
+            window.from, window.to
+        ));
+    }
+    ends
+}
+
+fn price(treatment: &Treatment, before: Option<&Treatment>, restarts: &mut Restarts<'_>) -> Price {
     let mut price = Price {
         words: Vec::new(),
         seconds: BESIDE_S,
     };
-    let moves = before.is_none_or(|before| before.stand() != treatment.stand());
-    if moves && !treatment.stand().is_target() {
+    let moves = before.is_some_and(|before| before.stand() != treatment.stand());
+    if (moves || before.is_none()) && !treatment.stand().is_target() {
         price.words.push("another server");
         price.seconds += STAND_S;
     }
-    let settings = treatment
-        .settings
-        .iter()
-        .chain(before.iter().flat_map(|t| &t.settings));
-    let wants_restart = settings.clone().any(|setting| {
-        let is_new = before
-            .is_none_or(|before| before.settings.contains(setting) != treatment.settings.contains(setting));
-        let knob = catalogue.get(&setting.knob);
-        is_new && knob.is_ok_and(|knob| matches!(knob.cost, Cost::Restart | Cost::Reboot))
-    });
-    let always = plan.file.target.restart == pgdyno_lab::RestartPolicy::Always;
-    if always || wants_restart || moves {
+    let changes = restarts.between(before.filter(|_| !moves), treatment);
+    if changes.restart {
         price.words.push("restart");
         price.seconds += RESTART_S;
-    } else if settings.count() > 0 {
+    } else if changes.any {
         price.words.push("reload");
     }
     #[expect(clippy::cast_precision_loss, reason = "bytes of data")]

@@ -1,0 +1,53 @@
+//! Data on a server that pgdyno did not create: in the journal before it is made, so that every restore drops it.
+
+use super::{ApplyError, Changer};
+use crate::cell::{Cell, CellError};
+
+/// Characters of the boot id that tell this machine's journals from those of another one.
+const OF_BOOT_ID: usize = 8;
+
+impl Changer<'_> {
+    /// Has data made by `make`, which is given the mark that the comment on each object must end with; `what` says for people what is
+    /// made. What carries the mark is dropped when everything is restored, in this process or in another after a crash.
+    ///
+    /// # Errors
+    ///
+    /// The journal's and the server's; that of `make` is the inner result.
+    pub fn make_data<T>(
+        &mut self,
+        dataset: &str,
+        what: &str,
+        make: impl FnOnce(&str) -> T,
+    ) -> Result<T, ApplyError> {
+        let mark = self.mark()?;
+        let cell = Cell::Made {
+            dataset: dataset.to_owned(),
+            mark: mark.clone(),
+        };
+        let before = cell.capture(self.reader().site())?;
+        let mut made = None;
+        self.change(
+            &format!("data.{dataset}"),
+            (&cell, 0),
+            before,
+            Some(what),
+            |this| {
+                made = Some(make(&mark));
+                Ok(cell.capture(this.reader().site())?)
+            },
+        )?;
+        made.ok_or_else(|| CellError::Mixed.into())
+    }
+
+    /// Unique to the journal: its name, and the machine's boot.
+    fn mark(&self) -> Result<String, ApplyError> {
+        let boot_id = pgdyno_host::boot_id(self.host)?;
+        let boot: String = boot_id
+            .chars()
+            .filter(char::is_ascii_hexdigit)
+            .take(OF_BOOT_ID)
+            .collect();
+        let name = self.journal.path().file_stem().unwrap_or_default();
+        Ok(format!("{}-{boot}", name.to_string_lossy()))
+    }
+}

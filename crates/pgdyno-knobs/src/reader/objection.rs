@@ -1,0 +1,239 @@
+//! Everything that keeps a setting from being applied here, each with what mends it; and whether it would restart the server.
+
+use super::{Means, Reader};
+use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
+use crate::cell::{Captured, Cell, CellError, in_auto_conf};
+use crate::change::ApplyError;
+use crate::gucvalue;
+use pgdyno_server::{
+    ControlError, Guc, Server, ServerError, SettingRights, autoconf, bounds, may_alter_system, other_owner,
+    refused_by_server, setting_rights,
+};
+
+/// Why a setting cannot be applied here, found without changing anything.
+#[derive(Debug)]
+pub struct Objection {
+    /// The reason.
+    pub error: ApplyError,
+    /// What removes it: SQL for a superuser, or what is to be done otherwise. Empty where the caller's consent does.
+    pub mends: Vec<String>,
+}
+
+impl From<ApplyError> for Objection {
+    fn from(error: ApplyError) -> Objection {
+        let refused = match &error {
+            ApplyError::Cell(CellError::Host(error)) => error.is_refused(),
+            _ => false,
+        };
+        let mends = match refused {
+            true => vec![AS_ROOT.to_owned()],
+            false => Vec::new(),
+        };
+        Objection { error, mends }
+    }
+}
+
+const AS_ROOT: &str =
+    "sudo pgdyno ... (on the host itself: a container's /proc/sys may be read-only for root too)";
+/// The first version in which roles other than superusers may be allowed ALTER SYSTEM.
+const GRANTED_SINCE: u32 = 15;
+
+impl Reader<'_> {
+    /// All that keeps a setting from being applied here, found without changing anything.
+    pub fn objections(&self, setting: &Setting) -> Vec<Objection> {
+        match self.means_of(setting) {
+            Err(error) => vec![error.into()],
+            Ok((knob, Means::Parameter)) => self
+                .of_parameter(knob, setting)
+                .unwrap_or_else(|error| vec![error.into()]),
+            Ok((knob, means)) => {
+                let mut objections: Vec<Objection> = Vec::new();
+                if let Means::Whole(Cell::Storage { table, .. }) = &means {
+                    objections.extend(self.of_owner(table).unwrap_or_else(|error| Some(error.into())));
+                }
+                objections.extend(self.check_means(knob, setting, means).err().map(Objection::from));
+                objections
+            }
+        }
+    }
+
+    fn means_of(&self, setting: &Setting) -> Result<(&Knob, Means), ApplyError> {
+        let knob = self.catalogue.check_settable(setting)?;
+        Ok((knob, self.means(&setting.knob)?))
+    }
+
+    fn of_parameter(&self, knob: &Knob, setting: &Setting) -> Result<Vec<Objection>, ApplyError> {
+        let target = self.target()?;
+        let mut server = self.server()?;
+        let rights = setting_rights(&mut server)?;
+        let guc = match self.parameter(&mut server, &knob.id) {
+            Ok(guc) => guc,
+            // Some are shown to few.
+            Err(error) => {
+                let mends = match rights.superuser || rights.all_settings {
+                    true => Vec::new(),
+                    false => vec![format!("GRANT pg_read_all_settings TO {}", rights.role)],
+                };
+                return Ok(vec![Objection { error, mends }]);
+            }
+        };
+        if guc.context == "internal" {
+            return Ok(vec![ApplyError::ReadOnly { name: guc.name }.into()]);
+        }
+        let mut objections = Vec::new();
+        objections.extend(of_value(&mut server, &guc, setting)?);
+        if !may_alter_system(&mut server, &guc.name)? {
+            let what = format!("set {} by ALTER SYSTEM", guc.name);
+            let mend = match server.version().major >= GRANTED_SINCE {
+                true => format!("GRANT ALTER SYSTEM ON PARAMETER {} TO {}", guc.name, rights.role),
+                false => format!("ALTER ROLE {} SUPERUSER", rights.role),
+            };
+            objections.push(no_right(&rights, what, vec![mend]));
+        }
+        objections.extend(of_rights(&rights, target.data.is_none()));
+        let is_set = match target.data.is_none() && !(rights.file_settings && rights.file_settings_function) {
+            true => false,
+            false => self.in_file(&mut server, &guc.name)?.as_deref() == Some(setting.value.as_str()),
+        };
+        if guc.context == "postmaster" && !is_set {
+            if !target.control.can_restart() {
+                objections.push(ApplyError::from(ControlError::NotAllowed).into());
+            }
+            // A value that keeps the server from starting can then be taken back in the file alone.
+            if target.data.is_none() {
+                objections.push(Objection {
+                    error: ApplyError::NoWayBack,
+                    mends: vec!["run pgdyno on the server's own host, as root".to_owned()],
+                });
+            }
+        }
+        Ok(objections)
+    }
+
+    fn of_owner(&self, table: &str) -> Result<Option<Objection>, ApplyError> {
+        let mut server = self.server()?;
+        let Some(owner) = other_owner(&mut server, table)? else {
+            return Ok(None);
+        };
+        let rights = setting_rights(&mut server)?;
+        let mends = vec![format!("GRANT {owner} TO {}", rights.role)];
+        Ok(Some(no_right(
+            &rights,
+            format!("change how {table} is stored"),
+            mends,
+        )))
+    }
+
+    /// A parameter's value in postgresql.auto.conf.
+    fn in_file(&self, server: &mut Server, name: &str) -> Result<Option<String>, ApplyError> {
+        let Some(data) = &self.target()?.data else {
+            return Ok(in_auto_conf(server, name)?);
+        };
+        match (Cell::AutoConf { data: data.clone() }).capture(self.site())? {
+            Captured::AutoConf(text) => Ok(autoconf::parse(&text).remove(name)),
+            _ => Ok(None),
+        }
+    }
+
+    /// When the change of a knob counts on this target: by the server's own word for a parameter.
+    pub fn cost(&self, knob: &str) -> Result<Cost, ApplyError> {
+        let of = self.catalogue.get(knob)?;
+        if of.kind != Kind::Guc || self.target.is_none() {
+            // A host without a server has none to restart.
+            return Ok(match (of.cost, of.kind) {
+                (Cost::Restart, _) if self.target.is_none() => Cost::Live,
+                (cost, _) => cost,
+            });
+        }
+        Ok(
+            match self.parameter(&mut self.server()?, &of.id)?.context.as_str() {
+                "postmaster" => Cost::Restart,
+                _ => Cost::Reload,
+            },
+        )
+    }
+
+    /// Whether applying a setting changes anything, from the state that the target is in now.
+    pub fn would_change(&self, setting: &Setting) -> Result<bool, ApplyError> {
+        let knob = self.catalogue.get(&setting.knob)?;
+        if knob.kind == Kind::Guc {
+            let now = self.in_file(&mut self.server()?, &knob.id)?;
+            return Ok(now.as_deref() != Some(setting.value.as_str()));
+        }
+        // How many pages a pool gets is known when the server is down.
+        Ok(knob.kind == Kind::HugepagePool || !self.verify_one(setting)?.took)
+    }
+}
+
+fn of_value(server: &mut Server, guc: &Guc, setting: &Setting) -> Result<Option<Objection>, ServerError> {
+    let bounds = bounds(server, &guc.name)?;
+    let mut expected = gucvalue::expected(&setting.value, guc, &bounds);
+    // A session may try what it may set; a parameter of the whole server cannot be tried.
+    if expected.is_none() && guc.context == "user" && guc.vartype == "string" {
+        let refused = refused_by_server(server, &guc.name, &setting.value)?;
+        expected = refused.map(|words| format!("a value that the server takes; it says: {words}"));
+    }
+    let error = |expected| {
+        ApplyError::from(CatalogueError::Value {
+            id: setting.knob.clone(),
+            value: setting.value.clone(),
+            expected,
+        })
+    };
+    let nearest = gucvalue::nearest(&setting.value, guc, &bounds);
+    let mends: Vec<String> = nearest
+        .map(|value| format!("{}={value}", setting.knob))
+        .into_iter()
+        .collect();
+    Ok(expected.map(|expected| Objection {
+        error: error(expected),
+        mends,
+    }))
+}
+
+/// What every parameter wants, whichever it is.
+fn of_rights(rights: &SettingRights, by_view: bool) -> Vec<Objection> {
+    let role = &rights.role;
+    let mut objections = Vec::new();
+    if !rights.alter_system {
+        let mends = vec!["allow_alter_system = on (in postgresql.conf, and a reload)".to_owned()];
+        objections.push(Objection {
+            error: ApplyError::NoAlterSystem,
+            mends,
+        });
+    }
+    if !rights.reload {
+        let mend = format!("GRANT EXECUTE ON FUNCTION pg_catalog.pg_reload_conf() TO {role}");
+        objections.push(no_right(
+            rights,
+            "reload the configuration".to_owned(),
+            vec![mend],
+        ));
+    }
+    let mut views = Vec::new();
+    if by_view && !rights.file_settings {
+        views.push(format!(
+            "GRANT SELECT ON TABLE pg_catalog.pg_file_settings TO {role}"
+        ));
+    }
+    if by_view && !rights.file_settings_function {
+        views.push(format!(
+            "GRANT EXECUTE ON FUNCTION pg_catalog.pg_show_all_file_settings() TO {role}"
+        ));
+    }
+    if !views.is_empty() {
+        let what = "read what the configuration files hold (pg_file_settings)".to_owned();
+        objections.push(no_right(rights, what, views));
+    }
+    objections
+}
+
+fn no_right(rights: &SettingRights, what: String, mends: Vec<String>) -> Objection {
+    Objection {
+        error: ApplyError::NoRight {
+            role: rights.role.clone(),
+            what,
+        },
+        mends,
+    }
+}

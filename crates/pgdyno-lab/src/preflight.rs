@@ -1,0 +1,358 @@
+//! What keeps an experiment, or some of its treatments, from running here: all of it at once, found without changing anything, each
+//! with what mends it. A run and its dry run ask the same questions.
+
+mod data;
+mod rights;
+
+use crate::plan::{Consent, Plan};
+use crate::runner::{cannot_stand, too_many_clients};
+use pgdyno_host::HostAccess;
+use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Objection, Reader, Setting, Target};
+use pgdyno_load::DataObject;
+use pgdyno_server::{Control, ControlError, Server, ServerError, session_limits};
+use std::fmt;
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FindingKind {
+    /// Consent that was not given.
+    Consent,
+    /// A value or a text that is wrong.
+    Value,
+    /// A right that is missing.
+    Right,
+    /// Anything else: room, tables in the way, a place that is not there.
+    Other,
+}
+
+impl FindingKind {
+    /// The word in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            FindingKind::Consent => "consent",
+            FindingKind::Value => "value",
+            FindingKind::Right => "right",
+            FindingKind::Other => "other",
+        }
+    }
+}
+
+/// Something that keeps an experiment, or treatments of it, from running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about.
+    pub kind: FindingKind,
+    /// The treatments that are not tested for it, by name; empty where nothing can run.
+    pub treatments: Vec<String>,
+    /// What cannot be, and why.
+    pub what: String,
+    /// Each by itself a flag, a key or a statement; all of them are needed, in this order.
+    pub mends: Vec<String>,
+}
+
+impl Finding {
+    pub(crate) fn new(kind: FindingKind, what: impl Into<String>, mends: &[String]) -> Finding {
+        Finding {
+            kind,
+            treatments: Vec::new(),
+            what: what.into(),
+            mends: mends.to_vec(),
+        }
+    }
+
+    /// Whether nothing can run for it.
+    pub fn is_fatal(&self) -> bool {
+        self.treatments.is_empty()
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.treatments.is_empty() {
+            write!(f, "not tested: {}: ", self.treatments.join(", "))?;
+        }
+        f.write_str(&self.what)?;
+        self.mends
+            .iter()
+            .try_for_each(|mend| write!(f, "\n      mend: {mend}"))
+    }
+}
+
+/// Several findings as the text of an error.
+pub(crate) fn listed(findings: &[Finding]) -> String {
+    let each = findings.iter().map(|finding| format!("\n  - {finding}"));
+    each.collect()
+}
+
+/// Where an experiment is to run.
+pub struct Preflight<'a> {
+    /// The machine.
+    pub host: &'a dyn HostAccess,
+    /// The catalogue.
+    pub catalogue: &'a Catalogue,
+    /// The server.
+    pub target: &'a Target,
+    /// What the user has agreed to.
+    pub consent: &'a Consent,
+    /// Directories in which programs are looked for, as PATH has them.
+    pub path: Option<&'a str>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// All that keeps something from running.
+    pub findings: Vec<Finding>,
+    /// What is made on a server that pgdyno did not create, and dropped at the end.
+    pub objects: Vec<DataObject>,
+}
+
+impl Found {
+    fn add(&mut self, finding: Finding) {
+        let same = |other: &&mut Finding| other.what == finding.what && other.mends == finding.mends;
+        match self.findings.iter_mut().find(same) {
+            // What keeps all from running keeps each of them.
+            Some(other) if !other.is_fatal() && !finding.is_fatal() => {
+                let new = finding.treatments.into_iter();
+                let new: Vec<String> = new.filter(|name| !other.treatments.contains(name)).collect();
+                other.treatments.extend(new);
+            }
+            Some(other) => other.treatments.clear(),
+            None => self.findings.push(finding),
+        }
+    }
+
+    /// Whether the experiment could not run.
+    pub fn is_fatal(&self) -> bool {
+        self.findings.iter().any(Finding::is_fatal)
+    }
+}
+
+/// Consent that a plan lacks: the first treatment that wants it, for each knob.
+pub fn consents(plan: &Plan, catalogue: &Catalogue, consent: &Consent) -> Vec<Finding> {
+    let lacking = plan.unagreed(catalogue, consent).into_iter();
+    lacking
+        .map(|(treatment, knob)| {
+            let what = format!(
+                "{treatment} sets {knob}, which can lose committed data in a crash, and nobody has agreed to that"
+            );
+            Finding::new(
+                FindingKind::Consent,
+                what,
+                &[format!("--accept-durability-risk {knob}")],
+            )
+        })
+        .collect()
+}
+
+impl Preflight<'_> {
+    /// Finds everything, and leaves treatments out of the plan that cannot be tested.
+    ///
+    /// # Errors
+    ///
+    /// A server that cannot be asked.
+    pub fn check(&self, plan: &mut Plan, server: &mut Server) -> Result<Found, ServerError> {
+        let mut found = Found::default();
+        for finding in consents(plan, self.catalogue, self.consent) {
+            found.add(finding);
+        }
+        self.settings(plan, &mut found);
+        self.places(plan, server, &mut found)?;
+        self.programs(plan, &mut found);
+        leave_out(plan, &found);
+        self.rights(plan, server, &mut found)?;
+        self.data(plan, server, &mut found)?;
+        leave_out(plan, &found);
+        if nothing_is_left(plan) {
+            found.add(Finding::new(
+                FindingKind::Other,
+                "no step can be tested here",
+                &[],
+            ));
+        }
+        Ok(found)
+    }
+
+    fn settings(&self, plan: &Plan, found: &mut Found) {
+        let reader = Reader {
+            host: self.host,
+            catalogue: self.catalogue,
+            target: Some(self.target),
+        };
+        let mut seen: Vec<(Setting, Vec<Finding>)> = Vec::new();
+        let mut of = |setting: &Setting| {
+            if let Some((_, findings)) = seen.iter().find(|(other, _)| other == setting) {
+                return findings.clone();
+            }
+            let objections = reader.objections(setting).into_iter();
+            let findings: Vec<Finding> = objections
+                .map(|objection| self.of_objection(plan, setting, objection))
+                .collect();
+            seen.push((setting.clone(), findings.clone()));
+            findings
+        };
+        // Another version knows other parameters, and its trial tells what it refuses.
+        if plan.treatments.iter().all(|t| t.server.version.is_none()) {
+            for finding in plan.base().iter().flat_map(&mut of) {
+                found.add(finding);
+            }
+        }
+        for treatment in plan.treatments.iter().filter(|t| t.server.version.is_none()) {
+            for finding in treatment.step.iter().flat_map(&mut of) {
+                found.add(Finding {
+                    treatments: vec![treatment.name.clone()],
+                    ..finding
+                });
+            }
+        }
+    }
+
+    fn of_objection(&self, plan: &Plan, setting: &Setting, objection: Objection) -> Finding {
+        let Objection { error, mut mends } = objection;
+        let words = error.to_string();
+        let is_of_server = matches!(&error, ApplyError::NoRight { .. } | ApplyError::NoAlterSystem);
+        // Most errors name the knob first.
+        let what = match words.starts_with(&setting.knob) || is_of_server {
+            true => words,
+            false => format!("{}: {words}", setting.knob),
+        };
+        let kind = match &error {
+            ApplyError::Control(ControlError::NotAllowed) => {
+                mends = self.restart_mends(plan);
+                FindingKind::Consent
+            }
+            ApplyError::Catalogue(CatalogueError::Value { .. }) | ApplyError::NoParameter { .. } => {
+                FindingKind::Value
+            }
+            ApplyError::NoRight { .. } | ApplyError::NoAlterSystem => FindingKind::Right,
+            ApplyError::NoWayBack => FindingKind::Other,
+            _ if !mends.is_empty() => FindingKind::Right,
+            _ => FindingKind::Other,
+        };
+        Finding::new(kind, what, &mends)
+    }
+
+    fn restart_mends(&self, plan: &Plan) -> Vec<String> {
+        let mut mends = vec!["--allow-restart".to_owned()];
+        if plan.file.target.restart_command.is_none() {
+            mends.push("restart_command = \"systemctl restart postgresql\" (in the file's [target], or the command that restarts this server)".to_owned());
+        }
+        mends
+    }
+
+    /// What treatments ask for that this target, or this machine, has not.
+    fn places(&self, plan: &Plan, server: &mut Server, found: &mut Found) -> Result<(), ServerError> {
+        let limits = session_limits(server)?;
+        for treatment in &plan.treatments {
+            let treatments = vec![treatment.name.clone()];
+            for what in cannot_stand(treatment, self.target) {
+                let mends: &[String] = match matches!(self.target.control, Control::Sandbox(_)) {
+                    true => &[],
+                    false => &["--target sandbox:NAME".to_owned()],
+                };
+                found.add(Finding {
+                    treatments: treatments.clone(),
+                    ..Finding::new(FindingKind::Other, what, mends)
+                });
+            }
+            if let Some((what, room)) = too_many_clients(treatment, &limits, self.catalogue) {
+                found.add(Finding {
+                    treatments,
+                    ..Finding::new(FindingKind::Other, what, &[format!("--set load.clients={room}")])
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Programs of loads that are not there.
+    fn programs(&self, plan: &Plan, found: &mut Found) {
+        let Some(path) = self.path else { return };
+        for number in plan.tested() {
+            let treatment = &plan.treatments[number];
+            for program in crate::foreign::programs_of(&treatment.load) {
+                let is_there = match program.contains('/') {
+                    true => std::path::Path::new(&program).exists(),
+                    false => std::env::split_paths(path).any(|directory| directory.join(&program).exists()),
+                };
+                if !is_there {
+                    let what = format!("the program {program} is not there (PATH is {path})");
+                    let mends =
+                        ["command = \"...\" (in the file's [load], with the program's path)".to_owned()];
+                    found.add(Finding {
+                        treatments: vec![treatment.name.clone()],
+                        ..Finding::new(FindingKind::Other, what, &mends)
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Leaves treatments out that cannot be tested.
+fn leave_out(plan: &mut Plan, found: &Found) {
+    let reasons: Vec<(usize, String)> = plan
+        .treatments
+        .iter()
+        .enumerate()
+        .filter_map(|(number, treatment)| {
+            let of_it = found
+                .findings
+                .iter()
+                .filter(|finding| finding.treatments.contains(&treatment.name));
+            let reasons: Vec<&str> = of_it.map(|finding| finding.what.as_str()).collect();
+            (!reasons.is_empty()).then(|| (number, reasons.join("; ")))
+        })
+        .collect();
+    plan.leave_out(&reasons);
+}
+
+/// Whether there is nothing to compare.
+fn nothing_is_left(plan: &Plan) -> bool {
+    let tested = plan.tested();
+    let judged = |i: &usize| plan.treatments[*i].against.is_some();
+    let nothing = match plan.treatments.iter().any(|t| t.against.is_some()) {
+        true => !tested.iter().any(judged),
+        false => tested.is_empty(),
+    };
+    // Nor without what all is held against.
+    nothing || plan.treatments[0].why_not.is_some() && plan.file.factor.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_for_several_treatments_is_said_once_and_for_all_of_them_if_one_is_the_base() {
+        let of = |treatment: &str, what: &str| Finding {
+            treatments: vec![treatment.to_owned()],
+            ..Finding::new(FindingKind::Right, what, &["GRANT x TO y".to_owned()])
+        };
+        let mut found = Found::default();
+        for finding in [
+            of("a", "no reload"),
+            of("b", "no reload"),
+            of("a", "no reload"),
+            of("b", "no set"),
+        ] {
+            found.add(finding);
+        }
+        let shown: Vec<String> = found.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "not tested: a, b: no reload\n      mend: GRANT x TO y",
+                "not tested: b: no set\n      mend: GRANT x TO y"
+            ]
+        );
+        assert!(!found.is_fatal());
+        found.add(Finding {
+            treatments: Vec::new(),
+            ..of("", "no reload")
+        });
+        found.add(of("c", "no reload"));
+        assert_eq!(found.findings.len(), 2);
+        assert!(found.findings[0].is_fatal() && found.is_fatal());
+    }
+}

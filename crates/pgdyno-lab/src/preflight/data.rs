@@ -1,0 +1,316 @@
+//! Data that the server lacks, holds otherwise or has no room for; statements that it would refuse.
+
+use super::{Finding, FindingKind, Found, Preflight};
+use crate::file::Reset;
+use crate::measure::endpoint;
+use crate::plan::{Plan, Treatment};
+use crate::runner::{data_listed, data_of, database_of, plan_of_load};
+use pgdyno_host::size_bytes;
+use pgdyno_load::{DataError, DataPlan, Dataset, refused_statements, shape_of, tables_there};
+use pgdyno_server::{Control, Server, ServerError};
+use std::collections::BTreeSet;
+
+impl Preflight<'_> {
+    fn is_sandbox(&self) -> bool {
+        matches!(self.target.control, Control::Sandbox(_))
+    }
+
+    pub(super) fn data(
+        &self,
+        plan: &Plan,
+        server: &mut Server,
+        found: &mut Found,
+    ) -> Result<(), ServerError> {
+        let here: Vec<&Treatment> = plan
+            .tested()
+            .into_iter()
+            .map(|i| &plan.treatments[i])
+            .filter(|treatment| treatment.stand().is_target())
+            .collect();
+        let keys: BTreeSet<_> = here.iter().filter_map(|treatment| data_of(treatment)).collect();
+        let plans: Vec<DataPlan> = keys.iter().map(|key| key.plan()).collect();
+        if self.is_sandbox() {
+            let twice = here
+                .iter()
+                .any(|t| matches!(t.data.reset, Some(Reset::Template | Reset::Copy)));
+            let all: u64 = plans.iter().map(DataPlan::bytes).sum();
+            // What is there already takes no more room.
+            let there = match &self.target.control {
+                Control::Sandbox(sandbox) => sandbox.size_bytes(),
+                _ => 0,
+            };
+            self.room(plan, if twice { all * 2 } else { all }, there, found);
+        } else {
+            if keys.iter().any(|key| database_of(plan, *key).is_some()) {
+                let what = "data of several kinds, or from a template, is for sandboxes only: pgdyno makes no database on a server \
+                            that it did not create";
+                found.add(Finding::new(
+                    FindingKind::Other,
+                    what,
+                    &["--target sandbox:NAME".to_owned()],
+                ));
+                return Ok(());
+            }
+            let mut lacking = Vec::new();
+            for data in plans {
+                self.of_data(data, server, found, &mut lacking)?;
+            }
+            if !lacking.is_empty() {
+                self.of_lacking(plan, &lacking, server, found)?;
+            }
+        }
+        self.statements(&here, found);
+        Ok(())
+    }
+
+    fn of_data(
+        &self,
+        data: DataPlan,
+        server: &mut Server,
+        found: &mut Found,
+        lacking: &mut Vec<DataPlan>,
+    ) -> Result<(), ServerError> {
+        let endpoint = endpoint(&self.target.conninfo);
+        let set = data.dataset.name();
+        match shape_of(&endpoint, data.dataset) {
+            Ok(shape) if shape.scale == data.scale && data.fillfactor.is_none() => {
+                // Its terminals put statements together, which are not known beforehand.
+                if data.dataset == Dataset::Tpcc {
+                    let there = tables_there(&endpoint, data.dataset).unwrap_or_default();
+                    let mends = grants(server, &there, &["SELECT", "INSERT", "UPDATE", "DELETE"])?;
+                    if !mends.is_empty() {
+                        let what =
+                            format!("the role may not do on the tables of {set} what its transactions do");
+                        found.add(Finding::new(FindingKind::Right, what, &mends));
+                    }
+                }
+            }
+            Ok(shape) => {
+                let there = shape.scale;
+                let what = format!(
+                    "the server holds the tables of {set} at scale {there}, and the experiment wants scale {}; pgdyno does not \
+                     drop tables that it may not have made",
+                    data.scale
+                );
+                let mends = [format!("--set data.scale={there}")];
+                found.add(Finding::new(FindingKind::Other, what, &mends));
+            }
+            Err(DataError::Missing { why, .. }) => {
+                let there = tables_there(&endpoint, data.dataset).unwrap_or_default();
+                if there.is_empty() {
+                    lacking.push(data);
+                } else {
+                    let what = format!(
+                        "the tables {} are there, and hold no data of {set} ({why}); they are left alone",
+                        there.join(", ")
+                    );
+                    let mends = ["--target \"... dbname=NAME\" (another database)".to_owned()];
+                    found.add(Finding::new(FindingKind::Other, what, &mends));
+                }
+            }
+            Err(error) => {
+                let there = tables_there(&endpoint, data.dataset).unwrap_or_default();
+                let mends = grants(server, &there, &["SELECT"])?;
+                let kind = match mends.is_empty() {
+                    true => FindingKind::Other,
+                    false => FindingKind::Right,
+                };
+                found.add(Finding::new(kind, error.to_string(), &mends));
+            }
+        }
+        Ok(())
+    }
+
+    /// Data that would be made on a server that pgdyno did not create: consent, rights, room.
+    fn of_lacking(
+        &self,
+        plan: &Plan,
+        lacking: &[DataPlan],
+        server: &mut Server,
+        found: &mut Found,
+    ) -> Result<(), ServerError> {
+        found.objects = lacking.iter().flat_map(DataPlan::objects).collect();
+        if !self.consent.data {
+            let listed: Vec<String> = lacking.iter().map(data_listed).collect();
+            let what = format!(
+                "the server lacks the experiment's data, and pgdyno did not create this server: nothing is made on it without \
+                 consent. It would be made, and dropped at the end: {}",
+                listed.join(", ")
+            );
+            let mends = ["--allow-data".to_owned()];
+            found.add(Finding::new(FindingKind::Consent, what, &mends));
+        }
+        let sql = "SELECT quote_ident(current_schema()), has_schema_privilege(current_schema(), 'CREATE'), \
+                   current_setting('transaction_read_only'), quote_ident(current_user), pg_is_in_recovery()";
+        let rows = server.rows("asking where tables would be made", sql)?;
+        let mut fields = rows.into_iter().next().unwrap_or_default().into_iter();
+        let mut next = || fields.next().flatten();
+        let (schema, may_create, read_only, role, is_standby) = (next(), next(), next(), next(), next());
+        let role = role.unwrap_or_default();
+        match schema {
+            None => {
+                let what =
+                    format!("the role {role} has no schema that tables would be made in (search_path)");
+                let mends = [
+                    format!("CREATE SCHEMA AUTHORIZATION {role}"),
+                    format!("ALTER ROLE {role} SET search_path = {role}, public"),
+                ];
+                found.add(Finding::new(FindingKind::Right, what, &mends));
+            }
+            Some(schema) if may_create.as_deref() != Some("t") => {
+                let what = format!("the role {role} may not make tables in the schema {schema}");
+                let mends = [format!("GRANT CREATE ON SCHEMA {schema} TO {role}")];
+                found.add(Finding::new(FindingKind::Right, what, &mends));
+            }
+            Some(_) => {}
+        }
+        if is_standby.as_deref() == Some("t") {
+            let what = "the server is a standby, which takes no data of its own";
+            let mends = ["--target \"... target_session_attrs=primary\"".to_owned()];
+            found.add(Finding::new(FindingKind::Other, what, &mends));
+        } else if read_only.as_deref() == Some("on") {
+            let what = format!("transactions of the role {role} are read only");
+            let mends = [format!(
+                "ALTER ROLE {role} SET default_transaction_read_only = off"
+            )];
+            found.add(Finding::new(FindingKind::Right, what, &mends));
+        }
+        let bytes = lacking.iter().map(DataPlan::bytes).sum();
+        self.room(plan, bytes, 0, found);
+        Ok(())
+    }
+
+    /// Whether the data fits where it goes, by the usual size of a unit of scale, and leaves what the file's guard wants.
+    fn room(&self, plan: &Plan, needed: u64, there: u64, found: &mut Found) {
+        let Some(place) = &self.target.data else { return };
+        let place = place.to_string_lossy().into_owned();
+        let Some(Ok(space)) = self.host.space_of(&place) else {
+            return;
+        };
+        let more = needed.saturating_sub(there);
+        if more > space.free_bytes {
+            let what = format!(
+                "the data of this experiment needs about {} MB on {place}, and {} MB are free",
+                needed >> 20,
+                space.free_bytes >> 20
+            );
+            let scale = plan.file.data.scale.unwrap_or(1);
+            let fits = (u128::from(scale) * u128::from(space.free_bytes) / u128::from(more.max(1))).max(1);
+            let mends = [format!("--set data.scale={fits} (or less), or more room")];
+            found.add(Finding::new(FindingKind::Other, what, &mends));
+        }
+        let least = plan.file.guard.disk_free_min.as_deref();
+        if let Some(Ok(least)) = least.map(size_bytes)
+            && space.free_bytes.saturating_sub(more) < least
+        {
+            let what = format!(
+                "[guard] disk_free_min: {} MB are free on {place}, of which the data takes {} MB, and the bound is {} MB",
+                space.free_bytes >> 20,
+                more >> 20,
+                least >> 20
+            );
+            let mends = [format!(
+                "--set guard.disk_free_min={}MB",
+                (space.free_bytes.saturating_sub(more) / 2) >> 20
+            )];
+            found.add(Finding::new(FindingKind::Other, what, &mends));
+        }
+    }
+
+    /// Statements of the loads that the server would refuse. Behind a pooler nothing is described: sessions are others' there.
+    fn statements(&self, here: &[&Treatment], found: &mut Found) {
+        let conninfo = &self.target.conninfo;
+        let lacks: Vec<String> = found
+            .objects
+            .iter()
+            .filter_map(|object| object.name.split(' ').nth(1).map(str::to_owned))
+            .collect();
+        // A sandbox gets its data made whatever is there.
+        let made: Vec<String> = match self.is_sandbox() {
+            true => here
+                .iter()
+                .filter_map(|treatment| data_of(treatment))
+                .flat_map(|key| key.plan().objects())
+                .filter_map(|object| object.name.split(' ').nth(1).map(str::to_owned))
+                .collect(),
+            false => lacks,
+        };
+        let mut seen = Vec::new();
+        for treatment in here {
+            let load = (
+                &treatment.load.workload,
+                &treatment.load.script,
+                &treatment.load.protocol,
+            );
+            let plan = match plan_of_load(&treatment.load) {
+                Ok(Some(plan)) => plan,
+                Ok(None) => continue,
+                Err(error) => {
+                    found.add(Finding {
+                        treatments: vec![treatment.name.clone()],
+                        ..Finding::new(FindingKind::Value, error.to_string(), &[])
+                    });
+                    continue;
+                }
+            };
+            let refusals = match seen.iter().position(|(other, _)| *other == load) {
+                Some(at) => at,
+                None if conninfo.is_proxied() => continue,
+                None => {
+                    let scale = treatment.data.scale.unwrap_or(1);
+                    let refused = refused_statements(&endpoint(conninfo), &plan, scale, &made);
+                    seen.push((load, refused.unwrap_or_default()));
+                    seen.len() - 1
+                }
+            };
+            for refusal in &seen[refusals].1 {
+                let line = match refusal.line {
+                    0 => String::new(),
+                    line => format!(", line {line}"),
+                };
+                let what = format!(
+                    "{}{line}: the server refuses a statement: {} (SQLSTATE {})",
+                    refusal.script, refusal.reason, refusal.sqlstate
+                );
+                let kind = match refusal.grants.is_empty() {
+                    true => FindingKind::Value,
+                    false => FindingKind::Right,
+                };
+                found.add(Finding {
+                    treatments: vec![treatment.name.clone()],
+                    ..Finding::new(kind, what, &refusal.grants)
+                });
+            }
+        }
+    }
+}
+
+/// The grants that the role lacks on tables.
+fn grants(server: &mut Server, tables: &[String], privileges: &[&str]) -> Result<Vec<String>, ServerError> {
+    if tables.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = tables
+        .iter()
+        .map(|name| format!("('{}')", name.replace('\'', "''")))
+        .collect();
+    let lacking: Vec<String> = privileges
+        .iter()
+        .map(|privilege| {
+            format!("CASE WHEN NOT has_table_privilege(c.oid, '{privilege}') THEN '{privilege}' END")
+        })
+        .collect();
+    let sql = format!(
+        "SELECT format('GRANT %s ON TABLE %I.%I TO %s', lacking, nspname, relname, quote_ident(current_user)) \
+         FROM (SELECT concat_ws(', ', {}) AS lacking, n.nspname, c.relname \
+         FROM (VALUES {}) AS named (name) JOIN pg_class c ON c.oid = to_regclass(quote_ident(name)) \
+         JOIN pg_namespace n ON n.oid = c.relnamespace) AS of WHERE lacking <> '' ORDER BY 1",
+        lacking.join(", "),
+        names.join(", ")
+    );
+    let rows = server.rows("asking which tables may be read", &sql)?;
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| row.into_iter().next()?)
+        .collect())
+}

@@ -1,0 +1,216 @@
+//! Whether a server takes a load's statements: each is described by it, and planned for its rights. Nothing is executed.
+
+use crate::data::DataError;
+use crate::endpoint::Endpoint;
+use crate::message::Type;
+use crate::plan::{LoadPlan, Work};
+use crate::program::Program;
+use crate::script::ScriptError;
+use crate::script::statements_of_script;
+use crate::workload::{Extent, Protocol, Step};
+use postgres::error::SqlState;
+use postgres::{Client, SimpleQueryMessage};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// What a server refuses of a load, found without executing anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatementRefusal {
+    /// The script or workload.
+    pub script: String,
+    /// 1-based; 0 in a workload.
+    pub line: usize,
+    /// The server's words.
+    pub reason: String,
+    /// Error code.
+    pub sqlstate: String,
+    /// Statements that give the missing rights, where it is rights that are missing and they could be found.
+    pub grants: Vec<String>,
+}
+
+/// A statement of a load.
+pub(crate) struct LoadStatement {
+    pub(crate) script: String,
+    pub(crate) line: usize,
+    /// With `$1`, `$2` ... for its variables.
+    pub(crate) sql: String,
+    /// With NULL for its variables.
+    pub(crate) with_nulls: String,
+    pub(crate) has_variables: bool,
+}
+
+/// Statements of a load beyond this many are not looked at: a script has a few.
+const STATEMENTS_MAX: usize = 1_000;
+/// A statement is planned within this time, or is let pass.
+const PLAN_LIMIT: Duration = Duration::from_secs(10);
+/// What PostgreSQL can plan without executing it.
+const PLANNED: [&str; 7] = ["select", "insert", "update", "delete", "merge", "with", "values"];
+/// What a name that does not exist is answered with: tables, columns, prepared statements, cursors.
+const MISSING: [SqlState; 4] = [
+    SqlState::UNDEFINED_TABLE,
+    SqlState::UNDEFINED_COLUMN,
+    SqlState::INVALID_SQL_STATEMENT_NAME,
+    SqlState::INVALID_CURSOR_NAME,
+];
+const PRIVILEGES: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "DELETE"];
+/// Names in a statement beyond this many are not looked up.
+const NAMES_MAX: usize = 200;
+
+impl Work {
+    /// Its statements, each once; of TPC-C none, whose terminals put theirs together.
+    fn statements(&self, scale: u32) -> Result<Vec<LoadStatement>, ScriptError> {
+        let mut program = Program::empty(Protocol::Simple);
+        program.scripted = true;
+        let mut statements = Vec::new();
+        match self {
+            Work::Workload(workload) => {
+                let extent = Extent {
+                    scale,
+                    tables: 1,
+                    rows: scale,
+                };
+                for step in workload.steps(extent, 1) {
+                    if let Step::Say(sql) = step {
+                        statements.push(statement(&mut program, workload.name(), 0, &sql));
+                    }
+                }
+            }
+            Work::Scripts(scripts) => {
+                for script in &scripts.scripts {
+                    for (line, sql) in statements_of_script(script)? {
+                        statements.push(statement(&mut program, &script.name, line, &sql));
+                    }
+                }
+            }
+        }
+        statements.truncate(STATEMENTS_MAX);
+        Ok(statements)
+    }
+}
+
+fn statement(program: &mut Program, script: &str, line: usize, sql: &str) -> LoadStatement {
+    let statement = program.statement(sql, false, |_| Type::Unknown);
+    LoadStatement {
+        script: script.to_owned(),
+        line,
+        with_nulls: statement.sql_with(|_| "NULL".to_owned()),
+        has_variables: statement.parts.len() > 1,
+        sql: statement.sql(),
+    }
+}
+
+/// Scripts with such statements may name what only they make.
+const MAKING: [&str; 6] = ["create", "set", "prepare", "declare", "do", "call"];
+
+/// What the server would refuse of a load; `made` are tables that will be there by then. A script that makes tables of its own, or
+/// looks for them elsewhere, is not held to those that are missing.
+///
+/// # Errors
+///
+/// No connection. A script that cannot be read has no statements here: [`crate::Scripts::check`] has its error.
+pub fn refused_statements(
+    endpoint: &Endpoint,
+    load: &LoadPlan,
+    scale: u32,
+    made: &[String],
+) -> Result<Vec<StatementRefusal>, DataError> {
+    let statements = load.work.statements(scale).unwrap_or_default();
+    let mut client = endpoint.connect().map_err(|source| DataError::Connect {
+        place: endpoint.place(),
+        source,
+    })?;
+    let limit = format!("SET statement_timeout = {}", PLAN_LIMIT.as_millis());
+    let _ = client.batch_execute(&limit);
+    let makes_some = statements
+        .iter()
+        .any(|of| MAKING.contains(&first_word(&of.sql).as_str()));
+    let mut refusals: Vec<StatementRefusal> = Vec::new();
+    for of in &statements {
+        let names_made = made.iter().any(|name| of.sql.contains(name.as_str()));
+        let Err(error) = client
+            .prepare(&of.sql)
+            .map(drop)
+            .and_then(|()| plan(&mut client, of))
+        else {
+            continue;
+        };
+        let Some(words) = error.as_db_error() else {
+            continue;
+        };
+        let is_missing = MISSING.contains(words.code());
+        let is_denied = *words.code() == SqlState::INSUFFICIENT_PRIVILEGE;
+        // By the simple protocol variables become text of the statement, whatever they stand for there.
+        let may_be_text = load.protocol == Protocol::Simple && of.has_variables;
+        if is_missing && (names_made || makes_some) || may_be_text && !is_missing && !is_denied {
+            continue;
+        }
+        let refusal = StatementRefusal {
+            script: of.script.clone(),
+            line: of.line,
+            reason: words.message().to_owned(),
+            sqlstate: words.code().code().to_owned(),
+            grants: match is_denied {
+                true => grants(&mut client, &of.sql),
+                false => Vec::new(),
+            },
+        };
+        if !refusals.contains(&refusal) {
+            refusals.push(refusal);
+        }
+    }
+    Ok(refusals)
+}
+
+/// Planning looks at rights, describing does not. What is wrong only with NULL for its variables is let pass.
+fn plan(client: &mut Client, of: &LoadStatement) -> Result<(), postgres::Error> {
+    if !PLANNED.contains(&first_word(&of.sql).as_str()) {
+        return Ok(());
+    }
+    match client.simple_query(&format!("EXPLAIN {}", of.with_nulls)) {
+        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn first_word(sql: &str) -> String {
+    let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next();
+    word.unwrap_or_default().to_ascii_lowercase()
+}
+
+/// The grants that a statement lacks: of each table that it names, those of its own words that the role has not.
+fn grants(client: &mut Client, sql: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let words: BTreeSet<String> = sql
+        .split(|c: char| !is_part(c))
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+        .map(|word| word.trim_end_matches('.').to_ascii_lowercase())
+        .take(NAMES_MAX)
+        .collect();
+    let wanted: Vec<&str> = PRIVILEGES
+        .into_iter()
+        .filter(|privilege| *privilege == "SELECT" || words.contains(&privilege.to_ascii_lowercase()))
+        .collect();
+    let names: Vec<String> = words.iter().map(|word| format!("('{word}')")).collect();
+    let lacking: Vec<String> = wanted
+        .iter()
+        .map(|privilege| {
+            format!("CASE WHEN NOT has_table_privilege(c.oid, '{privilege}') THEN '{privilege}' END")
+        })
+        .collect();
+    let question = format!(
+        "SELECT format('GRANT %s ON TABLE %I.%I TO %s', concat_ws(', ', {}), n.nspname, c.relname, quote_ident(current_user)) \
+         FROM (VALUES {}) AS named (name) JOIN pg_class c ON c.oid = to_regclass(name) \
+         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') \
+         AND concat_ws(', ', {}) <> '' GROUP BY 1 ORDER BY 1",
+        lacking.join(", "),
+        names.join(", "),
+        lacking.join(", "),
+    );
+    let rows = client.simple_query(&question).unwrap_or_default();
+    rows.iter()
+        .filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        })
+        .collect()
+}
