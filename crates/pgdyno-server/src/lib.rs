@@ -10,6 +10,7 @@ mod counters;
 mod driver;
 mod facts;
 mod find;
+mod own;
 mod pooler;
 mod programs;
 pub mod sandbox;

@@ -2,9 +2,11 @@
 
 use crate::asker::{Asker, NoAnswer, NoConnection};
 use crate::conninfo::Conninfo;
+use crate::own::marked;
 use postgres::error::SqlState;
 use postgres::{NoTls, SimpleQueryMessage, SimpleQueryRow};
 use rustls::ClientConfig;
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -456,7 +458,8 @@ impl Server {
         statements: &[&str],
         patience: Duration,
     ) -> Result<Vec<Vec<Row>>, ServerError> {
-        Ok(self.ask(what, &statements.join(";\n"), Some(patience))?.0)
+        let marked: Vec<Cow<'_, str>> = statements.iter().map(|sql| marked(sql)).collect();
+        Ok(self.ask(what, &marked.join(";\n"), Some(patience))?.0)
     }
 
     /// The rows of each statement of `sql`, and how long all of it took.
@@ -467,7 +470,7 @@ impl Server {
         patience: Option<Duration>,
     ) -> Result<(Vec<Vec<Row>>, Duration), ServerError> {
         self.statements += 1;
-        let answer = self.asker.ask(sql, patience).map_err(|why| match why {
+        let answer = self.asker.ask(&marked(sql), patience).map_err(|why| match why {
             NoAnswer::Silent => ServerError::Silent {
                 what: what.to_owned(),
                 waited_s: patience.unwrap_or_default().as_secs(),

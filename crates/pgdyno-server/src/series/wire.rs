@@ -6,11 +6,13 @@ mod socket;
 
 use super::link::LinkError;
 use crate::conninfo::Conninfo;
+use crate::own::marked;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{DataRowBody, ErrorResponseBody, Message, RowDescriptionBody};
 use postgres_protocol::message::frontend;
 use socket::Socket;
+use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::pin::Pin;
@@ -235,7 +237,8 @@ impl Wire {
 
     /// Statements without answers.
     pub(super) fn run(&mut self, sql: &str) -> Result<Result<(), LinkError>, LinkError> {
-        frontend::query(sql, &mut self.output).map_err(broken)?;
+        let marked: Vec<Cow<'_, str>> = sql.split(';').map(marked).collect();
+        frontend::query(&marked.join(";"), &mut self.output).map_err(broken)?;
         self.send()?;
         Ok(self.answer(&Arc::from([]))?.map(|_| ()))
     }
@@ -247,7 +250,7 @@ impl Wire {
         for statement in self.forgotten.drain(..) {
             frontend::close(b'S', &statement.name, &mut self.output).map_err(broken)?;
         }
-        frontend::parse(&name, sql, [], &mut self.output).map_err(broken)?;
+        frontend::parse(&name, &marked(sql), [], &mut self.output).map_err(broken)?;
         frontend::describe(b'S', &name, &mut self.output).map_err(broken)?;
         frontend::sync(&mut self.output);
         self.send()?;
@@ -267,7 +270,7 @@ impl Wire {
             Way::Prepared(statement) => statement.name.as_str(),
             Way::Text(sql) => {
                 let kinds = parameters.iter().map(|_| Type::INT8_ARRAY.oid());
-                frontend::parse("", sql, kinds, output).map_err(broken)?;
+                frontend::parse("", &marked(sql), kinds, output).map_err(broken)?;
                 ""
             }
         };
