@@ -31,7 +31,10 @@ mod tests {
             ("SELECT 1", "SELECT /* pgdyno */ 1"),
             (" SELECT'a b'", " SELECT /* pgdyno */'a b'"),
             ("CHECKPOINT", "CHECKPOINT /* pgdyno */"),
-            ("SELECT /* pgdyno facts: wal */ 1", "SELECT /* pgdyno facts: wal */ 1"),
+            (
+                "SELECT /* pgdyno facts: wal */ 1",
+                "SELECT /* pgdyno facts: wal */ 1",
+            ),
             ("(SELECT 1)", "(SELECT 1)"),
             ("", ""),
         ] {

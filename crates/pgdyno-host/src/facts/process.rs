@@ -273,11 +273,17 @@ fn note_others(sheet: &mut Sheet<'_>, pid: u32) {
     /// More processes than these are not looked at.
     const PROCESSES_MAX: usize = 100_000;
     let host = sheet.host;
-    let name = |pid: u32| host.read(&format!("/proc/{pid}/comm")).map(|text| text.trim().to_owned());
+    let name = |pid: u32| {
+        host.read(&format!("/proc/{pid}/comm"))
+            .map(|text| text.trim().to_owned())
+    };
     let count = || -> Result<usize, String> {
         let ours = name(pid).map_err(|error| error.to_string())?;
         let all = host.list("/proc").map_err(|error| error.to_string())?;
-        let others = all.iter().filter_map(|entry| entry.parse::<u32>().ok()).take(PROCESSES_MAX);
+        let others = all
+            .iter()
+            .filter_map(|entry| entry.parse::<u32>().ok())
+            .take(PROCESSES_MAX);
         let is_first = |other: &u32| {
             let same = |pid: u32| name(pid).is_ok_and(|name| name == ours);
             *other != pid && same(*other) && parent(host, *other).is_ok_and(|parent| !same(parent))

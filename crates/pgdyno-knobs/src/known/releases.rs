@@ -53,7 +53,10 @@ fn of_table(index: &Index, table: &Table) -> Outcome {
     }
     let release = table.release.iter().find(|release| release.major == major);
     let release = release.ok_or_else(|| {
-        format!("PostgreSQL {major} is not in the table of releases of {}", table.known_on)
+        format!(
+            "PostgreSQL {major} is not in the table of releases of {}",
+            table.known_on
+        )
     })?;
     Ok(json!({
         "version": format!("{major}.{minor}"),
@@ -66,7 +69,8 @@ fn of_table(index: &Index, table: &Table) -> Outcome {
 }
 
 fn day_s(day: &str) -> Result<f64, String> {
-    utc_s(&format!("{day}T00:00:00+00:00")).ok_or_else(|| format!("catalog/releases.toml: \"{day}\" is no day"))
+    utc_s(&format!("{day}T00:00:00+00:00"))
+        .ok_or_else(|| format!("catalog/releases.toml: \"{day}\" is no day"))
 }
 
 #[cfg(test)]
@@ -81,25 +85,43 @@ mod tests {
             ("server.started", json!(started)),
             ("server.uptime_s", json!(86_400)),
         ];
-        let facts: BTreeMap<String, Outcome> =
-            facts.into_iter().map(|(name, value)| (name.to_owned(), Ok(value))).collect();
+        let facts: BTreeMap<String, Outcome> = facts
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), Ok(value)))
+            .collect();
         let table: Table = toml::from_str(
             "known_on = \"2026-05-14\"\n[[release]]\nmajor = 17\nnewest_minor = 10\nsupport_ends = \"2029-11-08\"",
         )
         .expect("a table");
-        of_table(&Index { facts, has_server: true }, &table)
+        of_table(
+            &Index {
+                facts,
+                has_server: true,
+            },
+            &table,
+        )
     }
 
     #[test]
     fn a_server_is_compared_with_the_table_for_a_year() {
         let fields = |outcome: Outcome| {
             let value = outcome.expect("a release");
-            (value["newest"].clone(), value["behind"].clone(), value["is_supported"].clone())
+            (
+                value["newest"].clone(),
+                value["behind"].clone(),
+                value["is_supported"].clone(),
+            )
         };
         let june = "2026-06-01T00:00:00+00:00";
-        assert_eq!(fields(of_server(170_007, june)), (json!("17.10"), json!(3), json!(true)));
+        assert_eq!(
+            fields(of_server(170_007, june)),
+            (json!("17.10"), json!(3), json!(true))
+        );
         // A server may be newer than the table.
-        assert_eq!(fields(of_server(170_011, june)), (json!("17.10"), json!(0), json!(true)));
+        assert_eq!(
+            fields(of_server(170_011, june)),
+            (json!("17.10"), json!(0), json!(true))
+        );
         assert!(of_server(120_007, june).unwrap_err().contains("not in the table"));
         let late = of_server(170_007, "2027-06-01T00:00:00+00:00");
         assert!(late.unwrap_err().contains("of 2026-05-14, more than a year"));
@@ -117,8 +139,17 @@ mod tests {
                 ("server.started", json!(started)),
                 ("server.uptime_s", json!(3600)),
             ];
-            let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), Ok(value))).collect();
-            let of = of_table(&Index { facts, has_server: true }, &table);
+            let facts = facts
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), Ok(value)))
+                .collect();
+            let of = of_table(
+                &Index {
+                    facts,
+                    has_server: true,
+                },
+                &table,
+            );
             of.expect("a release")["is_supported"] == Value::Bool(true)
         };
         assert!(supported("2029-11-08T12:00:00+00:00"));
@@ -131,6 +162,11 @@ mod tests {
         let majors: Vec<u64> = table.release.iter().map(|release| release.major).collect();
         assert_eq!(majors, [14, 15, 16, 17, 18]);
         assert!(day_s(&table.known_on).is_ok());
-        assert!(table.release.iter().all(|release| day_s(&release.support_ends).is_ok()));
+        assert!(
+            table
+                .release
+                .iter()
+                .all(|release| day_s(&release.support_ends).is_ok())
+        );
     }
 }

@@ -276,7 +276,10 @@ impl Found {
 
     /// Each table that is scanned gets the statements that do so, as far as they are known.
     fn scans_with_statements(&mut self) {
-        let known = self.0.get("tables.scanned_by").and_then(|fact| fact.value.clone());
+        let known = self
+            .0
+            .get("tables.scanned_by")
+            .and_then(|fact| fact.value.clone());
         let known = known.as_ref().and_then(Value::as_array);
         let rows = self.value_mut("tables.scanned").and_then(Value::as_array_mut);
         for row in rows.into_iter().flatten() {
@@ -326,7 +329,10 @@ fn scan_in_words(statement: &Value) -> Option<String> {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text,
     };
-    Some(format!("{text} ({} calls of {} ms)", statement["calls"], statement["mean_ms"]))
+    Some(format!(
+        "{text} ({} calls of {} ms)",
+        statement["calls"], statement["mean_ms"]
+    ))
 }
 
 /// What the server is, who asks, and what the role lacks.

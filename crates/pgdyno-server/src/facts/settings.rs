@@ -219,7 +219,9 @@ fn hidden_value<'h>(
 ) -> Option<(&'h str, &'static str)> {
     let fits = |row: &&Value| {
         let same = |field: &str, ours: Option<&str>| row[field].is_null() || row[field].as_str() == ours;
-        let named = row["name"].as_str().is_some_and(|known| known.eq_ignore_ascii_case(name));
+        let named = row["name"]
+            .as_str()
+            .is_some_and(|known| known.eq_ignore_ascii_case(name));
         named && same("role", Some(user)) && same("database", database)
     };
     let rows = hidden?.as_array()?.iter().filter(fits);
