@@ -364,6 +364,12 @@ fn texts(what: &str, row: &SimpleQueryRow) -> Result<Row, ServerError> {
         .collect()
 }
 
+/// Statements as one text, each with the mark of ours.
+fn joined(statements: &[&str]) -> String {
+    let marked: Vec<Cow<'_, str>> = statements.iter().map(|sql| marked(sql)).collect();
+    marked.join(";\n")
+}
+
 /// A connected server.
 pub struct Server {
     asker: Asker,
@@ -446,6 +452,12 @@ impl Server {
         Ok(self.ask(what, sql, self.patience)?.0.concat())
     }
 
+    /// The same of the last of several statements, which are one transaction.
+    pub(crate) fn last_rows(&mut self, what: &str, statements: &[&str]) -> Result<Vec<Row>, ServerError> {
+        let mut each = self.ask(what, &joined(statements), self.patience)?.0;
+        Ok(each.pop().unwrap_or_default())
+    }
+
     /// How long one statement takes from sending it to its last message, its rows dropped.
     pub fn round_trip(&mut self, what: &str, sql: &str) -> Result<Duration, ServerError> {
         Ok(self.ask(what, sql, self.patience)?.1)
@@ -458,8 +470,7 @@ impl Server {
         statements: &[&str],
         patience: Duration,
     ) -> Result<Vec<Vec<Row>>, ServerError> {
-        let marked: Vec<Cow<'_, str>> = statements.iter().map(|sql| marked(sql)).collect();
-        Ok(self.ask(what, &marked.join(";\n"), Some(patience))?.0)
+        Ok(self.ask(what, &joined(statements), Some(patience))?.0)
     }
 
     /// The rows of each statement of `sql`, and how long all of it took.

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Home, system_program};
 use pgdyno_server::series::ServerSeries;
-use pgdyno_server::{Conninfo, Server, ServerError, ServerFacts, server_facts};
+use pgdyno_server::{Conninfo, Server, ServerError, ServerFacts, server_facts, show};
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -374,6 +374,8 @@ fn settings_are_those_of_a_session_that_sets_nothing(target: &Target, facts: &Se
         };
         assert_eq!(fact, plain[setting][0], "{name}");
     }
+    let limit = show(&mut target.server(&target.string()), "statement_timeout").expect("an answer");
+    assert_eq!(limit.expect("a setting").setting, plain["statement_timeout"][0]);
     let available = plain_session(target, "SELECT pg_jit_available()")[0][0] == "t";
     assert_eq!(value(facts, "jit.available"), &json!(available));
 }

@@ -11,7 +11,7 @@ mod statements;
 mod texts;
 
 use crate::server::{Server, ServerError};
-use crate::settings::Guc;
+use crate::settings::{AS_BEGUN, Guc};
 use ask::{Outcome, Question, Signs};
 use pgdyno_host::Fact;
 pub use scrub::statement as shown_statement;
@@ -113,13 +113,7 @@ fn first_look(
     server: &mut Server,
     begun: Instant,
 ) -> Result<(Result<Vec<Setting>, String>, Signs), ServerError> {
-    let settings = ask_one(
-        server,
-        texts::AS_BEGUN,
-        "reading the settings",
-        texts::SETTINGS,
-        begun,
-    )?;
+    let settings = ask_one(server, AS_BEGUN, "reading the settings", texts::SETTINGS, begun)?;
     let settings = settings.and_then(|value| {
         serde_json::from_value(value).map_err(|e| format!("the settings cannot be read: {e}"))
     });

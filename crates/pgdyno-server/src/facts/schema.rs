@@ -45,7 +45,7 @@ pub(super) const TRANSACTIONS: &str = "SELECT json_build_object('connections.old
 /// An index that another one makes needless: the same columns in the same way, or those with which the other one begins. What a
 /// constraint or a partitioned index needs stays, and of two that are the same the older one. Sizes are those of the last vacuum or analysis.
 pub(super) const DUPLICATE_INDEXES: &str = "WITH \
-    x AS MATERIALIZED (SELECT i.indexrelid, i.indrelid, c.relam, c.relpages, i.indnatts, i.indnkeyatts, i.indisunique, \
+    x AS MATERIALIZED (SELECT i.indexrelid, i.indrelid, c.relam, c.relpages, i.indkey[0] AS first, i.indnatts, i.indnkeyatts, i.indisunique, \
             i.indkey::text || ' ' AS keys, i.indclass::text || ' ' AS classes, i.indcollation::text || ' ' AS collations, \
             i.indoption::text || ' ' AS options, i.indexprs, i.indpred, \
             i.indisreplident OR c.relispartition OR i.indexrelid IN (SELECT conindid FROM pg_constraint) AS needed \
@@ -53,8 +53,8 @@ pub(super) const DUPLICATE_INDEXES: &str = "WITH \
         WHERE i.indexrelid >= 16384 AND i.indisvalid AND c.relkind = 'i'), \
     d AS (SELECT DISTINCT ON (a.indexrelid) a.indexrelid, a.indrelid, a.relpages, b.indexrelid AS other, \
             a.indnkeyatts = b.indnkeyatts AS same \
-        FROM x a JOIN x b ON a.indrelid = b.indrelid AND a.indexrelid <> b.indexrelid AND a.relam = b.relam \
-        WHERE NOT a.needed AND (a.keys = b.keys AND a.classes = b.classes AND a.collations = b.collations \
+        FROM x a JOIN x b ON a.indrelid = b.indrelid AND a.first = b.first AND a.relam = b.relam \
+        WHERE a.indexrelid <> b.indexrelid AND NOT a.needed AND (a.keys = b.keys AND a.classes = b.classes AND a.collations = b.collations \
             AND a.options = b.options AND a.indnkeyatts = b.indnkeyatts AND (b.indisunique OR NOT a.indisunique) \
             AND (b.needed OR b.indisunique AND NOT a.indisunique OR a.indexrelid > b.indexrelid) \
             AND pg_get_expr(a.indexprs, a.indrelid) IS NOT DISTINCT FROM pg_get_expr(b.indexprs, b.indrelid) \
@@ -139,10 +139,10 @@ pub(super) const SEQUENCES: &str = "WITH \
         LEFT JOIN pg_class o ON o.oid = d.refobjid \
         WHERE s.seqincrement > 0 AND NOT s.seqcycle AND c.relpersistence <> 't' \
             AND (c.relpersistence = 'p' OR NOT pg_is_in_recovery()) \
-            AND has_sequence_privilege(s.seqrelid, 'SELECT,USAGE') AND s.seqrelid NOT IN (SELECT relation FROM l) \
             AND (s.seqmax < 9007199254740992 OR a.atttypid IN ('int2'::regtype, 'int4'::regtype)) \
         ORDER BY greatest(o.reltuples::int8, pg_stat_get_live_tuples(o.oid), 0) DESC, s.seqrelid LIMIT 100), \
-    v AS MATERIALIZED (SELECT *, pg_sequence_last_value(seqrelid) AS last FROM s) \
+    v AS MATERIALIZED (SELECT *, CASE WHEN has_sequence_privilege(seqrelid, 'SELECT,USAGE') \
+        AND seqrelid NOT IN (SELECT relation FROM l) THEN pg_sequence_last_value(seqrelid) END AS last FROM s) \
     SELECT json_build_object('sequences.near_end', coalesce(json_agg(json_build_object( \
         'sequence', seqrelid::regclass::text, 'table', CASE WHEN attrelid IS NOT NULL THEN attrelid::regclass::text END, \
         'column', quote_ident(attname), 'type', type, 'last', last, 'max', most, \

@@ -11,13 +11,6 @@ pub(super) const LIMITS: &str = "SELECT set_config('transaction_read_only', 'on'
 pub(super) const SIZES_LIMIT: &str = "SELECT set_config('statement_timeout', '250', true), \
     set_config('lock_timeout', '200', true), set_config('jit', 'off', true)";
 
-/// What a session has set is not the server's: in this transaction each setting is again as the session began, whoever set it.
-/// What begins with the transaction may not be set again, and a role is not another's.
-pub(super) const AS_BEGUN: &str = "SELECT set_config(name, NULL, true) FROM pg_catalog.pg_settings WHERE source = 'session' \
-    AND (context = 'user' OR context = 'superuser' AND current_setting('is_superuser') = 'on') \
-    AND name NOT IN ('role', 'session_authorization', 'seed', 'transaction_isolation', 'transaction_read_only', \
-        'transaction_deferrable')";
-
 /// All of pg_settings that the role may see.
 pub(super) const SETTINGS: &str = "SELECT json_agg(json_build_object('name', name, 'shown', \
     coalesce(current_setting(name, true), ''), 'setting', coalesce(setting, ''), 'unit', unit, 'context', context, 'vartype', vartype, 'source', source, \
