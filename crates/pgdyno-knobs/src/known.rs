@@ -1,6 +1,7 @@
 //! What is known of a target, by name: facts, settings in plain numbers, and what follows from them. Decides without I/O.
 
 mod derived;
+mod releases;
 
 use pgdyno_host::Fact;
 use pgdyno_server::Guc;
@@ -14,7 +15,7 @@ const HOST: &str = "cgroup cpu host huge_pages kernel memory network numa proces
     virtualization";
 /// First words of names that a server alone can give a value (docs/facts-server.md), and the sandbox's.
 const SERVER: &str = "bgwriter cache checkpoints connections databases extensions indexes jit multixact replication role \
-    round_trip_us sandbox server service setting settings shared_memory statements statistics tables \
+    round_trip_us sandbox sequences server service setting settings shared_memory statements statistics tables \
     temp_files transactions vacuum wal xid";
 /// First word of what follows from facts.
 const DERIVED: &str = "available";

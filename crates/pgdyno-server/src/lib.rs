@@ -12,6 +12,7 @@ mod find;
 mod log;
 mod given;
 mod made;
+mod own;
 mod pooler;
 mod programs;
 pub mod sandbox;

@@ -4,6 +4,8 @@ use crate::conninfo::Conninfo;
 use crate::wire::{LinkError, Refused, TextRow, Wire, brief};
 use crate::given::Given;
 use postgres::error::SqlState;
+use crate::own::marked;
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
@@ -337,6 +339,12 @@ pub(crate) fn refusal(target: String, error: &postgres::Error, limit: Duration) 
     }
 }
 
+/// Statements as one text, each with the mark of ours.
+fn joined(statements: &[&str]) -> String {
+    let marked: Vec<Cow<'_, str>> = statements.iter().map(|sql| marked(sql)).collect();
+    marked.join(";\n")
+}
+
 /// A connected server.
 pub struct Server {
     /// `None` once the connection is given up.
@@ -422,6 +430,12 @@ impl Server {
         Ok(self.ask(what, sql, self.patience)?.0.concat())
     }
 
+    /// The same of the last of several statements, which are one transaction.
+    pub(crate) fn last_rows(&mut self, what: &str, statements: &[&str]) -> Result<Vec<Row>, ServerError> {
+        let mut each = self.ask(what, &joined(statements), self.patience)?.0;
+        Ok(each.pop().unwrap_or_default())
+    }
+
     /// How long one statement takes from sending it to its last message, its rows dropped.
     pub fn round_trip(&mut self, what: &str, sql: &str) -> Result<Duration, ServerError> {
         Ok(self.ask(what, sql, self.patience)?.1)
@@ -434,7 +448,7 @@ impl Server {
         statements: &[&str],
         patience: Duration,
     ) -> Result<Vec<Vec<Row>>, ServerError> {
-        Ok(self.ask(what, &statements.join(";\n"), Some(patience))?.0)
+        Ok(self.ask(what, &joined(statements), Some(patience))?.0)
     }
 
     /// The rows of each statement of `sql`, and how long all of it took.
@@ -451,7 +465,7 @@ impl Server {
         })?;
         let begun = Instant::now();
         wire.begin(patience);
-        match wire.texts(sql) {
+        match wire.texts(&marked(sql)) {
             Ok(Ok(each)) => Ok((each, begun.elapsed())),
             Ok(Err(refused)) => Err(refused.into_server_error(what)),
             Err(error) => {

@@ -3,6 +3,13 @@
 use crate::server::{Server, ServerError};
 use serde::{Deserialize, Serialize};
 
+/// What a session has set is not the server's: in this transaction each setting is again as the session began, whoever set it.
+/// What begins with the transaction may not be set again, and a role is not another's.
+pub(crate) const AS_BEGUN: &str = "SELECT set_config(name, NULL, true) FROM pg_catalog.pg_settings WHERE source = 'session' \
+    AND (context = 'user' OR context = 'superuser' AND current_setting('is_superuser') = 'on') \
+    AND name NOT IN ('role', 'session_authorization', 'seed', 'transaction_isolation', 'transaction_read_only', \
+        'transaction_deferrable')";
+
 /// A row of pg_settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guc {
@@ -26,14 +33,15 @@ pub struct Guc {
     pub pending_restart: bool,
 }
 
-/// One setting, or `None` where this version does not know it.
+/// One setting, or `None` where this version does not know it: as a session has it that sets nothing, for pgdyno's own session has
+/// a statement_timeout.
 pub fn show(server: &mut Server, name: &str) -> Result<Option<Guc>, ServerError> {
     let sql = format!(
         "SELECT name, current_setting(name), setting, unit, context, vartype, source, boot_val, pending_restart \
          FROM pg_settings WHERE name = {}",
         literal(name)
     );
-    let rows = server.rows(&format!("reading the setting {name}"), &sql)?;
+    let rows = server.last_rows(&format!("reading the setting {name}"), &[AS_BEGUN, &sql])?;
     Ok(rows.into_iter().next().map(guc_of_row))
 }
 

@@ -1,11 +1,14 @@
 //! How pg_stat_statements grew from one look to another: what a load asked for, statement by statement, by the server's own counts.
 
 use crate::facts::shown_statement;
+use crate::own::is_own;
 use crate::server::{Row, Server, ServerError};
 use std::collections::HashMap;
 
 /// So much of a statement is read; [`shown_statement`] cuts what is left of it.
 const READ_CHARS: usize = 4000;
+/// No more of our own statements than these are among those that take the most time.
+const OWN_MAX: usize = 100;
 /// The server's words for a statement that the role may not see.
 const HIDDEN: &str = "<insufficient privilege>";
 /// Object not in prerequisite state: the library is not in shared_preload_libraries.
@@ -102,7 +105,7 @@ impl StatementLook {
         Ok(())
     }
 
-    /// Those that took the most time since this look, the dearest first, with their texts; no more than `most`.
+    /// Those that took the most time since this look, but for our own, the dearest first, with their texts; no more than `most`.
     pub fn grown(&self, server: &mut Server, most: usize) -> Result<Vec<StatementGrowth>, ServerError> {
         let now = counts(server, &self.source)?;
         let mut grown = growth(&self.counts, &now);
@@ -111,11 +114,15 @@ impl StatementLook {
                 .total_cmp(&a.total_ms)
                 .then(a.query_id.cmp(&b.query_id))
         });
-        grown.truncate(most);
+        grown.truncate(most + OWN_MAX);
         let mut texts = texts(server, &self.source, &grown)?;
-        for statement in &mut grown {
-            statement.text = texts.remove(&statement.query_id);
-        }
+        grown.retain_mut(|statement| {
+            let text = texts.remove(&statement.query_id);
+            let is_load = text.as_deref().is_none_or(|text| !is_own(text));
+            statement.text = text.map(|text| shown_statement(&text));
+            is_load
+        });
+        grown.truncate(most);
         Ok(grown)
     }
 }
@@ -170,7 +177,7 @@ fn counted(row: &Row) -> Result<(i64, Counts), ServerError> {
     Ok((text(0).parse().map_err(|_| wrong(0))?, counts))
 }
 
-/// Users may have written the same in other words: the text is that of the first of them.
+/// Texts as they were sent. Users may have written the same in other words: the text is that of the first of them.
 fn texts(
     server: &mut Server,
     source: &Source,
@@ -193,7 +200,7 @@ fn texts(
     let texts = rows.into_iter().filter_map(|row| {
         let mut columns = row.into_iter();
         let query_id = columns.next()??.parse().ok()?;
-        Some((query_id, shown_statement(&columns.next()??)))
+        Some((query_id, columns.next()??))
     });
     Ok(texts.collect())
 }

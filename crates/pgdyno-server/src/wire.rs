@@ -13,6 +13,7 @@ mod tests;
 pub(crate) use error::{LinkError, brief};
 
 use crate::conninfo::Conninfo;
+use crate::own::marked;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{
@@ -20,6 +21,7 @@ use postgres_protocol::message::backend::{
 };
 use postgres_protocol::message::frontend;
 pub(crate) use socket::Socket;
+use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::pin::Pin;
@@ -324,7 +326,8 @@ impl Wire {
 
     /// Statements without answers.
     pub(crate) fn run(&mut self, sql: &str) -> Result<Result<(), LinkError>, LinkError> {
-        frontend::query(sql, &mut self.output).map_err(garbled)?;
+        let marked: Vec<Cow<'_, str>> = sql.split(';').map(marked).collect();
+        frontend::query(&marked.join(";"), &mut self.output).map_err(garbled)?;
         self.send()?;
         Ok(self.answer(&Arc::from([]))?.map(|_| ()))
     }
@@ -336,7 +339,7 @@ impl Wire {
         for statement in self.forgotten.drain(..) {
             frontend::close(b'S', &statement.name, &mut self.output).map_err(broken)?;
         }
-        frontend::parse(&name, sql, [], &mut self.output).map_err(broken)?;
+        frontend::parse(&name, &marked(sql), [], &mut self.output).map_err(garbled)?;
         frontend::describe(b'S', &name, &mut self.output).map_err(broken)?;
         frontend::sync(&mut self.output);
         self.send()?;
@@ -356,7 +359,7 @@ impl Wire {
             Way::Prepared(statement) => statement.name.as_str(),
             Way::Text(sql) => {
                 let kinds = parameters.iter().map(|_| Type::INT8_ARRAY.oid());
-                frontend::parse("", sql, kinds, output).map_err(broken)?;
+                frontend::parse("", &marked(sql), kinds, output).map_err(garbled)?;
                 ""
             }
         };

@@ -3,11 +3,14 @@
 
 mod common;
 
-use common::Home;
-use pgdyno_server::{Conninfo, Server, ServerError, ServerFacts, server_facts};
+use common::{Home, system_program};
+use pgdyno_server::series::ServerSeries;
+use pgdyno_server::{Conninfo, Server, ServerError, ServerFacts, server_facts, show};
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -197,7 +200,9 @@ fn check(major: u32) {
         .expect("a setting");
     client
         .batch_execute(&format!(
-            "ALTER ROLE postgres SET work_mem = '8MB'; ALTER DATABASE postgres SET \"app.jwt_secret\" = '{SECRET}'; \
+            "ALTER ROLE postgres SET work_mem = '8MB'; ALTER ROLE postgres SET lock_timeout = '9s'; \
+             ALTER ROLE postgres IN DATABASE postgres SET application_name = 'nightly'; \
+             ALTER DATABASE postgres SET client_encoding = 'LATIN1'; ALTER DATABASE postgres SET \"app.jwt_secret\" = '{SECRET}'; \
              CREATE ROLE reader LOGIN PASSWORD '{SECRET}'; SELECT '{SECRET}', count(*) FROM big; SELECT pg_reload_conf()"
         ))
         .expect("secrets");
@@ -215,6 +220,8 @@ fn check(major: u32) {
     });
     names_and_gaps(&facts, major);
     found_what_was_made(&facts);
+    settings_are_those_of_a_session_that_sets_nothing(&target, &facts);
+    our_own_statements_are_not_among_the_load(&target);
     a_role_without_rights(&target, major, &names(&facts));
 }
 
@@ -290,6 +297,143 @@ fn found_what_was_made(facts: &ServerFacts) {
     );
     assert!(facts.settings.len() > 300);
     assert!(facts.data_directory.as_ref().is_some_and(|d| d.is_absolute()));
+}
+
+/// What a session sees that sends nothing but its user and database, as the driver of this test cannot: name, value and source
+/// of each setting.
+fn plain_session(target: &Target, sql: &str) -> Vec<Vec<String>> {
+    let port = target.home.record("x")["port"].as_u64().expect("a port");
+    let path = target
+        .home
+        .file(&format!("state/sandboxes/x/socket/.s.PGSQL.{port}"));
+    let mut stream = UnixStream::connect(path).expect("a socket");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    let mut start = 196_608_u32.to_be_bytes().to_vec();
+    start.extend(b"user\0postgres\0database\0postgres\0\0");
+    let mut send = |kind: &[u8], body: &[u8]| {
+        let length = u32::try_from(body.len() + 4).expect("short");
+        let message = [kind, &length.to_be_bytes(), body].concat();
+        stream.write_all(&message).expect("sent");
+    };
+    send(b"", &start);
+    send(b"Q", format!("{sql}\0").as_bytes());
+    send(b"X", b"");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("an answer");
+    let mut rest = answer.as_slice();
+    let mut rows = Vec::new();
+    while let [kind, a, b, c, d, after @ ..] = rest {
+        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize - 4;
+        let (body, later) = after.split_at(length);
+        assert_ne!(*kind, b'E', "{}", String::from_utf8_lossy(body));
+        if *kind == b'D' {
+            rows.push(columns(body));
+        }
+        rest = later;
+    }
+    rows
+}
+
+/// The texts of a DataRow; NULL is empty.
+fn columns(body: &[u8]) -> Vec<String> {
+    let mut rest = &body[2..];
+    let mut columns = Vec::new();
+    while let [a, b, c, d, after @ ..] = rest {
+        let length = i32::from_be_bytes([*a, *b, *c, *d]);
+        let (text, later) = after.split_at(usize::try_from(length).unwrap_or(0));
+        columns.push(String::from_utf8_lossy(text).into_owned());
+        rest = later;
+    }
+    columns
+}
+
+fn settings_are_those_of_a_session_that_sets_nothing(target: &Target, facts: &ServerFacts) {
+    let sql = "SELECT name, setting, source, current_setting(name) FROM pg_settings";
+    let plain: BTreeMap<String, Vec<String>> = plain_session(target, sql)
+        .into_iter()
+        .map(|row| (row[0].clone(), row[1..].to_vec()))
+        .collect();
+    assert_eq!(plain.len(), facts.settings.len());
+    assert_eq!(plain["application_name"][0], "nightly");
+    assert_eq!(plain["client_encoding"][0], "LATIN1");
+    for guc in &facts.settings {
+        let expected = &plain[&guc.name];
+        let is_hidden = guc.shown.contains("not shown");
+        let found = [guc.setting.clone(), guc.source.clone(), guc.shown.clone()];
+        assert!(
+            is_hidden || found.as_slice() == expected.as_slice(),
+            "{guc:?}: {expected:?}"
+        );
+    }
+    // Facts that are settings, and what follows from one.
+    for (name, setting) in [("jit.enabled", "jit"), ("wal.level", "wal_level")] {
+        let fact = match value(facts, name) {
+            Value::Bool(true) => "on".to_owned(),
+            Value::Bool(false) => "off".to_owned(),
+            text => text.as_str().expect("a text").to_owned(),
+        };
+        assert_eq!(fact, plain[setting][0], "{name}");
+    }
+    let limit = show(&mut target.server(&target.string()), "statement_timeout").expect("an answer");
+    assert_eq!(limit.expect("a setting").setting, plain["statement_timeout"][0]);
+    let available = plain_session(target, "SELECT pg_jit_available()")[0][0] == "t";
+    assert_eq!(value(facts, "jit.available"), &json!(available));
+}
+
+fn our_own_statements_are_not_among_the_load(target: &Target) {
+    let mut series = ServerSeries::connect(&conninfo(&target.string())).expect("a series");
+    series.statements().expect("a first look");
+    target.facts();
+    let mut client = target.client();
+    client
+        .batch_execute("SELECT count(*) AS of_the_load FROM big")
+        .expect("a load");
+    let mut server = target.server(&target.string());
+    server
+        .rows("asking", "SELECT max(id) AS of_pgdyno FROM big")
+        .expect("rows");
+    let counted = "SELECT query FROM pg_stat_statements";
+    let mut all = client.query(counted, &[]).expect("statements").into_iter();
+    assert!(all.any(|row| row.get::<_, String>(0).contains("of_pgdyno")));
+    let grown = series.statements().expect("a second look");
+    let texts: Vec<&str> = grown.iter().map(|row| row.text.as_str()).collect();
+    assert!(texts.iter().any(|text| text.contains("of_the_load")), "{texts:?}");
+    assert!(!texts.iter().any(|text| text.contains("pgdyno")), "{texts:?}");
+    // The statements that stay are all that is counted.
+    let facts = target.facts();
+    let sql = "SELECT count(*) FROM pg_stat_statements WHERE query LIKE '%/* pgdyno%'";
+    let own: i64 = client.query_one(sql, &[]).expect("a count").get(0);
+    let all: i64 = client
+        .query_one("SELECT count(*) FROM pg_stat_statements", &[])
+        .expect("a count")
+        .get(0);
+    let told = value(&facts, "statements.count").as_i64().expect("a number");
+    assert!(
+        own > 20 && told <= all - own,
+        "{told} of {all} with {own} of ours"
+    );
+}
+
+/// Debian's PostgreSQL is built with LLVM, the one of other sandboxes is not.
+#[test]
+fn jit_is_available_where_the_server_has_it_whatever_is_set() {
+    let home = Home::new();
+    let bin = system_program("postgres");
+    let bin = bin.parent().expect("a directory").to_str().expect("a path");
+    home.run(&["sandbox", "create", "x", "--pg-bin", bin, "--set", "jit=off"])
+        .fine();
+    let target = Target { home };
+    let available = || value(&target.facts(), "jit.available").clone();
+    assert_eq!(available(), json!(true));
+    let mut client = target.client();
+    client
+        .batch_execute("ALTER SYSTEM SET jit = on")
+        .expect("a setting");
+    client.batch_execute("SELECT pg_reload_conf()").expect("a reload");
+    common::wait_for("jit is on", || plain_session(&target, "SHOW jit")[0][0] == "on");
+    assert_eq!(plain_session(&target, "SELECT pg_jit_available()")[0][0], "t");
+    assert_eq!(available(), json!(true));
+    assert_eq!(value(&target.facts(), "jit.enabled"), &json!(true));
 }
 
 fn a_role_without_rights(target: &Target, major: u32, all: &BTreeSet<&str>) {

@@ -75,6 +75,7 @@ pub fn process_facts(host: &dyn HostAccess, pid: u32) -> Vec<Fact> {
     note_scheduling(&mut sheet, pid);
     note_mapped(&mut sheet, pid);
     note_children(&mut sheet, pid);
+    note_others(&mut sheet, pid);
     note_policy(&mut sheet, pid);
     group::note(&mut sheet, pid);
     sheet.facts
@@ -264,6 +265,32 @@ fn note_children(sheet: &mut Sheet<'_>, pid: u32) {
         "/proc/*/status, VmPTE",
         seen.map(|_| sum),
     );
+}
+
+/// How many processes of the same name, which no process of that name has started, are beside it: other servers on this host, which
+/// need a part of what it has.
+fn note_others(sheet: &mut Sheet<'_>, pid: u32) {
+    /// More processes than these are not looked at.
+    const PROCESSES_MAX: usize = 100_000;
+    let host = sheet.host;
+    let name = |pid: u32| {
+        host.read(&format!("/proc/{pid}/comm"))
+            .map(|text| text.trim().to_owned())
+    };
+    let count = || -> Result<usize, String> {
+        let ours = name(pid).map_err(|error| error.to_string())?;
+        let all = host.list("/proc").map_err(|error| error.to_string())?;
+        let others = all
+            .iter()
+            .filter_map(|entry| entry.parse::<u32>().ok())
+            .take(PROCESSES_MAX);
+        let is_first = |other: &u32| {
+            let same = |pid: u32| name(pid).is_ok_and(|name| name == ours);
+            *other != pid && same(*other) && parent(host, *other).is_ok_and(|parent| !same(parent))
+        };
+        Ok(others.filter(is_first).count())
+    };
+    sheet.note("process.other_servers", "/proc/*/comm", count());
 }
 
 /// Policies of memory nodes that its mappings have. Reading them walks all its pages, so it is left out where there is

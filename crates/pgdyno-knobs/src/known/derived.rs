@@ -1,14 +1,14 @@
 //! What follows from facts: what the server may use of its machine, and what its files are kept on.
 
-use super::{Index, number_of};
-use serde_json::Value;
+use super::{Index, number_of, releases};
+use serde_json::{Value, json};
 
-type Outcome = Result<Value, String>;
+pub(super) type Outcome = Result<Value, String>;
 /// How it follows.
 type Rule = fn(&Index) -> Outcome;
 
 /// All of them, by name. docs/profiles.md tells what each means.
-pub(super) const ALL: [(&str, Rule); 8] = [
+pub(super) const ALL: [(&str, Rule); 11] = [
     ("available.memory_bytes", memory),
     ("available.cpus", cpus),
     ("storage.data_medium", |index| medium(index, "data")),
@@ -16,7 +16,10 @@ pub(super) const ALL: [(&str, Rule); 8] = [
     ("storage.wal_apart", wal_apart),
     ("storage.wal_bytes", wal_bytes),
     ("server.major", major),
+    ("server.release", releases::of),
     ("statistics.age_s", statistics_age),
+    ("xid.holder", holder),
+    ("xid.dead_rows_held", dead_rows_held),
 ];
 
 /// A limit of the control group, or `None` where there is none: where no process was looked for, none is known to hold.
@@ -98,7 +101,7 @@ fn statistics_age(index: &Index) -> Outcome {
 }
 
 /// Seconds from the first day of the year 0 to an instant as the server's JSON has it, in UTC: 2026-11-22T08:17:07.123+00:00.
-fn utc_s(text: &str) -> Option<f64> {
+pub(super) fn utc_s(text: &str) -> Option<f64> {
     let (date, time) = text.strip_suffix("+00:00")?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<u16>().ok());
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
@@ -121,6 +124,45 @@ fn utc_s(text: &str) -> Option<f64> {
     let leaps = year / 4 - year / 100 + year / 400;
     let days = year * 365 + leaps + (month * 306 + 5) / 10 + u32::from(day) - 1;
     Some(f64::from(days) * 86_400.0 + f64::from(hour) * 3600.0 + f64::from(minute) * 60.0 + second)
+}
+
+/// A transaction that is open for less keeps nothing from being removed that matters.
+const HOLDER_S_MIN: f64 = 60.0;
+const HOLDER_XID_AGE_MIN: f64 = 10_000.0;
+
+/// What has held rows of the connected database back for longest: while it does, no vacuum removes them.
+fn holder(index: &Index) -> Outcome {
+    let holders = index.get("xid.held_back_by")?.as_array();
+    let number = |holder: &Value, field: &str| holder.get(field).and_then(Value::as_f64).unwrap_or(0.0);
+    let holds = |holder: &&Value| {
+        let here = holder.get("here").and_then(Value::as_bool).unwrap_or(true);
+        here && (number(holder, "held_s") >= HOLDER_S_MIN || number(holder, "xid_age") >= HOLDER_XID_AGE_MIN)
+    };
+    let oldest = holders
+        .into_iter()
+        .flatten()
+        .filter(holds)
+        .max_by(|a, b| number(a, "xid_age").total_cmp(&number(b, "xid_age")));
+    let none = || "nothing has held rows back for a minute or for 10000 transactions".to_owned();
+    oldest.cloned().ok_or_else(none)
+}
+
+/// So many rows and such a part of a table are dead only where vacuum does not come or may not remove them.
+const DEAD_ROWS_MIN: f64 = 100_000.0;
+const DEAD_RATIO_MIN: f64 = 0.3;
+
+/// Dead rows of the tables that have very many, while something holds rows back; 0 where nothing does.
+fn dead_rows_held(index: &Index) -> Outcome {
+    index.get("xid.held_back_by")?;
+    if holder(index).is_err() {
+        return Ok(json!(0));
+    }
+    let tables = index.get("tables.dead_rows")?.as_array();
+    let number = |table: &Value, field: &str| table.get(field).and_then(Value::as_f64).unwrap_or(0.0);
+    let many = tables.into_iter().flatten().filter(|table| {
+        number(table, "dead") >= DEAD_ROWS_MIN && number(table, "dead_ratio") >= DEAD_RATIO_MIN
+    });
+    Ok(number_of(many.map(|table| number(table, "dead")).sum()))
 }
 
 fn wal_apart(index: &Index) -> Outcome {

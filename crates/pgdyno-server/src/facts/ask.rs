@@ -35,6 +35,7 @@ pub(super) struct Signs {
     pub(super) settings: bool,
     pub(super) wal_directory: bool,
     pub(super) config: bool,
+    pub(super) files: bool,
     pub(super) shared_memory: bool,
     pub(super) statements: Option<Extension>,
     /// `version()`.
@@ -81,6 +82,7 @@ impl Signs {
             settings: true,
             wal_directory: true,
             config: true,
+            files: true,
             shared_memory: true,
             statements: None,
             version: String::new(),
@@ -113,6 +115,15 @@ impl Signs {
             Need::Stats => refused(self.stats, "pg_monitor"),
             Need::WalDirectory => refused(self.wal_directory, "pg_monitor"),
             Need::Config => refused(self.config, "EXECUTE ON FUNCTION pg_catalog.pg_config()"),
+            Need::Files => (!self.files).then(|| {
+                format!(
+                    "the role {} may not read it; {}, {} and {} give the right",
+                    self.role,
+                    self.grant("SELECT ON pg_catalog.pg_file_settings"),
+                    self.grant("EXECUTE ON FUNCTION pg_catalog.pg_show_all_file_settings()"),
+                    self.grant("EXECUTE ON FUNCTION pg_catalog.pg_stat_file(text, boolean)")
+                )
+            }),
             Need::SharedMemory if self.major >= SHARED_MEMORY_BY_STATS_SINCE => {
                 refused(self.shared_memory, "pg_monitor")
             }

@@ -2,6 +2,7 @@
 
 mod ask;
 mod build;
+mod schema;
 mod scrub;
 mod service;
 mod settings;
@@ -10,7 +11,7 @@ mod statements;
 mod texts;
 
 use crate::server::{Server, ServerError};
-use crate::settings::Guc;
+use crate::settings::{AS_BEGUN, Guc};
 use ask::{Outcome, Question, Signs};
 use pgdyno_host::Fact;
 pub use scrub::statement as shown_statement;
@@ -42,6 +43,7 @@ const SUBJECTS: &[&str] = &[
     "databases",
     "tables",
     "indexes",
+    "sequences",
     "statistics",
     "vacuum",
     "xid",
@@ -74,19 +76,21 @@ pub struct ServerFacts {
 /// An error means that the connection is lost.
 pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
     let begun = Instant::now();
-    let (settings, signs) = first_look(server, begun)?;
-    let settings = Settings {
-        all: &settings,
-        signs: &signs,
-        version: server.version(),
-    };
+    let (mut settings, signs) = first_look(server, begun)?;
     let mut found = Found::default();
     for group in [Group::Light, Group::Catalog] {
         found.ask(server, &signs, group, begun)?;
     }
     let sizes = sizes(server, begun)?;
+    found.without_our_own(&mut settings, server.conninfo().user());
+    let settings = Settings {
+        all: &settings,
+        signs: &signs,
+        version: server.version(),
+    };
     found.note_what_other_versions_tell(server.version().major);
     found.databases_with(&sizes);
+    found.scans_with_statements();
     found.without_parameters();
     let configure = found.text("server.configure");
     found.add(build::fact(&signs.version, &settings, configure.as_deref()));
@@ -109,13 +113,7 @@ fn first_look(
     server: &mut Server,
     begun: Instant,
 ) -> Result<(Result<Vec<Setting>, String>, Signs), ServerError> {
-    let settings = ask_one(
-        server,
-        texts::NO_LIMIT,
-        "reading the settings",
-        texts::SETTINGS,
-        begun,
-    )?;
+    let settings = ask_one(server, AS_BEGUN, "reading the settings", texts::SETTINGS, begun)?;
     let settings = settings.and_then(|value| {
         serde_json::from_value(value).map_err(|e| format!("the settings cannot be read: {e}"))
     });
@@ -259,15 +257,46 @@ impl Found {
         self.add(Fact::new("databases.bytes", "pg_database_size()", all));
     }
 
+    /// What this connection's start has set for itself, as a session that sets nothing has it.
+    fn without_our_own(&self, settings: &mut Result<Vec<Setting>, String>, user: &str) {
+        let hidden = self.0.get("settings.hidden_by_role_or_database");
+        let hidden = hidden.and_then(|fact| fact.value.as_ref());
+        let database = self.text("server.database");
+        let encoding = self.text("server.encoding");
+        for setting in settings.iter_mut().flatten() {
+            setting.without_start(hidden, user, database.as_deref(), encoding.as_deref());
+        }
+    }
+
+    /// Each table that is scanned gets the statements that do so, as far as they are known.
+    fn scans_with_statements(&mut self) {
+        let known = self
+            .0
+            .get("tables.scanned_by")
+            .and_then(|fact| fact.value.clone());
+        let known = known.as_ref().and_then(Value::as_array);
+        let rows = self.value_mut("tables.scanned").and_then(Value::as_array_mut);
+        for row in rows.into_iter().flatten() {
+            let of_table = known
+                .into_iter()
+                .flatten()
+                .filter(|statement| statement["table"] == row["table"]);
+            let texts: Vec<String> = of_table.filter_map(scan_in_words).collect();
+            row["statements"] = json!(texts);
+        }
+    }
+
     /// Texts of statements and settings, without what nobody else should see.
     fn without_parameters(&mut self) {
         if let Some(rows) = self.value_mut("settings.hidden_by_role_or_database") {
             settings::without_secrets(rows);
         }
-        let rows = self.value_mut("statements.top").and_then(Value::as_array_mut);
-        for row in rows.into_iter().flatten() {
-            if let Some(text) = row["text"].as_str() {
-                row["text"] = json!(scrub::statement(text));
+        for name in ["statements.top", "tables.scanned_by"] {
+            let rows = self.value_mut(name).and_then(Value::as_array_mut);
+            for row in rows.into_iter().flatten() {
+                if let Some(text) = row["text"].as_str() {
+                    row["text"] = json!(scrub::statement(text));
+                }
             }
         }
     }
@@ -284,6 +313,20 @@ impl Found {
         facts.sort_by_key(place);
         facts
     }
+}
+
+/// A statement that scans a table: its text, cut, with what it costs.
+fn scan_in_words(statement: &Value) -> Option<String> {
+    const CHARS: usize = 120;
+    let text = scrub::statement(statement["text"].as_str()?);
+    let text: String = match text.char_indices().nth(CHARS) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
+    };
+    Some(format!(
+        "{text} ({} calls of {} ms)",
+        statement["calls"], statement["mean_ms"]
+    ))
 }
 
 /// What the server is, who asks, and what the role lacks.

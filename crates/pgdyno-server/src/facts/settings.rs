@@ -197,7 +197,73 @@ impl Settings<'_> {
     }
 }
 
+/// What the driver tells every server at the start of a session, and where a session that says nothing has it from.
+const AT_START: [(&str, Plainly); 2] = [
+    ("application_name", Plainly::BootValue),
+    ("client_encoding", Plainly::EncodingOfDatabase),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Plainly {
+    BootValue,
+    EncodingOfDatabase,
+}
+
+/// The value that a role or database has for a setting, and its source in the server's words: of several that of the role in the
+/// database, of the role, of the database, of all.
+fn hidden_value<'h>(
+    hidden: Option<&'h Value>,
+    name: &str,
+    user: &str,
+    database: Option<&str>,
+) -> Option<(&'h str, &'static str)> {
+    let fits = |row: &&Value| {
+        let same = |field: &str, ours: Option<&str>| row[field].is_null() || row[field].as_str() == ours;
+        let named = row["name"]
+            .as_str()
+            .is_some_and(|known| known.eq_ignore_ascii_case(name));
+        named && same("role", Some(user)) && same("database", database)
+    };
+    let rows = hidden?.as_array()?.iter().filter(fits);
+    let closest = rows.min_by_key(|row| (row["role"].is_null(), row["database"].is_null()))?;
+    let source = match (closest["role"].is_null(), closest["database"].is_null()) {
+        (false, false) => "database user",
+        (false, true) => "user",
+        (true, false) => "database",
+        (true, true) => "global",
+    };
+    Some((closest["value"].as_str()?, source))
+}
+
 impl Setting {
+    /// What this connection's start has set becomes what a session that sets nothing has. A value in the server's files cannot be
+    /// seen through the start's, and is taken for the default.
+    pub(super) fn without_start(
+        &mut self,
+        hidden: Option<&Value>,
+        user: &str,
+        database: Option<&str>,
+        encoding: Option<&str>,
+    ) {
+        let known = AT_START.iter().find(|(name, _)| *name == self.guc.name);
+        let Some((name, plainly)) = known.filter(|_| self.guc.source == "client") else {
+            return;
+        };
+        let by_default = || {
+            let value = match plainly {
+                Plainly::BootValue => self.guc.boot_value.as_deref(),
+                Plainly::EncodingOfDatabase => encoding,
+            };
+            value.map(|value| (value, "default"))
+        };
+        let found = hidden_value(hidden, name, user, database).or_else(by_default);
+        if let Some((value, source)) = found.map(|(value, source)| (value.to_owned(), source)) {
+            self.guc.shown.clone_from(&value);
+            self.guc.setting = value;
+            source.clone_into(&mut self.guc.source);
+        }
+    }
+
     /// Differs from what the server starts with when nothing is set, or waits for a restart. What this connection has
     /// set for itself is nobody's.
     fn is_changed(&self) -> bool {

@@ -12,6 +12,8 @@ pub(super) enum Need {
     SharedMemory,
     /// pg_config().
     Config,
+    /// pg_file_settings and pg_stat_file().
+    Files,
     /// pg_stat_statements of at least this version (1.8 is 108), and pg_read_all_stats for what others asked.
     Statements(u32),
 }

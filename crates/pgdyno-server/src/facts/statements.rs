@@ -1,6 +1,7 @@
 //! Every statement that facts are asked with, by version: one table. Each gives one row with one JSON object, whose keys
 //! are the names of facts; a version that tells a thing otherwise has a row of its own.
 
+use super::schema;
 use super::statement::{CATALOG, LIGHT, Need, Statement};
 use super::texts::{SIZES_OF_RELATIONS, TABLE_ACTIVITY, UNUSED_INDEXES};
 
@@ -28,7 +29,6 @@ pub(super) const STATEMENTS: &[Statement] = &[
             "server.database",
             "server.encoding",
             "server.collation",
-            "jit.available",
         ],
         sql: "SELECT json_build_object( \
             'server.started', pg_postmaster_start_time(), \
@@ -36,9 +36,19 @@ pub(super) const STATEMENTS: &[Statement] = &[
             'server.in_recovery', pg_is_in_recovery(), \
             'server.database', datname, \
             'server.encoding', pg_encoding_to_char(encoding), \
-            'server.collation', datcollate, \
-            'jit.available', pg_jit_available()) \
+            'server.collation', datcollate) \
             FROM pg_database WHERE datname = current_database()",
+        ..LIGHT
+    },
+    Statement {
+        name: "jit",
+        source: "pg_jit_available() with jit = on",
+        facts: &["jit.available"],
+        // The function says false as long as jit is off, which it is in a question; what follows is not to be compiled.
+        sql: "WITH j AS MATERIALIZED (SELECT set_config('jit', 'on', true)), \
+            a AS MATERIALIZED (SELECT pg_jit_available() AS available FROM j), \
+            o AS MATERIALIZED (SELECT available, set_config('jit', 'off', true) FROM a) \
+            SELECT json_build_object('jit.available', available) FROM o",
         ..LIGHT
     },
     Statement {
@@ -121,14 +131,23 @@ pub(super) const STATEMENTS: &[Statement] = &[
         needs: Need::Stats,
         source: "pg_stat_activity, pg_prepared_xacts, pg_replication_slots",
         facts: &["xid.held_back_by"],
-        sql: "SELECT json_build_object('xid.held_back_by', coalesce(json_agg(json_build_object('kind', kind, \
-            'name', who, 'xid_age', held) ORDER BY held DESC), '[]')) FROM ( \
-            SELECT * FROM ( \
-            SELECT backend_type AS kind, 'pid ' || pid AS who, greatest(age(backend_xmin), age(backend_xid)) AS held \
-            FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
-            UNION ALL SELECT 'prepared transaction', gid, age(transaction) FROM pg_prepared_xacts \
-            UNION ALL SELECT 'replication slot', slot_name, greatest(age(xmin), age(catalog_xmin)) \
-            FROM pg_replication_slots) h WHERE held IS NOT NULL ORDER BY held DESC LIMIT 5) h",
+        sql: schema::HOLDERS,
+        ..LIGHT
+    },
+    Statement {
+        name: "oldest transactions",
+        needs: Need::Stats,
+        source: "pg_stat_activity",
+        facts: &["connections.oldest_transactions"],
+        sql: schema::TRANSACTIONS,
+        ..LIGHT
+    },
+    Statement {
+        name: "files",
+        needs: Need::Files,
+        source: "pg_file_settings, pg_stat_file(), pg_conf_load_time()",
+        facts: &["settings.file_errors", "settings.files_not_read"],
+        sql: schema::FILES,
         ..LIGHT
     },
     Statement {
@@ -433,12 +452,56 @@ pub(super) const STATEMENTS: &[Statement] = &[
         ..CATALOG
     },
     Statement {
+        name: "duplicate indexes",
+        source: "pg_index",
+        facts: &["indexes.duplicate"],
+        sql: schema::DUPLICATE_INDEXES,
+        ..CATALOG
+    },
+    Statement {
+        name: "foreign keys",
+        source: "pg_constraint, pg_index",
+        facts: &["tables.foreign_keys_without_index"],
+        sql: schema::FOREIGN_KEYS,
+        ..CATALOG
+    },
+    Statement {
+        name: "scanned tables",
+        source: "pg_stat_all_tables",
+        facts: &["tables.scanned"],
+        sql: schema::SCANNED_TABLES,
+        ..CATALOG
+    },
+    Statement {
+        name: "unlogged tables",
+        source: "pg_class",
+        facts: &["tables.unlogged"],
+        sql: schema::UNLOGGED_TABLES,
+        ..CATALOG
+    },
+    Statement {
+        name: "sequences",
+        source: "pg_sequence, pg_sequence_last_value(); of the hundred with the largest tables",
+        facts: &["sequences.near_end"],
+        sql: schema::SEQUENCES,
+        ..CATALOG
+    },
+    Statement {
+        name: "scanning statements",
+        needs: Need::Statements(108),
+        source: "pg_stat_statements, pg_stat_all_tables",
+        facts: &["tables.scanned_by"],
+        sql: schema::SCANNING_STATEMENTS,
+        ..CATALOG
+    },
+    Statement {
         name: "statements",
         needs: Need::Statements(108),
         source: "pg_stat_statements",
         facts: &["statements.count", "statements.total_ms", "statements.top"],
         when_null: "nothing was counted yet",
-        sql: "WITH s AS MATERIALIZED (SELECT * FROM {statements}.pg_stat_statements) \
+        sql: "WITH s AS MATERIALIZED (SELECT * FROM {statements}.pg_stat_statements \
+                WHERE query NOT LIKE '%/* pgdyno%') \
             SELECT json_build_object('statements.count', (SELECT count(*) FROM s), \
             'statements.total_ms', (SELECT sum(total_exec_time) FROM s), \
             'statements.top', (SELECT json_agg(json_build_object('query_id', queryid::text, \
@@ -471,7 +534,8 @@ pub(super) const STATEMENTS: &[Statement] = &[
         sql: "SELECT json_build_object('jit.functions', sum(jit_functions), 'jit.ms', sum(jit), \
             'jit.ratio_of_statements_time', round((sum(jit) / nullif(sum(total_exec_time), 0))::numeric, 5)) \
             FROM (SELECT jit_functions, total_exec_time, jit_generation_time + jit_inlining_time \
-                + jit_optimization_time + jit_emission_time AS jit FROM {statements}.pg_stat_statements(false)) s",
+                + jit_optimization_time + jit_emission_time AS jit FROM {statements}.pg_stat_statements \
+                WHERE query NOT LIKE '%/* pgdyno%') s",
         ..CATALOG
     },
 ];

@@ -215,3 +215,28 @@ fn databases_have_their_sizes_or_an_estimate() {
     );
     assert!(found.0["databases.bytes"].missing.is_some());
 }
+
+/// A question sets these for itself: what it asks must not be read from them.
+#[test]
+fn no_fact_is_read_from_what_a_question_sets() {
+    let limits = texts::LIMITS.split("set_config('").skip(1);
+    let ours: Vec<&str> = limits.filter_map(|rest| rest.split('\'').next()).collect();
+    assert!(
+        ours.contains(&"jit") && ours.contains(&"statement_timeout"),
+        "{ours:?}"
+    );
+    for statement in STATEMENTS {
+        for name in &ours {
+            let reads = format!("current_setting('{name}'");
+            assert!(!statement.sql.contains(&reads), "{}: {name}", statement.name);
+        }
+        // It says false while jit is off.
+        let asked = statement.sql.find("pg_jit_available()");
+        let set = statement.sql.find("set_config('jit', 'on', true)");
+        assert!(
+            asked.is_none() || set.is_some_and(|set| Some(set) < asked),
+            "{}",
+            statement.name
+        );
+    }
+}

@@ -11,9 +11,6 @@ pub(super) const LIMITS: &str = "SELECT set_config('transaction_read_only', 'on'
 pub(super) const SIZES_LIMIT: &str = "SELECT set_config('statement_timeout', '250', true), \
     set_config('lock_timeout', '200', true), set_config('jit', 'off', true)";
 
-/// As the settings were before this connection asked for anything: its own limit would be shown as the user's.
-pub(super) const NO_LIMIT: &str = "SET LOCAL statement_timeout TO DEFAULT";
-
 /// All of pg_settings that the role may see.
 pub(super) const SETTINGS: &str = "SELECT json_agg(json_build_object('name', name, 'shown', \
     coalesce(current_setting(name, true), ''), 'setting', coalesce(setting, ''), 'unit', unit, 'context', context, 'vartype', vartype, 'source', source, \
@@ -38,6 +35,10 @@ pub(super) const SIGNS: &str = "SELECT json_build_object( \
     'settings', pg_has_role('pg_read_all_settings', 'USAGE'), \
     'wal_directory', has_function_privilege('pg_catalog.pg_ls_waldir()', 'EXECUTE'), \
     'config', has_function_privilege('pg_catalog.pg_config()', 'EXECUTE'), \
+    'files', has_table_privilege('pg_catalog.pg_file_settings', 'SELECT') \
+        AND has_function_privilege('pg_catalog.pg_show_all_file_settings()', 'EXECUTE') \
+        AND has_function_privilege('pg_catalog.pg_stat_file(text, boolean)', 'EXECUTE') \
+        AND pg_has_role('pg_read_all_settings', 'USAGE'), \
     'shared_memory', has_table_privilege('pg_catalog.pg_shmem_allocations', 'SELECT') \
         AND has_function_privilege('pg_catalog.pg_get_shmem_allocations()', 'EXECUTE'), \
     'statements', (SELECT json_build_object('schema', quote_ident(n.nspname), 'version', e.extversion) \

@@ -3,6 +3,7 @@
 use super::ServerSeries;
 use super::link::Link;
 use super::people::{HIDDEN, one_line};
+use crate::own::is_own;
 use crate::server::ServerError;
 use crate::wire::{LinkError, Row};
 use std::collections::{BTreeMap, HashMap};
@@ -156,7 +157,7 @@ impl fmt::Debug for Statements {
 }
 
 impl ServerSeries {
-    /// The growth of each statement since the call before, the dearest first; none at the first call. Reads the
+    /// The growth of each statement but our own since the call before, the dearest first; none at the first call. Reads the
     /// texts of those alone that it hands on and has not seen.
     pub fn statements(&mut self) -> Result<Vec<StatementRow>, StatementsMissing> {
         let user = self.link.conninfo().user().to_owned();
@@ -207,7 +208,7 @@ impl ServerSeries {
         Ok(grown)
     }
 
-    fn add_texts(&mut self, place: &Place, rows: &mut [StatementRow]) -> Result<(), LinkError> {
+    fn add_texts(&mut self, place: &Place, rows: &mut Vec<StatementRow>) -> Result<(), LinkError> {
         let texts = &mut self.statements.texts;
         if texts.len() > TEXTS_MAX {
             texts.clear();
@@ -234,12 +235,13 @@ impl ServerSeries {
                 }
             }
         }
-        for row in rows {
+        for row in rows.iter_mut() {
             row.text = texts.get(&row.query_id).cloned().unwrap_or_default();
             if row.text == HIDDEN {
                 row.text.clear();
             }
         }
+        rows.retain(|row| !is_own(&row.text));
         Ok(())
     }
 }

@@ -213,13 +213,19 @@ fn slot(model: &Model) -> Option<String> {
 /// So many make a habit, not a backup's or a DBA's single CHECKPOINT.
 const REQUESTED_MIN: f64 = 2.5;
 const REQUESTED_PER_TIMED: f64 = 2.0;
+/// The WAL between two checkpoints that it brings, as a part of max_wal_size: 1 / (1 + checkpoint_completion_target), which is 1 at
+/// most (PostgreSQL docs, WAL Configuration).
+const WAL_OF_A_CHECKPOINT: f64 = 0.5;
 
 fn checkpoints(model: &Model) -> Option<String> {
     let amount = |metric| Some(model.ring(metric, "")?.amount());
     let requested = amount(names::CHECKPOINTS_REQUESTED)?;
     let timed = amount(names::CHECKPOINTS_TIMED).unwrap_or(0.0);
-    (requested > REQUESTED_MIN && requested > timed * REQUESTED_PER_TIMED).then(|| {
-        format!("{requested:.0} checkpoints were requested and {timed:.0} came by time in the last minutes")
+    // The server counts those that somebody asked for, pgdyno among them, with those that the WAL brings.
+    let full = model.about.max_wal_size_bytes.unwrap_or(MAX_WAL_SIZE_DEFAULT) * WAL_OF_A_CHECKPOINT;
+    let by_wal = requested.min(1.0 + amount(names::WAL_BYTES)? / full);
+    (by_wal > REQUESTED_MIN && by_wal > timed * REQUESTED_PER_TIMED).then(|| {
+        format!("about {by_wal:.0} checkpoints came because of the amount of WAL and {timed:.0} by time in the last minutes")
     })
 }
 

@@ -206,15 +206,20 @@ fn slots() {
 
 #[test]
 fn checkpoints_by_request() {
-    let case = |requested: f64, timed: f64| {
+    let case = |requested: f64, timed: f64, wal_gb: f64| {
         case()
             .one(names::CHECKPOINTS_REQUESTED, requested / 10.0)
             .one(names::CHECKPOINTS_TIMED, timed / 10.0)
+            .one(names::WAL_BYTES, wal_gb * GB / 10.0)
     };
-    case(2.0, 0.0).says(None);
-    case(3.0, 0.0).says(Some("3 checkpoints were requested and 0 came by time"));
-    case(4.0, 2.0).says(None);
-    case(5.0, 2.0).says(Some("5 checkpoints"));
+    case(2.0, 0.0, 9.0).says(None);
+    case(3.0, 0.0, 9.0).says(Some(
+        "about 3 checkpoints came because of the amount of WAL and 0 by time",
+    ));
+    case(4.0, 2.0, 9.0).says(None);
+    case(5.0, 2.0, 9.0).says(Some("about 5 checkpoints"));
+    // Somebody asked for these: the WAL would have brought one.
+    case(32.0, 0.0, 0.25).says(None);
 }
 
 #[test]
