@@ -14,6 +14,7 @@ use limits::judge;
 use pgdyno_host::probe::{ClockWatch, left_overs};
 use pgdyno_host::{HostAccess, HostSeries, HostSeriesOptions};
 use pgdyno_server::{Conninfo, Server, ServerError};
+use pgdyno_stats::three_digits;
 use place::Place;
 use serde::Serialize;
 use serde_json::Value;
@@ -374,10 +375,7 @@ pub fn shown(value: f64) -> String {
     match value.abs() {
         1e6.. => format!("{:.1} M", value / 1e6),
         10_000.0.. => format!("{:.0} k", value / 1000.0),
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        1.0.. => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
+        _ => three_digits(value),
     }
 }
 
