@@ -10,6 +10,7 @@ mod counters;
 mod driver;
 mod facts;
 mod find;
+mod horizon;
 mod pooler;
 mod programs;
 pub mod sandbox;
@@ -24,12 +25,13 @@ mod users;
 pub use conninfo::{Conninfo, Lookup};
 pub use control::{Control, ControlError};
 pub use counters::{
-    Counters, SessionLimits, counters, pause, session_limits, sessions_named, wait_for_leaving,
-    wait_until_gone,
+    COMMITS_PER_WORKER, Counters, SessionLimits, Starts, Workers, counters, pause, session_limits,
+    sessions_named, wait_for_leaving, wait_until_gone,
 };
 pub use driver::{begins_with_word, client, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
+pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;
 pub use server::{Server, ServerError, Version};
