@@ -115,7 +115,7 @@ const OTHERS_MAX: f64 = 0.10;
 /// Where a load goes: the server of a connection string, under a name of its own.
 pub fn endpoint(conninfo: &Conninfo) -> Endpoint {
     let mut config = conninfo.config().clone();
-    config.application_name(LOAD_NAME);
+    config.application_name(conninfo.session_name(LOAD_NAME));
     Endpoint::new(config, conninfo.tls().cloned()).pooled(conninfo.is_proxied())
 }
 

@@ -22,8 +22,8 @@ const TOLD_SINCE: u32 = 15;
 const TELL: &str = "SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_class \
                     WHERE oid = 'pg_catalog.pg_class'::pg_catalog.regclass";
 /// What a session that is asked commits for it, at most: the question for the version, the transaction that holds it,
-/// what the pooler clears it with, and a session's own start.
-pub(crate) const PER_SESSION: u64 = 4;
+/// what the pooler clears it with, what it sets for a client of another name, and a session's own start.
+pub(crate) const PER_SESSION: u64 = 5;
 
 /// Sessions of this user in this database, apart from the one that asks: all of them, and those that do something
 /// or did just now.

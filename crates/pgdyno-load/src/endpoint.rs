@@ -34,10 +34,12 @@ impl Endpoint {
         where_is(&self.config)
     }
 
-    /// A connection for questions, seen under this name.
+    /// A connection for questions, seen under this name; behind a pooler all have the same one.
     pub(crate) fn connect_as(&self, application_name: &str) -> Result<Client, postgres::Error> {
         let mut config = self.config.clone();
-        config.application_name(application_name);
+        if !self.is_pooled {
+            config.application_name(application_name);
+        }
         match &self.tls {
             Some(tls) => config.connect(MakeRustlsConnect::new(ClientConfig::clone(tls))),
             None => config.connect(NoTls),

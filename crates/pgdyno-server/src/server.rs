@@ -1,7 +1,7 @@
 //! A connection for questions and settings, apart from the load.
 
 use crate::asker::{Asker, NoAnswer, NoConnection};
-use crate::conninfo::Conninfo;
+use crate::conninfo::{Conninfo, OWN_NAME};
 use postgres::error::SqlState;
 use postgres::{NoTls, SimpleQueryMessage, SimpleQueryRow};
 use rustls::ClientConfig;
@@ -282,7 +282,7 @@ pub(crate) fn connector(
     Duration,
 ) {
     let (mut config, tls) = (conninfo.config().clone(), conninfo.tls().cloned());
-    config.application_name("pgdyno");
+    config.application_name(OWN_NAME);
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(TCP_USER_TIMEOUT);
     }

@@ -373,7 +373,7 @@ fn driver_config(conninfo: &Conninfo) -> Config {
     let known = conninfo.config();
     let mut config = Config::new();
     config
-        .application_name(NAME)
+        .application_name(conninfo.session_name(NAME))
         .ssl_mode(known.get_ssl_mode())
         .ssl_negotiation(known.get_ssl_negotiation())
         .channel_binding(known.get_channel_binding());
