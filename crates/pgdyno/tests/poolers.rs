@@ -82,22 +82,25 @@ impl Pooler {
         }
     }
 
-    /// An experiment whose every trial is finished and counted; its trials.
-    fn experiment(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Vec<Value> {
+    fn run(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Said {
         let text = format!(
             "name = \"pooled\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n[data]\nscale = 1\n\
              [load]\nworkload = \"{workload}\"\nprotocol = \"{protocol}\"\nclients = 3\nthreads = 1\nwarmup_s = 0.2\n\
              measure_s = 1\n{more}\n[[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
         );
         let file = home.write("pooled.toml", &text);
-        let arguments = [
+        home.run(&[
             "run",
-            &*file.to_string_lossy(),
+            &file.to_string_lossy(),
             "--target",
             &self.target(),
             "--json",
-        ];
-        let report = home.run(&arguments).fine().json();
+        ])
+    }
+
+    /// An experiment whose every trial is finished and counted; its trials.
+    fn experiment(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Vec<Value> {
+        let report = self.run(home, workload, protocol, more).fine().json();
         let trials = report["trials"].as_array().expect("trials").clone();
         assert_eq!(trials.len(), 2, "{report}");
         for trial in &trials {
@@ -163,8 +166,17 @@ fn through_pgbouncers_transactions(version: &str) {
     pooler.agrees(&home, 2, "extended");
     // Nothing that is asked or made for data stays with a session either.
     let target = pooler.target();
-    home.run(&["data", "create", &target, "--scale", "1", "--replace"]).fine();
+    home.run(&["data", "create", &target, "--scale", "1", "--replace"])
+        .fine();
     home.run(&["data", "check", &target]).fine();
+    let refused = pooler.run(&home, "tpcb", "prepared", "");
+    refused.fails(
+        1,
+        &[
+            "keeps no prepared statements",
+            "hint: --protocol extended or simple (protocol in an",
+        ],
+    );
     pooler.experiment(&home, "tpcb", "extended", "");
     assert_eq!(pooler.left_behind(), Vec::<String>::new());
 }
