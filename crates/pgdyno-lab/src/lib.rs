@@ -8,6 +8,7 @@ pub mod compare;
 mod decide;
 mod file;
 mod foreign;
+mod horizon;
 mod measure;
 mod neighbour;
 mod plan;

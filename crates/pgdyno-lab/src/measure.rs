@@ -1,7 +1,8 @@
 //! One load, watched: host samples beside it, the server's own counters behind it.
 
 use crate::beside::{Beside, host_second};
-use crate::pooled;
+use crate::horizon;
+use crate::pooled::{self, Sessions};
 use crate::statements::MeasuredStatements;
 use pgdyno_host::{HostAccess, children, cpu_us_of_tree};
 use pgdyno_load::{
@@ -10,7 +11,8 @@ use pgdyno_load::{
 };
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
-    Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
+    COMMITS_PER_WORKER, Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving,
+    wait_until_gone,
 };
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
 use pgdyno_store::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
@@ -63,6 +65,8 @@ pub struct Measurement {
     pub wal_bytes_per_tx: Option<f64>,
     /// What disturbed it, by rules fixed beforehand.
     pub disturbances: Vec<String>,
+    /// What is to be known of its figures: too few transactions, dead rows that could not be removed.
+    pub warnings: Vec<String>,
     /// Whether CPU time was taken from it by others, which is reason enough to leave it out if it lies far off.
     pub is_disturbed: bool,
     /// Response times that another program tells of itself; the load's own are empty then.
@@ -86,6 +90,8 @@ const RECORDER_NAME: &str = pgdyno_server::series::NAME;
 const COUNTS_LIMIT: Duration = Duration::from_secs(12);
 /// Sessions of an earlier load that are still ending are waited for.
 const LEAVING_LIMIT: Duration = Duration::from_secs(2);
+/// Starts of processes are told together with what they committed, or a moment later.
+const STARTS_LIMIT: Duration = Duration::from_secs(1);
 /// Before this version, counts are shown as they were up to half a second ago.
 const COUNTS_AT_ONCE_SINCE: u32 = 15;
 /// Transactions of a run of autovacuum over one table, at most.
@@ -109,8 +115,8 @@ const OTHERS_MAX: f64 = 0.10;
 /// Where a load goes: the server of a connection string, under a name of its own.
 pub fn endpoint(conninfo: &Conninfo) -> Endpoint {
     let mut config = conninfo.config().clone();
-    config.application_name(LOAD_NAME);
-    Endpoint::new(config, conninfo.tls().cloned())
+    config.application_name(conninfo.session_name(LOAD_NAME));
+    Endpoint::new(config, conninfo.tls().cloned()).pooled(conninfo.is_proxied())
 }
 
 /// Drives a load and watches it. Errors are those of the load's start and of the server before it; what happens later
@@ -162,9 +168,9 @@ pub(crate) fn watch(
 ) -> Result<Measurement, MeasureError> {
     let clients = shape.clients;
     let mut server = Server::connect(conninfo)?;
-    let mut watchers = 0;
+    let (mut watchers, mut pooled) = (0, Sessions::default());
     if conninfo.is_proxied() {
-        pooled::send_counts(&mut server, clients)?;
+        pooled = pooled::send_counts(&mut server, clients)?;
     } else {
         wait_for_leaving(&mut server, LEAVING_LIMIT)?;
         watchers = sessions_named(&mut server, RECORDER_NAME)?;
@@ -176,7 +182,13 @@ pub(crate) fn watch(
         )?;
     }
     let asking = process_of(&mut server)?;
-    let before = counters(&mut server)?;
+    let dead_rows = horizon::Before::look(&mut server)?;
+    let before = Before {
+        counters: counters(&mut server)?,
+        watchers,
+        pooled,
+        dead_rows,
+    };
     let mut statements = MeasuredStatements::begin(&mut server, shape.warmup_s, shape.tells_seconds);
     let cpu_before = probe.server_cpu_us(asking);
     let beside = Beside::begin(probe, conninfo);
@@ -199,7 +211,8 @@ pub(crate) fn watch(
     let (statements, gap) = statements.end(&mut server);
     let (mut series, own_commits) = beside.end(load_began.unwrap_or(begun));
     series.gaps.extend(gap);
-    let settled = settle(server, &before, &load, elapsed_s, clients, own_commits, watchers);
+    let settled = settle(server, &before, &load, elapsed_s, clients, own_commits);
+    let before = before.counters;
     let seconds = seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
@@ -219,6 +232,7 @@ pub(crate) fn watch(
         cross_check: None,
         unchecked: None,
         disturbances: Vec::new(),
+        warnings: few_transactions(load.measured.committed).into_iter().collect(),
         is_disturbed: false,
         told: None,
         heat: heat_record(&heat),
@@ -238,7 +252,9 @@ pub(crate) fn watch(
             check,
             resting,
             watchers,
+            warnings,
         }) => {
+            measurement.warnings.extend(warnings);
             if watchers > 0 && !check.agrees && check.server > check.client {
                 measurement.unchecked = Some(format!(
                     "a pgdyno watch asks in the same database: {} commits are counted where the clients saw {}",
@@ -355,17 +371,28 @@ struct Settled {
     resting: u32,
     /// Sessions of a `pgdyno watch`, whose commits nobody tells apart.
     watchers: u64,
+    /// Of dead rows.
+    warnings: Vec<String>,
+}
+
+/// What was there before the load.
+struct Before {
+    counters: Counters,
+    /// Sessions of a `pgdyno watch`.
+    watchers: u64,
+    /// Sessions of a pooler.
+    pooled: Sessions,
+    dead_rows: horizon::Before,
 }
 
 /// Waits for the server's counts to be complete and holds them against the clients'.
 fn settle(
     mut server: Server,
-    before: &Counters,
+    before: &Before,
     load: &LoadResult,
     elapsed_s: f64,
     clients: u32,
     recorder: OwnCommits,
-    mut watchers: u64,
 ) -> Result<Settled, ServerError> {
     if load.lost.is_some() {
         // The server may be coming up again; its old connection is of no use.
@@ -373,30 +400,35 @@ fn settle(
     }
     // Behind a pooler the load's sessions do not end, and may not even keep their name.
     let is_proxied = server.conninfo().is_proxied();
-    let resting = match is_proxied {
+    let mut watchers = before.watchers;
+    let pooled = match is_proxied {
         true => pooled::send_counts(&mut server, clients)?,
         false => {
             wait_until_gone(&mut server, LOAD_NAME, 0, COUNTS_LIMIT)?;
             wait_until_gone(&mut server, RECORDER_NAME, watchers, COUNTS_LIMIT)?;
             watchers = watchers.max(sessions_named(&mut server, RECORDER_NAME)?);
-            0
+            Sessions::default()
         }
     };
     let by_pooler = match is_proxied {
-        // Before the load and after it.
-        true => 2 * u64::from(clients.max(resting)) * pooled::PER_SESSION + PREPARED_CHECK,
+        true => u64::from(before.pooled.asked + pooled.asked) * pooled::PER_SESSION + PREPARED_CHECK,
         false => 0,
     };
-    let deadline = Instant::now() + COUNTS_LIMIT;
+    let (dead_rows, before) = (&before.dead_rows, &before.counters);
+    let begun = Instant::now();
+    let deadline = begun + COUNTS_LIMIT;
     loop {
         let after = counters(&mut server)?;
         let check = cross_check(before, &after, load, elapsed_s, by_pooler, recorder);
-        if check.agrees || check.server > check.client || Instant::now() >= deadline {
+        // Commits that are too many do not become fewer, unless the starts of the workers that made them are told a moment later.
+        let too_many = check.server > check.client && begun.elapsed() >= STARTS_LIMIT;
+        if check.agrees || too_many || Instant::now() >= deadline {
             return Ok(Settled {
                 after,
                 check,
-                resting,
+                resting: pooled.all,
                 watchers,
+                warnings: dead_rows.warnings(&mut server),
             });
         }
         // Before 15 the counts travel through a collector of their own and arrive a moment later.
@@ -427,10 +459,15 @@ fn cross_check(
         0 => (recorder.sure, recorder.unsure),
         _ => (0, recorder.sure + recorder.unsure),
     };
-    let server = after
+    let counted = after
         .committed
         .saturating_sub(before.committed)
         .saturating_sub(recorded);
+    // The server counts what parallel workers commit as well; how many there were is known by another of its counters.
+    let workers = after.workers_since(before);
+    let by_workers = (counted.saturating_sub(client) / COMMITS_PER_WORKER).clamp(workers.least, workers.most)
+        * COMMITS_PER_WORKER;
+    let server = counted.saturating_sub(by_workers);
     let own = after.own_statements.saturating_sub(before.own_statements);
     let runs = after.autovacuum_runs.saturating_sub(before.autovacuum_runs);
     #[expect(
@@ -448,9 +485,23 @@ fn cross_check(
     CrossCheck {
         client,
         server,
+        by_workers,
         allowed_difference,
         agrees: server >= client && server - client <= allowed_difference,
     }
+}
+
+/// A trial of fewer transactions is not taken without a word.
+const TRANSACTIONS_MIN: u64 = 100;
+
+/// Of loads that end after a job there is one, and a throughput of none says enough.
+fn few_transactions(committed: u64) -> Option<String> {
+    (1..TRANSACTIONS_MIN).contains(&committed).then(|| {
+        format!(
+            "only {committed} transactions were measured: of fewer than {TRANSACTIONS_MIN}, throughput and percentiles are rough; a \
+             longer measured time has more"
+        )
+    })
 }
 
 /// What the server itself did beside the load.

@@ -15,13 +15,15 @@ const REST_LIMIT: Duration = Duration::from_secs(10);
 const GATHER_LIMIT: Duration = Duration::from_secs(3);
 /// Of that many sessions the counts are asked for, at most.
 const SESSIONS_MAX: u32 = 512;
+/// Sessions that pgdyno's own questions may have used beside the load's: the plan's, the data's, the recorder's.
+const BESIDE: u32 = 4;
 /// Since this version a session can be told to send its counts, with those of a table that it has read.
 const TOLD_SINCE: u32 = 15;
 const TELL: &str = "SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_class \
                     WHERE oid = 'pg_catalog.pg_class'::pg_catalog.regclass";
 /// What a session that is asked commits for it, at most: the question for the version, the transaction that holds it,
-/// what the pooler clears it with, and a session's own start.
-pub(crate) const PER_SESSION: u64 = 4;
+/// what the pooler clears it with, what it sets for a client of another name, and a session's own start.
+pub(crate) const PER_SESSION: u64 = 5;
 
 /// Sessions of this user in this database, apart from the one that asks: all of them, and those that do something
 /// or did just now.
@@ -40,9 +42,18 @@ fn sessions(server: &mut Server) -> Result<(u32, u32), ServerError> {
     Ok((count(0), count(1)))
 }
 
-/// Waits until the pooler's sessions rest, and has each of them, but not more than `sessions_max`, send its counts. Tells
-/// how many there were to be asked.
-pub(crate) fn send_counts(server: &mut Server, sessions_max: u32) -> Result<u32, ServerError> {
+/// The pooler's sessions that were asked for their counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sessions {
+    /// All that there are, apart from the one that asks.
+    pub(crate) all: u32,
+    /// Those that were asked.
+    pub(crate) asked: u32,
+}
+
+/// Waits until the pooler's sessions rest, and has each of them send its counts: as many as a load with so many clients and pgdyno's own
+/// questions beside it can have used. One that kept its counts would send them during the load.
+pub(crate) fn send_counts(server: &mut Server, clients: u32) -> Result<Sessions, ServerError> {
     let deadline = Instant::now() + REST_LIMIT;
     let all = loop {
         let (all, restless) = sessions(server)?;
@@ -51,13 +62,13 @@ pub(crate) fn send_counts(server: &mut Server, sessions_max: u32) -> Result<u32,
         }
         pause(Duration::from_millis(100));
     };
-    let asked = all.min(sessions_max).min(SESSIONS_MAX);
+    let asked = all.min(clients.saturating_add(BESIDE)).min(SESSIONS_MAX);
     let sql = match server.version().major >= TOLD_SINCE {
         true => TELL,
         false => "SELECT 1",
     };
     ask_at_once(asked, server, sql)?;
-    Ok(all)
+    Ok(Sessions { all, asked })
 }
 
 /// Holds as many sessions as there are at the same time, so that the pooler must give each of them, and ends a

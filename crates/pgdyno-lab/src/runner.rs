@@ -147,6 +147,7 @@ impl<'a> Lab<'a> {
         if server.version().major < VERSION_MIN {
             return Err(LabError::TooOld(server.version().to_string()));
         }
+        load::check_prepared(&plan, &target.conninfo)?;
         let purpose = format!("run {}", plan.file.name);
         let mut changer = self.changer(target, &purpose, &plan)?;
         let stored = prepare::Stored {

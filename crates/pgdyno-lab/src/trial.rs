@@ -97,7 +97,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         wal_bytes_per_tx: measurement.wal_bytes_per_tx,
         counters_per_tx: counters_per_tx(&measurement.series, Span::of(load), load.tps()),
         cross_check: measurement.cross_check,
-        disturbances: measurement.disturbances.clone(),
+        disturbances: [&*measurement.warnings, &*measurement.disturbances].concat(),
         disturbed: measurement.is_disturbed,
         seconds: measurement.seconds.clone(),
         figures: figures_of(measurement),

@@ -11,12 +11,22 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 pub struct Endpoint {
     pub(crate) config: Config,
     pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) is_pooled: bool,
 }
 
 impl Endpoint {
     /// `tls` is what TLS is done with where the configuration wants it.
     pub fn new(config: Config, tls: Option<Arc<ClientConfig>>) -> Endpoint {
-        Endpoint { config, tls }
+        Endpoint {
+            config,
+            tls,
+            is_pooled: false,
+        }
+    }
+
+    /// The same, behind a pooler or not: there a session is somebody else's the next moment, and nothing is set in it.
+    pub fn pooled(self, is_pooled: bool) -> Endpoint {
+        Endpoint { is_pooled, ..self }
     }
 
     /// Host and port, or the socket; never a password.
@@ -24,13 +34,15 @@ impl Endpoint {
         where_is(&self.config)
     }
 
-    /// A connection for questions.
-    pub(crate) fn connect(&self) -> Result<Client, postgres::Error> {
+    /// A connection for questions, seen under this name; behind a pooler all have the same one.
+    pub(crate) fn connect_as(&self, application_name: &str) -> Result<Client, postgres::Error> {
+        let mut config = self.config.clone();
+        if !self.is_pooled {
+            config.application_name(application_name);
+        }
         match &self.tls {
-            Some(tls) => self
-                .config
-                .connect(MakeRustlsConnect::new(ClientConfig::clone(tls))),
-            None => self.config.connect(NoTls),
+            Some(tls) => config.connect(MakeRustlsConnect::new(ClientConfig::clone(tls))),
+            None => config.connect(NoTls),
         }
     }
 }

@@ -135,22 +135,9 @@ impl Metric {
     }
 }
 
-/// A value with about three digits that count.
+/// A value in three significant digits and all of those before the point.
 pub(crate) fn figure(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        size if size >= 9.995 => signed(number(value)),
-        size if size >= 0.0995 => signed(format!("{value:.2}")),
-        size if size >= 0.000_995 => signed(format!("{value:.4}")),
-        _ => signed(format!("{value:.2e}")),
-    }
-}
-
-fn signed(text: String) -> String {
-    match text.strip_prefix('-') {
-        Some(bare) => format!("\u{2212}{bare}"),
-        None => text,
-    }
+    number(value)
 }
 
 #[cfg(test)]

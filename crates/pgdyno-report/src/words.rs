@@ -1,14 +1,14 @@
 //! Numbers and verdicts in words, for Markdown, the terminal and the answer.
 
 use crate::metric::{Metric, figure};
-use pgdyno_stats::{Effect, Verdict};
+use pgdyno_stats::{Effect, Verdict, three_digits};
 
 /// The head of a column of a figure, by its name: "TPS", "p95 ms", "job, s".
 pub fn figure_heading(name: &str) -> String {
     Metric::of(name).short
 }
 
-/// A figure's value without its unit, with about three digits that count.
+/// A figure's value without its unit, in three significant digits and all of those before the point.
 pub fn figure_value(value: f64) -> String {
     figure(value)
 }
@@ -43,23 +43,22 @@ pub fn verdict_word(verdict: Verdict, smallest_effect: f64) -> String {
     }
 }
 
-/// 12345.6 is "12,346"; below 100 one digit is kept.
+/// Three significant digits and all of those before the point, in groups: "12,346", "12.3", "0.310".
 pub(crate) fn number(value: f64) -> String {
-    if value.abs() < 100.0 {
-        return format!("{value:.1}");
-    }
-    let digits = format!("{:.0}", value.abs());
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
+    let digits = three_digits(value);
+    let bare = digits.strip_prefix('-');
+    let text = bare.unwrap_or(&digits);
+    let whole = text.find('.').unwrap_or(text.len());
+    let mut grouped = String::new();
+    for (i, digit) in text.chars().enumerate() {
+        if i > 0 && i < whole && (whole - i).is_multiple_of(3) {
+            grouped.push(',');
         }
-        text.push(digit);
+        grouped.push(digit);
     }
-    if value < 0.0 {
-        format!("\u{2212}{text}")
-    } else {
-        text
+    match bare {
+        Some(_) => format!("\u{2212}{grouped}"),
+        None => grouped,
     }
 }
 
@@ -84,6 +83,8 @@ mod tests {
         assert_eq!(number(1234.6), "1,235");
         assert_eq!(number(1_234_567.0), "1,234,567");
         assert_eq!(number(12.34), "12.3");
+        assert_eq!(number(0.3104), "0.310");
+        assert_eq!(number(-4.5678), "\u{2212}4.57");
         assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
     }
 }

@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 const DEFAULT_PORT: u16 = 5432;
+/// The name of pgdyno's sessions, unless they have one of their own.
+pub(crate) const OWN_NAME: &str = "pgdyno";
 
 /// A connection to one server. Displays as place, database and user; never as password.
 #[derive(Clone)]
@@ -149,6 +151,15 @@ impl Conninfo {
     /// another door than the one that was knocked at.
     pub fn is_proxied(&self) -> bool {
         self.is_proxied
+    }
+
+    /// The name under which a session is seen that is called `usual` at a server. A pooler gives all of them one session after the
+    /// other, and sets the name anew, in a transaction that the server counts, when it is another one: there it is always the same.
+    pub fn session_name<'n>(&self, usual: &'n str) -> &'n str {
+        match self.is_proxied {
+            true => OWN_NAME,
+            false => usual,
+        }
     }
 
     /// The same, behind something or not.

@@ -21,7 +21,61 @@ pub struct Counters {
     pub started: String,
     /// Statements that this connection had sent before it asked.
     pub own_statements: u64,
+    /// What tells the starts of parallel workers; `None` before version 14.
+    pub starts: Option<Starts>,
 }
+
+/// Starts of server processes, by which the commits of parallel workers are known.
+///
+/// Each process that enters a database looks up its settings in pg_db_role_setting, four times by one index: for the role in the
+/// database, the role, the database and all. Nothing else of a server at work does. Processes that are not sessions of clients are
+/// parallel workers and autovacuum's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Starts {
+    /// Processes that entered a database of the cluster.
+    pub processes: u64,
+    /// Sessions of clients among them: pg_stat_database.sessions of all databases.
+    pub sessions: u64,
+    /// Commits in the cluster's other databases: each start there is one too.
+    pub committed_elsewhere: u64,
+}
+
+/// Scans of the index by the start of one process (`process_settings` of PostgreSQL's postinit.c, the same in 14 to 18).
+const SCANS_PER_START: u64 = 4;
+/// Transactions that a parallel worker commits for itself, and that pg_stat_database counts: when it enters the database, and when it
+/// loads its leader's libraries and settings. The one in which it works for its leader is not counted. Measured for 14 to 18.
+pub const COMMITS_PER_WORKER: u64 = 2;
+
+/// Parallel workers that ran between two looks: at least and at most so many. The two differ by what may have started in other databases.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Workers {
+    /// Those that cannot have run in another database.
+    pub least: u64,
+    /// All processes that started and are no sessions of clients.
+    pub most: u64,
+}
+
+impl Counters {
+    /// Processes that started since an earlier look and are no sessions of clients.
+    pub fn workers_since(&self, before: &Counters) -> Workers {
+        let (Some(now), Some(then)) = (self.starts, before.starts) else {
+            return Workers::default();
+        };
+        let grown = |now: u64, then: u64| now.saturating_sub(then);
+        let most = grown(now.processes, then.processes).saturating_sub(grown(now.sessions, then.sessions));
+        let elsewhere = grown(now.committed_elsewhere, then.committed_elsewhere) / COMMITS_PER_WORKER;
+        Workers {
+            least: most.saturating_sub(elsewhere),
+            most,
+        }
+    }
+}
+
+/// Since this version pg_stat_database counts sessions.
+const SESSIONS_SINCE: u32 = 14;
+const STARTS: &str = "pg_catalog.pg_stat_get_numscans('pg_catalog.pg_db_role_setting_databaseid_rol_index'::regclass), \
+     (SELECT coalesce(sum(sessions), 0) FROM pg_stat_database), \
+     (SELECT coalesce(sum(xact_commit), 0) FROM pg_stat_database WHERE datname <> current_database())";
 
 /// Reads them in one statement.
 pub fn counters(server: &mut Server) -> Result<Counters, ServerError> {
@@ -34,10 +88,14 @@ pub fn counters(server: &mut Server) -> Result<Counters, ServerError> {
     };
     let wal = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END \
                - '0/0'::pg_lsn";
+    let starts = match server.version().major {
+        SESSIONS_SINCE.. => STARTS,
+        _ => "NULL",
+    };
     let sql = format!(
         "SELECT xact_commit, xact_rollback, {wal}, {checkpoints}, \
          (SELECT coalesce(sum(autovacuum_count + autoanalyze_count), 0) FROM pg_stat_all_tables), \
-         pg_postmaster_start_time() \
+         pg_postmaster_start_time(), {starts} \
          FROM pg_stat_database WHERE datname = current_database()"
     );
     let own_statements = server.statements();
@@ -50,7 +108,16 @@ pub fn counters(server: &mut Server) -> Result<Counters, ServerError> {
             found: text.clone(),
         })
     };
+    let starts = match server.version().major {
+        SESSIONS_SINCE.. => Some(Starts {
+            processes: number(6)? / SCANS_PER_START,
+            sessions: number(7)?,
+            committed_elsewhere: number(8)?,
+        }),
+        _ => None,
+    };
     Ok(Counters {
+        starts,
         committed: number(0)?,
         rolled_back: number(1)?,
         wal_bytes: number(2)?,
@@ -141,4 +208,38 @@ pub fn wait_for_leaving(server: &mut Server, limit: Duration) -> Result<(), Serv
 )]
 pub fn pause(duration: Duration) {
     thread::sleep(duration);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_are_no_sessions_are_workers_here_unless_others_commit_elsewhere() {
+        let at = |starts: Option<(u64, u64, u64)>| Counters {
+            committed: 0,
+            rolled_back: 0,
+            wal_bytes: 0,
+            checkpoints: 0,
+            autovacuum_runs: 0,
+            started: String::new(),
+            own_statements: 0,
+            starts: starts.map(|(processes, sessions, committed_elsewhere)| Starts {
+                processes,
+                sessions,
+                committed_elsewhere,
+            }),
+        };
+        let before = at(Some((100, 60, 500)));
+        let check = |now, least, most| {
+            assert_eq!(at(now).workers_since(&before), Workers { least, most }, "{now:?}");
+        };
+        check(Some((140, 64, 500)), 36, 36);
+        // A worker of another database commits there.
+        check(Some((140, 64, 521)), 26, 36);
+        check(Some((140, 64, 9000)), 0, 36);
+        // A session whose own count comes before its process's.
+        check(Some((101, 63, 500)), 0, 0);
+        check(None, 0, 0);
+    }
 }

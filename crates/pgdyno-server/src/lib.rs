@@ -13,6 +13,7 @@ mod log;
 mod given;
 mod made;
 mod own;
+mod horizon;
 mod pooler;
 mod programs;
 pub mod sandbox;
@@ -28,14 +29,15 @@ mod wire;
 pub use conninfo::{Conninfo, Lookup};
 pub use control::{Control, ControlError};
 pub use counters::{
-    Counters, SessionLimits, counters, pause, session_limits, sessions_named, wait_for_leaving,
-    wait_until_gone,
+    COMMITS_PER_WORKER, Counters, SessionLimits, Starts, Workers, counters, pause, session_limits,
+    sessions_named, wait_for_leaving, wait_until_gone,
 };
 pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
 pub use given::{Given, is_meant_as_server, may_hold_password, without_secret};
 pub use made::{drop_made, made_objects};
+pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;
 pub use server::{Server, ServerError, Version};

@@ -1,6 +1,6 @@
 //! A connection for questions and settings, apart from the load.
 
-use crate::conninfo::Conninfo;
+use crate::conninfo::{Conninfo, OWN_NAME};
 use crate::wire::{LinkError, Refused, TextRow, Wire, brief};
 use crate::given::Given;
 use postgres::error::SqlState;
@@ -18,8 +18,6 @@ const STATEMENT_TIMEOUT_MS: u32 = 60_000;
 const GRACE: Duration = Duration::from_secs(5);
 /// For a connection that names no limit, as a sandbox's.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The name under which its sessions are seen.
-const NAME: &str = "pgdyno";
 
 /// Why a server could not be reached or asked.
 #[derive(Debug, thiserror::Error)]
@@ -367,7 +365,7 @@ impl Server {
     /// The same without a limit, for a first look at what is there.
     pub(crate) fn enter(conninfo: &Conninfo) -> Result<Server, ServerError> {
         let limit = connect_limit(conninfo);
-        let wire = Wire::connect(conninfo, NAME, limit)
+        let wire = Wire::connect(conninfo, OWN_NAME, limit)
             .map_err(|refused| not_connected(conninfo, refused, limit))?;
         let mut server = Server {
             wire: Some(wire),

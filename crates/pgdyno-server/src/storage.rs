@@ -15,7 +15,7 @@ pub enum StorageOption {
 }
 
 /// Tables have locks of others on them: nobody is kept waiting for us for longer than this.
-const LOCK_LIMIT: &str = "SET lock_timeout = '5s'";
+const LOCK_LIMIT: &str = "SET LOCAL lock_timeout = '5s'";
 
 /// The name of a table with its schema, as search_path finds it.
 pub fn qualified(server: &mut Server, table: &str) -> Result<Option<String>, ServerError> {
@@ -91,7 +91,6 @@ pub fn set_storage(
         })
         .collect();
     let what = "changing how the table is stored";
-    server.execute(what, LOCK_LIMIT)?;
     // Statements that are sent together are one transaction.
-    server.execute(what, &statements.join("; "))
+    server.execute(what, &format!("{LOCK_LIMIT}; {}", statements.join("; ")))
 }

@@ -500,7 +500,7 @@ pub(crate) fn driver_config(conninfo: &Conninfo, name: &str) -> (Config, String)
     let known = conninfo.config();
     let mut config = Config::new();
     config
-        .application_name(name)
+        .application_name(conninfo.session_name(name))
         .ssl_mode(known.get_ssl_mode())
         .ssl_negotiation(known.get_ssl_negotiation())
         .channel_binding(known.get_channel_binding());

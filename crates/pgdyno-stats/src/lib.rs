@@ -6,6 +6,7 @@ mod capacity;
 mod changepoint;
 mod compare;
 mod design;
+mod digits;
 mod fraction;
 mod happy;
 mod interaction;
@@ -32,6 +33,7 @@ pub use compare::{Basis, Compared, WithinTrial, compare_samples, compare_within,
 pub use design::{
     Design, DesignError, Fraction, fractional_factorial, full_factorial, one_at_a_time, plackett_burman,
 };
+pub use digits::three_digits;
 pub use happy::{Edge, HappyZone, LoadPoint, NoKnee, best_within, happy_zone};
 pub use interaction::{FactorialEffect, Level, factorial_effects, screening_effects};
 pub use outlier::{Excluded, OutlierRule, WhyExcluded, excluded};

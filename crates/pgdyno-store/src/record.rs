@@ -333,12 +333,20 @@ pub struct DistributionPoint {
 pub struct CrossCheck {
     /// Transactions that the clients saw committed, warm-up included.
     pub client: u64,
-    /// What the server counted in the same time, less what pgdyno itself asked.
+    /// What the server counted in the same time, without what pgdyno itself asked and without the commits of parallel workers.
     pub server: u64,
+    /// What parallel workers committed for themselves; trials of earlier versions do not have it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub by_workers: u64,
     /// How far the two may be apart: in flight at the end, and background work.
     pub allowed_difference: u64,
     /// Whether they agree within that.
     pub agrees: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// How often an error came.

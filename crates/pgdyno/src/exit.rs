@@ -56,6 +56,7 @@ fn inner(error: &Cause) -> &Cause {
             LabError::Data(e) => e,
             LabError::Apply(e) => e,
             LabError::Journal(e) => e,
+            LabError::NotPrepared(e) => e,
             LabError::Pooler(e) => e,
             _ => return None,
         })
@@ -235,7 +236,7 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
 fn hint_of_connection(error: &ConnectError) -> Option<&'static str> {
     match error {
         ConnectError::NotPrepared { .. } => Some(
-            "--protocol extended or simple, or pgbouncer 1.21 or later with max_prepared_statements, or its session mode",
+            "--protocol extended or simple (protocol in an experiment's [load]), or pgbouncer 1.21 or later with max_prepared_statements, or its session mode",
         ),
         // insufficient_resources: of connections, mostly.
         ConnectError::Refused { sqlstate, .. } if sqlstate.starts_with("53") => {

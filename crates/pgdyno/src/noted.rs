@@ -69,7 +69,7 @@ impl Noted {
                 progress.put_back();
                 true
             }
-            Event::Begun { .. } | Event::NotTested { .. } => false,
+            Event::Begun { .. } | Event::NotTested { .. } | Event::TrialWarns { .. } => false,
         };
         if has_changed {
             self.write();

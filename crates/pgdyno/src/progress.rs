@@ -4,6 +4,7 @@ use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use pgdyno_lab::Event;
 use pgdyno_load::DataProgress;
+use pgdyno_stats::three_digits;
 use std::fmt;
 use std::time::{Duration, Instant};
 use tracing_indicatif::IndicatifLayer;
@@ -102,6 +103,9 @@ impl Experiment {
             Event::Waiting { minutes } => {
                 self.line(&format!("outside of its hours: waiting for {minutes} minutes"))
             }
+            Event::TrialWarns { treatment, warning } => {
+                self.line(&format!("{}: {warning}", treatment.title));
+            }
             Event::GuardActs {
                 treatment,
                 reason,
@@ -143,8 +147,8 @@ impl Experiment {
             Event::Second(second) => {
                 let second = second.figures();
                 self.draw(&format!(
-                    "{:.0} TPS{}",
-                    second.tps(),
+                    "{} TPS{}",
+                    three_digits(second.tps()),
                     if second.measured { "" } else { " (warm-up)" }
                 ));
             }
@@ -152,7 +156,7 @@ impl Experiment {
                 self.done += 1;
                 let result = match (&trial.reason, trial.tps) {
                     (Some(reason), _) => format!("failed: {reason}"),
-                    (None, Some(tps)) => format!("{tps:.0} TPS"),
+                    (None, Some(tps)) => format!("{} TPS", three_digits(tps)),
                     (None, None) => "no result".to_owned(),
                 };
                 if !self.terminal || trial.reason.is_some() {

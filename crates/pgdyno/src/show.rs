@@ -4,6 +4,7 @@ use crate::output;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
 use pgdyno_report::{Report, Treatment, effect, figure_heading, figure_value, verdict_word};
+pub(crate) use pgdyno_stats::three_digits as figure;
 
 /// A table with headings; columns named in `right` hold numbers.
 pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) -> String {
@@ -42,10 +43,6 @@ pub(crate) fn verdicts(report: &Report) -> String {
     let decision = &report.decision;
     let compares = report.treatments.iter().any(|t| t.against.is_some());
     let with_steps = report.experiment.factors.is_empty();
-    let in_words = |value: f64| match decision.metric.as_str() {
-        "tps" => format!("{value:.0}"),
-        _ => figure_value(value),
-    };
     let of = |t: &Treatment| {
         let tested = t.why_not.is_none();
         let verdict = t
@@ -53,7 +50,7 @@ pub(crate) fn verdicts(report: &Report) -> String {
             .map_or_else(dash, |s| verdict_word(s.verdict, decision.smallest_effect));
         let mut row = vec![
             t.title.clone(),
-            t.metric.as_ref().map_or_else(dash, |i| in_words(i.mean)),
+            t.metric.as_ref().map_or_else(dash, |i| figure_value(i.mean)),
         ];
         if compares {
             row.push(t.step.as_ref().map_or_else(dash, effect));
@@ -62,7 +59,7 @@ pub(crate) fn verdicts(report: &Report) -> String {
                 row.push(t.total.as_ref().map_or_else(dash, effect));
             }
         }
-        row.push(t.percentiles.map_or_else(dash, |p| format!("{:.1}", p.p95_ms)));
+        row.push(t.percentiles.map_or_else(dash, |p| figure_value(p.p95_ms)));
         row
     };
     let heading = figure_heading(&decision.metric);
@@ -159,16 +156,6 @@ pub(crate) fn time(seconds: f64) -> String {
         s if s < 90.0 => format!("{s:.0} s"),
         s if s < 5400.0 => format!("{minutes:.0} min"),
         _ => format!("{:.0} h {:.0} min", (minutes / 60.0).floor(), minutes % 60.0),
-    }
-}
-
-/// A figure with three or four digits that count: 12346, 99.5, 1.34, 0.0312.
-pub(crate) fn figure(value: f64) -> String {
-    match value.abs() {
-        v if v >= 100.0 || v == 0.0 => format!("{value:.0}"),
-        v if v >= 10.0 => format!("{value:.1}"),
-        v if v >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.4}"),
     }
 }
 

@@ -123,6 +123,43 @@ fn sql_about_results_lives_in_the_store_alone() {
 
 /// The code knows kinds of knob, never a knob's name. An action of the kernel and a parameter that is only read are
 /// no knobs.
+/// Behind a pooler the next message may be another session's: what is asked goes by the simple protocol, and settings hold for a
+/// transaction. Where it is known that there is none, sessions are set up.
+#[test]
+fn sessions_that_may_be_a_poolers_are_neither_prepared_nor_set() {
+    for typed in [
+        ".query(",
+        ".query_one(",
+        ".query_opt(",
+        ".query_raw(",
+        ".prepare_typed(",
+    ] {
+        let outside: Vec<String> = places_of(typed)
+            .into_iter()
+            .filter(|path| !path.starts_with("pgdyno-store/"))
+            // A web address has one, and the load's own layout of messages.
+            .filter(|path| path != "pgdyno/src/serve/door.rs" && path != "pgdyno-load/src/program.rs")
+            .collect();
+        assert!(outside.is_empty(), "{typed}: {outside:?}");
+    }
+    let sets: Vec<String> = sources()
+        .into_iter()
+        .filter(|(_, text)| {
+            let mut said = text.match_indices("\"SET ").map(|(at, _)| &text[at + 5..]);
+            said.any(|rest| !rest.starts_with("LOCAL "))
+        })
+        .map(|(path, _)| path)
+        .filter(|path| !path.starts_with("pgdyno-store/"))
+        .collect();
+    let guarded = [
+        "pgdyno-lab/src/check/commit.rs",
+        "pgdyno-server/src/series/link.rs",
+        "pgdyno-server/src/server.rs",
+    ];
+    let outside: Vec<&String> = sets.iter().filter(|path| !guarded.contains(&&***path)).collect();
+    assert!(outside.is_empty(), "{outside:?}");
+}
+
 #[test]
 fn no_knobs_name_stands_in_the_code_that_turns_knobs() {
     let names = pgdyno_knobs::Catalogue::shipped().expect("the catalogue");

@@ -2,9 +2,11 @@
 
 mod common;
 
-use common::{Home, pgbench, said};
+use common::{Home, Said, pgbench, said};
 use std::fs;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 #[test]
 fn every_workload_adds_up_and_agrees_with_the_server() {
@@ -96,6 +98,94 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
     for dataset in ["oltp", "tpcc"] {
         home.run(&["data", "check", "sandbox:x", dataset]).fine();
     }
+}
+
+/// A database whose count(*) is done by two workers each time.
+const WIDE: &str = "CREATE TABLE wide AS SELECT generate_series(1, 50000) AS i; ALTER TABLE wide SET (parallel_workers = 2); \
+    ANALYZE wide; CREATE TABLE narrow AS SELECT 0 AS n; ALTER DATABASE postgres SET min_parallel_table_scan_size = 0; \
+    ALTER DATABASE postgres SET parallel_setup_cost = 0; ALTER DATABASE postgres SET parallel_tuple_cost = 0";
+
+/// A load by a script of each client's so many transactions.
+fn scripted(home: &Home, sql: &str, transactions: &str) -> Said {
+    let script = home.write("script.sql", sql);
+    let script = script.to_string_lossy();
+    let of = ["-c", "2", "-t", transactions, "--json", "-q"];
+    home.run(&[&["bench", "sandbox:x", "--script", &*script], &of[..]].concat())
+}
+
+/// Parallel workers commit for themselves, which pg_stat_database counts. A session that commits beside the load is no worker, and is
+/// noticed all the same.
+fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x", "-V", version]).fine();
+    home.ask("x", WIDE);
+    let fair = scripted(&home, "SELECT count(*) FROM wide;", "60").fine().json();
+    let check = &fair["cross_check"];
+    assert_eq!(check["agrees"], true, "{check}");
+    let (client, by_workers) = (check["client"].as_u64(), check["by_workers"].as_u64());
+    assert_eq!(client, Some(120), "{check}");
+    // Two workers of each count, and two commits of each worker; a look of autovacuum's may come to it.
+    assert!((480..=500).contains(&by_workers.unwrap_or(0)), "{check}");
+
+    let (stop, config) = (AtomicBool::new(false), home.config("x"));
+    let said = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let mut client =
+                    postgres::Client::connect(&config, postgres::NoTls).expect("the sandbox answers");
+                for _ in 0..100 {
+                    client.simple_query("SELECT 1").expect("an answer");
+                }
+            }
+        });
+        let said = scripted(&home, "SELECT count(*) FROM wide;", "60");
+        stop.store(true, Ordering::Relaxed);
+        said
+    });
+    assert_eq!(said.code, 3, "{}", said.out);
+    assert_eq!(said.json()["cross_check"]["agrees"], false, "{}", said.out);
+    home
+}
+
+#[test]
+fn parallel_workers_commits_are_told_apart_on_14() {
+    workers_are_told_from_a_foreign_session("14");
+}
+
+#[test]
+fn parallel_workers_commits_are_told_apart_on_15() {
+    workers_are_told_from_a_foreign_session("15");
+}
+
+#[test]
+fn parallel_workers_commits_are_told_apart_on_16() {
+    workers_are_told_from_a_foreign_session("16");
+}
+
+#[test]
+fn parallel_workers_commits_are_told_apart_on_17() {
+    workers_are_told_from_a_foreign_session("17");
+}
+
+#[test]
+fn parallel_workers_few_transactions_and_a_held_horizon_are_told_on_18() {
+    let home = workers_are_told_from_a_foreign_session("18");
+    let warnings = |said: Said| said.fine().json()["warnings"].to_string();
+    let write = "UPDATE narrow SET n = n + 1;";
+    let few = warnings(scripted(&home, write, "30"));
+    assert!(few.contains("only 60 transactions were measured"), "{few}");
+    assert_eq!(warnings(scripted(&home, write, "700")), "[]");
+    let mut holder =
+        postgres::Client::connect(&home.config("x"), postgres::NoTls).expect("the sandbox answers");
+    holder
+        .simple_query("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        .expect("a transaction");
+    let held = warnings(scripted(&home, write, "700"));
+    assert!(
+        held.contains("held back by session ") && held.contains("idle in transaction"),
+        "{held}"
+    );
+    assert!(held.contains("dead rows pile up in narrow: 1"), "{held}");
 }
 
 /// However a transaction is put to the server and its bytes are moved, both sides count the same.
@@ -544,7 +634,7 @@ fn what_is_no_postgresql_is_said_to_be_that() {
     for answer in answers {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let server = std::thread::spawn(move || {
+        let server = thread::spawn(move || {
             // The first connection asks; a second one is not made.
             if let Ok((mut stream, _)) = listener.accept() {
                 let mut request = [0; 512];

@@ -5,6 +5,7 @@ mod common;
 use common::{Home, Said};
 use pgdyno_server::sandbox::Sandbox;
 use pgdyno_server::{PoolMode, PoolerKind, PoolerPlan, postgres};
+use serde_json::Value;
 
 /// A pooler in front of the sandbox "x".
 struct Pooler(pgdyno_server::Pooler);
@@ -81,20 +82,60 @@ impl Pooler {
         }
     }
 
-    /// What a session that others get next was left with.
+    fn run(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Said {
+        let text = format!(
+            "name = \"pooled\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n[data]\nscale = 1\n\
+             [load]\nworkload = \"{workload}\"\nprotocol = \"{protocol}\"\nclients = 3\nthreads = 1\nwarmup_s = 0.2\n\
+             measure_s = 1\n{more}\n[[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
+        );
+        let file = home.write("pooled.toml", &text);
+        home.run(&[
+            "run",
+            &file.to_string_lossy(),
+            "--target",
+            &self.target(),
+            "--json",
+        ])
+    }
+
+    /// An experiment whose every trial is finished and counted; its trials.
+    fn experiment(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Vec<Value> {
+        let report = self.run(home, workload, protocol, more).fine().json();
+        let trials = report["trials"].as_array().expect("trials").clone();
+        assert_eq!(trials.len(), 2, "{report}");
+        for trial in &trials {
+            assert_eq!(trial["status"], "finished", "{trial}");
+            let untold = trial["disturbances"]
+                .to_string()
+                .contains("sessions of a pooler live on");
+            assert!(trial["cross_check"]["agrees"] == true || untold, "{trial}");
+        }
+        trials
+    }
+
+    /// What sessions that others get next were left with, and locks that are left.
     fn left_behind(&self) -> Vec<String> {
         let config = self.0.conninfo().config();
-        let mut client = config.connect(postgres::NoTls).expect("it answers");
-        let sql = "SELECT current_setting('statement_timeout') WHERE current_setting('statement_timeout') <> '0' \
-                   UNION ALL SELECT name FROM pg_prepared_statements";
-        let messages = client.simple_query(sql).expect("an answer");
-        messages
-            .iter()
-            .filter_map(|message| match message {
-                postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-                _ => None,
-            })
-            .collect()
+        let mut clients: Vec<_> = (0..4)
+            .map(|_| config.connect(postgres::NoTls).expect("it answers"))
+            .collect();
+        // What a pooler itself sets for each of its clients is no trace.
+        let sql = "SELECT name || '=' || setting FROM pg_settings WHERE source = 'session' AND name NOT IN \
+                   ('application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings') \
+                   UNION ALL SELECT name FROM pg_prepared_statements \
+                   UNION ALL SELECT DISTINCT 'a lock' FROM pg_locks WHERE locktype = 'advisory'";
+        for client in &mut clients {
+            client.simple_query("BEGIN").expect("a session");
+        }
+        let mut left = Vec::new();
+        for client in &mut clients {
+            for message in client.simple_query(sql).expect("an answer") {
+                if let postgres::SimpleQueryMessage::Row(row) = message {
+                    left.extend(row.get(0).map(str::to_owned));
+                }
+            }
+        }
+        left
     }
 }
 
@@ -123,6 +164,21 @@ fn through_pgbouncers_transactions(version: &str) {
     }
     assert_eq!(pooler.left_behind(), Vec::<String>::new());
     pooler.agrees(&home, 2, "extended");
+    // Nothing that is asked or made for data stays with a session either.
+    let target = pooler.target();
+    home.run(&["data", "create", &target, "--scale", "1", "--replace"])
+        .fine();
+    home.run(&["data", "check", &target]).fine();
+    let refused = pooler.run(&home, "tpcb", "prepared", "");
+    refused.fails(
+        1,
+        &[
+            "keeps no prepared statements",
+            "hint: --protocol extended or simple (protocol in an",
+        ],
+    );
+    pooler.experiment(&home, "tpcb", "extended", "");
+    assert_eq!(pooler.left_behind(), Vec::<String>::new());
 }
 
 fn through_pgbouncers_sessions(version: &str) {
@@ -133,6 +189,7 @@ fn through_pgbouncers_sessions(version: &str) {
         // One session of five is for questions.
         pooler.agrees(&home, 4, protocol);
     }
+    pooler.experiment(&home, "tpcb", "prepared", "");
     assert_eq!(pooler.left_behind(), Vec::<String>::new());
 }
 
@@ -143,6 +200,18 @@ fn through_pgpool(version: &str) {
     for protocol in ["simple", "extended", "prepared"] {
         pooler.agrees(&home, 8, protocol);
     }
+    let trials = pooler.experiment(&home, "tpcb", "prepared", "rate = \"40\"");
+    // Of so few transactions a word is stored with the trial, and shown.
+    let shown = home.run(&["show"]).fine();
+    for trial in trials {
+        assert!(
+            trial["disturbances"]
+                .to_string()
+                .contains("transactions were measured"),
+            "{trial}"
+        );
+    }
+    assert!(shown.out.contains("transactions were measured"), "{}", shown.out);
     assert_eq!(pooler.left_behind(), Vec::<String>::new());
 }
 
@@ -164,6 +233,15 @@ fn pgbouncer_in_session_mode_before_the_oldest_version() {
 #[test]
 fn pgbouncer_in_session_mode_before_the_newest_version() {
     through_pgbouncers_sessions("18");
+}
+
+/// No transaction may have two messages there: neither the load's, nor those by which sessions are told to send their counts.
+#[test]
+fn pgbouncer_in_statement_mode_before_the_newest_version() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let pooler = Pooler::bouncer(&home, PoolMode::Statement);
+    pooler.experiment(&home, "simple", "extended", "");
 }
 
 #[test]

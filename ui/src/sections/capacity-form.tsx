@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { typedNumber } from "../analysis/capacity.ts";
-import { count } from "../format/number.ts";
+import { tps } from "../format/number.ts";
 import type { CapacityDocument, CapacityQuestion } from "../model-capacity.ts";
 
 interface Props {
@@ -24,7 +24,7 @@ function Stored({ documents, question, onAsk }: Omit<Props, "isServed">) {
       {documents.toSorted((a, b) => a.tps - b.tps).map((document) => (
         <label key={document.tps}>
           <input type="radio" name="capacity-tps" checked={question.tps === document.tps} onChange={() => { onAsk({ ...question, tps: document.tps }); }} />
-          <span>{count(document.tps)}</span>
+          <span>{tps(document.tps)}</span>
         </label>
       ))}
     </fieldset>

@@ -33,7 +33,7 @@ function P99({ row }: { row: CapacityRow }) {
 function Needs({ document, cost }: { document: CapacityDocument; cost: ((row: CapacityRow) => Estimate | null) | null }) {
   const headings = ["For", "CPUs", "Connections", "Measured p99, ms", ...(cost === null ? [] : ["Cost per million"]), "Curve", "How sure"];
   return (
-    <DataTable class="cards capacity-table" captionHidden caption={`CPUs and connections for ${count(document.tps)} transactions per second`} headings={headings}>
+    <DataTable class="cards capacity-table" captionHidden caption={`CPUs and connections for ${tps(document.tps)} transactions per second`} headings={headings}>
       {document.answer.rows.map((row) => {
         const { found } = row;
         const needs = found.kind === "needs" ? found : null;
@@ -57,7 +57,7 @@ function Needs({ document, cost }: { document: CapacityDocument; cost: ((row: Ca
 function Zones({ document }: { document: CapacityDocument }) {
   return (
     <>
-      <DataTable class="cards capacity-table" captionHidden caption={`Whether ${count(document.tps)} transactions per second are reached`} headings={["For", "Peak, TPS", "Clients there", "Happy zone, clients", "Answer"]}>
+      <DataTable class="cards capacity-table" captionHidden caption={`Whether ${tps(document.tps)} transactions per second are reached`} headings={["For", "Peak, TPS", "Clients there", "Happy zone, clients", "Answer"]}>
         {document.answer.rows.map((row) => {
           const { found } = row;
           const zone = found.kind === "zone" ? found : null;

@@ -14,6 +14,7 @@ use limits::judge;
 use pgdyno_host::probe::{ClockWatch, left_overs};
 use pgdyno_host::{HostAccess, HostSeries, HostSeriesOptions};
 use pgdyno_server::{Conninfo, Server, ServerError};
+use pgdyno_stats::three_digits;
 use place::Place;
 use serde::Serialize;
 use serde_json::Value;
@@ -372,12 +373,9 @@ impl Bench<'_> {
 /// A figure with as many digits as it is worth.
 pub fn shown(value: f64) -> String {
     match value.abs() {
-        1e6.. => format!("{:.1} M", value / 1e6),
-        10_000.0.. => format!("{:.0} k", value / 1000.0),
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        1.0.. => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
+        1e6.. => format!("{} M", three_digits(value / 1e6)),
+        10_000.0.. => format!("{} k", three_digits(value / 1000.0)),
+        _ => three_digits(value),
     }
 }
 
@@ -412,11 +410,11 @@ mod tests {
     #[test]
     fn a_figure_shows_three_digits() {
         let check = |value, text| assert_eq!(shown(value), text);
-        check(0.0312, "0.031");
+        check(0.0312, "0.0312");
         check(1.234, "1.23");
         check(12.34, "12.3");
         check(1234.5, "1234");
-        check(24_600.0, "25 k");
+        check(24_600.0, "24.6 k");
         check(24_600_000.0, "24.6 M");
     }
 }

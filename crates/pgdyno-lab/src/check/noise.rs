@@ -58,7 +58,12 @@ impl Bench<'_> {
                 return Measured::unknown(NAME, "stopped");
             }
             tps.push(done.load.tps());
-            disturbances.extend(done.disturbances.iter().map(|d| format!("run {run}: {d}")));
+            disturbances.extend(
+                done.warnings
+                    .iter()
+                    .chain(&done.disturbances)
+                    .map(|d| format!("run {run}: {d}")),
+            );
         }
         let Some(variation) = coefficient_of_variation(&tps) else {
             return Measured::unknown(NAME, "no transaction was finished in time");

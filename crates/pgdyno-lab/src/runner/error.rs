@@ -4,7 +4,7 @@ use crate::file::FileError;
 use crate::plan::PlanError;
 use crate::preflight::{Finding, listed};
 use pgdyno_knobs::{ApplyError, JournalError};
-use pgdyno_load::DataError;
+use pgdyno_load::{ConnectError, DataError};
 use pgdyno_server::{PoolerError, ServerError};
 use pgdyno_store::StoreError;
 
@@ -50,6 +50,9 @@ pub enum LabError {
     /// Putting back.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The target is behind a pooler that keeps no prepared statements, and a load needs them.
+    #[error(transparent)]
+    NotPrepared(#[from] ConnectError),
     /// A pooler that an earlier process has left.
     #[error(transparent)]
     Pooler(#[from] PoolerError),

@@ -45,6 +45,13 @@ pub enum Event<'a> {
     Second(&'a Second),
     /// A trial was stored.
     TrialEnds(&'a TrialRecord),
+    /// A trial's figures are to be taken with care; this is stored with it too.
+    TrialWarns {
+        /// Which.
+        treatment: &'a Treatment,
+        /// What is to be known.
+        warning: &'a str,
+    },
     /// A treatment passed a bound and is not tried again.
     GuardActs {
         /// Which.

@@ -1,7 +1,13 @@
 //! From a treatment to the load that is driven.
 
 use crate::file::{DataPart, LoadPart};
-use pgdyno_load::{Arrivals, LoadPlan, Rate, Script, ScriptError, Scripts, Spacing, Warmup, Work, Workload};
+use crate::measure::endpoint;
+use crate::plan::Plan;
+use pgdyno_load::{
+    Arrivals, ConnectError, LoadPlan, Protocol, Rate, Script, ScriptError, Scripts, Spacing, Warmup, Work,
+    Workload, keeps_prepared_statements,
+};
+use pgdyno_server::Conninfo;
 use pgdyno_store::WorkloadRecord;
 use std::time::Duration;
 
@@ -99,6 +105,20 @@ pub(super) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, Sc
         seed,
         ..usual
     }))
+}
+
+/// Before the first trial: whether prepared statements stay with their session, where a load behind a pooler needs them. That of
+/// another program finds out by itself.
+pub(super) fn check_prepared(plan: &Plan, target: &Conninfo) -> Result<(), ConnectError> {
+    let needs = |load: &LoadPart| {
+        let usual = LoadPlan::closed(Workload::Simple, 1, 1).protocol;
+        load.program.is_none() && load.protocol.unwrap_or(usual) == Protocol::Prepared
+    };
+    let mut treatments = plan.tested().into_iter().map(|i| &plan.treatments[i]);
+    match target.is_proxied() && treatments.any(|treatment| needs(&treatment.load)) {
+        true => keeps_prepared_statements(&endpoint(target)),
+        false => Ok(()),
+    }
 }
 
 fn scripts_of(text: &str) -> Scripts {

@@ -158,6 +158,9 @@ impl Running<'_, '_> {
             .extend(figures(&self.plan.file.figure, &measurement));
         record.figures.extend(self.asked(treatment));
         record.unsettled_s = unsettled_s(&measurement);
+        for warning in &measurement.warnings {
+            (self.lab.on_event)(Event::TrialWarns { treatment, warning });
+        }
         if let Some(reason) = guard {
             (self.lab.on_event)(Event::GuardActs {
                 treatment,

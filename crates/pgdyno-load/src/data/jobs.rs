@@ -104,35 +104,45 @@ impl Shared {
     }
 
     fn work(&self, endpoint: &Endpoint, sorting: Sorting) {
-        let mut client = match session::open(endpoint)
-            .and_then(|mut client| session::for_loading(&mut client, sorting).map(|()| client))
-        {
+        let settings = session::for_loading(sorting);
+        let mut client = match session::open(endpoint) {
             Ok(client) => client,
             Err(error) => return self.fail(&mut self.lock(), error),
         };
         self.lock().cancels.push(client.cancel_token());
         while let Some((place, job)) = self.next() {
             let was_rows = matches!(job.work, Work::Rows(_));
-            let result = self.do_job(&mut client, job);
+            let result = self.do_job(&mut client, &settings, job);
             self.finished(place, was_rows, result);
         }
     }
 
-    fn do_job(&self, client: &mut Client, job: Job) -> Result<(), DataError> {
+    fn do_job(&self, client: &mut Client, settings: &str, job: Job) -> Result<(), DataError> {
         match job.work {
-            Work::Rows(filling) => filling.run(client, &self.stop, &self.rows)?,
+            Work::Rows(filling) => filling.run(client, settings, &self.stop, &self.rows)?,
             Work::Sql(statements) => {
                 for sql in statements {
                     if self.stop.load(Ordering::Relaxed) {
                         return Err(DataError::Stopped);
                     }
-                    client
-                        .batch_execute(&sql)
-                        .map_err(|source| words_of(job.what.clone(), source))?;
+                    do_statement(client, &job.what, settings, &sql)?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// One statement by itself: in a transaction with these settings, or outside of any where it must be.
+pub(super) fn do_statement(
+    client: &mut Client,
+    step: &str,
+    settings: &str,
+    sql: &str,
+) -> Result<(), DataError> {
+    match sql.starts_with("VACUUM") {
+        true => client.batch_execute(sql).map_err(|source| words_of(step, source)),
+        false => session::run(client, step, settings, sql),
     }
 }
 

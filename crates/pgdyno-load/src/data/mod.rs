@@ -13,7 +13,7 @@ use crate::endpoint::Endpoint;
 use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, names};
 use jobs::Job;
 pub use objects::DataObject;
-use postgres::{Client, IsolationLevel};
+use postgres::Client;
 use serde::{Deserialize, Serialize};
 use session::{Sorting, words_of};
 use std::num::NonZero;
@@ -225,6 +225,12 @@ pub enum DataError {
         /// Why.
         source: postgres::Error,
     },
+    /// The server answered something else than was asked for.
+    #[error("{step}: expected a row of known values, the server sent another one")]
+    Answer {
+        /// What was being done.
+        step: String,
+    },
     /// Sending the rows failed.
     #[error("sending rows to {table} failed: {source}")]
     Copy {
@@ -277,22 +283,19 @@ struct Tables {
 
 impl Tables {
     fn find(client: &mut Client, dataset: Dataset) -> Result<Tables, DataError> {
-        let (names, pattern) = match dataset {
-            Dataset::Pgbench => (pgbench::NAMES.map(str::to_owned).to_vec(), "^$"),
-            Dataset::Oltp => (Vec::new(), "^sbtest[1-9][0-9]*$"),
-            Dataset::Tpcc => (tpcc::names(), "^$"),
+        let which = match dataset {
+            Dataset::Pgbench => format!("relname = ANY ('{{{}}}')", pgbench::NAMES.join(",")),
+            Dataset::Oltp => "relname ~ '^sbtest[1-9][0-9]*$'".to_owned(),
+            Dataset::Tpcc => format!("relname = ANY ('{{{}}}')", tpcc::names().join(",")),
         };
-        let sql = "SELECT relname::text, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class
-                   WHERE (relname = ANY ($1) OR relname ~ $2) AND relkind IN ('r', 'p') AND pg_table_is_visible(oid)
-                   ORDER BY relname";
-        let rows: Vec<(String, String)> = client
-            .query(sql, &[&names, &pattern])
-            .and_then(|rows| {
-                rows.iter()
-                    .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-                    .collect()
-            })
-            .map_err(|source| words_of("looking for the tables", source))?;
+        let sql = format!(
+            "SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class
+             WHERE {which} AND relkind IN ('r', 'p') AND pg_table_is_visible(oid) ORDER BY relname"
+        );
+        let rows: Vec<(String, String)> = session::rows(client, "looking for the tables", &sql)?
+            .iter()
+            .map(|row| (session::text(row, 0).to_owned(), session::text(row, 1).to_owned()))
+            .collect();
         let unfinished = rows
             .iter()
             .any(|(_, comment)| comment.starts_with(session::UNFINISHED));
@@ -397,10 +400,11 @@ fn shape(client: &mut Client, endpoint: &Endpoint, dataset: Dataset) -> Result<S
     let sql = format!(
         "SELECT ({size}), EXISTS (SELECT FROM pg_index WHERE indrelid = '{marked}'::regclass AND indisprimary)"
     );
-    let (size, keyed): (i64, bool) = client
-        .query_one(&sql, &[])
-        .and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-        .map_err(|source| words_of("reading the scale of the data", source))?;
+    let step = "reading the scale of the data";
+    let rows = session::rows(client, step, &sql)?;
+    let row = rows.first().ok_or_else(|| session::odd(step))?;
+    let size: i64 = session::number(row, 0).ok_or_else(|| session::odd(step))?;
+    let keyed = session::text(row, 1) == "t";
     if !keyed {
         return Err(missing("its creation was not finished: a primary key is missing"));
     }
@@ -464,13 +468,13 @@ pub fn create_data(
         rows: 0,
         rows_total: 0,
     };
-    let mut client = session::open(endpoint)?;
-    let waited = session::take_turn(&mut client, &mut || {
+    let (_turn, waited) = session::take_turn(endpoint, &mut || {
         on_progress(DataProgress {
             step: "waiting for another creation",
             ..progress
         })
     })?;
+    let mut client = session::open(endpoint)?;
     // Whoever asked for this has not seen what was made meanwhile.
     if waited && shape(&mut client, endpoint, plan.dataset).is_ok() {
         return Err(DataError::Meanwhile);
@@ -502,7 +506,7 @@ pub fn create_data(
     progress.rows_total = recipe.rows_total;
     // From here on tables and mark are seen by everyone or by nobody.
     let begin = format!(
-        "BEGIN; {} {} {} COMMENT ON TABLE {marked} IS '{}'; COMMIT",
+        "{} {} {} COMMENT ON TABLE {marked} IS '{}'",
         if marks.is_some() {
             String::new()
         } else {
@@ -514,17 +518,14 @@ pub fn create_data(
             .as_ref()
             .map_or(session::UNFINISHED, |marks| &marks.unfinished),
     );
-    client
-        .batch_execute(&begin)
-        .map_err(|source| words_of("creating the tables", source))?;
+    session::run(&mut client, "creating the tables", "", &begin)?;
     if let Some(full) = plan.fillfactor {
         let tables = Tables::find(&mut client, plan.dataset)?.ours;
         let each = tables
             .iter()
             .map(|table| format!("ALTER TABLE {table} SET (fillfactor = {full});"));
-        client
-            .batch_execute(&each.collect::<String>())
-            .map_err(|source| words_of("setting how full pages are made", source))?;
+        let step = "setting how full pages are made";
+        session::run(&mut client, step, "", &each.collect::<String>())?;
     }
     let threads = plan.threads.min(u32::try_from(recipe.jobs.len()).unwrap_or(1));
     let sorts = recipe.sorts.clamp(1, threads);
@@ -596,9 +597,7 @@ impl Marks {
 /// The last commit is the mark's, and it waits for the disk as the user's settings want it.
 fn finish(client: &mut Client, statements: &[String], mark: &str) -> Result<(), DataError> {
     for sql in statements.iter().map(String::as_str).chain([mark]) {
-        client
-            .batch_execute(sql)
-            .map_err(|source| words_of("finishing", source))?;
+        jobs::do_statement(client, "finishing", "", sql)?;
     }
     // So that a load does not begin with the writing of what was loaded. Not everyone may.
     match client.batch_execute("CHECKPOINT") {
@@ -612,19 +611,13 @@ pub fn check_data(endpoint: &Endpoint, dataset: Dataset) -> Result<Vec<Condition
     let mut client = session::open(endpoint)?;
     let shape = shape(&mut client, endpoint, dataset)?;
     let failed = |source| words_of("checking the data", source);
-    session::for_reading(&mut client)?;
-    let mut transaction = client
-        .build_transaction()
-        .isolation_level(IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()
-        .map_err(failed)?;
+    client.batch_execute(session::FOR_READING).map_err(failed)?;
     let conditions = match dataset {
-        Dataset::Pgbench => pgbench::check(&mut transaction, shape.scale),
-        Dataset::Oltp => oltp::check(&mut transaction, shape),
-        Dataset::Tpcc => tpcc::verify::check(&mut transaction, shape.scale),
+        Dataset::Pgbench => pgbench::check(&mut client, shape.scale),
+        Dataset::Oltp => oltp::check(&mut client, shape),
+        Dataset::Tpcc => tpcc::verify::check(&mut client, shape.scale),
     }?;
-    transaction.commit().map_err(failed)?;
+    client.batch_execute("COMMIT").map_err(failed)?;
     Ok(conditions)
 }
 
@@ -635,8 +628,6 @@ pub fn drop_data(endpoint: &Endpoint, dataset: Dataset) -> Result<(), DataError>
 
 fn drop_with(client: &mut Client, dataset: Dataset) -> Result<Tables, DataError> {
     let tables = Tables::find(client, dataset)?;
-    client
-        .batch_execute(&tables.drop(dataset))
-        .map_err(|source| words_of("dropping the tables", source))?;
+    session::run(client, "dropping the tables", "", &tables.drop(dataset))?;
     Ok(tables)
 }

@@ -6,7 +6,7 @@ use super::rows::{Fields, Filling};
 use super::verify::{Question, has_indexes};
 use super::{Condition, DataError, DataPlan, Recipe, Shape};
 use crate::random::{Purpose, Stream};
-use postgres::Transaction;
+use postgres::Client;
 
 /// Rows of a table per unit of scale.
 pub(super) const ROWS_PER_SCALE: u32 = 100_000;
@@ -79,19 +79,19 @@ fn skewed(stream: &mut Stream, end: i32) -> i32 {
     }
 }
 
-pub(super) fn check(transaction: &mut Transaction<'_>, shape: Shape) -> Result<Vec<Condition>, DataError> {
+pub(super) fn check(client: &mut Client, shape: Shape) -> Result<Vec<Condition>, DataError> {
     let mut conditions = Vec::new();
     let mut indexes = Vec::new();
     for number in 1..=shape.tables {
         let table = format!("sbtest{number}");
-        conditions.push(Question::new(transaction).holds(
+        conditions.push(Question::new(client).holds(
             &format!("rows of {table} are no more than its last id"),
             &format!(
                 "SELECT count(*) <= max(id) AND min(id) > 0, format('%s rows, ids %s to %s', count(*), min(id), max(id))
                  FROM {table}"
             ),
         )?);
-        conditions.push(Question::new(transaction).holds(
+        conditions.push(Question::new(client).holds(
             &format!("texts of {table} have their lengths"),
             &format!(
                 "SELECT count(*) = 0, format('%s rows with another length than 119 and 59', count(*))
@@ -100,7 +100,7 @@ pub(super) fn check(transaction: &mut Transaction<'_>, shape: Shape) -> Result<V
         )?);
         indexes.extend([format!("{table}_pkey"), format!("k_{number}")]);
     }
-    conditions.push(has_indexes(transaction, &indexes)?);
+    conditions.push(has_indexes(client, &indexes)?);
     Ok(conditions)
 }
 

@@ -6,7 +6,7 @@ use super::rows::{Constant, Fields, Filling};
 use super::verify::{Question, has_indexes};
 use super::{Condition, DataError, DataPlan, Recipe};
 use crate::workload::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
-use postgres::Transaction;
+use postgres::Client;
 
 pub(super) const NAMES: [&str; 4] = [
     "pgbench_accounts",
@@ -83,7 +83,7 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
 }
 
 /// What holds whatever ran. Sums of accounts and of the history do not: some workloads change one of them alone.
-pub(super) fn check(transaction: &mut Transaction<'_>, scale: u32) -> Result<Vec<Condition>, DataError> {
+pub(super) fn check(client: &mut Client, scale: u32) -> Result<Vec<Condition>, DataError> {
     let scale = i64::from(scale);
     let (accounts, tellers) = (i64::from(ACCOUNTS_PER_SCALE), i64::from(TELLERS_PER_SCALE));
     let mut conditions = Vec::new();
@@ -92,7 +92,7 @@ pub(super) fn check(transaction: &mut Transaction<'_>, scale: u32) -> Result<Vec
         ("pgbench_tellers", tellers * scale, "tid", tellers),
         ("pgbench_accounts", accounts * scale, "aid", accounts),
     ] {
-        conditions.push(Question::new(transaction).holds(
+        conditions.push(Question::new(client).holds(
             &format!("{table} has its rows, each of its branch"),
             &format!(
                 "SELECT count(*) = {rows} AND count(*) FILTER (WHERE {key} BETWEEN 1 AND {rows}
@@ -103,12 +103,12 @@ pub(super) fn check(transaction: &mut Transaction<'_>, scale: u32) -> Result<Vec
             ),
         )?);
     }
-    conditions.push(Question::new(transaction).holds(
+    conditions.push(Question::new(client).holds(
         "sum(tbalance) = sum(bbalance)",
         "SELECT t = b, format('%s and %s', t, b) FROM (SELECT sum(tbalance) AS t FROM pgbench_tellers) AS tellers,
            (SELECT sum(bbalance) AS b FROM pgbench_branches) AS branches",
     )?);
-    conditions.push(Question::new(transaction).holds(
+    conditions.push(Question::new(client).holds(
         "pgbench_history knows only what there is",
         &format!(
             "SELECT count(*) = 0, format('%s rows with an unknown account, teller or branch', count(*))
@@ -123,6 +123,6 @@ pub(super) fn check(transaction: &mut Transaction<'_>, scale: u32) -> Result<Vec
         "pgbench_branches_pkey",
         "pgbench_tellers_pkey",
     ];
-    conditions.push(has_indexes(transaction, &keys.map(str::to_owned))?);
+    conditions.push(has_indexes(client, &keys.map(str::to_owned))?);
     Ok(conditions)
 }

@@ -1,7 +1,7 @@
 //! Rows in COPY's binary format (PostgreSQL documentation, COPY, "Binary Format"), sent in pieces.
 
 use super::DataError;
-use super::session::words_of;
+use super::session::{WITHOUT_LIMITS, words_of};
 use postgres::{Client, CopyInWriter};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -76,6 +76,7 @@ impl Filling {
     pub(super) fn run(
         self,
         client: &mut Client,
+        settings: &str,
         stop: &AtomicBool,
         sent: &AtomicU64,
     ) -> Result<(), DataError> {
@@ -106,6 +107,7 @@ impl Filling {
         let count = i16::try_from(columns.split(',').count()).unwrap_or(i16::MAX);
         let copy = format!("COPY {table} ({columns}) FROM STDIN WITH (FORMAT binary{options})");
         let mut transaction = client.transaction().map_err(failed)?;
+        let before = format!("{WITHOUT_LIMITS} {settings} {before}");
         transaction.batch_execute(&before).map_err(failed)?;
         let writer = transaction.copy_in(copy.as_str()).map_err(failed)?;
         let mut piece = Vec::with_capacity(PIECE_BYTES + ROW_BYTES_MAX);

@@ -3,7 +3,8 @@
 use super::DataError;
 use super::rows::Instant;
 use crate::endpoint::Endpoint;
-use postgres::Client;
+use postgres::{Client, SimpleQueryMessage};
+use std::str::FromStr;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -22,20 +23,79 @@ pub(super) fn words_of(step: impl Into<String>, source: postgres::Error) -> Data
     }
 }
 
-/// A connection without the limits of time that a connection string may carry: those are meant for transactions.
+/// Begins each transaction: the limits of time that a connection string or a role may carry are meant for other transactions. A
+/// pooler may give the session to somebody else afterwards, so nothing is set for longer.
+pub(super) const WITHOUT_LIMITS: &str = "SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name IN \
+     ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout');";
+/// The name under which sessions for data are seen.
+const NAME: &str = "pgdyno data";
+
+/// A row of text values, NULL as `None`.
+pub(super) type Row = Vec<Option<String>>;
+
+/// A connection. What is asked for data goes by the simple protocol: a pooler may have another session answer the next message, where
+/// nothing is prepared.
 pub(super) fn open(endpoint: &Endpoint) -> Result<Client, DataError> {
-    let mut client = endpoint.connect().map_err(|source| DataError::Connect {
+    let mut client = endpoint.connect_as(NAME).map_err(|source| DataError::Connect {
         place: endpoint.place(),
         source,
     })?;
-    client
-        .batch_execute(
-            "SET application_name = 'pgdyno data';
-             SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout',
-               'idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')",
-        )
-        .map_err(|source| words_of("preparing the session", source))?;
+    if !endpoint.is_pooled {
+        // VACUUM is in no transaction.
+        let sql = WITHOUT_LIMITS.replace("true", "false");
+        let prepared = client.batch_execute(&sql);
+        prepared.map_err(|source| words_of("preparing the session", source))?;
+    }
     Ok(client)
+}
+
+/// The rows of the last statement of `sql`, all of which are one transaction without limits of time.
+pub(super) fn rows(client: &mut Client, step: &str, sql: &str) -> Result<Vec<Row>, DataError> {
+    let messages = client
+        .simple_query(&format!("{WITHOUT_LIMITS} {sql}"))
+        .map_err(|source| words_of(step, source))?;
+    Ok(last_rows(messages))
+}
+
+/// Statements that are one transaction without limits of time; `settings` hold in it alone.
+pub(super) fn run(client: &mut Client, step: &str, settings: &str, sql: &str) -> Result<(), DataError> {
+    client
+        .batch_execute(&format!("{WITHOUT_LIMITS} {settings} {sql}"))
+        .map_err(|source| words_of(step, source))
+}
+
+/// The rows of the last statement.
+pub(super) fn last_rows(messages: Vec<SimpleQueryMessage>) -> Vec<Row> {
+    let (mut rows, mut last) = (Vec::new(), Vec::new());
+    for message in messages {
+        match message {
+            SimpleQueryMessage::Row(row) => {
+                let values =
+                    (0..row.len()).map(|column| row.try_get(column).ok().flatten().map(str::to_owned));
+                rows.push(values.collect());
+            }
+            SimpleQueryMessage::CommandComplete(_) => last = std::mem::take(&mut rows),
+            _ => {}
+        }
+    }
+    last
+}
+
+/// A value of a row as a number; what is none is `None`.
+pub(super) fn number<T: FromStr>(row: &Row, column: usize) -> Option<T> {
+    row.get(column)?.as_deref()?.parse().ok()
+}
+
+/// A text of a row, empty where there is none.
+pub(super) fn text(row: &Row, column: usize) -> &str {
+    row.get(column).and_then(Option::as_deref).unwrap_or_default()
+}
+
+/// An answer that is not what was asked for.
+pub(super) fn odd(step: &str) -> DataError {
+    DataError::Answer {
+        step: step.to_owned(),
+    }
 }
 
 /// What the sorts of one connection may take.
@@ -47,37 +107,43 @@ pub(super) struct Sorting {
     pub(super) alone: bool,
 }
 
-/// What pays while much is written at once. Commits need not wait one by one: nothing of the user's is at stake, and the
-/// last one does wait, with which all WAL before it is on disk.
-pub(super) fn for_loading(client: &mut Client, sorting: Sorting) -> Result<(), DataError> {
+/// What pays while much is written at once, for the transactions in which it is. Commits need not wait one by one: nothing of the
+/// user's is at stake, and the last one does wait, with which all WAL before it is on disk.
+pub(super) fn for_loading(sorting: Sorting) -> String {
     let sort_memory_kb = sorting.memory_kb;
     let workers = if sorting.alone {
         ""
     } else {
-        "SET max_parallel_maintenance_workers = 0;"
+        "SET LOCAL max_parallel_maintenance_workers = 0;"
     };
-    let sql = format!(
-        "SET synchronous_commit = off; {workers}
-         SELECT set_config(name, '{sort_memory_kb}kB', false) FROM pg_settings
-           WHERE name = 'maintenance_work_mem' AND setting::bigint < {sort_memory_kb}"
-    );
-    client
-        .batch_execute(&sql)
-        .map_err(|source| words_of("preparing the session", source))
+    format!(
+        "SET LOCAL synchronous_commit = off; {workers}
+         SELECT pg_catalog.set_config(name, '{sort_memory_kb}kB', true) FROM pg_catalog.pg_settings
+           WHERE name = 'maintenance_work_mem' AND setting::bigint < {sort_memory_kb};"
+    )
 }
 
-/// Waits until nobody else makes data in this database; whether it had to. `go_on` answers whether to keep waiting.
-pub(super) fn take_turn(client: &mut Client, go_on: &mut dyn FnMut() -> bool) -> Result<bool, DataError> {
+/// Waits until nobody else makes data in this database; whether it had to. The turn is a transaction that lasts as long as its
+/// connection, and takes no snapshot: behind a pooler a lock of the session would stay with the pooler. `go_on` answers whether to keep
+/// waiting.
+pub(super) fn take_turn(
+    endpoint: &Endpoint,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<(Client, bool), DataError> {
+    let step = "waiting for another creation of data";
     let (_never, alarm) = channel::<()>();
+    let mut client = open(endpoint)?;
     let mut waited = false;
     loop {
-        let ours: bool = client
-            .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])
-            .and_then(|row| row.try_get(0))
-            .map_err(|source| words_of("waiting for another creation of data", source))?;
-        if ours {
-            return Ok(waited);
+        let sql = format!("SELECT pg_catalog.pg_try_advisory_xact_lock({LOCK})");
+        let begun = client.batch_execute("BEGIN");
+        begun.map_err(|source| words_of(step, source))?;
+        let rows = rows(&mut client, step, &sql)?;
+        if rows.first().is_some_and(|row| text(row, 0) == "t") {
+            return Ok((client, waited));
         }
+        let ended = client.batch_execute("ROLLBACK");
+        ended.map_err(|source| words_of(step, source))?;
         waited = true;
         if !go_on() || alarm.recv_timeout(LOCK_EVERY) == Err(RecvTimeoutError::Disconnected) {
             return Err(DataError::Stopped);
@@ -92,21 +158,16 @@ pub(super) fn is_refused(error: &postgres::Error) -> bool {
 
 /// The server's time.
 pub(super) fn now(client: &mut Client) -> Result<Instant, DataError> {
+    let step = "asking for the time";
     let sql = "SELECT (extract(epoch FROM now() - '2000-01-01 00:00:00+00') * 1000000)::bigint, now()::text";
-    client
-        .query_one(sql, &[])
-        .and_then(|row| {
-            Ok(Instant {
-                us: row.try_get(0)?,
-                sql: row.try_get(1)?,
-            })
-        })
-        .map_err(|source| words_of("asking for the time", source))
+    let rows = rows(client, step, sql)?;
+    let row = rows.first().ok_or_else(|| odd(step))?;
+    Ok(Instant {
+        us: number(row, 0).ok_or_else(|| odd(step))?,
+        sql: text(row, 1).to_owned(),
+    })
 }
 
-/// For large aggregates: memory for their hashes.
-pub(super) fn for_reading(client: &mut Client) -> Result<(), DataError> {
-    client
-        .batch_execute("SET work_mem = '128MB'; SET jit = off")
-        .map_err(|source| words_of("preparing the session", source))
-}
+/// Begins a check: all of it sees one snapshot, with memory for the hashes of large aggregates.
+pub(super) const FOR_READING: &str =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL work_mem = '128MB'; SET LOCAL jit = off";

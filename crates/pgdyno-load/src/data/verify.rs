@@ -1,12 +1,15 @@
 //! Questions by which data is checked. All of one check see the same snapshot.
 
-use super::session::words_of;
+use super::session::{self, Row, number, odd};
 use super::{Condition, DataError};
-use postgres::Transaction;
+use postgres::Client;
 
-/// Asks within a check.
-pub(super) struct Question<'a, 'b> {
-    transaction: &'a mut Transaction<'b>,
+/// For errors.
+const STEP: &str = "checking the data";
+
+/// Asks within the transaction of a check.
+pub(super) struct Question<'a> {
+    client: &'a mut Client,
 }
 
 /// How often something was compared, and what did not hold.
@@ -30,38 +33,36 @@ impl Tally {
     }
 }
 
-fn failed(source: postgres::Error) -> DataError {
-    words_of("checking the data", source)
-}
+impl<'a> Question<'a> {
+    pub(super) fn new(client: &'a mut Client) -> Question<'a> {
+        Question { client }
+    }
 
-impl<'a, 'b> Question<'a, 'b> {
-    pub(super) fn new(transaction: &'a mut Transaction<'b>) -> Question<'a, 'b> {
-        Question { transaction }
+    fn one(self, sql: &str) -> Result<Row, DataError> {
+        let rows = session::rows(self.client, STEP, sql)?;
+        rows.into_iter().next().ok_or_else(|| odd(STEP))
     }
 
     /// Rows of (number, how many were compared, how many do not hold, words about one of them).
     pub(super) fn tallies(self, sql: &str) -> Result<Vec<Tally>, DataError> {
-        let rows = self.transaction.query(sql, &[]).map_err(failed)?;
-        rows.iter()
-            .map(|row| {
-                Ok(Tally {
-                    number: row.try_get(0)?,
-                    compared: row.try_get(1)?,
-                    broken: row.try_get(2)?,
-                    first: row.try_get(3)?,
-                })
+        let tally = |mut row: Row| {
+            Some(Tally {
+                number: number(&row, 0)?,
+                compared: number(&row, 1)?,
+                broken: number(&row, 2)?,
+                first: row.get_mut(3)?.take(),
             })
-            .collect::<Result<_, _>>()
-            .map_err(failed)
+        };
+        let rows = session::rows(self.client, STEP, sql)?;
+        rows.into_iter()
+            .map(|row| tally(row).ok_or_else(|| odd(STEP)))
+            .collect()
     }
 
     /// A table has so many rows.
     pub(super) fn rows(self, table: &str, expected: i64) -> Result<Condition, DataError> {
-        let counted: i64 = self
-            .transaction
-            .query_one(&format!("SELECT count(*) FROM {table}"), &[])
-            .and_then(|row| row.try_get(0))
-            .map_err(failed)?;
+        let row = self.one(&format!("SELECT count(*) FROM {table}"))?;
+        let counted: i64 = number(&row, 0).ok_or_else(|| odd(STEP))?;
         Ok(Condition {
             name: format!("rows of {table}"),
             holds: counted == expected,
@@ -71,30 +72,24 @@ impl<'a, 'b> Question<'a, 'b> {
 
     /// One row of (whether it holds, the figures).
     pub(super) fn holds(self, name: &str, sql: &str) -> Result<Condition, DataError> {
-        self.transaction
-            .query_one(sql, &[])
-            .and_then(|row| {
-                Ok(Condition {
-                    name: name.to_owned(),
-                    holds: row.try_get::<_, Option<bool>>(0)?.unwrap_or(false),
-                    words: row.try_get(1)?,
-                })
-            })
-            .map_err(failed)
+        let row = self.one(sql)?;
+        Ok(Condition {
+            name: name.to_owned(),
+            holds: session::text(&row, 0) == "t",
+            words: session::text(&row, 1).to_owned(),
+        })
     }
 }
 
 /// All of these indexes are there and valid.
-pub(super) fn has_indexes(
-    transaction: &mut Transaction<'_>,
-    names: &[String],
-) -> Result<Condition, DataError> {
-    let sql = "SELECT name FROM unnest($1::text[]) AS name
-               WHERE NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(name) AND indisvalid)";
-    let missing: Vec<String> = transaction
-        .query(sql, &[&names])
-        .and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect())
-        .map_err(failed)?;
+pub(super) fn has_indexes(client: &mut Client, names: &[String]) -> Result<Condition, DataError> {
+    let sql = format!(
+        "SELECT name FROM unnest('{{{}}}'::text[]) AS name
+         WHERE NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(name) AND indisvalid)",
+        names.join(",")
+    );
+    let rows = session::rows(client, STEP, &sql)?;
+    let missing: Vec<String> = rows.iter().map(|row| session::text(row, 0).to_owned()).collect();
     Ok(Condition {
         name: "keys and indexes".to_owned(),
         holds: missing.is_empty(),

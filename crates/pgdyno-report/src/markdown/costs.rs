@@ -225,7 +225,7 @@ mod tests {
         for wanted in [
             "| treatment | WAL per tx, bytes | page faults per tx |",
             "| 500 | \u{2013} |",
-            "| 600 (+20.0 %) | 0.50 |",
+            "| 600 (+20.0 %) | 0.500 |",
             "| 60,000 | all | 12.0 (10.0 \u{2026} 15.0) | 80.0 (10.0 \u{2026} \u{221e}) | extrapolated to 1.50 times the largest measured |",
             "| 60,000 | a\\|b | \u{2013} | \u{2013} | never reached: the curve's peak is 9,000 TPS |",
             "| \u{2013} | 8 \u{2026} 32 | not reached with these CPUs |",

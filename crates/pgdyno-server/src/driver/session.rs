@@ -1,6 +1,6 @@
 //! A session of the driver's on a socket of our own: each question has a limit in time, and each row one in bytes.
 
-use crate::conninfo::Conninfo;
+use crate::conninfo::{Conninfo, OWN_NAME};
 use crate::server::{ServerError, connect_limit, not_connected};
 use crate::wire::{Refused, STARTUP_BYTES_MAX, Shared, Socket, driver_config, finish};
 use futures_core::Stream;
@@ -15,8 +15,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Bytes between two rows: more than the largest thing that a store holds.
 const ROW_BYTES_MAX: usize = 64 << 20;
-/// The name under which it is seen.
-const NAME: &str = "pgdyno";
 
 /// What goes on between the driver and the server: messages that answer no question, until there are none for now.
 type Work = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
@@ -49,7 +47,7 @@ pub enum SessionError {
 impl Session {
     /// Opens a session, with TLS as it is wanted, within connect_timeout all in all.
     pub fn connect(conninfo: &Conninfo) -> Result<Session, ServerError> {
-        Session::connect_as(conninfo, NAME)
+        Session::connect_as(conninfo, OWN_NAME)
     }
 
     /// The same, seen by another application_name.

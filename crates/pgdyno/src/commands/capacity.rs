@@ -96,10 +96,10 @@ fn most_tps(row: &Row) -> f64 {
 
 /// Two digits are enough to ask for.
 fn rounded(tps: f64) -> f64 {
-    if !tps.is_finite() || tps < 1.0 {
+    if !tps.is_finite() || tps <= 0.0 {
         return 0.0;
     }
-    let unit = 10_f64.powf((tps.log10().floor() - 1.0).max(0.0));
+    let unit = 10_f64.powf(tps.log10().floor() - 1.0);
     (tps / unit).round() * unit
 }
 
@@ -145,10 +145,10 @@ fn newest(context: &Context, store: &Store) -> anyhow::Result<i64> {
 
 fn print(answer: &Answer, question: &Question) {
     put!(
-        "experiment {}, {}: what {:.0} transactions per second need\n",
+        "experiment {}, {}: what {} transactions per second need\n",
         answer.experiment,
         answer.name,
-        question.tps
+        show::figure(question.tps)
     );
     if answer.rows.is_empty() {
         put!("no trial of it is finished");

@@ -166,12 +166,17 @@ impl Home {
         text.lines().next()?.trim().parse().ok()
     }
 
-    /// One value from the sandbox's server.
-    pub(crate) fn ask(&self, name: &str, sql: &str) -> String {
+    /// The way to the sandbox's server.
+    pub(crate) fn config(&self, name: &str) -> String {
         let socket = self.file(&format!("state/sandboxes/{name}/socket"));
         let port = self.record(name)["port"].as_u64().expect("a port");
-        let config = format!("host={} port={port} user=postgres", socket.display());
-        let mut client = postgres::Client::connect(&config, postgres::NoTls).expect("the sandbox answers");
+        format!("host={} port={port} user=postgres", socket.display())
+    }
+
+    /// One value from the sandbox's server.
+    pub(crate) fn ask(&self, name: &str, sql: &str) -> String {
+        let mut client =
+            postgres::Client::connect(&self.config(name), postgres::NoTls).expect("the sandbox answers");
         for message in client.simple_query(sql).expect("an answer") {
             if let postgres::SimpleQueryMessage::Row(row) = message {
                 return row.get(0).unwrap_or_default().to_owned();

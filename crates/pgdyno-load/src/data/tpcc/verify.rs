@@ -4,7 +4,7 @@ use super::tables;
 use super::values::{CUSTOMERS, DISTRICTS, ITEMS};
 use crate::data::verify::{Question, has_indexes};
 use crate::data::{Condition, DataError};
-use postgres::Transaction;
+use postgres::Client;
 
 /// Conditions 1 to 3, 8, 9 and 11: about warehouses and districts.
 const DISTRICT_LEVEL: &str = "
@@ -113,10 +113,7 @@ fn name(number: i32) -> &'static str {
     }
 }
 
-pub(in crate::data) fn check(
-    transaction: &mut Transaction<'_>,
-    warehouses: u32,
-) -> Result<Vec<Condition>, DataError> {
+pub(in crate::data) fn check(client: &mut Client, warehouses: u32) -> Result<Vec<Condition>, DataError> {
     let warehouses = i64::from(warehouses);
     let mut conditions = Vec::new();
     for (table, rows) in [
@@ -125,13 +122,13 @@ pub(in crate::data) fn check(
         ("item", i64::from(ITEMS)),
         ("stock", i64::from(ITEMS) * warehouses),
     ] {
-        conditions.push(Question::new(transaction).rows(table, rows)?);
+        conditions.push(Question::new(client).rows(table, rows)?);
     }
     let indexes: Vec<String> = tables::ALL.iter().flat_map(|table| table.indexes()).collect();
-    conditions.push(has_indexes(transaction, &indexes)?);
+    conditions.push(has_indexes(client, &indexes)?);
     let mut twelve = Vec::new();
     for sql in [DISTRICT_LEVEL, ORDER_LEVEL, CUSTOMER_LEVEL] {
-        twelve.extend(Question::new(transaction).tallies(sql)?);
+        twelve.extend(Question::new(client).tallies(sql)?);
     }
     twelve.sort_by_key(|tally| tally.number);
     conditions.extend(

@@ -7,6 +7,7 @@ use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::{
     Arrivals, Books, LoadPlan, SecondFigures, Spacing, StatementName, Times, Warmup, Work, percentile_ms,
 };
+use pgdyno_stats::three_digits;
 use serde_json::{Value, json};
 
 /// The server that was driven.
@@ -144,6 +145,7 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, server: &Serve
         "steadiness": measurement.steadiness,
         "cross_check": measurement.cross_check,
         "unchecked": measurement.unchecked,
+        "warnings": measurement.warnings,
         "disturbances": measurement.disturbances,
         "broken": measurement.broken,
         "seconds": load.seconds.iter().map(second_json).collect::<Vec<_>>(),
@@ -248,9 +250,9 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerW
         load.warmup_s,
         if load.stopped_early { ", stopped early" } else { "" }
     );
-    put!("TPS            {:.1}", load.tps());
+    put!("TPS            {}", three_digits(load.tps()));
     if let Some(nopm) = load.nopm() {
-        put!("NOPM           {nopm:.0}");
+        put!("NOPM           {}", three_digits(nopm));
     }
     put!(
         "transactions   {} = {} committed + {} failed + {} skipped",
@@ -280,8 +282,8 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerW
     }
     if let Some(limit) = plan.latency_limit {
         put!(
-            "goodput        {:.1} TPS within {} ms ({} late)",
-            goodput(measurement),
+            "goodput        {} TPS within {} ms ({} late)",
+            three_digits(goodput(measurement)),
             limit.as_secs_f64() * 1e3,
             books.late
         );
@@ -321,6 +323,9 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerW
             steadiness.drift_ratio * 100.0
         );
     }
+    for warning in &measurement.warnings {
+        put!("warning        {warning}");
+    }
     for disturbance in &measurement.disturbances {
         put!("disturbed      {disturbance}");
     }
@@ -338,9 +343,13 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerW
     }
     match measurement.cross_check {
         Some(check) => put!(
-            "cross-check    clients saw {} commits in all, pg_stat_database counts {}: {} (allowed difference {})",
+            "cross-check    clients saw {} commits in all, pg_stat_database counts {}{}: {} (allowed difference {})",
             check.client,
             check.server,
+            match check.by_workers {
+                0 => String::new(),
+                by_workers => format!(" and {by_workers} of parallel workers"),
+            },
             if check.agrees {
                 "agrees"
             } else {
@@ -459,7 +468,7 @@ pub(super) fn rung(plan: &LoadPlan, measurement: &Measurement) -> Vec<String> {
     let ms = |p| number(load.measured.percentile_ms(p), 3);
     vec![
         plan.clients.to_string(),
-        number(Some(load.tps()), 0),
+        three_digits(load.tps()),
         ms(50.0),
         ms(95.0),
         ms(99.0),
