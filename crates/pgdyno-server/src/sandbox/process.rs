@@ -3,10 +3,11 @@
 use super::{Sandbox, SandboxError, State};
 use crate::counters::pause;
 use crate::{Server, User};
+use pgdyno_host::Directory;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -131,7 +132,7 @@ fn pg_ctl(sandbox: &Sandbox, entrances: &[Entrance], arguments: &[&str]) -> Resu
 /// Starts it; `options` are for the server, beside its files.
 pub(crate) fn start(sandbox: &Sandbox, entrances: &[Entrance], options: &[&str]) -> Result<(), SandboxError> {
     let log = sandbox.log_file();
-    let before = fs::metadata(&log).map_or(0, |meta| meta.len());
+    let before = Directory::above(&log).and_then(|(above, name)| above.size(name)).unwrap_or(0);
     let log_text = log.to_string_lossy().into_owned();
     let options = options.join(" ");
     let mut arguments = vec!["--log", &log_text];
@@ -162,10 +163,8 @@ pub(crate) fn stop(sandbox: &Sandbox, mode: &str) -> Result<(), SandboxError> {
 /// What the server said when it refused to start: the last FATAL or PANIC with its detail and hint.
 fn last_fatal(log: &Path, from: u64) -> Option<String> {
     const MOST: u64 = 64 * 1024;
-    let mut file = File::open(log).ok()?;
-    file.seek(SeekFrom::Start(from)).ok()?;
-    let mut text = Vec::new();
-    file.take(MOST).read_to_end(&mut text).ok()?;
+    let (above, name) = Directory::above(log).ok()?;
+    let text = above.tail(name, from, MOST).ok()?;
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     let at = lines
@@ -230,6 +229,7 @@ pub(crate) fn free_port() -> io::Result<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn the_reason_of_a_failed_start_is_the_last_fatal_line() {
