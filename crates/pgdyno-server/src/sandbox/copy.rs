@@ -142,7 +142,8 @@ impl Sandbox {
         copier.back(&from_wal, &to_wal, &[])?;
         tree::sync(&to_data)?;
         tree::sync(&to_wal)?;
-        own.remove(RESTORING).map_err(SandboxError::io(&note, "removed"))?;
+        own.remove(RESTORING)
+            .map_err(SandboxError::io(&note, "removed"))?;
         Ok(copier.told(begun))
     }
 
@@ -204,8 +205,7 @@ impl Sandbox {
                 fs::canonicalize(above).is_ok_and(|above| path != above && path.starts_with(above))
             })
         };
-        below(&self.directory)
-            || create::is_marked(path, &self.record.name)
+        below(&self.directory) || create::is_marked(path, &self.record.name)
     }
 }
 
@@ -267,7 +267,7 @@ fn prepare(to: &Path, originals: &[&Path]) -> Result<(), SandboxError> {
     pgdyno_host::make_directory(to, 0o700).map_err(SandboxError::io(to, "made"))?;
     let whole = fs::canonicalize(to).map_err(SandboxError::io(to, "read"))?;
     if let Some(original) = originals.iter().find(|original| whole.starts_with(original)) {
-        let _ = fs::remove_dir(to);
+        let _ = Directory::above(to).and_then(|(above, name)| above.remove_empty(name));
         return Err(place(
             to,
             format!("it lies in {}, of which it is to be a copy", original.display()),

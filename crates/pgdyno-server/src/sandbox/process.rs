@@ -132,7 +132,9 @@ fn pg_ctl(sandbox: &Sandbox, entrances: &[Entrance], arguments: &[&str]) -> Resu
 /// Starts it; `options` are for the server, beside its files.
 pub(crate) fn start(sandbox: &Sandbox, entrances: &[Entrance], options: &[&str]) -> Result<(), SandboxError> {
     let log = sandbox.log_file();
-    let before = Directory::above(&log).and_then(|(above, name)| above.size(name)).unwrap_or(0);
+    let before = Directory::above(&log)
+        .and_then(|(above, name)| above.size(name))
+        .unwrap_or(0);
     let log_text = log.to_string_lossy().into_owned();
     let options = options.join(" ");
     let mut arguments = vec!["--log", &log_text];

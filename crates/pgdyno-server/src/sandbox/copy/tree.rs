@@ -66,7 +66,12 @@ impl<'a> Copier<'a> {
     }
 
     /// Copies what is in a directory into one that is there and stays as it is.
-    pub(super) fn back(&mut self, from: &Directory, to: &Directory, but: &[&str]) -> Result<(), SandboxError> {
+    pub(super) fn back(
+        &mut self,
+        from: &Directory,
+        to: &Directory,
+        but: &[&str],
+    ) -> Result<(), SandboxError> {
         self.shares = true;
         self.content(from, to, but, 0)
     }
@@ -81,9 +86,7 @@ impl<'a> Copier<'a> {
     ) -> Result<(), SandboxError> {
         let path = above.path().join(name);
         // Closed until it is handed over.
-        let mut to = above
-            .make(name, 0o700)
-            .map_err(SandboxError::io(&path, "made"))?;
+        let mut to = above.make(name, 0o700).map_err(SandboxError::io(&path, "made"))?;
         self.content(from, &to, but, depth)?;
         to.give(self.owner(from.owner()))
             .map_err(SandboxError::io(&path, "handed over"))
