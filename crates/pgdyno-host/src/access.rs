@@ -490,7 +490,9 @@ mod tests {
             assert_eq!(host.read(inside).unwrap(), "of the tree", "{inside}");
         }
         for outside in ["/out", "/away", "/above/outside", "/../outside"] {
-            let missing = HostError::Missing { path: outside.to_owned() };
+            let missing = HostError::Missing {
+                path: outside.to_owned(),
+            };
             assert_eq!(host.read(outside).unwrap_err().to_string(), missing.to_string());
             assert!(host.writable(outside).is_err() && host.device_of(outside).is_err());
             assert!(host.write_raw(outside, "written").is_err());
@@ -498,7 +500,10 @@ mod tests {
         assert_eq!(host.list("/above").unwrap(), host.list("/").unwrap());
         assert_eq!(host.read_link("/out").unwrap(), "../outside");
         assert!(host.read("/loop").is_err());
-        assert_eq!(fs::read_to_string(dir.path().join("outside")).unwrap(), "not of the tree");
+        assert_eq!(
+            fs::read_to_string(dir.path().join("outside")).unwrap(),
+            "not of the tree"
+        );
     }
 
     #[test]
@@ -534,6 +539,9 @@ mod tests {
             host.replace_raw("/etc/new.d/file", None).unwrap();
             host.replace_raw("/none/at/all", None).unwrap();
         }
-        assert_eq!(fs::read_dir(dir.path().join("root/etc/new.d")).unwrap().count(), 0);
+        assert_eq!(
+            fs::read_dir(dir.path().join("root/etc/new.d")).unwrap().count(),
+            0
+        );
     }
 }

@@ -112,8 +112,8 @@ pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>
         Err(error) => return Err(error.into()),
     };
     // The kernel tells its path without links, with blanks and the like by their octal numbers.
-    let full =
-        std::fs::canonicalize(path).map_or_else(|_| path.to_owned(), |full| full.to_string_lossy().into_owned());
+    let full = std::fs::canonicalize(path)
+        .map_or_else(|_| path.to_owned(), |full| full.to_string_lossy().into_owned());
     let escaped: String = full
         .chars()
         .map(|c| match c {
@@ -168,9 +168,7 @@ pub(crate) fn set(host: &dyn HostAccess, path: &str, to: Option<&SwapFile>) -> R
         return Ok(());
     };
     let (directory, name) = there.ok_or_else(|| wrong(path, "there is no such directory"))?;
-    let file = directory
-        .create(&name, 0o600)
-        .map_err(|e| wrong(path, e))?;
+    let file = directory.create(&name, 0o600).map_err(|e| wrong(path, e))?;
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, to.bytes)
         .map_err(|e| wrong(path, io::Error::from(e)))?;
     drop(file);
@@ -299,7 +297,10 @@ mod tests {
         let host = LocalHost::new();
         for refused in [look(&host, &path).map(drop), set(&host, &path, Some(&wanted))] {
             let error = refused.unwrap_err().to_string();
-            assert!(error.contains("can exchange files in") && error.contains("theirs"), "{error}");
+            assert!(
+                error.contains("can exchange files in") && error.contains("theirs"),
+                "{error}"
+            );
         }
         assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
         assert_eq!(look(&host, "/no/such/directory/file").unwrap(), None);

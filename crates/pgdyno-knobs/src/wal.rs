@@ -30,7 +30,11 @@ fn open(path: &Path) -> Result<Directory, CellError> {
     Directory::open(path).map_err(wrong(path, "opened"))
 }
 
-fn at(directory: &Directory, name: &OsStr, action: &'static str) -> impl FnOnce(io::Error) -> CellError + use<> {
+fn at(
+    directory: &Directory,
+    name: &OsStr,
+    action: &'static str,
+) -> impl FnOnce(io::Error) -> CellError + use<> {
     let path = directory.path().join(name);
     move |source| CellError::Wal { path, action, source }
 }
@@ -95,9 +99,7 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), CellError> {
         .map_err(wrong(new.path(), "given to the server's user"))?;
     held.rename(wal, aside).map_err(at(&held, wal, "set aside"))?;
     match to {
-        Some(to) => held
-            .link(to, wal, owner)
-            .map_err(at(&held, wal, "made a link"))?,
+        Some(to) => held.link(to, wal, owner).map_err(at(&held, wal, "made a link"))?,
         None => held
             .rename(returning, wal)
             .map_err(at(&held, wal, "put in place"))?,
@@ -131,14 +133,10 @@ fn make_marked(to: &Path, data: &Path) -> Result<Directory, CellError> {
     let (above, name) = Directory::above(to).map_err(wrong(to, "made"))?;
     let coming = unmarked(&name);
     remove_unmarked(&above, &name)?;
-    let made = above
-        .make(&coming, 0o700)
-        .map_err(at(&above, &coming, "made"))?;
+    let made = above.make(&coming, 0o700).map_err(at(&above, &coming, "made"))?;
     made.replace(MARK, mark.as_bytes(), Owner::own(0o644))
         .map_err(at(&made, OsStr::new(MARK), "written"))?;
-    above
-        .rename(&coming, &name)
-        .map_err(at(&above, &name, "made"))?;
+    above.rename(&coming, &name).map_err(at(&above, &name, "made"))?;
     sync(&above)?;
     Ok(made)
 }
@@ -149,9 +147,7 @@ fn remove_unmarked(above: &Directory, name: &OsStr) -> Result<(), CellError> {
     if above.kind(&coming).map_err(at(&above, &coming, "read"))? != Some(EntryKind::Directory) {
         return Ok(());
     }
-    let left = above
-        .directory(&coming)
-        .map_err(at(&above, &coming, "opened"))?;
+    let left = above.directory(&coming).map_err(at(&above, &coming, "opened"))?;
     for mark in [unmarked(OsStr::new(MARK)), OsString::from(MARK)] {
         left.remove(&mark).map_err(at(&left, &mark, "removed"))?;
     }
@@ -180,9 +176,7 @@ pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), CellError> {
     if marked_by.is_none_or(|owner| owner.uid != Owner::own(0).uid) {
         return Ok(());
     }
-    let text = left
-        .text(mark, MARK_BYTES_MAX)
-        .map_err(at(&left, mark, "read"))?;
+    let text = left.text(mark, MARK_BYTES_MAX).map_err(at(&left, mark, "read"))?;
     let mut lines = text.lines();
     if lines.next() != Some(&data.to_string_lossy()) || location(data)?.as_deref() == Some(of) {
         return Ok(());
@@ -232,9 +226,7 @@ fn mend(data: &Directory) -> Result<(), CellError> {
             data.remove(aside).map_err(at(data, aside, "removed"))?;
             remove_remains(data.path(), &target)?;
         }
-        Some(_) => data
-            .remove_tree(aside)
-            .map_err(at(data, aside, "removed"))?,
+        Some(_) => data.remove_tree(aside).map_err(at(data, aside, "removed"))?,
         None => {}
     }
     data.remove_tree(returning)
@@ -274,16 +266,14 @@ fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), CellError>
 }
 
 fn sync(directory: &Directory) -> Result<(), CellError> {
-    directory
-        .sync()
-        .map_err(wrong(directory.path(), "made durable"))
+    directory.sync().map_err(wrong(directory.path(), "made durable"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::{PermissionsExt, MetadataExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     fn cluster() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -435,7 +425,10 @@ mod tests {
         // A file of the WAL, then the WAL as a whole, then where it goes to.
         symlink(roots.join("secret"), data.join("pg_wal/link")).unwrap();
         let error = move_to(&data, Some(&to)).unwrap_err().to_string();
-        assert!(error.contains("pg_wal/link") && error.contains("symbolic link"), "{error}");
+        assert!(
+            error.contains("pg_wal/link") && error.contains("symbolic link"),
+            "{error}"
+        );
         remove_remains(&data, &to).unwrap();
         fs::remove_file(data.join("pg_wal/link")).unwrap();
         fs::rename(data.join("pg_wal"), data.join("kept")).unwrap();

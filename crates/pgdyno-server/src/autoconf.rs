@@ -133,7 +133,10 @@ mod tests {
         assert!(read(&data).unwrap_err().to_string().contains("belongs to user 0"));
         replace(&data, &captured).unwrap();
         let restored = fs::metadata(path_in(&data)).unwrap();
-        assert_eq!((restored.uid(), restored.gid(), restored.mode() & 0o7777), (SERVER, SERVER, 0o600));
+        assert_eq!(
+            (restored.uid(), restored.gid(), restored.mode() & 0o7777),
+            (SERVER, SERVER, 0o600)
+        );
         assert_eq!(read(&data).unwrap(), captured);
         assert_eq!(mode_of(&secret), 0o600);
         assert_eq!(fs::read_to_string(&secret).unwrap(), "password = 'root only'\n");

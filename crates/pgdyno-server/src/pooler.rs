@@ -12,12 +12,11 @@ use crate::counters::pause;
 use crate::sandbox::{self, Sandbox, SandboxError, process};
 use crate::{Conninfo, Server, User, programs};
 use left::Left;
-use pgdyno_host::{HostError, LocalHost, cpu_us_of_tree};
+use pgdyno_host::{Directory, HostError, LocalHost, Owner, cpu_us_of_tree};
 use postgres::Config;
 use postgres::config::SslMode;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -305,7 +304,7 @@ impl Start<'_> {
         };
         let files = config::files(self.plan, self.server, self.directory, &ports, self.password)?;
         for (name, text) in files {
-            write_private(&self.directory.join(name), &text, self.user)?;
+            write_private(self.directory, &name, &text, self.user)?;
         }
         let mut config = Config::new();
         config
@@ -331,9 +330,9 @@ impl Start<'_> {
 
     fn spawn(&self) -> Result<Child, PoolerError> {
         let path = log_of(self.directory);
-        write_private(&path, "", self.user)?;
+        write_private(self.directory, LOG, "", self.user)?;
         let log = || {
-            let log = fs::File::options().append(true).open(&path);
+            let log = Directory::open(self.directory).and_then(|directory| directory.append(LOG));
             log.map_err(PoolerError::io(&path, "opened"))
         };
         let program = programs::find(self.plan.kind.program());
@@ -374,13 +373,17 @@ impl Pooler {
     }
 }
 
+const LOG: &str = "log";
+/// Small files of a pooler; and of its log the end.
+const SMALL_BYTES_MAX: u64 = 64 << 10;
+
 fn log_of(directory: &Path) -> PathBuf {
-    directory.join("log")
+    directory.join(LOG)
 }
 
 /// The directory, made or taken over, for the pooler's user alone, as the kernel calls it.
 fn own_directory(path: &Path, user: Option<&User>) -> Result<PathBuf, PoolerError> {
-    let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let is_empty = || Directory::open(path).is_ok_and(|it| it.entries().is_ok_and(|all| all.is_empty()));
     if path.exists() && !left::is_poolers(path) && !is_empty() {
         let words = format!("{} is neither empty nor an earlier pooler's", path.display());
         return Err(PoolerError::Plan(words));
@@ -391,37 +394,30 @@ fn own_directory(path: &Path, user: Option<&User>) -> Result<PathBuf, PoolerErro
             holder: format!("process {pid}"),
         });
     }
-    fs::create_dir_all(path).map_err(PoolerError::io(path, "made"))?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(PoolerError::io(path, "closed"))?;
-    give(path, user)?;
+    pgdyno_host::make_directory(path, 0o700).map_err(PoolerError::io(path, "made"))?;
+    Directory::open(path)
+        .and_then(|mut directory| directory.give(owner_of(user, 0o700)))
+        .map_err(PoolerError::io(path, "handed over"))?;
     fs::canonicalize(path).map_err(PoolerError::io(path, "read"))
 }
 
-fn give(path: &Path, user: Option<&User>) -> Result<(), PoolerError> {
+fn owner_of(user: Option<&User>, mode: u32) -> Owner {
     match user {
-        Some(user) => {
-            chown(path, Some(user.uid), Some(user.gid)).map_err(PoolerError::io(path, "handed over"))
-        }
-        None => Ok(()),
+        Some(user) => Owner {
+            uid: user.uid,
+            gid: user.gid,
+            mode,
+        },
+        None => Owner::own(mode),
     }
 }
 
-/// A new file that none but the pooler's user (and root) reads, from its first byte on.
-fn write_private(path: &Path, text: &str, user: Option<&User>) -> Result<(), PoolerError> {
-    // Not one that was there: it may be a link to elsewhere.
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(PoolerError::io(path, "removed")(e)),
-        _ => {}
-    }
-    let mut file = fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(PoolerError::io(path, "written"))?;
-    file.write_all(text.as_bytes())
-        .map_err(PoolerError::io(path, "written"))?;
-    give(path, user)
+/// A new file that none but the pooler's user (and root) reads, from its first byte on. Whatever had the name is replaced: the
+/// directory is that user's, and it may be a link to elsewhere.
+fn write_private(directory: &Path, name: &str, text: &str, user: Option<&User>) -> Result<(), PoolerError> {
+    Directory::open(directory)
+        .and_then(|directory| directory.replace(name, text.as_bytes(), owner_of(user, 0o600)))
+        .map_err(PoolerError::io(&directory.join(name), "written"))
 }
 
 fn random_password() -> Result<String, PoolerError> {
@@ -436,7 +432,9 @@ fn random_password() -> Result<String, PoolerError> {
 /// The last lines of a log, without the password, should it ever be there.
 fn last_words(log: &Path, password: &str) -> String {
     const LINES: usize = 6;
-    let text = fs::read(log).unwrap_or_default();
+    let text = Directory::above(log)
+        .and_then(|(above, name)| above.tail(name, 0, SMALL_BYTES_MAX))
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text
         .lines()

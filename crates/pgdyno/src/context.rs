@@ -65,6 +65,8 @@ impl Directories {
         let registry = registry(variable);
         if let Some(home) = variable("PGDYNO_HOME") {
             let home = std::path::absolute(&home).with_context(|| format!("PGDYNO_HOME={home}"))?;
+            // Whoever named it means where its links lead to now; below it none of another user's is followed.
+            let home = home.canonicalize().unwrap_or(home);
             return Ok(Directories {
                 cache: home.join("cache"),
                 state: home.join("state"),

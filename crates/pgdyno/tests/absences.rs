@@ -250,3 +250,86 @@ fn nothing_is_printed_past_the_cleaning() {
         ]
     );
 }
+
+/// Root reads and writes files by handles of their directories (`pgdyno_host::Directory`), so that a user who owns a directory leads
+/// it nowhere. A path by its name is for files that nobody else can exchange.
+#[test]
+fn files_are_reached_by_handles_of_their_directories() {
+    const BY_NAME: [&str; 20] = [
+        "fs::read(",
+        "fs::read_to_string(",
+        "fs::read_dir(",
+        "fs::write(",
+        "fs::copy(",
+        "fs::rename(",
+        "fs::hard_link(",
+        "fs::remove_file(",
+        "fs::remove_dir(",
+        "fs::remove_dir_all(",
+        "fs::metadata(",
+        "fs::symlink_metadata(",
+        "fs::set_permissions(",
+        "File::open(",
+        "File::create(",
+        "File::create_new(",
+        "File::options(",
+        "OpenOptions::new(",
+        "symlink(",
+        "chown(",
+    ];
+    /// What may reach files by their names, and why.
+    const ALLOWED: [(&str, &str); 14] = [
+        (
+            "pgdyno-host/src/access.rs",
+            "/proc and /sys, which hold no file of a user's",
+        ),
+        ("pgdyno-host/src/cgroup.rs", "/sys/fs/cgroup, likewise"),
+        ("pgdyno-host/src/beneath/", "what everything else goes through"),
+        (
+            "pgdyno-host/src/probe/own_file.rs",
+            "its own open file, through /proc/self/fd",
+        ),
+        ("pgdyno-host/src/series/fixture.rs", "fixtures of tests"),
+        (
+            "pgdyno-knobs/src/journal",
+            "pgdyno's own directory, whose files it checks by itself",
+        ),
+        ("pgdyno-knobs/src/profile.rs", "a profile that the user names"),
+        ("pgdyno-lab/src/file.rs", "an experiment that the user names"),
+        ("pgdyno-lab/src/runner.rs", "pgdyno's own scratch directory"),
+        (
+            "pgdyno-server/src/conninfo/",
+            "the user's own password and service files",
+        ),
+        ("pgdyno-server/src/tls.rs", "the user's own key"),
+        ("pgdyno-server/src/pooler.rs", "/dev/urandom"),
+        ("pgdyno-server/src/sandbox/binaries.rs", "pgdyno's own cache"),
+        (
+            "pgdyno-server/src/sandbox/lock.rs",
+            "pgdyno's own directory of locks",
+        ),
+    ];
+    /// Of a sandbox, whose directory is root's: its record, its images, its mount points and its namespace.
+    const SANDBOX: [&str; 4] = [
+        "pgdyno-server/src/sandbox/file_system.rs",
+        "pgdyno-server/src/sandbox/file_system/tools.rs",
+        "pgdyno-server/src/sandbox/network.rs",
+        "pgdyno-server/src/sandbox/record.rs",
+    ];
+    let is_allowed =
+        |path: &str| ALLOWED.iter().any(|(allowed, _)| path.starts_with(allowed)) || SANDBOX.contains(&path);
+    let crates = ["pgdyno-host/", "pgdyno-server/", "pgdyno-knobs/", "pgdyno-lab/"];
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        if is_allowed(&path) || !crates.iter().any(|name| path.starts_with(name)) {
+            continue;
+        }
+        for call in BY_NAME {
+            let whole = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            if text.match_indices(call).any(|(at, _)| whole(at)) {
+                found.push(format!("{path}: {call}"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "use pgdyno_host::Directory: {found:#?}");
+}

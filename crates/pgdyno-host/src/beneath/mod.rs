@@ -10,8 +10,8 @@ mod walk;
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat, readlinkat,
-    renameat, statat, symlinkat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat,
+    readlinkat, renameat, statat, symlinkat, unlinkat,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -548,11 +548,7 @@ impl Directory {
     ///
     /// What the system says.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        gone(unlinkat(
-            &self.handle,
-            checked(name.as_ref())?,
-            AtFlags::empty(),
-        ))
+        gone(unlinkat(&self.handle, checked(name.as_ref())?, AtFlags::empty()))
     }
 
     /// Removes an empty directory. Nothing there is fine.

@@ -81,7 +81,9 @@ pub(crate) fn walk(root: BorrowedFd<'_>, path: &Path, through_last: bool) -> io:
 }
 
 fn opened(way: &[OwnedFd], name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
-    let here = way.last().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    let here = way
+        .last()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(here.as_fd(), name, flags, Mode::empty())?)
 }
@@ -92,7 +94,9 @@ fn reached(
     links_of: Vec<u32>,
     is_exposed: bool,
 ) -> io::Result<Reached> {
-    let parent = way.pop().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    let parent = way
+        .pop()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     Ok(Reached {
         parent,
         name,

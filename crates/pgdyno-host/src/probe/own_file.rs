@@ -5,9 +5,11 @@
 //! owner was killed can be told from one in use.
 
 use super::ProbeError;
+use crate::beneath::{Directory, EntryKind};
 use rustix::fs::{FlockOperation, flock, statfs, statvfs};
 use rustix::process::{Resource, getrlimit};
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -25,6 +27,8 @@ pub(super) const ALIGNMENT_BYTES: usize = 4096;
 /// The file; dropping it removes it.
 #[derive(Debug)]
 pub(super) struct OwnFile {
+    directory: Directory,
+    name: String,
     path: PathBuf,
     file: File,
 }
@@ -32,17 +36,17 @@ pub(super) struct OwnFile {
 impl OwnFile {
     pub(super) fn create(directory: &Path) -> Result<OwnFile, ProbeError> {
         for attempt in 0..NAMES_TRIED {
-            let path = directory.join(format!("{PREFIX}{}-{attempt}{SUFFIX}", std::process::id()));
-            let made = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .custom_flags(libc::O_NOFOLLOW)
-                .open(&path);
+            let name = format!("{PREFIX}{}-{attempt}{SUFFIX}", std::process::id());
+            let path = directory.join(&name);
+            let made = Directory::open(directory).and_then(|held| Ok((held.create(&name, 0o600)?, held)));
             match made {
-                Ok(file) => {
-                    let own = OwnFile { path, file };
+                Ok((file, directory)) => {
+                    let own = OwnFile {
+                        directory,
+                        name,
+                        path,
+                        file,
+                    };
                     // Between its making and its lock another process may take it for left over.
                     if own.is_locked_and_there() {
                         return Ok(own);
@@ -83,7 +87,7 @@ impl OwnFile {
 impl Drop for OwnFile {
     fn drop(&mut self) {
         // What cannot be removed now is what the next check looks for.
-        let _ = fs::remove_file(&self.path);
+        let _ = self.directory.remove(&self.name);
     }
 }
 
@@ -98,17 +102,20 @@ pub struct LeftOver {
 
 /// Removes what killed checks have left in a directory. Files in use are left alone, and so is whatever is no file.
 pub fn left_overs(directory: &Path) -> Vec<LeftOver> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let ours = entries.filter(|entry| {
-        is_ours(&entry.file_name().to_string_lossy()) && entry.file_type().is_ok_and(|kind| kind.is_file())
-    });
-    ours.filter_map(|entry| {
-        let path = entry.path();
-        let removed = match lock_at(&path) {
-            Ok(Some(_locked)) => fs::remove_file(&path),
+    let Ok(held) = Directory::open(directory) else {
+        return Vec::new();
+    };
+    let entries = held.entries().unwrap_or_default();
+    let ours = entries
+        .into_iter()
+        .filter(|(name, kind)| is_ours(&name.to_string_lossy()) && *kind == EntryKind::File);
+    ours.filter_map(|(name, _)| {
+        let removed = match lock(&held, &name) {
+            Ok(Some(_locked)) => held.remove(&name),
             Ok(None) => return None,
             Err(error) => Err(error),
         };
+        let path = directory.join(name);
         Some(LeftOver { path, removed })
     })
     .collect()
@@ -123,12 +130,8 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// The file with its lock, or `None` where somebody has it.
-fn lock_at(path: &Path) -> io::Result<Option<File>> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(path)?;
+fn lock(directory: &Directory, name: &OsStr) -> io::Result<Option<File>> {
+    let file = directory.update(name)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(error) if error == rustix::io::Errno::WOULDBLOCK => Ok(None),
@@ -201,6 +204,7 @@ impl Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_file_is_there_while_it_is_used_and_gone_afterwards() {

@@ -64,12 +64,10 @@ fn from_file(host: &dyn HostAccess, sought: &Sought) -> Result<u32, String> {
     let data = data.ok_or_else(|| "the data directory is not known to this role".to_owned())?;
     let text = host.read_in(data, "postmaster.pid").map_err(|e| e.to_string())?;
     let line = text.lines().next().unwrap_or_default();
-    line.trim()
-        .parse()
-        .map_err(|_| {
-            let path = data.join("postmaster.pid");
-            format!("{}, line 1: expected a process id", path.display())
-        })
+    line.trim().parse().map_err(|_| {
+        let path = data.join("postmaster.pid");
+        format!("{}, line 1: expected a process id", path.display())
+    })
 }
 
 fn checked(host: &dyn HostAccess, sought: &Sought, pid: u32) -> Result<u32, String> {

@@ -2,9 +2,10 @@
 
 use super::{PoolerError, config};
 use crate::counters::pause;
-use pgdyno_host::{LocalHost, is_alive, started_ticks};
+use pgdyno_host::{COMING, Directory, HostAccess, LocalHost, Owner, is_alive, started_ticks};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,8 +32,11 @@ struct Announced {
     owner_started_ticks: u64,
 }
 
+const ANNOUNCED: &str = "pooler.json";
+const ENDED: &str = "pooler.ended";
+
 fn file(directory: &Path) -> PathBuf {
-    directory.join("pooler.json")
+    directory.join(ANNOUNCED)
 }
 
 /// Writes down that a pooler is about to be, or is.
@@ -50,38 +54,34 @@ pub(super) fn announce(directory: &Path, program: &str, pid: Option<u32>) -> Res
     };
     let text = serde_json::to_string_pretty(&announced)
         .map_err(|e| PoolerError::io(&path, "written")(io::Error::other(e)))?;
-    let temporary = directory.join("pooler.json.new");
-    fs::write(&temporary, text)
-        .and_then(|()| fs::rename(&temporary, &path))
+    Directory::open(directory)
+        .and_then(|directory| directory.replace(ANNOUNCED, text.as_bytes(), Owner::own(0o644)))
         .map_err(PoolerError::io(&path, "written"))
 }
 
 /// Whether a directory is an earlier pooler's: what it leaves is its log.
 pub(super) fn is_poolers(directory: &Path) -> bool {
-    file(directory).exists() || directory.join("pooler.ended").exists()
+    let there = |directory: &Directory, name| directory.kind(name).is_ok_and(|kind| kind.is_some());
+    Directory::open(directory).is_ok_and(|it| there(&it, ANNOUNCED) || there(&it, ENDED))
 }
 
 /// Removes what told of it, and its secrets. The log stays, and a mark that the directory is a pooler's.
 pub(super) fn forget(directory: &Path) -> Result<(), PoolerError> {
-    let mark = directory.join("pooler.ended");
-    fs::write(&mark, "").map_err(PoolerError::io(&mark, "written"))?;
+    let held = Directory::open(directory).map_err(PoolerError::io(directory, "opened"))?;
+    held.replace(ENDED, b"", Owner::own(0o644))
+        .map_err(PoolerError::io(&directory.join(ENDED), "written"))?;
+    let coming = format!("{ANNOUNCED}{COMING}");
     // Sockets of one that could not remove them itself.
-    let entries = fs::read_dir(directory).map_err(PoolerError::io(directory, "read"))?;
-    let sockets = entries.flatten().map(|entry| entry.path()).filter(|path| {
-        let name = path.file_name().unwrap_or_default();
-        name.to_string_lossy().starts_with(".s.")
-    });
+    let entries = held.entries().map_err(PoolerError::io(directory, "read"))?;
+    let names = entries.into_iter().map(|(name, _)| name);
+    let sockets = names.filter(|name| name.to_string_lossy().starts_with(".s."));
     let all = config::FILES
         .iter()
         .copied()
-        .chain(["pid", "pgpool_status", "pooler.json.new", "pooler.json"]);
-    for path in sockets.chain(all.map(|name| directory.join(name))) {
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                return Err(PoolerError::io(&path, "removed")(e));
-            }
-            _ => {}
-        }
+        .chain(["pid", "pgpool_status", &coming, ANNOUNCED]);
+    for name in sockets.chain(all.map(OsString::from)) {
+        held.remove(&name)
+            .map_err(PoolerError::io(&directory.join(&name), "removed"))?;
     }
     Ok(())
 }
@@ -95,7 +95,7 @@ pub(super) fn living(directory: &Path) -> Option<u32> {
 
 pub(super) fn end_left_behind(directory: &Path) -> Result<bool, PoolerError> {
     let path = file(directory);
-    let text = match fs::read_to_string(&path) {
+    let text = match Directory::open(directory).and_then(|it| it.text(ANNOUNCED, super::SMALL_BYTES_MAX)) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(e) => return Err(PoolerError::io(&path, "read")(e)),
@@ -158,14 +158,14 @@ impl<'a> Left<'a> {
 
     /// Those that live.
     pub(super) fn processes(&self) -> Vec<u32> {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let entries = LocalHost::new().list("/proc").unwrap_or_default();
+        let numbers = entries.iter().filter_map(|name| name.parse().ok());
         numbers.filter(|&pid| self.is_one(pid)).collect()
     }
 
     fn is_one(&self, pid: u32) -> bool {
         let host = LocalHost::new();
-        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        let name = host.read(&format!("/proc/{pid}/comm"));
         name.is_ok_and(|name| name.trim_end() == self.program)
             && fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.directory)
             && started_ticks(&host, pid).is_ok_and(|ticks| ticks >= self.started_ticks_min)

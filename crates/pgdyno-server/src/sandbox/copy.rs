@@ -6,10 +6,10 @@
 mod tree;
 
 use super::{Sandbox, SandboxError, State, create};
-use pgdyno_host::{HostAccess, LocalHost};
+use pgdyno_host::{Directory, EntryKind, HostAccess, LocalHost, Owner};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tree::Copier;
@@ -17,6 +17,8 @@ use tree::Copier;
 const FORMAT: u32 = 1;
 /// What a treatment has set stays as it is: it is of the present, not of the copy.
 const KEPT: &str = "postgresql.auto.conf";
+/// The file of a sandbox that is there while a copy is restored.
+const RESTORING: &str = "restoring";
 /// The WAL is copied apart from the data, wherever it is; so a copy fits whatever place it has later.
 const WAL: &str = "pg_wal";
 
@@ -70,14 +72,17 @@ impl Sandbox {
         self.check_tablespaces()?;
         let begun = Instant::now();
         prepare(to, &[data, &wal])?;
-        let bytes = tree::size(data, &[WAL])?.saturating_add(tree::size(&wal, &[])?);
+        let (data, wal) = (tree::open(data)?, tree::open(&wal)?);
+        let size = |of: &Directory, but: &[&str]| of.bytes(but).map_err(SandboxError::io(of.path(), "read"));
+        let bytes = size(&data, &[WAL])?.saturating_add(size(&wal, &[])?);
+        let held = tree::open(to)?;
         let mut copier = Copier::new(bytes, on_progress);
-        if !tree::can_share(&data.join("PG_VERSION"), to) {
+        if !tree::can_share(&data, &held) {
             check_room(to, bytes)?;
         }
-        copier.directory(data, &to.join("data"), &[WAL])?;
-        copier.directory(&wal, &to.join("wal"), &[])?;
-        tree::sync(to)?;
+        copier.directory(&data, &held, "data", &[WAL])?;
+        copier.directory(&wal, &held, "wal", &[])?;
+        tree::sync(&held)?;
         let mark = Mark {
             format: FORMAT,
             sandbox: self.record.name.clone(),
@@ -119,31 +124,38 @@ impl Sandbox {
         }
         let note = self.restoring();
         let words = from.to_string_lossy();
-        fs::write(&note, words.as_bytes())
-            .and_then(|()| fs::File::open(&self.directory)?.sync_all())
+        let own = tree::open(&self.directory)?;
+        own.replace(RESTORING, words.as_bytes(), Owner::own(0o644))
             .map_err(SandboxError::io(&note, "written"))?;
-        tree::empty(data, &[WAL, KEPT])?;
-        tree::empty(&wal, &[])?;
-        if !tree::can_share(&from.join("data/PG_VERSION"), data) {
+        let (to_data, to_wal) = (tree::open(data)?, tree::open(&wal)?);
+        let (from_data, from_wal) = (tree::open(&from.join("data"))?, tree::open(&from.join("wal"))?);
+        for (directory, but) in [(&to_data, &[WAL, KEPT][..]), (&to_wal, &[])] {
+            directory
+                .empty(but)
+                .map_err(SandboxError::io(directory.path(), "emptied"))?;
+        }
+        if !tree::can_share(&from_data, &to_data) {
             check_room(data, mark.bytes)?;
         }
         let mut copier = Copier::new(mark.bytes, on_progress);
-        copier.back(&from.join("data"), data, &[KEPT])?;
-        copier.back(&from.join("wal"), &wal, &[])?;
-        tree::sync(data)?;
-        tree::sync(&wal)?;
-        fs::remove_file(&note).map_err(SandboxError::io(&note, "removed"))?;
+        copier.back(&from_data, &to_data, &[KEPT])?;
+        copier.back(&from_wal, &to_wal, &[])?;
+        tree::sync(&to_data)?;
+        tree::sync(&to_wal)?;
+        own.remove(RESTORING)
+            .map_err(SandboxError::io(&note, "removed"))?;
         Ok(copier.told(begun))
     }
 
     /// The file that is there while, and after, a copy is only in part put back: it names the copy.
     fn restoring(&self) -> PathBuf {
-        self.directory.join("restoring")
+        self.directory.join(RESTORING)
     }
 
     /// A server does not start on a part of a copy: one that was cut short is put back anew, where it is still there.
     pub(super) fn make_whole(&self) -> Result<(), SandboxError> {
-        match fs::read_to_string(self.restoring()) {
+        let note = tree::open(&self.directory)?.text(RESTORING, super::SMALL_BYTES_MAX);
+        match note {
             Ok(from) if is_whole_copy(Path::new(&from)) => {
                 self.restore_copy(Path::new(&from), &mut |_| {}).map(drop)
             }
@@ -179,8 +191,8 @@ impl Sandbox {
 
     fn check_tablespaces(&self) -> Result<(), SandboxError> {
         let place = self.record.data.join("pg_tblspc");
-        let mut entries = fs::read_dir(&place).map_err(SandboxError::io(&place, "read"))?;
-        match entries.next() {
+        let entries = tree::open(&place)?.entries();
+        match entries.map_err(SandboxError::io(&place, "read"))?.first() {
             Some(_) => Err(self.unfit("it has tablespaces, which are not copied; drop them")),
             None => Ok(()),
         }
@@ -193,8 +205,7 @@ impl Sandbox {
                 fs::canonicalize(above).is_ok_and(|above| path != above && path.starts_with(above))
             })
         };
-        below(&self.directory)
-            || fs::read_to_string(create::mark_of(path)).is_ok_and(|name| name == self.record.name)
+        below(&self.directory) || create::is_marked(path, &self.record.name)
     }
 }
 
@@ -205,18 +216,16 @@ pub fn is_whole_copy(path: &Path) -> bool {
 
 /// Removes a copy, whole or cut short; what is not one is left alone. Nothing there is fine.
 pub fn remove_copy(path: &Path) -> Result<(), SandboxError> {
-    if !path.exists() {
-        return Ok(());
-    }
-    if !is_copy(path) {
+    let copy = match Directory::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(SandboxError::io(path, "opened"))?,
+    };
+    if !has(&copy, MARK)? && !has(&copy, BEGUN)? {
         return Err(place(path, "it is no copy of a sandbox and is left alone".into()));
     }
     // Its mark first: what is there only in part is no copy.
-    let mark = mark_file(path);
-    match fs::remove_file(&mark) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(SandboxError::io(&mark, "removed")(e)),
-        _ => {}
-    }
+    copy.remove(MARK)
+        .map_err(SandboxError::io(&mark_file(path), "removed"))?;
     for part in ["data", "wal"] {
         super::remove_tree(&path.join(part))?;
     }
@@ -229,41 +238,43 @@ fn place(path: &Path, reason: String) -> SandboxError {
 }
 
 fn mark_file(path: &Path) -> PathBuf {
-    path.join("copy.json")
+    path.join(MARK)
 }
 
-fn begun_file(path: &Path) -> PathBuf {
-    path.join("copy.begun")
-}
+const MARK: &str = "copy.json";
+const BEGUN: &str = "copy.begun";
 
-fn is_copy(path: &Path) -> bool {
-    mark_file(path).exists() || begun_file(path).exists()
+fn has(copy: &Directory, name: &str) -> Result<bool, SandboxError> {
+    let kind = copy.kind(name).map_err(SandboxError::io(copy.path(), "read"))?;
+    Ok(kind == Some(EntryKind::File))
 }
 
 /// An empty directory that says that a copy has begun.
 fn prepare(to: &Path, originals: &[&Path]) -> Result<(), SandboxError> {
-    if mark_file(to).exists() {
-        return Err(place(to, "there is a copy already; remove it first".into()));
-    }
-    if begun_file(to).exists() {
-        remove_copy(to)?;
-    }
-    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(place(
-            to,
-            "it is not empty; a copy wants a new or an empty directory".into(),
-        ));
+    if let Ok(there) = Directory::open(to) {
+        if has(&there, MARK)? {
+            return Err(place(to, "there is a copy already; remove it first".into()));
+        }
+        if has(&there, BEGUN)? {
+            remove_copy(to)?;
+        } else if there.entries().is_ok_and(|entries| !entries.is_empty()) {
+            return Err(place(
+                to,
+                "it is not empty; a copy wants a new or an empty directory".into(),
+            ));
+        }
     }
     pgdyno_host::make_directory(to, 0o700).map_err(SandboxError::io(to, "made"))?;
     let whole = fs::canonicalize(to).map_err(SandboxError::io(to, "read"))?;
     if let Some(original) = originals.iter().find(|original| whole.starts_with(original)) {
-        let _ = fs::remove_dir(to);
+        let _ = Directory::above(to).and_then(|(above, name)| above.remove_empty(name));
         return Err(place(
             to,
             format!("it lies in {}, of which it is to be a copy", original.display()),
         ));
     }
-    fs::write(begun_file(to), "").map_err(SandboxError::io(&begun_file(to), "written"))
+    let begun = tree::open(to)?.replace(BEGUN, b"", Owner::own(0o644));
+    begun.map_err(SandboxError::io(&to.join(BEGUN), "written"))
 }
 
 fn check_room(path: &Path, bytes: u64) -> Result<(), SandboxError> {
@@ -277,21 +288,16 @@ fn check_room(path: &Path, bytes: u64) -> Result<(), SandboxError> {
 }
 
 fn write_mark(to: &Path, mark: &Mark) -> Result<(), SandboxError> {
-    let (path, temporary) = (mark_file(to), to.join("copy.json.new"));
+    let path = mark_file(to);
     let text = serde_json::to_string_pretty(mark).map_err(|e| place(&path, e.to_string()))?;
-    fs::File::create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&temporary, &path))
-        .and_then(|()| fs::File::open(to)?.sync_all())
+    tree::open(to)?
+        .replace(MARK, text.as_bytes(), Owner::own(0o644))
         .map_err(SandboxError::io(&path, "written"))
 }
 
 fn read_mark(from: &Path) -> Result<Mark, SandboxError> {
     let path = mark_file(from);
-    let text = match fs::read_to_string(&path) {
+    let text = match Directory::open(from).and_then(|copy| copy.text(MARK, super::SMALL_BYTES_MAX)) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let reason = "there is no whole copy: it has no copy.json, which is written last";

@@ -5,11 +5,11 @@ use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
 use super::network::{self, Network, NetworkPlan};
 use super::record::{self, Record};
 use super::{Sandbox, SandboxError, owner_of, process};
-use pgdyno_host::{Limits, LocalHost};
+use pgdyno_host::{Directory, EntryKind, Limits, LocalHost, Owner};
+use std::ffi::OsString;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,9 +45,36 @@ const SOCKET_PATH_MAX: usize = 107;
 
 /// The file beside a data or WAL directory that marks it as a sandbox's. Beside, because initdb wants it empty.
 pub(super) fn mark_of(place: &Path) -> PathBuf {
+    place.with_file_name(mark_name(place))
+}
+
+fn mark_name(place: &Path) -> OsString {
     let mut name = place.file_name().unwrap_or_default().to_owned();
     name.push(".pgdyno-sandbox");
-    place.with_file_name(name)
+    name
+}
+
+/// Marks a directory as a sandbox's. The directory above may be anybody's.
+fn mark(place: &Path, sandbox: &str) -> io::Result<()> {
+    let (above, _) = Directory::above(place)?;
+    above.replace(mark_name(place), sandbox.as_bytes(), Owner::own(0o644))
+}
+
+/// Whether a directory bears the mark of the sandbox, which nobody but this process's user, or root, has written.
+pub(super) fn is_marked(place: &Path, sandbox: &str) -> bool {
+    let found = || -> io::Result<bool> {
+        let (above, _) = Directory::above(place)?;
+        let name = mark_name(place);
+        let owner = above.owner_of(&name)?;
+        let is_ours = owner.is_some_and(|owner| owner.uid == 0 || owner.uid == Owner::own(0).uid);
+        Ok(is_ours && above.text(&name, super::SMALL_BYTES_MAX)? == sandbox)
+    };
+    found().unwrap_or(false)
+}
+
+/// Removes the mark.
+pub(super) fn unmark(place: &Path) {
+    let _ = Directory::above(place).and_then(|(above, _)| above.remove(mark_name(place)));
 }
 
 /// Makes the sandbox below `root` and starts it. What is made before an error stays, marked as half-made.
@@ -123,19 +150,13 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
             .iter()
             .any(|own| place.starts_with(&own.point));
         if !place.starts_with(&directory) && !on_its_own {
-            let mark = mark_of(place);
-            fs::write(&mark, &record.name).map_err(SandboxError::io(&mark, "written"))?;
+            mark(place, &record.name).map_err(SandboxError::io(&mark_of(place), "written"))?;
         }
     }
     let log = directory.join("log");
-    // It will hold statements.
-    fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&log)
+    Directory::open(&directory)
+        .and_then(|it| it.replace("log", b"", record.owner(0o600)))
         .map_err(SandboxError::io(&log, "made"))?;
-    give(&log, &record)?;
 
     initdb(&directory, &record)?;
     configure(&directory, &record, &plan.settings)?;
@@ -167,7 +188,8 @@ impl Plan {
 
 fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
     for place in [&plan.data, &plan.wal].into_iter().flatten() {
-        let in_use = fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_some());
+        let entries = Directory::open(place).and_then(|directory| directory.entries());
+        let in_use = entries.is_ok_and(|entries| !entries.is_empty());
         if in_use {
             let reason = "it is not empty; a sandbox wants a new or an empty directory".to_owned();
             return Err(SandboxError::Place {
@@ -182,6 +204,17 @@ fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
             reason: "expected a directory, for images of file systems".to_owned(),
         });
     }
+    // mkfs and mount take the image's path.
+    if let Some(images) = &plan.image_directory
+        && !Directory::open(images).is_ok_and(|directory| directory.keeps_paths())
+    {
+        return Err(SandboxError::Place {
+            path: images.clone(),
+            reason: "other users than root can exchange files in it or above it; expected a directory that root alone \
+                     can write"
+                .to_owned(),
+        });
+    }
     let plans: Vec<FileSystemPlan> = plan.plans().map(|(_, plan)| plan).collect();
     file_system::check(&plans, plan.image_directory.as_deref().unwrap_or(directory))?;
     network::check(plan.network)?;
@@ -194,20 +227,48 @@ fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
     Ok(())
 }
 
-fn give(path: &Path, record: &Record) -> Result<(), SandboxError> {
-    match &record.user {
-        Some(user) => {
-            chown(path, Some(user.uid), Some(user.gid)).map_err(SandboxError::io(path, "handed over"))
+impl Record {
+    /// The server's user, or this process's, with a mode.
+    fn owner(&self, mode: u32) -> Owner {
+        match &self.user {
+            Some(user) => Owner {
+                uid: user.uid,
+                gid: user.gid,
+                mode,
+            },
+            None => Owner::own(mode),
         }
-        None => Ok(()),
     }
 }
 
-/// A directory for the server's user alone.
+/// An empty directory for the server's user alone, made or taken over. What is given away is the directory itself, whatever its
+/// name means by then.
 fn make_private(path: &Path, record: &Record) -> Result<(), SandboxError> {
-    fs::create_dir_all(path).map_err(SandboxError::io(path, "made"))?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(SandboxError::io(path, "closed"))?;
-    give(path, record)
+    let make = || -> io::Result<Directory> {
+        let (above, name) = match Directory::above(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let parent = path.parent().unwrap_or(Path::new("/"));
+                fs::create_dir_all(parent)?;
+                Directory::above(path)?
+            }
+            other => other?,
+        };
+        match above.kind(&name)? {
+            None => above.make(name, 0o700),
+            Some(EntryKind::Directory | EntryKind::Link) => Directory::open(path),
+            Some(_) => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    };
+    let mut directory = make().map_err(SandboxError::io(path, "made"))?;
+    let entries = directory.entries().map_err(SandboxError::io(path, "read"))?;
+    if !entries.is_empty() {
+        let reason = "it is not empty any more; a sandbox wants a new or an empty directory".to_owned();
+        let path = path.to_owned();
+        return Err(SandboxError::Place { path, reason });
+    }
+    directory
+        .give(record.owner(0o700))
+        .map_err(SandboxError::io(path, "handed over"))
 }
 
 fn initdb(directory: &Path, record: &Record) -> Result<(), SandboxError> {
@@ -250,21 +311,10 @@ fn initdb(directory: &Path, record: &Record) -> Result<(), SandboxError> {
 /// A random password for connections over TCP, kept in a file for the server's user alone (and root).
 fn write_password(directory: &Path, record: &Record) -> Result<PathBuf, SandboxError> {
     let path = directory.join("password");
-    let failed = |action| SandboxError::io(&path, action);
-    let mut bytes = [0_u8; 24];
-    fs::File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(SandboxError::io(Path::new("/dev/urandom"), "read"))?;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(failed("written"))?;
-    writeln!(file, "{text}").map_err(failed("written"))?;
-    give(&path, record)?;
+    let text = format!("{}\n", file_system::token_of(24)?);
+    Directory::open(directory)
+        .and_then(|it| it.replace("password", text.as_bytes(), record.owner(0o600)))
+        .map_err(SandboxError::io(&path, "written"))?;
     Ok(path)
 }
 
@@ -293,9 +343,8 @@ fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -
             .iter()
             .map(|(name, value)| format!("{name} = {}", quote(value))),
     );
-    let mut file = fs::OpenOptions::new()
-        .append(true)
-        .open(&path)
+    let mut file = Directory::open(&record.data)
+        .and_then(|data| data.append("postgresql.conf"))
         .map_err(SandboxError::io(&path, "opened"))?;
     writeln!(file, "{}", lines.join("\n")).map_err(SandboxError::io(&path, "written"))
 }
@@ -311,8 +360,9 @@ fn admit_host_alone(record: &Record, network: &Network) -> Result<(), SandboxErr
          host  all         all {host}/32 scram-sha-256\n\
          host  replication all {host}/32 scram-sha-256\n"
     );
-    // Written over, so that it stays the server's user's.
-    fs::write(&path, text).map_err(SandboxError::io(&path, "written"))
+    Directory::open(&record.data)
+        .and_then(|data| data.replace("pg_hba.conf", text.as_bytes(), record.owner(0o600)))
+        .map_err(SandboxError::io(&path, "written"))
 }
 
 fn now_unix_ms() -> u64 {

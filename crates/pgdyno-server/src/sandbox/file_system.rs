@@ -360,8 +360,13 @@ fn memory_available_bytes(host: &dyn HostAccess) -> Option<u64> {
 
 /// What makes a name one that nobody else has given: 24 hexadecimal digits.
 pub(super) fn token() -> Result<String, SandboxError> {
+    token_of(12)
+}
+
+/// So many random bytes, as hexadecimal digits.
+pub(super) fn token_of(length: usize) -> Result<String, SandboxError> {
     let source = Path::new("/dev/urandom");
-    let mut bytes = [0_u8; 12];
+    let mut bytes = vec![0_u8; length];
     fs::File::open(source)
         .and_then(|mut file| file.read_exact(&mut bytes))
         .map_err(SandboxError::io(source, "read"))?;

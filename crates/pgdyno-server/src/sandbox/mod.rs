@@ -27,7 +27,7 @@ pub use record::{Record, list_names};
 use crate::Conninfo;
 use crate::counters::pause;
 use crate::server::Server;
-use pgdyno_host::{Cgroup, HostAccess, LocalHost, block};
+use pgdyno_host::{Cgroup, Directory, HostAccess, LocalHost, block, tree_bytes};
 use postgres::Config;
 use process::Entrance;
 use std::fs;
@@ -35,6 +35,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Small files of a sandbox: its password, its server's number, notes.
+pub(crate) const SMALL_BYTES_MAX: u64 = 64 << 10;
 /// The process that adopts orphans reaps them within this time, or is broken.
 const REAPED_WITHIN: Duration = Duration::from_secs(10);
 /// A server that somebody else has begun to start is running after this time, or never.
@@ -95,14 +97,10 @@ impl Sandbox {
         if own.any(|own| !own.is_mounted().unwrap_or(false)) {
             return State::Unmounted;
         }
-        let Ok(text) = fs::read_to_string(self.record.data.join("postmaster.pid")) else {
+        let Some(text) = self.pid_file() else {
             return State::Stopped;
         };
-        match text
-            .lines()
-            .next()
-            .and_then(|line| line.trim().parse::<u32>().ok())
-        {
+        match pid_in(&text) {
             Some(pid) if self.is_postmaster(pid) => State::Running(pid),
             _ => State::Crashed,
         }
@@ -123,7 +121,8 @@ impl Sandbox {
         };
         let mut config = self.config();
         config.host(&network.server_address.to_string());
-        if let Ok(password) = fs::read_to_string(self.directory.join("password")) {
+        let directory = Directory::open(&self.directory);
+        if let Ok(password) = directory.and_then(|it| it.text("password", SMALL_BYTES_MAX)) {
             config.password(password.trim_end());
         }
         Conninfo::from_config(config).on_this_machine()
@@ -228,7 +227,7 @@ impl Sandbox {
     fn wait_for_the_dead(&self) {
         let deadline = Instant::now() + REAPED_WITHIN;
         let is_going = |pid: u32| {
-            let line = fs::read(format!("/proc/{pid}/cmdline"));
+            let line = LocalHost::new().read(&format!("/proc/{pid}/cmdline"));
             line.is_ok_and(|line| line.is_empty() || !pgdyno_host::is_alive(&LocalHost::new(), pid))
         };
         while self.recorded_pid().is_some_and(is_going) && Instant::now() < deadline {
@@ -242,8 +241,13 @@ impl Sandbox {
     }
 
     fn recorded_pid(&self) -> Option<u32> {
-        let text = fs::read_to_string(self.record.data.join("postmaster.pid")).ok()?;
-        text.lines().next()?.trim().parse().ok()
+        pid_in(&self.pid_file()?)
+    }
+
+    /// The file in which the server has the number of its first process.
+    fn pid_file(&self) -> Option<String> {
+        let data = Directory::open(&self.record.data).ok()?;
+        data.text("postmaster.pid", SMALL_BYTES_MAX).ok()
     }
 
     /// Stops it with a checkpoint, ending its sessions. Not running is fine. A start that a killed process has left behind
@@ -270,10 +274,10 @@ impl Sandbox {
     /// Whether a process lives that starts, or is about to be, a server of this directory: it names it in its arguments.
     fn is_being_started(&self) -> bool {
         let data = self.record.data.to_string_lossy();
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let host = LocalHost::new();
+        let processes = host.list("/proc").unwrap_or_default();
         processes.into_iter().any(|process| {
-            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line);
+            let line = host.read(&format!("/proc/{process}/cmdline")).unwrap_or_default();
             let mut arguments = line.split('\0');
             let program = arguments.next().and_then(|path| path.rsplit('/').next());
             program.is_some_and(|name| ["pg_ctl", "postgres", "sh"].contains(&name))
@@ -289,7 +293,7 @@ impl Sandbox {
 
     /// Bytes of data and WAL.
     pub fn size_bytes(&self) -> u64 {
-        size_of_tree(&self.record.data) + self.record.wal.as_deref().map_or(0, size_of_tree)
+        tree_bytes(&self.record.data) + self.record.wal.as_deref().map_or(0, tree_bytes)
     }
 
     /// Two homes can have a sandbox of one name; they cannot share a port.
@@ -322,8 +326,7 @@ impl Sandbox {
             .flatten()
         {
             // Only what bears the sandbox's own mark is removed: a record can be wrong.
-            let marked =
-                fs::read_to_string(create::mark_of(place)).is_ok_and(|name| name == self.record.name);
+            let marked = create::is_marked(place, &self.record.name);
             // What is on a file system of its own goes with it.
             let own = self
                 .record
@@ -332,7 +335,7 @@ impl Sandbox {
                 .any(|own| place.starts_with(&own.point));
             if marked || (place.starts_with(&self.directory) && !own) {
                 remove_tree(place)?;
-                let _ = fs::remove_file(create::mark_of(place));
+                create::unmark(place);
             }
         }
         for own in &self.record.file_systems {
@@ -376,26 +379,16 @@ pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
     remove_tree(&directory)
 }
 
+/// Removes a directory with all that is below it, without following a link. Nothing there is fine; a mount point stays, empty.
 fn remove_tree(path: &Path) -> Result<(), SandboxError> {
-    match fs::remove_dir_all(path) {
-        Ok(()) => Ok(()),
+    match Directory::above(path).and_then(|(above, name)| above.remove_tree(name)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        // A mount point stays, empty.
-        Err(e) if e.kind() == io::ErrorKind::ResourceBusy => Ok(()),
-        Err(e) => Err(SandboxError::io(path, "removed")(e)),
+        other => other.map_err(SandboxError::io(path, "removed")),
     }
 }
 
-fn size_of_tree(path: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(path) else { return 0 };
-    entries
-        .flatten()
-        .map(|entry| match entry.metadata() {
-            Ok(meta) if meta.is_dir() => size_of_tree(&entry.path()),
-            Ok(meta) => meta.len(),
-            Err(_) => 0,
-        })
-        .sum()
+fn pid_in(text: &str) -> Option<u32> {
+    text.lines().next()?.trim().parse().ok()
 }
 
 /// The kernel's number of the user a sandbox runs as, for reading what only it may read.

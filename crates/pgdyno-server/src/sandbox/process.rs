@@ -3,10 +3,11 @@
 use super::{Sandbox, SandboxError, State};
 use crate::counters::pause;
 use crate::{Server, User, log};
+use pgdyno_host::Directory;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
@@ -133,7 +134,9 @@ fn pg_ctl(sandbox: &Sandbox, entrances: &[Entrance], arguments: &[&str]) -> Resu
 pub(crate) fn start(sandbox: &Sandbox, entrances: &[Entrance], options: &[&str]) -> Result<(), SandboxError> {
     let log = sandbox.log_file();
     close_to_others(&log);
-    let before = fs::metadata(&log).map_or(0, |meta| meta.len());
+    let before = Directory::above(&log)
+        .and_then(|(above, name)| above.size(name))
+        .unwrap_or(0);
     let log_text = log.to_string_lossy().into_owned();
     let options = options.join(" ");
     let mut arguments = vec!["--log", &log_text];

@@ -2,11 +2,13 @@
 
 use super::{Copied, CopyProgress, OnProgress};
 use crate::sandbox::SandboxError;
+use pgdyno_host::{Directory, EntryKind, Owner, give};
 use rustix::fs::{Timespec, Timestamps};
 use rustix::io::Errno;
-use std::fs::{self, File, Metadata};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, fchown, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -50,91 +52,108 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies a directory to a new one, without the entries `but` of its top.
-    pub(super) fn directory(&mut self, from: &Path, to: &Path, but: &[&str]) -> Result<(), SandboxError> {
+    /// Copies a directory to a new one in `above`, without the entries `but` of its top.
+    pub(super) fn directory(
+        &mut self,
+        from: &Directory,
+        above: &Directory,
+        name: &str,
+        but: &[&str],
+    ) -> Result<(), SandboxError> {
         // Another file system than the last one, perhaps.
         self.shares = true;
-        self.new_directory(from, to, but, 0)
+        self.new_directory(from, above, OsStr::new(name), but, 0)
     }
 
     /// Copies what is in a directory into one that is there and stays as it is.
-    pub(super) fn back(&mut self, from: &Path, to: &Path, but: &[&str]) -> Result<(), SandboxError> {
+    pub(super) fn back(
+        &mut self,
+        from: &Directory,
+        to: &Directory,
+        but: &[&str],
+    ) -> Result<(), SandboxError> {
         self.shares = true;
         self.content(from, to, but, 0)
     }
 
     fn new_directory(
         &mut self,
-        from: &Path,
-        to: &Path,
+        from: &Directory,
+        above: &Directory,
+        name: &OsStr,
         but: &[&str],
         depth: usize,
     ) -> Result<(), SandboxError> {
-        let meta = fs::metadata(from).map_err(SandboxError::io(from, "read"))?;
+        let path = above.path().join(name);
         // Closed until it is handed over.
-        fs::create_dir(to)
-            .and_then(|()| fs::set_permissions(to, fs::Permissions::from_mode(0o700)))
-            .map_err(SandboxError::io(to, "made"))?;
-        self.content(from, to, but, depth)?;
-        let given = if self.is_root {
-            chown(to, Some(meta.uid()), Some(meta.gid()))
-        } else {
-            Ok(())
-        };
-        given
-            .and_then(|()| fs::set_permissions(to, meta.permissions()))
-            .map_err(SandboxError::io(to, "handed over"))
+        let mut to = above.make(name, 0o700).map_err(SandboxError::io(&path, "made"))?;
+        self.content(from, &to, but, depth)?;
+        to.give(self.owner(from.owner()))
+            .map_err(SandboxError::io(&path, "handed over"))
     }
 
-    fn content(&mut self, from: &Path, to: &Path, but: &[&str], depth: usize) -> Result<(), SandboxError> {
+    /// Only root gives away.
+    fn owner(&self, original: Owner) -> Owner {
+        match self.is_root {
+            true => original,
+            false => Owner::own(original.mode),
+        }
+    }
+
+    fn content(
+        &mut self,
+        from: &Directory,
+        to: &Directory,
+        but: &[&str],
+        depth: usize,
+    ) -> Result<(), SandboxError> {
         if depth > DEPTH_MAX {
             return Err(super::place(
-                from,
+                from.path(),
                 format!("more than {DEPTH_MAX} directories deep"),
             ));
         }
-        let entries = fs::read_dir(from).map_err(SandboxError::io(from, "read"))?;
-        for entry in entries {
-            let entry = entry.map_err(SandboxError::io(from, "read"))?;
-            if but.iter().any(|name| entry.file_name() == *name) {
+        let entries = from.entries().map_err(SandboxError::io(from.path(), "read"))?;
+        for (name, kind) in entries {
+            if but.iter().any(|left_out| name == **left_out) {
                 continue;
             }
-            let (source, target) = (entry.path(), to.join(entry.file_name()));
-            let meta = entry.metadata().map_err(SandboxError::io(&source, "read"))?;
-            if meta.is_dir() {
-                self.new_directory(&source, &target, &[], depth + 1)?;
-            } else if meta.is_symlink() {
-                fs::read_link(&source)
-                    .and_then(|leads| symlink(leads, &target))
-                    .map_err(SandboxError::io(&target, "linked"))?;
-            } else if meta.is_file() {
-                self.file(&source, &target, &meta)?;
-            } else {
-                let reason = "it is no file, directory or link, and cannot be copied";
-                return Err(super::place(&source, reason.to_owned()));
+            let (source, target) = (from.path().join(&name), to.path().join(&name));
+            match kind {
+                EntryKind::Directory => {
+                    let below = from.directory(&name).map_err(SandboxError::io(&source, "read"))?;
+                    self.new_directory(&below, to, &name, &[], depth + 1)?;
+                }
+                EntryKind::Link => from
+                    .read_link(&name)
+                    .and_then(|leads| to.link(&leads, &name, self.owner(from.owner())))
+                    .map_err(SandboxError::io(&target, "linked"))?,
+                EntryKind::File => {
+                    let file = from.file(&name).map_err(SandboxError::io(&source, "read"))?;
+                    self.file(&file, to, &name)?;
+                }
+                EntryKind::Other => {
+                    let reason = "it is no file, directory or link, and cannot be copied";
+                    return Err(super::place(&source, reason.to_owned()));
+                }
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, source: &Path, target: &Path, meta: &Metadata) -> Result<(), SandboxError> {
-        let from = File::open(source).map_err(SandboxError::io(source, "read"))?;
-        let to = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(target)
-            .map_err(SandboxError::io(target, "made"))?;
-        if meta.len() > 0 && !self.share(&from, &to, meta.len()) {
+    fn file(&mut self, from: &File, to: &Directory, name: &OsStr) -> Result<(), SandboxError> {
+        let target = to.path().join(name);
+        // Of the file that is open, not of its name.
+        let meta = from.metadata().map_err(SandboxError::io(&target, "read"))?;
+        let to = to
+            .create(name, 0o600)
+            .map_err(SandboxError::io(&target, "made"))?;
+        if meta.len() > 0 && !self.share(from, &to, meta.len()) {
             self.unshared += 1;
-            self.bytes_of(&from, &to)
-                .map_err(SandboxError::io(target, "written"))?;
+            self.bytes_of(from, &to)
+                .map_err(SandboxError::io(&target, "written"))?;
         }
         self.files += 1;
-        if self.is_root {
-            fchown(&to, Some(meta.uid()), Some(meta.gid()))
-                .map_err(SandboxError::io(target, "handed over"))?;
-        }
         let times = Timestamps {
             last_access: Timespec {
                 tv_sec: meta.atime(),
@@ -145,9 +164,10 @@ impl<'a> Copier<'a> {
                 tv_nsec: meta.mtime_nsec(),
             },
         };
-        to.set_permissions(meta.permissions())
+        Owner::of(from)
+            .and_then(|owner| give(&to, self.owner(owner)))
             .and_then(|()| Ok(rustix::fs::futimens(&to, &times)?))
-            .map_err(SandboxError::io(target, "given mode and times"))?;
+            .map_err(SandboxError::io(&target, "given owner, mode and times"))?;
         self.tell();
         Ok(())
     }
@@ -189,55 +209,26 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// Whether a file can share its blocks with a new one in `directory`: tried.
-pub(super) fn can_share(file: &Path, directory: &Path) -> bool {
-    let probe = directory.join("pgdyno-copy-probe");
-    let shared = File::open(file)
-        .is_ok_and(|from| File::create(&probe).is_ok_and(|to| rustix::fs::ioctl_ficlone(&to, &from).is_ok()));
-    let _ = fs::remove_file(&probe);
+/// Whether the files of a data directory can share their blocks with new ones in `directory`: tried.
+pub(super) fn can_share(data: &Directory, directory: &Directory) -> bool {
+    const PROBE: &str = "pgdyno-copy-probe";
+    let shared = data.file("PG_VERSION").is_ok_and(|from| {
+        let made = directory
+            .remove(PROBE)
+            .and_then(|()| directory.create(PROBE, 0o600));
+        made.is_ok_and(|to| rustix::fs::ioctl_ficlone(&to, &from).is_ok())
+    });
+    let _ = directory.remove(PROBE);
     shared
 }
 
-/// Bytes of the files below a directory, without the entries `but` of its top.
-pub(super) fn size(directory: &Path, but: &[&str]) -> Result<u64, SandboxError> {
-    let mut bytes = 0_u64;
-    for entry in fs::read_dir(directory).map_err(SandboxError::io(directory, "read"))? {
-        let entry = entry.map_err(SandboxError::io(directory, "read"))?;
-        if but.iter().any(|name| entry.file_name() == *name) {
-            continue;
-        }
-        let path = entry.path();
-        let meta = entry.metadata().map_err(SandboxError::io(&path, "read"))?;
-        bytes = bytes.saturating_add(match meta.is_dir() {
-            true => size(&path, &[])?,
-            false if meta.is_file() => meta.len(),
-            false => 0,
-        });
-    }
-    Ok(bytes)
-}
-
-/// Removes what is in a directory but these entries of its top. Links are removed, not followed.
-pub(super) fn empty(directory: &Path, but: &[&str]) -> Result<(), SandboxError> {
-    for entry in fs::read_dir(directory).map_err(SandboxError::io(directory, "read"))? {
-        let entry = entry.map_err(SandboxError::io(directory, "read"))?;
-        if but.iter().any(|name| entry.file_name() == *name) {
-            continue;
-        }
-        let path = entry.path();
-        let kind = entry.file_type().map_err(SandboxError::io(&path, "read"))?;
-        let removed = if kind.is_dir() {
-            fs::remove_dir_all(&path)
-        } else {
-            fs::remove_file(&path)
-        };
-        removed.map_err(SandboxError::io(&path, "removed"))?;
-    }
-    Ok(())
+pub(super) fn open(directory: &Path) -> Result<Directory, SandboxError> {
+    Directory::open(directory).map_err(SandboxError::io(directory, "opened"))
 }
 
 /// All that was written to a directory's file system is on its disk: one call, where a flush per file would be thousands.
-pub(super) fn sync(directory: &Path) -> Result<(), SandboxError> {
-    let opened = File::open(directory).map_err(SandboxError::io(directory, "opened"))?;
-    rustix::fs::syncfs(&opened).map_err(|e| SandboxError::io(directory, "made durable")(e.into()))
+pub(super) fn sync(directory: &Directory) -> Result<(), SandboxError> {
+    directory
+        .sync_all()
+        .map_err(SandboxError::io(directory.path(), "made durable"))
 }
