@@ -9,6 +9,15 @@ const SHOWN_MAX: usize = 100;
 /// Beginnings that are shown of a text that is otherwise hidden, so that the user recognises it.
 const BEGINNINGS: [&str; 3] = ["postgresql", "postgres", "sandbox"];
 
+/// Words of libpq whose values may have a colon: an address, settings, names that are free.
+const WITH_COLONS: [&str; 5] = [
+    "host",
+    "hostaddr",
+    "options",
+    "application_name",
+    "fallback_application_name",
+];
+
 /// A text from outside that was meant as a target or a store. Displays in quotation marks if it cannot hold a password, else as its
 /// known beginning or not at all.
 #[derive(Debug, Clone, Copy)]
@@ -55,26 +64,36 @@ fn beginning(text: &str) -> &'static str {
     found.copied().unwrap_or_default()
 }
 
-/// A colon before the last `@`; the colon of `scheme://` is none.
+/// A colon before the last `@`, or a slash behind `//`: a password with a slash. The colon of `scheme://` is none.
 fn has_user_info(text: &str) -> bool {
-    text.rsplit_once('@')
-        .is_some_and(|(before, _)| before.replacen("://", "//", 1).contains(':'))
+    let Some((before, _)) = text.rsplit_once('@') else {
+        return false;
+    };
+    match before.split_once("//") {
+        Some((scheme, rest)) => rest.contains([':', '/']) || scheme.trim_end_matches(':').contains(':'),
+        None => before.contains(':'),
+    }
 }
 
-/// `password=`, also mistyped and in other programs' words, with blanks around the sign.
+/// `password=`, also mistyped and in other programs' words, with blanks around the sign; and a colon in a value of libpq's that has none, as
+/// `user=ann:password`.
 fn names_password(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let signs = lower.char_indices().filter(|(_, c)| matches!(c, '=' | ':'));
-    signs.map(|(at, _)| lower[..at].trim_end()).any(|before| {
-        let start = before
-            .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .map_or(0, |at| at + 1);
-        let key = &before[start..];
+    let mut signs = lower.char_indices().filter(|(_, c)| matches!(c, '=' | ':'));
+    signs.any(|(at, sign)| {
+        let before = lower[..at].trim_end();
+        let key = before
+            .rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .next();
+        let key = key.unwrap_or_default();
+        let is_libpqs = sign == '=' && keywords::is_known(key) && !WITH_COLONS.contains(&key);
+        let value = || lower[at + 1..].split_whitespace().next().unwrap_or_default();
         key.starts_with("pas")
             || key.starts_with("pw")
             || ["passw", "secret", "scram_"]
                 .iter()
                 .any(|part| key.contains(part))
+            || is_libpqs && value().contains(':')
     })
 }
 
@@ -124,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Ways to mistype a target with a password, `hunter2` in each.
-    const MISTYPED: [&str; 24] = [
+    const MISTYPED: [&str; 27] = [
         "postgres//u:hunter2@h",
         "postgress://u:hunter2@h/d",
         "postgre://u:hunter2@h/d",
@@ -149,6 +168,9 @@ mod tests {
         "password: hunter2",
         "host:h user:u password:hunter2",
         "postgres://u:a@b:hunter2@h",
+        "postgres://u/hunter2@h/d",
+        "user=u:hunter2 host=h",
+        "host=h sslmode=require:hunter2",
     ];
 
     #[test]
@@ -193,7 +215,7 @@ mod tests {
             assert!(!may_hold_password(text), "{text}");
         }
         for text in [
-            "host=h user=u",
+            "host=::1 user=u options=-c:x",
             "postgres://u@h:5432/d?sslmode=require",
             "3:memory",
             "load.measure_s=60",
@@ -206,6 +228,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in any::<String>(), more in "[a-z:@/=\u{e9}\u{fc5}\\[\\]]{0,20}") {
+            for text in [&text, &more] {
+                let _ = (Given(text).to_string(), without_secret(text), is_meant_as_server(text));
+            }
+        }
+
         #[test]
         fn no_text_with_a_user_and_a_password_is_shown(
             scheme in "(|postgres|postgresql|pg|jdbc:postgresql)(|:|/|//|://)", user in "[a-z]{1,8}",

@@ -90,7 +90,8 @@ fn data_line(text: &str) -> String {
 }
 
 fn remark(text: &str) -> String {
-    let text = hidden(text);
+    // So that a message without end takes no time without end; a password that this cuts in two is not printed.
+    let text = hidden(&cut(text, 2 * REMARK_MAX)).into_owned();
     let lines: Vec<String> = text.split('\n').map(without_user_info).collect();
     clean(&cut(
         &bounded_lines(&lines.join("\n"), REMARK_LINE_MAX),
@@ -230,7 +231,7 @@ fn without_user_info(line: &str) -> String {
 fn in_word(word: &str) -> Cow<'_, str> {
     if let Some((before, after)) = word.rsplit_once('@') {
         let start = before.find("//").map_or(0, |at| at + 2);
-        return match before[start..].find(':') {
+        return match before[start..].find([':', '/']) {
             Some(at) => Cow::Owned(format!("{}:\u{2026}@{after}", &before[..start + at])),
             None => Cow::Borrowed(word),
         };
@@ -314,7 +315,7 @@ pub(crate) fn clean_screen(screen: &mut Buffer) {
 /// Standard output for formats that programs read: bytes as they are, but for a terminal, which gets them cleaned.
 pub(crate) struct Data {
     out: io::Stdout,
-    is_terminal: bool,
+    is_cleaned: bool,
     /// Bytes of a character that is not whole yet.
     rest: Vec<u8>,
 }
@@ -323,14 +324,22 @@ pub(crate) struct Data {
 pub(crate) fn data() -> Data {
     Data {
         out: standard_output(),
-        is_terminal: data_is_seen(),
+        is_cleaned: data_is_seen(),
         rest: Vec::new(),
+    }
+}
+
+/// Standard output for JSON, which stays the same value when it is cleaned.
+pub(crate) fn json_data() -> Data {
+    Data {
+        is_cleaned: true,
+        ..data()
     }
 }
 
 impl Write for Data {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.is_terminal {
+        if !self.is_cleaned {
             return self.out.write(bytes);
         }
         self.rest.extend_from_slice(bytes);

@@ -321,7 +321,7 @@ fn a_ladder_tells_cpus_connections_and_price() {
 
 /// What a terminal would obey, a spreadsheet compute, and a page of Markdown or HTML run or link.
 const HOSTILE: &str =
-    "=a\u{1b}]0;owned\u{7}\u{1b}[31mred\u{9b}2J\u{7f}\u{202e}txt\u{2066}|[x](http://h)</script><b>\r";
+    "=a\u{1b}]0;owned\u{7}\u{1b}[31mred\u{9b}2J\u{7f}\u{202e}txt\u{2066}|[x](http://h)</script><b>\r!";
 
 fn is_obeyed(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t' || "\u{202a}\u{202e}\u{2066}\u{2069}\u{200f}".contains(c)

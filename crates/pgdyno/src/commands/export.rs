@@ -67,7 +67,10 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
             write(&mut BufWriter::new(file)).with_context(failed)?;
             tell!("written: {}", absolute(path).display());
         }
-        None => match write(&mut BufWriter::new(output::data())) {
+        None => match write(&mut BufWriter::new(match args.format {
+            SaveFormat::Json => output::json_data(),
+            _ => output::data(),
+        })) {
             // Nobody reads on: `| head` has what it wants.
             Err(error) if closed(&error) => {}
             other => other?,
