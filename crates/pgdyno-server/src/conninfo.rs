@@ -12,6 +12,7 @@ use crate::server::ServerError;
 use postgres::Config;
 use postgres::config::{Host, SslMode};
 use rustls::ClientConfig;
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -234,6 +235,14 @@ fn written(host: &Host) -> String {
     }
 }
 
+/// A name as it is shown: what follows a colon may be a password that was given with the user.
+pub(crate) fn before_colon(name: &str) -> Cow<'_, str> {
+    match name.split_once(':') {
+        Some((before, _)) => format!("{before}\u{2026}").into(),
+        None => name.into(),
+    }
+}
+
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
@@ -243,9 +252,9 @@ impl fmt::Display for Conninfo {
         write!(
             f,
             "database {} at {} as {}",
-            self.database(),
+            before_colon(self.database()),
             self.place(),
-            self.user()
+            before_colon(self.user())
         )
     }
 }

@@ -2,7 +2,7 @@
 //! is called where people see it.
 
 use crate::asker::NoConnection;
-use crate::conninfo::{Conninfo, Hosts, Lookup, keywords};
+use crate::conninfo::{Conninfo, Hosts, Lookup, before_colon, keywords};
 use crate::server::{ServerError, connector, not_connected};
 use postgres::Client;
 use postgres::config::Host;
@@ -35,6 +35,7 @@ pub fn shown(text: &str, environment: Lookup<'_>) -> Result<String, ServerError>
         .each
         .first()
         .map_or(("", ""), |first| (first.user(), first.database()));
+    let (user, database) = (before_colon(user), before_colon(database));
     if let [one] = &hosts.each[..]
         && let Host::Unix(directory) = one.host()
     {

@@ -10,6 +10,7 @@ mod counters;
 mod driver;
 mod facts;
 mod find;
+mod given;
 mod pooler;
 mod programs;
 pub mod sandbox;
@@ -30,6 +31,7 @@ pub use counters::{
 pub use driver::{begins_with_word, client, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
+pub use given::{Given, is_meant_as_server, may_hold_password, without_secret};
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;
 pub use server::{Server, ServerError, Version};

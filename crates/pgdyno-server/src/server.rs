@@ -2,6 +2,7 @@
 
 use crate::asker::{Asker, NoAnswer, NoConnection};
 use crate::conninfo::Conninfo;
+use crate::given::Given;
 use postgres::error::SqlState;
 use postgres::{NoTls, SimpleQueryMessage, SimpleQueryRow};
 use rustls::ClientConfig;
@@ -30,7 +31,7 @@ const DRIVERS_KEEPALIVES_IDLE: Duration = Duration::from_hours(2);
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// Not a connection string.
-    #[error("\"{word}\" is neither a sandbox nor a connection string")]
+    #[error("{} is neither a sandbox nor a connection string", Given(word))]
     NotATarget {
         /// What was given.
         word: String,
@@ -53,7 +54,7 @@ pub enum ServerError {
         reason: String,
     },
     /// A word with a meaning that nobody knows.
-    #[error("{name} is \"{word}\"; expected {}", expected(name))]
+    #[error("{name} is {}; expected {}", Given(word), expected(name))]
     Word {
         /// libpq's word.
         name: &'static str,
@@ -70,14 +71,15 @@ pub enum ServerError {
     },
     /// A word that libpq does not know either.
     #[error(
-        "sslmode \"{word}\" is unknown; there are disable, allow, prefer, require, verify-ca and verify-full"
+        "sslmode {} is unknown; there are disable, allow, prefer, require, verify-ca and verify-full",
+        Given(word)
     )]
     SslMode {
         /// As given.
         word: String,
     },
     /// A service without an entry.
-    #[error("there is no service \"{name}\" in {path}")]
+    #[error("there is no service {} in {}", Given(name), Given(path))]
     Service {
         /// Its name.
         name: String,

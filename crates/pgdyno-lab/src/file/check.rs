@@ -541,12 +541,11 @@ impl Check<'_> {
     }
 }
 
-/// What cannot be read as a connection string is taken to hold one, if the word is in it.
+/// What cannot be read as a connection string may hold one too.
 fn holds_password(connection: &str) -> bool {
-    match connection.parse::<pgdyno_server::postgres::Config>() {
-        Ok(config) => config.get_password().is_some(),
-        Err(_) => connection.to_ascii_lowercase().contains("password"),
-    }
+    let config = connection.parse::<pgdyno_server::postgres::Config>().ok();
+    config.is_some_and(|config| config.get_password().is_some())
+        || pgdyno_server::may_hold_password(connection)
 }
 
 /// Minutes since midnight of "22:00".

@@ -2,6 +2,7 @@
 //!
 //! Source: PostgreSQL documentation, "Connection Strings" and "The Connection Service File".
 
+use crate::given::may_hold_password;
 use std::collections::BTreeMap;
 
 /// What the driver does not know, or not in all of libpq's ways.
@@ -101,6 +102,9 @@ pub(crate) fn split(text: &str) -> Option<Words> {
         None => pairs(text)?,
     };
     for (name, value) in all {
+        if is_misplaced(&name, &value) {
+            return None;
+        }
         // Anything else might be more to the driver than a name.
         if name.is_empty()
             || !name
@@ -112,6 +116,17 @@ pub(crate) fn split(text: &str) -> Option<Words> {
         words.set(name, value);
     }
     Some(words)
+}
+
+/// Whether a value is a piece of a connection string, or a whole one, that got into the wrong place: what is shown as a host or a database
+/// would hold a password.
+fn is_misplaced(name: &str, value: &str) -> bool {
+    match name {
+        // An abstract socket begins with the sign.
+        "host" | "hostaddr" | "port" => value.trim_start_matches('@').contains('@') || value.contains("//"),
+        "dbname" | "user" => value.contains("//") || may_hold_password(value),
+        _ => false,
+    }
 }
 
 impl Words {
@@ -202,6 +217,10 @@ fn of_uri(rest: &str) -> Option<Vec<(String, String)>> {
         found.push((name.to_owned(), decoded(value)?));
         Some(())
     };
+    // So are these in the place of the database: of a password with a slash, or of a URI with one slash too many.
+    if database.contains(['@', ':']) {
+        return None;
+    }
     if let Some(user) = user {
         let (user, password) = match user.split_once(':') {
             Some((user, password)) => (user, Some(password)),
@@ -402,6 +421,11 @@ mod tests {
             "postgres://[::1",
             "postgres://[::1]x",
             "postgres://db?user=a%00b",
+            "postgres://ann/pa@db/x",
+            "postgres:///ann:pa@db/x",
+            "host=ann:pa@db",
+            "dbname=postgres://ann:pa@db/x",
+            "user=ann:pa@db",
         ] {
             assert_eq!(split(bad), None, "{bad}");
         }

@@ -1,5 +1,6 @@
 //! Why something could not be done with a sandbox, and what to do about it.
 
+use crate::Given;
 use pgdyno_host::HostError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ pub enum SandboxError {
     #[error("the server could not be bound to CPUs: {0}")]
     Cpus(io::Error),
     /// A name that is no file name.
-    #[error("\"{0}\" cannot be the name of a sandbox; use letters, digits, - and _, at most 40")]
+    #[error("{} cannot be the name of a sandbox; use letters, digits, - and _, at most 40", Given(.0))]
     BadName(String),
     /// No such sandbox.
     #[error("there is no sandbox \"{0}\"")]

@@ -21,6 +21,7 @@ pub use error::SandboxError;
 pub use file_system::{FileSystem, FileSystemKind, FileSystemPlan, Holds};
 pub use lock::{Guard, lock};
 pub use network::{Network, NetworkPlan};
+pub(crate) use record::is_name;
 pub use record::{Record, list_names};
 
 use crate::Conninfo;

@@ -145,16 +145,19 @@ pub fn list_names(root: &Path) -> Result<Vec<String>, SandboxError> {
 
 /// A name becomes a file name and a cgroup's name.
 pub(crate) fn check_name(name: &str) -> Result<(), SandboxError> {
-    let fine = !name.is_empty()
+    match is_name(name) {
+        true => Ok(()),
+        false => Err(SandboxError::BadName(name.to_owned())),
+    }
+}
+
+/// Whether a sandbox may be called so.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.is_empty()
         && name.len() <= NAME_LENGTH_MAX
         && name
             .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    if fine {
-        Ok(())
-    } else {
-        Err(SandboxError::BadName(name.to_owned()))
-    }
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 #[cfg(test)]
