@@ -107,8 +107,13 @@ fn a_stopped_and_a_crashed_server_come_back() {
     assert_eq!(state(), "stopped");
     home.run(&["bench", "sandbox:x"])
         .fails(2, &["not running", "sandbox start x"]);
+    let log = home.file("state/sandboxes/x/log");
+    let mode = || fs::metadata(&log).expect("a log").permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    // As an earlier version made it.
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o644)).expect("opened");
     home.run(&["sandbox", "start", "x"]).fine();
-    assert_eq!(state(), "running");
+    assert_eq!((state(), mode()), ("running".into(), 0o600));
     kill_9(home.postmaster("x").expect("running"));
     assert_eq!(state(), "crashed");
     let started = home.run(&["sandbox", "start", "x"]).fine();

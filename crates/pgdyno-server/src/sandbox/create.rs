@@ -128,7 +128,13 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
         }
     }
     let log = directory.join("log");
-    fs::File::create(&log).map_err(SandboxError::io(&log, "made"))?;
+    // It will hold statements.
+    fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&log)
+        .map_err(SandboxError::io(&log, "made"))?;
     give(&log, &record)?;
 
     initdb(&directory, &record)?;

@@ -3,6 +3,7 @@
 use super::{Sandbox, SandboxError, State};
 use crate::counters::pause;
 use crate::{Server, User};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::{self, File};
@@ -131,6 +132,7 @@ fn pg_ctl(sandbox: &Sandbox, entrances: &[Entrance], arguments: &[&str]) -> Resu
 /// Starts it; `options` are for the server, beside its files.
 pub(crate) fn start(sandbox: &Sandbox, entrances: &[Entrance], options: &[&str]) -> Result<(), SandboxError> {
     let log = sandbox.log_file();
+    close_to_others(&log);
     let before = fs::metadata(&log).map_or(0, |meta| meta.len());
     let log_text = log.to_string_lossy().into_owned();
     let options = options.join(" ");
@@ -148,6 +150,15 @@ pub(crate) fn start(sandbox: &Sandbox, entrances: &[Entrance], options: &[&str])
             },
             None => error,
         }),
+    }
+}
+
+/// A log holds statements; earlier versions made it readable to everybody.
+fn close_to_others(log: &Path) {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(log, flags, Mode::empty()) {
+        // Without it the server is as good.
+        let _ = rustix::fs::fchmod(file, Mode::RUSR | Mode::WUSR);
     }
 }
 

@@ -6,8 +6,9 @@ use super::{Store, StoreError};
 use crate::record::{CurrentTrial, ExperimentStatus, PROGRESS_FORMAT, ProgressRecord, TrialStatus};
 use crate::store::find::Life;
 use rustix::fs::OFlags;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A longer file is none of ours.
@@ -47,7 +48,12 @@ impl ProgressPlace {
         let new = new_of(&self.store, experiment);
         // Whatever is there, a link perhaps, is not written to.
         let _ = std::fs::remove_file(&new);
-        File::create_new(&new)?.write_all(&text)?;
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?
+            .write_all(&text)?;
         std::fs::rename(&new, path_of(&self.store, experiment))
     }
 }

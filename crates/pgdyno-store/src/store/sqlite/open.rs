@@ -5,9 +5,11 @@ use crate::schema;
 use crate::store::StoreError;
 use crate::store::database::Place;
 use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{Mode, OFlags};
 use std::cell::RefCell;
-use std::fs::{File, Metadata};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::Read;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -18,16 +20,33 @@ const BUSY: Duration = Duration::from_secs(30);
 /// of changes at 24, of pages at 28, and for which count of changes the number of pages is valid at 92.
 const HEADER_BYTES: usize = 100;
 
+/// A store holds statements, settings and the names of servers: its file is its owner's alone.
+const FILE_MODE: u32 = 0o600;
+/// Nobody else lists a directory that is made for a store. It may be passed through, because sandboxes may be below it.
+const DIRECTORY_MODE: u32 = 0o711;
+/// Permissions of everybody.
+const EVERYBODY: u32 = 0o007;
+
 impl Sqlite {
     /// Opens the file at `path`, making it if it is not there.
     pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
         let place = Place::File(path.to_owned());
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|source| StoreError::Directory {
+            let made = DirBuilder::new()
+                .recursive(true)
+                .mode(DIRECTORY_MODE)
+                .create(directory);
+            made.map_err(|source| StoreError::Directory {
                 place: place.clone(),
                 source,
             })?;
         }
+        // SQLite would make it as the umask says, and the files beside it like it. What cannot be made is SQLite's to name.
+        let _ = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(FILE_MODE)
+            .open(path);
         let (mut connection, version) = opened(path, &place, OpenFlags::default(), BUSY)?;
         let failed = |source| failed(&place, "opened", source);
         if version < schema::VERSION {
@@ -92,6 +111,7 @@ impl Sqlite {
             });
         }
         whole(path)?;
+        closed_to_others(path);
         let alone = (!log_is_there(path)).then(|| Alone(state(&about)));
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -121,6 +141,7 @@ fn opened(
     patience: Duration,
 ) -> Result<(Connection, i64), StoreError> {
     whole(path)?;
+    closed_to_others(path);
     let failed = |source| failed(place, "opened", source);
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     let version = look(&connection, place, patience)?;
@@ -128,6 +149,29 @@ fn opened(
         connection.pragma_update(None, name, value).map_err(failed)?;
     }
     Ok((connection, version))
+}
+
+/// Takes a store that everybody may read, and what SQLite keeps beside it, back for its owner, if that is who opens it. A mode that names a
+/// group alone is left: somebody chose it.
+fn closed_to_others(path: &Path) {
+    for beside in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(beside);
+        // Through a handle: by then the name may be another file's.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::open(Path::new(&name), flags, Mode::empty()).map(File::from) else {
+            continue;
+        };
+        let is_open = file.metadata().is_ok_and(|about| {
+            about.is_file()
+                && about.mode() & EVERYBODY != 0
+                && about.uid() == rustix::process::geteuid().as_raw()
+        });
+        if is_open {
+            // A file system without modes keeps what it has.
+            let _ = file.set_permissions(Permissions::from_mode(FILE_MODE));
+        }
+    }
 }
 
 /// Length and time of a file that is read without locks.
