@@ -160,9 +160,46 @@ fn line(fields: impl Iterator<Item = String>) -> String {
     fields.join(",") + "\r\n"
 }
 
+/// A field as RFC 4180 writes it. A text that a spreadsheet would take for a formula gets an apostrophe before it; a number stays one.
 fn quoted(field: &str) -> String {
-    match field.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.to_owned(),
+    let guard = if is_formula(field) { "'" } else { "" };
+    match field.contains(['"', ',', '\n', '\r', '\t']) {
+        true => format!("\"{guard}{}\"", field.replace('"', "\"\"")),
+        false => format!("{guard}{field}"),
+    }
+}
+
+/// Source: OWASP, "CSV Injection"; the wide forms are the same signs to spreadsheets of East Asia.
+fn is_formula(field: &str) -> bool {
+    let begins = field.starts_with([
+        '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+    ]);
+    let is_number =
+        field.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b)) && field.parse::<f64>().is_ok();
+    begins && !is_number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_no_formula_and_a_number_is_a_number() {
+        let check = |field: &str, expected: &str| assert_eq!(quoted(field), expected);
+        check(
+            "=HYPERLINK(\"http://h\",\"x\")",
+            "\"'=HYPERLINK(\"\"http://h\"\",\"\"x\"\")\"",
+        );
+        check("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0");
+        check("-2+3", "'-2+3");
+        check("@SUM(A1)", "'@SUM(A1)");
+        check("\t=1", "\"'\t=1\"");
+        check("\r=1", "\"'\r=1\"");
+        check("\u{ff1d}1", "'\u{ff1d}1");
+        for number in ["-3.2", "+1", "-1e-7", "0", "12"] {
+            check(number, number);
+        }
+        check("a,=b", "\"a,=b\"");
+        check("reference", "reference");
     }
 }

@@ -2,6 +2,9 @@
 
 use crate::detail::{Details, Packed};
 use crate::model::Report;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 
 /// Why there is no HTML.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +57,10 @@ pub fn html_with(report: &Report, trials: Option<(&Details, &[Packed])>) -> Resu
         Some((details, packed)) => details_of(details, packed)?,
     };
     let title = escape(&format!("{} \u{2013} pgdyno", report.experiment.name));
+    let policy = policy(style, script);
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
          <style>{style}</style>\n</head>\n<body>\n<div id=\"app\"></div>\n\
          <noscript>This page draws its charts with JavaScript. The same report without it: pgdyno report {} --format \
@@ -64,6 +69,16 @@ pub fn html_with(report: &Report, trials: Option<(&Details, &[Packed])>) -> Resu
          </html>\n",
         report.experiment.id
     ))
+}
+
+/// The page's own style and script, by their hashes, and pictures that it draws itself: nothing else runs, and nothing is fetched or sent.
+fn policy(style: &str, script: &str) -> String {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data: blob:; base-uri 'none'; form-action 'none'",
+        hash(script),
+        hash(style)
+    )
 }
 
 /// An element for each trial: base64 has no character that could end it.
@@ -81,4 +96,23 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_runs_its_own_script_and_no_other() {
+        let policy = policy("", "alert(1)");
+        // printf 'alert(1)' | openssl dgst -sha256 -binary | base64
+        assert!(
+            policy.contains("script-src 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"),
+            "{policy}"
+        );
+        assert!(
+            policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"),
+            "{policy}"
+        );
+    }
 }

@@ -19,7 +19,7 @@ pub use detail::{
 };
 pub use heat::Heat;
 pub use html::{HtmlError, html, html_with, page};
-pub use markdown::markdown;
+pub use markdown::{markdown, markdown_code, markdown_text};
 pub use model::{
     Bounded, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Study, StudyClaim, StudyTable,
     TableBlock, TableCell, TableColumn, TableRow, Treatment, Trial, UslCurve, Zone,

@@ -1,11 +1,15 @@
 //! The report as Markdown, to be read in a pull request.
 
 mod costs;
+mod escape;
 mod found;
+
+pub use escape::{markdown_code, markdown_text};
 
 use crate::metric::{Metric, figure};
 use crate::model::{Interval, Report, Treatment};
 use crate::words::{effect, number, verdict_word};
+use escape::markdown_text as cell;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::fmt::Write;
@@ -27,14 +31,6 @@ pub fn markdown(report: &Report) -> String {
     put_back(&mut text, report);
     repeat(&mut text, report);
     text
-}
-
-/// Text that must not become a table's border, a tag or a heading.
-fn cell(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('|', "\\|")
-        .replace('<', "&lt;")
-        .replace(['\n', '\r'], " ")
 }
 
 /// A line to a string cannot fail.
@@ -147,7 +143,7 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
         title,
     )];
     let in_words = if d.metric == "tps" { number } else { figure };
-    columns.push(Column::new(Metric::of(&d.metric).short, true, move |t| {
+    columns.push(Column::new(cell(&Metric::of(&d.metric).short), true, move |t| {
         value(&t.metric, in_words)
     }));
     if d.metric != "tps" && report.treatments.iter().any(|t| t.tps.is_some()) {
@@ -300,7 +296,13 @@ fn facts(text: &mut String, report: &Report) {
     line!(text, "| of | fact | value |");
     line!(text, "|---|---|---|");
     for f in &report.facts {
-        line!(text, "| {} | {} | {} |", f.group, cell(&f.name), cell(&f.shown()));
+        line!(
+            text,
+            "| {} | {} | {} |",
+            cell(&f.group),
+            cell(&f.name),
+            cell(&f.shown())
+        );
     }
     line!(text);
 }
@@ -330,21 +332,12 @@ fn put_back(text: &mut String, report: &Report) {
 fn repeat(text: &mut String, report: &Report) {
     line!(text, "## Repeat it\n");
     for command in &report.experiment.repeat {
-        line!(text, "    {command}");
+        line!(text, "    {}", command.replace(['\n', '\r'], " "));
     }
     line!(text, "\nThe experiment file:\n");
     for file_line in report.experiment.file.lines() {
-        line!(text, "    {file_line}");
+        // A return alone would end the line, and with it the code.
+        line!(text, "    {}", file_line.replace('\r', " "));
     }
     line!(text, "\n{}", report.generator);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cell;
-
-    #[test]
-    fn nothing_in_a_name_breaks_a_table_or_becomes_a_tag() {
-        assert_eq!(cell("a|b\n<img src=x>"), "a\\|b &lt;img src=x>");
-    }
 }

@@ -67,7 +67,7 @@ pub(super) fn efficiency(text: &mut String, report: &Report) {
     );
     let heads = known
         .iter()
-        .map(|(name, heading)| heading.map_or_else(|| Metric::of(name).short, str::to_owned));
+        .map(|(name, heading)| heading.map_or_else(|| cell(&Metric::of(name).short), str::to_owned));
     line!(text, "| treatment | {} |", heads.collect::<Vec<_>>().join(" | "));
     line!(text, "|---|{}", "--:|".repeat(known.len()));
     for treatment in &tested {
