@@ -215,7 +215,7 @@ fn check(major: u32) {
     });
     names_and_gaps(&facts, major);
     found_what_was_made(&facts);
-    a_role_without_rights(&target, major, &names(&facts));
+    a_role_without_rights(&target, &names(&facts));
 }
 
 /// Every name is there once, has a value or a reason, and stands in the documentation.
@@ -292,7 +292,7 @@ fn found_what_was_made(facts: &ServerFacts) {
     assert!(facts.data_directory.as_ref().is_some_and(|d| d.is_absolute()));
 }
 
-fn a_role_without_rights(target: &Target, major: u32, all: &BTreeSet<&str>) {
+fn a_role_without_rights(target: &Target, all: &BTreeSet<&str>) {
     let port = target.home.record("x")["port"].as_u64().expect("a port");
     let string = format!("host=127.0.0.1 port={port} user=reader dbname=postgres password={SECRET}");
     let facts = server_facts(&mut target.server(&string)).expect("facts");
@@ -322,12 +322,11 @@ fn a_role_without_rights(target: &Target, major: u32, all: &BTreeSet<&str>) {
         assert!(value(&facts, name).is_number() || value(&facts, name).is_array());
     }
     assert_eq!(facts.data_directory, None);
-    let granted = [
-        "GRANT pg_monitor TO reader",
-        "GRANT EXECUTE ON FUNCTION pg_catalog.pg_config() TO reader",
-    ];
-    for grant in granted {
-        target.client().batch_execute(grant).expect("a grant");
+    for grant in statements_of_hints(target, &string) {
+        target
+            .client()
+            .batch_execute(&grant)
+            .unwrap_or_else(|e| panic!("{grant}: {e}"));
     }
     let facts = server_facts(&mut target.server(&string)).expect("facts");
     assert_eq!(value(&facts, "role.grants_missing"), &json!([]));
@@ -337,7 +336,73 @@ fn a_role_without_rights(target: &Target, major: u32, all: &BTreeSet<&str>) {
         .facts
         .iter()
         .any(|f| f.name == "shared_memory.largest" && f.value.is_some());
-    assert_eq!(shared_memory, major >= 15);
+    assert!(shared_memory);
+    // The extension of an old version, and none at all.
+    for (state, hint) in [
+        (
+            "CREATE EXTENSION pg_stat_statements VERSION '1.4'",
+            "ALTER EXTENSION pg_stat_statements UPDATE",
+        ),
+        ("SELECT", "CREATE EXTENSION pg_stat_statements"),
+    ] {
+        target
+            .client()
+            .batch_execute(&format!("DROP EXTENSION pg_stat_statements; {state}"))
+            .expect("another state");
+        let found = statements_of_hints(target, &string);
+        assert_eq!(found.iter().collect::<Vec<_>>(), [hint], "{state}");
+        target
+            .client()
+            .batch_execute(hint)
+            .expect("a hint that can be run");
+        assert!(is_known(
+            &server_facts(&mut target.server(&string)).expect("facts"),
+            "statements.top"
+        ));
+    }
+}
+
+/// The statements that people read in the hints of `facts`, `check` and `watch`, taken from the pages with their broken lines.
+fn statements_of_hints(target: &Target, string: &str) -> BTreeSet<String> {
+    let run = |arguments: &[&str]| {
+        let said = target.home.run(arguments);
+        let text = format!("{} {}", said.out, said.err);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let pages = [
+        run(&["facts", string]),
+        run(&["check", string, "--only", "wal_sync", "--seconds", "0.1"]),
+        run(&["watch", string, "--once", "--interval", "100ms", "--json"]).replace("\\\"", "\""),
+    ];
+    let mut found = BTreeSet::new();
+    for page in &pages {
+        for (at, _) in page.match_indices("GRANT ") {
+            let (right, rest) = page[at..]
+                .split_once(" TO ")
+                .unwrap_or_else(|| panic!("no role in {}", &page[at..]));
+            let role = match rest.strip_prefix('"') {
+                Some(rest) => format!("\"{}\"", rest.split('"').next().unwrap_or_default()),
+                None => rest
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect(),
+            };
+            found.insert(format!("{right} TO {role}"));
+        }
+        for begin in ["CREATE EXTENSION ", "ALTER EXTENSION "] {
+            for (at, _) in page.match_indices(begin) {
+                let words = if begin.starts_with("ALTER") { 4 } else { 3 };
+                let statement: Vec<&str> = page[at..].split(' ').take(words).collect();
+                found.insert(
+                    statement
+                        .join(" ")
+                        .trim_end_matches([';', ',', '.', '"', ')'])
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    found
 }
 
 #[test]

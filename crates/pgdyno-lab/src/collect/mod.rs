@@ -134,8 +134,16 @@ fn of_places_and_process(host: &dyn HostAccess, found: &ServerFacts, sought: &So
         &found.temp_directories,
     );
     if places.is_empty() {
-        let why = "the server does not tell this role its data directory; GRANT pg_read_all_settings TO it, or root sees \
-                   where the server works";
+        let role = found.facts.iter().find(|fact| fact.name == "role.name");
+        // As the server quotes it.
+        let role = role.and_then(|fact| fact.value.as_ref()?.as_str());
+        let way = role.map_or_else(
+            || "membership in pg_read_all_settings shows it".to_owned(),
+            |role| format!("GRANT pg_read_all_settings TO {role} shows it"),
+        );
+        let why = format!(
+            "this role may not read the server's data directory; {way}, and root sees where the server works"
+        );
         facts.push(Fact::unknown("storage.data.path", "data_directory", why));
     }
     for (role, place) in &places {

@@ -227,7 +227,7 @@ fn reason(error: &ServerError) -> String {
                 format!("the server did not answer in time, and the statement was cut: {reason}")
             }
             LOCK_NOT_AVAILABLE => format!("somebody holds a lock, which is not waited for: {reason}"),
-            INSUFFICIENT_PRIVILEGE => format!("{reason}; GRANT pg_monitor to the role may give the right"),
+            INSUFFICIENT_PRIVILEGE => format!("{reason}; membership in pg_monitor may give the right"),
             _ => format!("{reason} (SQLSTATE {sqlstate})"),
         },
         other => other.to_string(),

@@ -262,10 +262,11 @@ fn reasons(page: &mut String, unknown: &[&FactRecord]) {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for fact in unknown {
         let why = fact.missing.as_deref().unwrap_or("no reason is recorded");
-        let file = fact.source.split(", ").next().unwrap_or_default();
-        let why = match file {
-            "" => why.to_owned(),
-            file => why.replace(file, "its file"),
+        let source = fact.source.split(", ").next().unwrap_or_default();
+        // A function or a view of the server may stand in a statement that the reader runs.
+        let why = match source.starts_with('/') {
+            true => why.replace(source, "its file"),
+            false => why.to_owned(),
         };
         match reasons.iter_mut().find(|(other, _)| *other == why) {
             Some((_, names)) => names.push(&fact.name),
