@@ -1,5 +1,6 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
+use crate::output::{Style, styled};
 use pgdyno_host::HostError;
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError, ProfileError};
 use pgdyno_lab::{FileError, LabError, MeasureError, PlanError};
@@ -136,9 +137,9 @@ pub(crate) fn print(error: &anyhow::Error) {
             text.push_str(&words);
         }
     }
-    tell!("error: {text}");
+    tell!("{} {text}", styled(Style::Error, "error:"));
     if let Some(hint) = error.chain().map(inner).find_map(hint_of) {
-        tell!("hint: {hint}");
+        tell!("{} {hint}", styled(Style::Hint, "hint:"));
     }
 }
 

@@ -1,20 +1,18 @@
 //! pgdyno: what every setting of a PostgreSQL server and its host is worth, measured, and everything put back.
 //!
 //! Only this program prints, exits, or reads the environment.
-/// A line of data, to standard output. That nobody reads it any more must not end a program that has to put things back.
+/// A line of data, to standard output; `output.rs` cleans it.
 macro_rules! put {
-    ($($part:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stdout(), $($part)*);
-    }};
+    ($($part:tt)*) => {
+        crate::output::put(format_args!($($part)*))
+    };
 }
 
 /// A line for people, to standard error; the same holds.
 macro_rules! tell {
-    ($($part:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), $($part)*);
-    }};
+    ($($part:tt)*) => {
+        crate::output::tell(format_args!($($part)*))
+    };
 }
 
 mod cli;
@@ -22,6 +20,7 @@ mod commands;
 mod context;
 mod exit;
 mod noted;
+mod output;
 mod placement;
 mod progress;
 mod serve;
@@ -36,10 +35,12 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    output::take_panics();
+    output::hide_arguments();
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
+            output::command_line(&error);
             return ExitCode::from(if error.use_stderr() {
                 exit::USAGE
             } else {

@@ -1,10 +1,10 @@
 //! What is shown while something long goes on: a bar on a terminal, lines elsewhere.
 
+use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use pgdyno_lab::Event;
 use pgdyno_load::DataProgress;
 use std::fmt;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tracing_indicatif::IndicatifLayer;
 use tracing_subscriber::Layer;
@@ -46,7 +46,7 @@ impl DataBar {
     pub(crate) fn update(&self, progress: DataProgress) {
         self.0.set_length(progress.rows_total);
         self.0.set_position(progress.rows);
-        self.0.set_message(format!("creating data: {}", progress.step));
+        output::show_beside(&self.0, &format!("creating data: {}", progress.step));
     }
 
     pub(crate) fn done(&self) {
@@ -80,7 +80,7 @@ impl Experiment {
         Experiment {
             bar,
             data: None,
-            terminal: std::io::stderr().is_terminal(),
+            terminal: output::remarks_are_seen(),
             trials: 0,
             done: 0,
             done_before: 0,
@@ -178,10 +178,11 @@ impl Experiment {
         self.bar.set_position(u64::from(self.done));
         let number = (self.done + 1).min(self.trials);
         let left = words(self.left());
-        self.bar.set_message(format!(
+        let text = format!(
             "trial {number}/{}, {}: {what}, {left} left",
             self.trials, self.now
-        ));
+        );
+        output::show_beside(&self.bar, &text);
     }
 
     /// From the mean length of the trials so far.

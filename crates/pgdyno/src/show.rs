@@ -1,5 +1,6 @@
 //! Tables and wrapped text for the terminal.
 
+use crate::output;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
 use pgdyno_report::{Report, Treatment, effect, figure_heading, figure_value, verdict_word};
@@ -18,7 +19,8 @@ pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) 
     }
     table.set_header(headings.to_vec());
     for row in rows {
-        table.add_row(row);
+        // Cleaned here, so that each column is as wide as what is shown.
+        table.add_row(row.iter().map(|text| output::cell(text)));
     }
     for &column in right {
         if let Some(column) = table.column_mut(column) {

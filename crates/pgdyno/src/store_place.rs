@@ -2,7 +2,8 @@
 
 use crate::context::{Context, variable};
 use crate::exit::Usage;
-use pgdyno_server::{Found, begins_with_word, client, shown, without_word};
+use crate::output::hide;
+use pgdyno_server::{Found, Given, begins_with_word, client, is_meant_as_server, shown, without_word};
 use pgdyno_store::{Link, Reader, Store, StoreError};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,18 @@ impl fmt::Display for StorePlace {
 impl StorePlace {
     /// What a command line or a variable names.
     fn read(named: &Path) -> anyhow::Result<StorePlace> {
+        let text = named.to_string_lossy();
+        hide(&text);
         let Some(text) = named.to_str().filter(|text| is_of_server(text)) else {
+            // Else a mistyped password would become the name of a file, and be shown as such.
+            if is_meant_as_server(&text) {
+                return Err(Usage(format!(
+                    "the store {} is no connection string and no usual name of a file; expected a file, \
+                     postgres://user@host/database or key=value pairs (a file of this name is given as ./NAME)",
+                    Given(&text)
+                ))
+                .into());
+            }
             return Ok(StorePlace::File(named.to_owned()));
         };
         let (text, schema) = without_word(text, SCHEMA_WORD)?;
@@ -238,6 +250,15 @@ mod tests {
             let text = format!("host=db user=ann schema='{schema}'");
             let words = StorePlace::read(Path::new(&text)).err().unwrap().to_string();
             assert!(words.contains("name another, or none for pgdyno"), "{words}");
+        }
+        for mistyped in [
+            "postgres//u:hunter2@h",
+            "sandbox:hunter2 x",
+            "postgress://u:hunter2@h/d",
+            "pasword=hunter2 host=h",
+        ] {
+            let words = StorePlace::read(Path::new(mistyped)).err().unwrap().to_string();
+            assert!(!words.contains("hunter2") && words.contains("./NAME"), "{words}");
         }
         let refused = StorePlace::read(Path::new("postgres://ann:sec@ret@db/lab"));
         let words = format!("{:#}", refused.err().unwrap());

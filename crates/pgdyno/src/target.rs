@@ -4,6 +4,7 @@ use crate::cli::CreateArgs;
 use crate::commands;
 use crate::context::{Context, variable};
 use crate::exit::{Refused, Usage};
+use crate::output::hide;
 use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
@@ -58,6 +59,7 @@ pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> anyh
 
 /// A target that is only read, or loaded: nothing is locked, a sandbox must be running.
 pub(crate) fn conninfo(context: &Context, text: &str) -> anyhow::Result<(Conninfo, Option<Sandbox>)> {
+    hide(text);
     match text.strip_prefix(SANDBOX_PREFIX) {
         Some(name) => {
             let sandbox = Sandbox::open(&context.sandboxes(), name)?;
@@ -76,6 +78,8 @@ pub(crate) fn conninfo(context: &Context, text: &str) -> anyhow::Result<(Conninf
 
 /// The server that a connection string means; what is to be known of the way there is said.
 fn found(text: &str) -> anyhow::Result<Conninfo> {
+    // It may come from a file.
+    hide(text);
     let found = Found::find(text, &variable)?;
     for remark in &found.remarks {
         tell!("{remark}");
@@ -99,6 +103,7 @@ pub(crate) fn of_experiment(
             return Err(Usage("neither the file's [target] nor --target names a server".into()).into());
         }
     };
+    hide(&text);
     if let Some(name) = text.strip_prefix(SANDBOX_PREFIX) {
         if let Some(create) = &file.target.create
             && Sandbox::open(&context.sandboxes(), name).is_err()

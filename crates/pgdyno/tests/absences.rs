@@ -162,3 +162,54 @@ fn nothing_on_the_load_path_locks_or_prints() {
         }
     }
 }
+
+/// All output goes through `pgdyno/src/output.rs`, which cleans it of what a terminal obeys and of passwords. The lints in clippy.toml
+/// forbid the functions; here no file may set them aside but these two, and no other way may be opened.
+#[test]
+fn nothing_is_printed_past_the_cleaning() {
+    let expected = ["pgdyno/src/output.rs", "pgdyno/src/watch/terminal.rs"];
+    for way in ["io::stdout()", "io::stderr()"] {
+        let outside: Vec<String> = places_of(way)
+            .into_iter()
+            .filter(|path| !expected.contains(&path.as_str()))
+            .collect();
+        assert!(outside.is_empty(), "{way}: {outside:?}");
+    }
+    for way in [
+        "println!",
+        "print!(",
+        "dbg!",
+        "Stdio::inherit",
+        "/dev/tty",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/proc/self/fd",
+        "from_raw_fd",
+        "tracing_subscriber::fmt",
+        "ClapError::exit",
+        ".set_prefix(",
+        "set_message(",
+        "try_get_matches",
+        "::parse()",
+    ] {
+        let outside: Vec<String> = places_of(way)
+            .into_iter()
+            .filter(|path| path.starts_with("pgdyno/") && !expected.contains(&path.as_str()))
+            // A text's `parse` names its type behind it, or leaves it out; `Cli::parse` alone reads the command line.
+            .filter(|path| way != "::parse()" || path == "pgdyno/src/main.rs")
+            .collect();
+        assert!(outside.is_empty(), "{way}: {outside:?}");
+    }
+    let aside: Vec<String> = places_of("clippy::disallowed_methods")
+        .into_iter()
+        .filter(|path| path.starts_with("pgdyno/"))
+        .collect();
+    assert_eq!(
+        aside,
+        [
+            "pgdyno/src/context.rs",
+            "pgdyno/src/output.rs",
+            "pgdyno/src/watch/terminal.rs"
+        ]
+    );
+}

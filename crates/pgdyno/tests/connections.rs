@@ -459,3 +459,179 @@ fn services_and_password_files_are_libpqs() {
     // What stands in the string itself counts.
     run("service=shop user=plain", &[("PGPASSWORD", "open sesame")]).fails(1, &["no pg_hba.conf entry"]);
 }
+
+/// Ways to mistype a target or a store, a password in each.
+const MISTYPED: [&str; 30] = [
+    "postgres//u:Q7hunter2@h",
+    "postgress://u:Q7hunter2@h/d",
+    "postgre://u:Q7hunter2@h/d",
+    "postgresql:/u:Q7hunter2@h/d",
+    "postgres:u:Q7hunter2@h",
+    "POSTGRES://u:Q7hunter2@h/d",
+    "postgres://u:Q7hunter2",
+    "postgres://u:Q7hunter2/d?sslmode=require",
+    "postgres://u:Q7hun@Q7hunter2@h/d",
+    "postgres://u/Q7hunter2@h/d",
+    "postgres:///u:Q7hunter2@h/d",
+    "postgres://u:%ZZQ7hunter2@h/d",
+    "//u:Q7hunter2@h/d",
+    "u:Q7hunter2@h:5432/d",
+    ":Q7hunter2@h",
+    "jdbc:postgresql://h/d?user=u&password=Q7hunter2",
+    "sandbox:u:Q7hunter2@h",
+    "sandbox:Q7hunter2 x",
+    "sandbox: Q7hunter2",
+    "host=u:Q7hunter2@h",
+    "host=postgres://u:Q7hunter2@h/d",
+    "dbname=postgres://u:Q7hunter2@h/d host=/nowhere",
+    "user=u:Q7hunter2 host=/nowhere",
+    "host=/nowhere password=it's Q7hunter2",
+    "host=/nowhere password='Q7hunter2",
+    "host=/nowhere connect_timeout=5password=Q7hunter2",
+    "host=/nowhere sslmode=require:Q7hunter2",
+    "host=/nowhere pasword=Q7hunter2",
+    "host:/nowhere password:Q7hunter2",
+    "password=Q7hunter2 \u{1b}[31m\"x\" \\ y",
+];
+
+/// Every command with the places where a target, a store or another text stands; `{}` is what was mistyped.
+const COMMANDS: [&str; 46] = [
+    "facts|{}",
+    "check|{}",
+    "advise|{}",
+    "advise|--host-only|--only|x|--store|{}",
+    "watch|{}|--once",
+    "bench|{}",
+    "bench|sandbox:x|{}",
+    "bench|sandbox:x|--clients|{}",
+    "data|create|{}",
+    "data|check|{}",
+    "data|drop|{}",
+    "run|{}",
+    "run|FILE|--target|{}",
+    "run|FILE|--set|target.connection={}",
+    "run|FILE|--set|blocks={}",
+    "run|FILE|--size|{}|--dry-run",
+    "resume|1|--store|{}",
+    "resume|{}",
+    "list|--store|{}",
+    "list|--tag|{}",
+    "list|--since|{}",
+    "list|--search|{}",
+    "experiments|{}",
+    "show|{}",
+    "show|1|--store|{}",
+    "compare|{}|1",
+    "compare|1|2|--fail-if|{}",
+    "compare|1|2|--store-b|{}",
+    "capacity|--tps|5|{}",
+    "report|1|--store|{}",
+    "report|--trials|{}",
+    "export|1|-f|csv|--store|{}",
+    "tag|1|add|{}",
+    "note|1|{}",
+    "prune|--keep|1|--store|{}",
+    "import|{}",
+    "check-store|{}",
+    "profile|show|{}",
+    "profile|diff|{}|{}",
+    "apply|{}|work_mem=4MB",
+    "apply|--host-only|{}",
+    "verify|{}|work_mem=4MB",
+    "status|{}",
+    "knobs|{}",
+    "sandbox|create|{}",
+    "serve|--store|{}",
+];
+
+/// Commands that take neither a target nor a store, nor any other text.
+const WITHOUT_TEXT: [&str; 4] = ["confirm", "restore", "demo", "help"];
+
+/// Files below a directory, links not followed: their names and what is in them.
+fn files(directory: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+    for entry in fs::read_dir(directory).expect("readable").flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().expect("a kind"));
+        let content = if kind.is_file() {
+            fs::read(&path).expect("readable")
+        } else {
+            Vec::new()
+        };
+        found.push((path.display().to_string(), content));
+        if kind.is_dir() {
+            files(&path, found);
+        }
+    }
+}
+
+#[test]
+fn a_password_that_was_mistyped_is_neither_shown_nor_stored() {
+    let home = Home::new();
+    let file = "name = \"x\"\nquestion = \"?\"\ndesign = \"ab\"\nblocks = 2\n[load]\nworkload = \"select\"\n[[step]]\nname = \"a\"\n\
+                title = \"a\"\n[step.set]\nwork_mem = \"8MB\"\n[target]\n";
+    let experiment = home.write("plain.toml", &format!("{file}sandbox = \"x\"\n"));
+    let run = |arguments: &[&str], store: Option<&str>| {
+        let mut command = home.command(arguments);
+        command.current_dir(home.path.path());
+        if let Some(store) = store {
+            command.env("PGDYNO_STORE", store);
+        }
+        let said = said(command.output().expect("pgdyno runs"));
+        // Not of a panic.
+        assert_ne!(said.code, 101, "{arguments:?}: {}\n{}", said.out, said.err);
+        for text in [&said.out, &said.err] {
+            assert!(
+                !text.contains("Q7hun") && !text.contains('\u{1b}'),
+                "{arguments:?}:\n{text}"
+            );
+        }
+        said.code
+    };
+    for mistyped in MISTYPED {
+        assert_ne!(run(&["check", mistyped], None), 0, "{mistyped}");
+        assert_ne!(run(&["list", "--store", mistyped], None), 0, "{mistyped}");
+        assert_ne!(run(&["list"], Some(mistyped)), 0, "{mistyped}");
+        // Where the program expects nothing of the kind, its parser quotes it.
+        run(&["status", mistyped], None);
+        for key in ["connection", "sandbox", "create.version", "nonsense"] {
+            let quoted = serde_json::to_string(mistyped).expect("a string");
+            let broken = home.write("broken.toml", &format!("{file}{key} = {quoted}\n"));
+            run(&["run", &broken.to_string_lossy()], None);
+            fs::remove_file(broken).expect("removed");
+        }
+    }
+    let help = home.run(&["--help"]).fine().out;
+    let listed = help
+        .split("Commands:")
+        .nth(1)
+        .and_then(|rest| rest.split("Options:").next())
+        .expect("a list");
+    let names = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with(' '));
+    for name in names.filter_map(|line| line.split_whitespace().next()) {
+        let begins = |command: &&str| command.split('|').next() == Some(name);
+        assert!(
+            COMMANDS.iter().any(|c| begins(&c)) || WITHOUT_TEXT.contains(&name),
+            "{name} is not tested"
+        );
+    }
+    for command in COMMANDS {
+        for mistyped in [MISTYPED[0], MISTYPED[17]] {
+            let words: Vec<String> = command
+                .split('|')
+                .map(|word| {
+                    word.replace("{}", mistyped)
+                        .replace("FILE", &experiment.to_string_lossy())
+                })
+                .collect();
+            run(&words.iter().map(String::as_str).collect::<Vec<_>>(), None);
+        }
+    }
+    let mut left = Vec::new();
+    files(home.path.path(), &mut left);
+    for (name, content) in left {
+        let content = String::from_utf8_lossy(&content).into_owned();
+        assert!(!name.contains("Q7hun") && !content.contains("Q7hun"), "{name}");
+    }
+}

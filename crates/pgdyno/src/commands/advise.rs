@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::exit::{self, Usage};
 use pgdyno_host::Fact;
 use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, Severity};
+use pgdyno_server::may_hold_password;
 use pgdyno_store::{FactRecord, Store};
 use serde_json::{Value, json};
 use std::fs;
@@ -69,7 +70,7 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
         // libpq's defaults, or nothing but the host.
         (None, named) => Some(named.as_deref().unwrap_or_default()),
     };
-    let target = named.filter(|text| !holds_a_secret(text));
+    let target = named.filter(|text| !may_hold_password(text));
     let page = Page {
         name: found.target.clone().unwrap_or_else(|| "this host".into()),
         what: what(&found),
@@ -173,16 +174,6 @@ fn what(found: &Found) -> String {
         parts.push(format!("{} of memory", crate::show::bytes(memory)));
     }
     parts.join(", ")
-}
-
-/// Whether a connection string says a password, which must not be printed.
-fn holds_a_secret(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let in_uri = lower
-        .split_once("://")
-        .and_then(|(_, rest)| rest.rsplit_once('@'))
-        .is_some_and(|(user, _)| user.contains(':'));
-    in_uri || lower.contains("password") || lower.contains("passphrase")
 }
 
 fn width() -> usize {

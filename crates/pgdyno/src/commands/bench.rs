@@ -6,7 +6,7 @@ use crate::cli::{BenchArgs, Spread};
 use crate::context::{Context, stop_flag};
 use crate::exit::{self, Usage};
 use crate::placement::Placement;
-use crate::{show, target};
+use crate::{output, show, target};
 use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_lab::{Depth, Measurement, Probe, measure};
@@ -18,7 +18,7 @@ use pgdyno_server::sandbox::State;
 use pgdyno_server::{Conninfo, Server};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Read};
+use std::io::{BufWriter, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -118,7 +118,7 @@ fn watch(
     probe: &Probe,
     stop: &AtomicBool,
 ) -> anyhow::Result<Measurement> {
-    let lines = !args.quiet && std::io::stderr().is_terminal();
+    let lines = !args.quiet && output::remarks_are_seen();
     let show = |second: &Second| {
         let second = second.figures();
         if lines {
@@ -132,7 +132,7 @@ fn watch(
         return Ok(measure(conninfo, plan, probe, stop, &mut |second| show(second))?);
     };
     let not_written = || format!("{} could not be written", path.display());
-    let file = BufWriter::new(File::create(path).with_context(not_written)?);
+    let file = BufWriter::new(output::private_file(path).with_context(not_written)?);
     let mut written = Ok(());
     let measured = with_interval_log(file, |write| {
         measure(conninfo, plan, probe, stop, &mut |second| {

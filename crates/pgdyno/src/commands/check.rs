@@ -3,6 +3,7 @@
 use crate::cli::CheckArgs;
 use crate::context::{Context, stop_flag};
 use crate::exit::{self, Usage};
+use crate::output;
 use crate::target;
 use indicatif::{ProgressBar, ProgressStyle};
 use pgdyno_host::HostAccess;
@@ -34,7 +35,7 @@ pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<u8> {
     let bar = spinner();
     let report = check(&asked, &stop, &mut |event| match event {
         Event::Remark(words) => bar.suspend(|| tell!("{words}")),
-        Event::Now(words) => bar.set_message(words.to_owned()),
+        Event::Now(words) => output::show_beside(&bar, words),
         Event::Done(measured) if !args.json => bar.suspend(|| print(measured)),
         Event::Done(_) => {}
     });

@@ -5,12 +5,13 @@ use crate::commands::experiment::absolute;
 use crate::commands::{report, show};
 use crate::context::Context;
 use crate::exit::{self, Usage};
+use crate::output;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use pgdyno_load::{StoredHistogram, write_stored_log};
 use pgdyno_report::{Report, SERIES_HEAD, SeriesParquet, csv, otava, series_csv, trials_parquet};
 use pgdyno_store::{Filter, Store, StoredExperiment};
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -28,7 +29,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
             "--series is for --format csv and parquet; json has the series with it",
         ));
     }
-    if is_parquet && args.output.is_none() && std::io::stdout().is_terminal() {
+    if is_parquet && args.output.is_none() && output::data_is_seen() {
         return Err(usage("Parquet is no text: name a file with -o"));
     }
     let store = show::store(context, args.store.as_deref())?;
@@ -62,11 +63,14 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
     match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
             let failed = || format!("{} could not be written", path.display());
-            let file = std::fs::File::create(path).with_context(failed)?;
+            let file = output::private_file(path).with_context(failed)?;
             write(&mut BufWriter::new(file)).with_context(failed)?;
             tell!("written: {}", absolute(path).display());
         }
-        None => match write(&mut BufWriter::new(std::io::stdout())) {
+        None => match write(&mut BufWriter::new(match args.format {
+            SaveFormat::Json => output::json_data(),
+            _ => output::data(),
+        })) {
             // Nobody reads on: `| head` has what it wants.
             Err(error) if closed(&error) => {}
             other => other?,

@@ -6,10 +6,9 @@ mod words;
 
 use crate::cli::{KnobsArgs, KnobsFormat};
 use crate::exit;
+use crate::output;
 use pgdyno_knobs::{Catalogue, Knob};
-use rustix::termios::tcgetwinsize;
 use serde_json::json;
-use std::io::IsTerminal;
 
 /// Of the JSON that is printed: the catalogue's own fields, as crates/pgdyno-knobs/src/catalogue.rs explains them.
 const FORMAT: &str = "pgdyno-knobs/1";
@@ -21,7 +20,7 @@ type Sections<'a> = Vec<(&'a str, Vec<&'a Knob>)>;
 
 pub(crate) fn run(args: &KnobsArgs) -> anyhow::Result<u8> {
     let catalogue = Catalogue::shipped()?;
-    let columns = columns();
+    let columns = output::columns();
     if let Some(id) = &args.id {
         let knob = catalogue.get(id)?;
         if args.json {
@@ -69,11 +68,4 @@ fn sections<'a>(catalogue: &'a Catalogue, args: &KnobsArgs) -> anyhow::Result<Se
         }
     }
     Ok(sections)
-}
-
-/// Columns of the terminal; `None` where there is none, and nothing is to be cut.
-fn columns() -> Option<usize> {
-    let out = std::io::stdout();
-    let size = out.is_terminal().then(|| tcgetwinsize(&out).ok()).flatten()?;
-    Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }

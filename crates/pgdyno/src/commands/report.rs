@@ -5,9 +5,11 @@ use crate::commands::capacity;
 use crate::commands::experiment::absolute;
 use crate::context::{Context, now_unix_ms};
 use crate::exit::{self, Usage};
+use crate::output;
 use anyhow::Context as _;
 use pgdyno_report::{Report, Scope, csv, html, html_with, mark_metrics, markdown, pack};
 use pgdyno_store::{ExperimentStatus, Store, StoreError, StoredExperiment};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const GENERATOR: &str = concat!("pgdyno ", env!("CARGO_PKG_VERSION"));
@@ -42,7 +44,14 @@ pub(crate) fn of_stored(
 pub(crate) fn write_html(store: &Store, report: &Report, path: &Path) -> anyhow::Result<()> {
     let stored = store.experiment(report.experiment.id)?;
     let text = page(store, &stored, report.clone(), &TrialsWanted::All)?;
-    std::fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
+    written(path, &text)
+}
+
+/// Statements and settings of a server are in it: a new file is its owner's alone.
+fn written(path: &Path, text: &str) -> anyhow::Result<()> {
+    output::private_file(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("{} could not be written", path.display()))
 }
 
 fn page(
@@ -87,7 +96,7 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
     let report = of_stored(context, &store, &stored)?;
     let text = match args.format {
         Format::Html => page(&store, &stored, report, &args.trials)?,
-        Format::Md => markdown(&report),
+        Format::Md => output::clean(&markdown(&report)).into_owned(),
         Format::Json => serde_json::to_string_pretty(&report)? + "\n",
         Format::Csv => csv(&report),
     };
@@ -99,9 +108,13 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
         .filter(|path| path != Path::new("-"))
     {
         Some(path) => {
-            std::fs::write(&path, text)
-                .with_context(|| format!("{} could not be written", path.display()))?;
+            written(&path, &text)?;
             tell!("report: {}", absolute(&path).display());
+        }
+        // A page and a table are data, byte by byte.
+        None if matches!(args.format, Format::Html | Format::Csv) => {
+            // Nobody may read on: `| head` has what it wants.
+            let _ = output::data().write_all(text.as_bytes());
         }
         None => put!("{}", text.trim_end()),
     }

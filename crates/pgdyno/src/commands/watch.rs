@@ -3,17 +3,17 @@
 use crate::cli::WatchArgs;
 use crate::context::{Context, stop_flag, variable};
 use crate::exit::{self, Usage};
+use crate::output;
 use crate::target;
 use crate::watch::keys::State;
 use crate::watch::model::Model;
 use crate::watch::source::{Plan, Source};
 use crate::watch::{self, once};
-use std::io::IsTerminal;
 use std::time::Instant;
 
 pub(crate) fn run(context: &Context, args: &WatchArgs) -> anyhow::Result<u8> {
     if !args.once {
-        has_terminal(std::io::stdout().is_terminal(), variable("TERM").as_deref())?;
+        has_terminal(output::data_is_seen(), variable("TERM").as_deref())?;
     }
     let (conninfo, sandbox) = target::conninfo(context, &args.target)?;
     let name = match &sandbox {

@@ -1,6 +1,7 @@
 //! The terminal: taken when the view begins, and given back as it was on every way out: the end, a signal, an error, a
 //! panic in any thread.
 
+use crate::output;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
@@ -10,7 +11,7 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{self, BufWriter, Stdout, stdin, stdout};
+use std::io::{self, BufWriter, Stdout, stdin};
 use std::mem::ManuallyDrop;
 use std::panic;
 use std::sync::Arc;
@@ -74,7 +75,11 @@ impl Screen {
 
     /// Draws; what is already there is not sent again.
     pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut ratatui::Frame<'_>)) -> io::Result<()> {
-        self.terminal.draw(picture).map(|_| ())
+        let cleaned = |frame: &mut ratatui::Frame<'_>| {
+            picture(frame);
+            output::clean_screen(frame.buffer_mut());
+        };
+        self.terminal.draw(cleaned).map(|_| ())
     }
 
     /// The next key or change of size, if there is one within `patience`.
@@ -95,6 +100,12 @@ impl Screen {
             _ => Told::Nothing,
         })
     }
+}
+
+/// Where the picture goes: cells that [`Screen::draw`] has cleaned, and the library's own sequences.
+#[expect(clippy::disallowed_methods, reason = "a picture is no text for `output`")]
+fn stdout() -> Stdout {
+    io::stdout()
 }
 
 /// Waits for a key or a signal; tells whether the terminal has hung up.

@@ -3,6 +3,7 @@
 use super::text::expected;
 use super::{Page, amount, title};
 use pgdyno_knobs::Advice;
+use pgdyno_report::{markdown_code, markdown_text as escaped};
 use std::fmt::Write;
 
 pub(super) fn page(page: &Page<'_>) -> String {
@@ -71,7 +72,7 @@ fn table(out: &mut String, advice: &[Advice]) {
             heading(advice),
             advice.now.as_deref().map_or_else(String::new, |now| match now {
                 "" => "empty".to_owned(),
-                now => format!("`{}`", escaped(now)),
+                now => markdown_code(now),
             }),
             escaped(&expected(advice)),
             advice.cost.map_or("", |cost| cost.name()),
@@ -84,7 +85,7 @@ fn table(out: &mut String, advice: &[Advice]) {
 /// A setting as code, a finding as words.
 fn heading(advice: &Advice) -> String {
     match &advice.setting {
-        Some(_) => format!("`{}`", escaped(&title(advice))),
+        Some(_) => markdown_code(&title(advice)),
         None => escaped(&title(advice)),
     }
 }
@@ -107,7 +108,7 @@ fn one(out: &mut String, page: &Page<'_>, advice: &Advice) {
         for line in advice
             .lines
             .iter()
-            .map(|line| format!("# {line}"))
+            .map(|line| format!("# {}", line.replace(['\n', '\r'], " ")))
             .chain(commands)
         {
             let _ = writeln!(out, "{line}");
@@ -126,12 +127,4 @@ fn list<'a>(out: &mut String, title: &str, lines: impl Iterator<Item = (&'a str,
         let _ = writeln!(out, "- {}: {}", escaped(what), escaped(why));
     }
     out.push_str("\n</details>\n\n");
-}
-
-/// What would mean something in a table or in HTML.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('|', "\\|")
-        .replace(['\n', '\r'], " ")
 }

@@ -17,7 +17,7 @@ fn a_password_is_seen_in_a_connection_string() {
         "postgres://db/app?password=x",
         "postgres://db/app?sslpassword=x",
     ] {
-        assert!(holds_a_secret(text), "{text}");
+        assert!(may_hold_password(text), "{text}");
     }
     for text in [
         "host=db user=me",
@@ -25,6 +25,6 @@ fn a_password_is_seen_in_a_connection_string() {
         "sandbox:main",
         "",
     ] {
-        assert!(!holds_a_secret(text), "{text}");
+        assert!(!may_hold_password(text), "{text}");
     }
 }

@@ -2,9 +2,7 @@
 
 use crate::show;
 use pgdyno_knobs::{Cost, Profile, ProfileSetting, ProfileValue, Resolved, ResolvedSetting, Risk, Unit};
-use rustix::termios::tcgetwinsize;
 use std::fmt::Write;
-use std::io::{IsTerminal, stdout};
 
 /// Columns where no terminal says how many it has.
 const WIDTH_ELSEWHERE: usize = 100;
@@ -15,15 +13,7 @@ const KNOB_MAX: usize = 38;
 const VALUE_MAX: usize = 14;
 
 fn width() -> usize {
-    let out = stdout();
-    let columns = match out.is_terminal() {
-        true => tcgetwinsize(&out).map_or(0, |size| usize::from(size.ws_col)),
-        false => 0,
-    };
-    match columns {
-        0 => WIDTH_ELSEWHERE,
-        columns => columns.clamp(WIDTH_MIN, WIDTH_MAX),
-    }
+    crate::output::columns().map_or(WIDTH_ELSEWHERE, |columns| columns.clamp(WIDTH_MIN, WIDTH_MAX))
 }
 
 pub(super) fn list(profiles: &[&Profile]) -> String {
