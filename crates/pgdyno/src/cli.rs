@@ -30,7 +30,8 @@ use std::time::Duration;
 /// A dynamometer for PostgreSQL: measures what each setting of a server and its host is worth, and puts everything
 /// back.
 ///
-/// Exit codes: 0 fine, 1 failed, 2 usage, 3 a check or gate did not hold, 4 refused for safety.
+/// Exit codes: 0 fine, 1 failed, 2 usage, 3 a check or gate did not hold, 4 refused for safety, 5 a gate is
+/// undecided.
 #[derive(Debug, Parser)]
 #[command(name = "pgdyno", version, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -65,7 +66,8 @@ pub(crate) enum Command {
     Experiments(ExperimentsArgs),
     /// One experiment as text: its answer, its verdicts, and its trials with their numbers.
     Show(ShowArgs),
-    /// Hold one treatment, experiment or trial against another, with gates for CI. Exit code 3 where a gate fails.
+    /// Hold one treatment, experiment or trial against another, with gates for CI. Exit code 3 if a gate fails, 5 if one is
+    /// undecided.
     Compare(CompareArgs),
     /// How many CPUs and connections a wanted throughput needs, by a stored ladder of CPUs and clients.
     Capacity(CapacityArgs),

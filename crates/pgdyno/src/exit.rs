@@ -21,6 +21,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const NOT_HELD: u8 = 3;
 /// Refused for safety.
 pub(crate) const REFUSED: u8 = 4;
+/// A gate is undecided: nothing failed, and nothing is proven.
+pub(crate) const UNDECIDED: u8 = 5;
 
 /// An error in the command line that only shows once it is looked at.
 #[derive(Debug, thiserror::Error)]

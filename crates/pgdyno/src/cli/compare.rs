@@ -15,13 +15,16 @@ pub(crate) struct CompareArgs {
     /// A figure to compare, as tps, p99_ms, wal_bytes_per_tx (may be given several times).
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Vec<String>,
-    /// Exit code 3 where the interval proves it, as 'tps worse than 2%'; also better than, differs by (may be given several
-    /// times).
+    /// Fail if a figure is worse than a limit, as 'tps worse than 2%'; also better than, differs by (may be given several times).
+    /// Exit code 0 if the whole 95 % interval keeps the limit, 3 if all of it is beyond, 5 if it contains the limit.
     #[arg(long, value_name = "GATE")]
     pub(crate) fail_if: Vec<Gate>,
-    /// Exit code 3 also where a gate is not decided.
-    #[arg(long, requires = "fail_if")]
+    /// Exit code 3 instead of 5 if a gate is undecided.
+    #[arg(long, requires = "fail_if", conflicts_with = "allow_undecided")]
     pub(crate) strict: bool,
+    /// Exit code 0 instead of 5 if a gate is undecided.
+    #[arg(long, requires = "fail_if")]
+    pub(crate) allow_undecided: bool,
     /// The store of results: a file, or postgres://user@host/database.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,

@@ -4,9 +4,10 @@ use crate::cli::CompareArgs;
 use crate::commands::show::{number, store};
 use crate::context::Context;
 use crate::exit::{self, Usage};
+use crate::output::{Style, styled};
 use crate::show;
 use pgdyno_lab::compare::{Basis, Comparison, Judged, Named, Outcome, Pair, Row, SideFigure, compare};
-use pgdyno_report::{effect, verdict_word};
+use pgdyno_report::{effect, markdown_text as cell, verdict_word};
 use pgdyno_store::StoredExperiment;
 use serde_json::json;
 use std::fmt::Write;
@@ -46,16 +47,25 @@ pub(crate) fn run(context: &Context, args: &CompareArgs) -> anyhow::Result<u8> {
     } else {
         put!("{}", text(&comparison, &judged).trim_end());
     }
-    let fails = |judged: &Judged| match judged.outcome {
-        Outcome::Fails => true,
-        Outcome::NotDecided => args.strict,
-        Outcome::Holds => false,
-    };
-    Ok(if judged.iter().any(fails) {
-        exit::NOT_HELD
-    } else {
-        exit::FINE
-    })
+    let is_undecided = judged.iter().any(|judged| judged.outcome == Outcome::NotDecided);
+    if is_undecided && !args.strict && !args.allow_undecided {
+        tell!(
+            "{} more blocks decide a gate whose limit is within the interval; --allow-undecided accepts it (exit code 0)",
+            styled(Style::Hint, "hint:")
+        );
+    }
+    Ok(code(judged.iter().map(|judged| judged.outcome), args))
+}
+
+/// A gate that fails decides over one that is undecided.
+fn code(outcomes: impl Iterator<Item = Outcome> + Clone, args: &CompareArgs) -> u8 {
+    let any = |wanted: Outcome| outcomes.clone().any(|outcome| outcome == wanted);
+    match (any(Outcome::Fails), any(Outcome::NotDecided)) {
+        (true, _) => exit::NOT_HELD,
+        (false, true) if args.strict => exit::NOT_HELD,
+        (false, true) if !args.allow_undecided => exit::UNDECIDED,
+        _ => exit::FINE,
+    }
 }
 
 /// The JSON that docs/compare.md describes.
@@ -175,7 +185,7 @@ fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Holds => "passed",
         Outcome::Fails => "FAILED",
-        Outcome::NotDecided => "not decided",
+        Outcome::NotDecided => "undecided",
     }
 }
 
@@ -215,14 +225,6 @@ fn text(comparison: &Comparison, judged: &[Judged]) -> String {
         );
     }
     page
-}
-
-/// Text that must not become a table's border or a tag.
-fn cell(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('|', "\\|")
-        .replace('<', "&lt;")
-        .replace(['\n', '\r'], " ")
 }
 
 fn markdown(comparison: &Comparison, judged: &[Judged]) -> String {
