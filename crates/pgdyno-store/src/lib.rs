@@ -10,9 +10,9 @@ mod store;
 pub use heat::{HeatError, HeatRecord};
 pub use judge::{Judge, Judged, Observations, first_look};
 pub use record::{
-    ClaimRecord, CrossCheck, CurrentTrial, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus,
+    BLOCKS_MAX, ClaimRecord, CrossCheck, CurrentTrial, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus,
     FactRecord, FactorRecord, FigureRecord, Percentiles, ProgressRecord, PutBackRecord, SecondRecord,
-    SettingRecord, StatementRecord, StoredExperiment, StudyRecord, TableRecord, TreatmentRecord, TrialRecord,
+    SettingRecord, StatementRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord, TreatmentRecord, TrialRecord,
     TrialStatus, WorkloadRecord,
 };
 pub use series::{

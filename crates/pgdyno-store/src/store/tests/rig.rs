@@ -53,12 +53,15 @@ impl Rig {
         self.try_open().unwrap()
     }
 
-    pub(super) fn reader(&self) -> Reader {
+    pub(super) fn try_reader(&self) -> Result<Reader, StoreError> {
         match self {
             Rig::File { path, .. } => Reader::of_file(path, Duration::ZERO),
             Rig::Server { schema } => Reader::over(link(schema)),
         }
-        .unwrap()
+    }
+
+    pub(super) fn reader(&self) -> Reader {
+        self.try_reader().unwrap()
     }
 
     pub(super) fn check(&self) -> Integrity {
