@@ -522,10 +522,10 @@ impl Startup {
         let (mut sqlstate, mut message) = (SqlState::UNKNOWN.as_str().to_owned(), String::new());
         let mut fields = body.fields();
         while let Ok(Some(field)) = fields.next() {
-            let value = String::from_utf8_lossy(field.value_bytes());
+            let value = crate::words::brief(field.value_bytes());
             match field.type_() {
-                b'C' => sqlstate = value.into_owned(),
-                b'M' => message = value.into_owned(),
+                b'C' => sqlstate = value,
+                b'M' => message = value,
                 _ => {}
             }
         }
@@ -537,6 +537,14 @@ impl Startup {
     }
 
     fn unreachable(&self, source: io::Error) -> ConnectError {
+        // A blocking socket's limit comes as WouldBlock.
+        let source = match source.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("the server said nothing for {} s", self.limit.as_secs()),
+            ),
+            _ => source,
+        };
         ConnectError::Unreachable {
             place: self.place.clone(),
             source,

@@ -337,8 +337,8 @@ pub(crate) fn refusal(target: String, error: &postgres::Error, limit: Duration) 
 
 /// A connected server.
 pub struct Server {
-    /// `None` once the connection is given up.
-    wire: Option<Wire>,
+    /// The reason, once the connection is given up.
+    wire: Result<Wire, String>,
     conninfo: Conninfo,
     version: Version,
     statements: u64,
@@ -360,7 +360,7 @@ impl Server {
         let wire = Wire::connect(conninfo, NAME, limit)
             .map_err(|refused| not_connected(conninfo, refused, limit))?;
         let mut server = Server {
-            wire: Some(wire),
+            wire: Ok(wire),
             conninfo: conninfo.clone(),
             version: Version::from_number(0),
             statements: 0,
@@ -443,9 +443,9 @@ impl Server {
         patience: Option<Duration>,
     ) -> Result<(Vec<Vec<Row>>, Duration), ServerError> {
         self.statements += 1;
-        let wire = self.wire.as_mut().ok_or_else(|| ServerError::Broken {
+        let wire = self.wire.as_mut().map_err(|why| ServerError::Broken {
             what: what.to_owned(),
-            reason: "it was given up before".into(),
+            reason: format!("it was given up before, when {why}"),
         })?;
         let begun = Instant::now();
         wire.begin(patience);
@@ -454,14 +454,15 @@ impl Server {
             Ok(Err(refused)) => Err(refused.into_server_error(what)),
             Err(error) => {
                 // An answer that comes late must not be taken for the next question's.
-                self.wire = None;
-                Err(match error {
+                let error = match error {
                     LinkError::Silent => ServerError::Silent {
                         what: what.to_owned(),
                         waited_s: patience.unwrap_or_default().as_secs(),
                     },
                     other => other.into_server_error(what),
-                })
+                };
+                self.wire = Err(error.to_string());
+                Err(error)
             }
         }
     }
@@ -484,7 +485,7 @@ impl Server {
 impl Drop for Server {
     /// A connection that works is ended in order when this returns: the server's own counts of sessions are waited for.
     fn drop(&mut self) {
-        if let Some(wire) = self.wire.take() {
+        if let Ok(wire) = std::mem::replace(&mut self.wire, Err(String::new())) {
             wire.end();
         }
     }

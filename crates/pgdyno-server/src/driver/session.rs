@@ -6,7 +6,9 @@ use crate::wire::{Refused, STARTUP_BYTES_MAX, Shared, Socket, driver_config, fin
 use futures_core::Stream;
 use std::io;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use tokio_postgres::tls::{MakeTlsConnect, NoTls};
 use tokio_postgres::types::{ToSql, Type};
@@ -27,9 +29,20 @@ pub struct Session {
     line: Line,
 }
 
+/// Whether the driver's client or connection has something to do for the other.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The connection below a session.
 struct Line {
     work: Work,
+    woken: Arc<Woken>,
     socket: Shared<Socket>,
     /// For a question; `None` for as long as it takes.
     limit: Option<Duration>,
@@ -139,7 +152,8 @@ impl Line {
 
     /// Does the connection's work until the answer is there.
     fn wait_for<T>(&mut self, mut answer: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, SessionError> {
-        let mut context = Context::from_waker(Waker::noop());
+        let waker = Waker::from(Arc::clone(&self.woken));
+        let mut context = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(answer) = answer(&mut context) {
                 return Ok(answer);
@@ -157,10 +171,9 @@ impl Line {
                         Poll::Pending => Err(SessionError::Limit("the connection is closed".into())),
                     };
                 }
+                // An answer that has come, or a question that is new.
+                Poll::Pending if self.woken.0.swap(false, Ordering::Relaxed) => {}
                 Poll::Pending => {
-                    if let Poll::Ready(answer) = answer(&mut context) {
-                        return Ok(answer);
-                    }
                     let waited = self.socket.lock().wait_or_read();
                     match waited {
                         Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(self.over()),
@@ -211,6 +224,7 @@ fn open(conninfo: &Conninfo, name: &str, limit: Duration) -> Result<Session, Ref
     };
     let line = Line {
         work,
+        woken: Arc::default(),
         socket,
         limit: None,
     };
