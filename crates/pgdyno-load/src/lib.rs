@@ -36,7 +36,9 @@ mod uring;
 mod words;
 mod workload;
 
-pub use books::{Books, ErrorTally, FirstError, Instants, Parts, Second, SecondFigures, SqlState, Times, percentile_ms};
+pub use books::{
+    Books, ErrorTally, FirstError, Instants, Parts, Second, SecondFigures, SqlState, Times, percentile_ms,
+};
 pub use connection::ConnectError;
 pub use data::{
     Condition, DataError, DataPlan, DataProgress, Dataset, Shape, check_data, create_data, drop_data,

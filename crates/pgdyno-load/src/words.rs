@@ -21,7 +21,9 @@ pub(crate) fn of_error(mut fields: &[u8], code: SqlState) -> Option<String> {
         }
         fields = rest.get(end + 1..).unwrap_or_default();
     }
-    (sqlstate == code).then(|| message.map(|message| message + &more)).flatten()
+    (sqlstate == code)
+        .then(|| message.map(|message| message + &more))
+        .flatten()
 }
 
 /// As much of a text as people read, on one line.

@@ -99,9 +99,16 @@ fn the_first_error_of_each_sqlstate_is_kept_with_its_words_and_place() {
         while let Ok(1..) = stream.read(&mut buffer) {
             number += 1;
             let code = if number % 2 == 1 { "42P01" } else { "23505" };
-            let fields = format!("SERROR\0VERROR\0C{code}\0Mwords {number}\0Dmore\0qALTER ROLE x PASSWORD 'p'\0\0");
+            let fields =
+                format!("SERROR\0VERROR\0C{code}\0Mwords {number}\0Dmore\0qALTER ROLE x PASSWORD 'p'\0\0");
             let length = u32::try_from(fields.len() + 4).expect("short");
-            let error = [b"E", &length.to_be_bytes()[..], fields.as_bytes(), b"Z\0\0\0\x05I"].concat();
+            let error = [
+                b"E",
+                &length.to_be_bytes()[..],
+                fields.as_bytes(),
+                b"Z\0\0\0\x05I",
+            ]
+            .concat();
             if stream.write_all(&error).is_err() {
                 return;
             }
@@ -117,7 +124,10 @@ fn the_first_error_of_each_sqlstate_is_kept_with_its_words_and_place() {
         assert_eq!(result.first_errors.len(), 2, "{:?}", result.first_errors);
         let first = result.first_error("42P01").expect("kept");
         assert_eq!(first.message, "words 1; more", "{engine:?}");
-        assert_eq!(result.first_error("23505").expect("kept").message, "words 2; more");
+        assert_eq!(
+            result.first_error("23505").expect("kept").message,
+            "words 2; more"
+        );
         assert!(!first.place.is_empty());
         let why = result.why_nothing().expect("a reason");
         assert!(why.starts_with("words 1; more (SQLSTATE 42P01, "), "{why}");

@@ -300,8 +300,9 @@ fn socket_words(error: &io::Error, limit: Duration) -> Option<String> {
         0 => format!("{} s", limit.as_secs()),
         _ => format!("{} ms", limit.as_millis()),
     };
-    (error.kind() == io::ErrorKind::TimedOut)
-        .then(|| format!("no session within {limit} (connect_timeout); what answers there may be no PostgreSQL server"))
+    (error.kind() == io::ErrorKind::TimedOut).then(|| {
+        format!("no session within {limit} (connect_timeout); what answers there may be no PostgreSQL server")
+    })
 }
 
 /// Why the server, or the driver, gives no session.
@@ -453,10 +454,11 @@ impl Server {
             Ok(Ok(each)) => Ok((each, begun.elapsed())),
             Ok(Err(refused)) => Err(refused.into_server_error(what)),
             Err(error) => {
+                let what = &format!("{what} ({})", self.conninfo.place());
                 // An answer that comes late must not be taken for the next question's.
                 let error = match error {
                     LinkError::Silent => ServerError::Silent {
-                        what: what.to_owned(),
+                        what: what.clone(),
                         waited_s: patience.unwrap_or_default().as_secs(),
                     },
                     other => other.into_server_error(what),

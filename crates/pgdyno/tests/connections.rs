@@ -10,10 +10,10 @@ use hostile::{MODES, Mode, serve};
 use pgdyno_server::Conninfo;
 use pgdyno_server::series::ServerSeries;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Path, PathBuf};
 use std::io::Read;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Certificates made by openssl: an authority, a server's for localhost, a client's, and an authority of strangers.
@@ -491,7 +491,13 @@ fn ended(mut command: Command) -> (i32, String, i64) {
 #[test]
 fn no_hostile_server_keeps_a_command_or_takes_its_memory() {
     let home = Home::new();
-    let commands: [&[&str]; 5] = [&["facts"], &["check"], &["advise"], &["bench"], &["watch", "--once"]];
+    let commands: [&[&str]; 5] = [
+        &["facts"],
+        &["check", "--seconds", "0.1"],
+        &["advise"],
+        &["bench"],
+        &["watch", "--once"],
+    ];
     std::thread::scope(|scope| {
         for (number, mode) in MODES.into_iter().enumerate() {
             let (home, words) = (&home, commands[number % commands.len()]);
@@ -499,8 +505,9 @@ fn no_hostile_server_keeps_a_command_or_takes_its_memory() {
                 // The first questions are answered, so that the flood comes behind the session's opening.
                 for answers in [0, 2] {
                     let port = serve(mode, answers);
-                    let target =
-                        format!("host=127.0.0.1 port={port} user=x dbname=x sslmode=disable connect_timeout=1");
+                    let target = format!(
+                        "host=127.0.0.1 port={port} user=x dbname=x sslmode=disable connect_timeout=1"
+                    );
                     if answers > 0 && matches!(mode, Mode::Silent | Mode::Trickle) {
                         continue;
                     }
@@ -508,7 +515,8 @@ fn no_hostile_server_keeps_a_command_or_takes_its_memory() {
                     arguments.insert(1, &target);
                     let (code, words, peak_kb) = ended(home.command(&arguments));
                     let case = format!("{mode:?} {arguments:?}: {code}, {peak_kb} kB, {words}");
-                    assert!(code > 0 && words.contains("127.0.0.1"), "{case}");
+                    // Behind the first answers a check, say, reports what it could not measure.
+                    assert!(answers > 0 || code > 0 && words.contains("127.0.0.1"), "{case}");
                     assert!(peak_kb < PEAK_KB, "{case}");
                     assert!(words.len() < 4000, "{case}");
                 }

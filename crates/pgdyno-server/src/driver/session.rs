@@ -151,7 +151,10 @@ impl Line {
     }
 
     /// Does the connection's work until the answer is there.
-    fn wait_for<T>(&mut self, mut answer: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, SessionError> {
+    fn wait_for<T>(
+        &mut self,
+        mut answer: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<T, SessionError> {
         let waker = Waker::from(Arc::clone(&self.woken));
         let mut context = Context::from_waker(&waker);
         loop {
@@ -197,9 +200,11 @@ impl Line {
         let system = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<io::Error>());
         match system.map(io::Error::kind) {
             Some(io::ErrorKind::TimedOut) => self.over(),
-            Some(io::ErrorKind::QuotaExceeded) => SessionError::Limit(
-                system.map_or_else(String::new, |system| format!("the server does not end its answer: {system}")),
-            ),
+            Some(io::ErrorKind::QuotaExceeded) => {
+                SessionError::Limit(system.map_or_else(String::new, |system| {
+                    format!("the server does not end its answer: {system}")
+                }))
+            }
             _ => SessionError::Driver(error),
         }
     }

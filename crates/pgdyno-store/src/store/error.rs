@@ -165,7 +165,9 @@ pub enum StoreError {
         name: String,
     },
     /// What it reads has no end within any limit that a store keeps to.
-    #[error("the store {place} could not be {action}: {reason}. This is no store that pgdyno wrote, or its server is at fault")]
+    #[error(
+        "the store {place} could not be {action}: {reason}. This is no store that pgdyno wrote, or its server is at fault"
+    )]
     Endless {
         /// Which.
         place: Place,

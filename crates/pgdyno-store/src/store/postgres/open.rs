@@ -2,12 +2,12 @@
 
 use super::session::{Link, Session, quoted, taken};
 use super::{LOCKS, Postgres, failed};
-use crate::schema::{TABLES, VERSION};
 use crate::schema::postgres::{PROGRAM, STEPS};
+use crate::schema::{TABLES, VERSION};
 use crate::store::StoreError;
 use crate::store::database::Place;
-use postgres::error::SqlState;
 use pgdyno_server::{Session as Client, SessionError};
+use postgres::error::SqlState;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -69,7 +69,10 @@ impl Postgres {
         let rows = client
             .query(&held, &[&i64::from(number)])
             .map_err(|e| failed(&place, "opened", &e))?;
-        let seen = rows.iter().map(|row| taken(row, 0, &place)).collect::<Result<_, _>>()?;
+        let seen = rows
+            .iter()
+            .map(|row| taken(row, 0, &place))
+            .collect::<Result<_, _>>()?;
         client
             .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1")
             .map_err(|e| failed(&place, "opened", &e))?;

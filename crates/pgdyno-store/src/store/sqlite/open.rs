@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Another process may hold the file this long.

@@ -585,7 +585,10 @@ fn a_view_in_place_of_a_table_is_refused() {
              SELECT id, 1 AS experiment_id, 1 AS written_unix_ms, 'x' AS text FROM r",
         );
         let error = rig.try_open().map(drop).unwrap_err();
-        assert!(matches!(&error, StoreError::NoTable { name, .. } if name == "note"), "{error:?}");
+        assert!(
+            matches!(&error, StoreError::NoTable { name, .. } if name == "note"),
+            "{error:?}"
+        );
         let error = rig.try_reader().map(drop).unwrap_err();
         assert!(matches!(error, StoreError::NoTable { .. }), "{error:?}");
     });
@@ -613,7 +616,10 @@ fn a_value_beyond_all_sizes_is_refused() {
     rig.sql("UPDATE note SET text = printf('%.*c', 70000000, 'x')");
     let error = rig.open().notes(id).unwrap_err();
     assert!(matches!(error, StoreError::Endless { .. }), "{error:?}");
-    assert!(error.to_string().contains("longer than 67108864 bytes"), "{error}");
+    assert!(
+        error.to_string().contains("longer than 67108864 bytes"),
+        "{error}"
+    );
     rig.sql("UPDATE note SET text = printf('%.*c', 50000000, 'x'); INSERT INTO note SELECT 2, 1, 2, text FROM note");
     rig.sql("INSERT INTO note SELECT 3, 1, 3, text FROM note WHERE id = 2");
     let error = rig.open().notes(id).unwrap_err();

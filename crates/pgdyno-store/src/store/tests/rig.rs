@@ -4,8 +4,8 @@
 use crate::store::{Integrity, Link, Reader, Store, StoreError};
 use pgdyno_host::Limits;
 use pgdyno_server::postgres::{Client, Config, NoTls};
-use pgdyno_server::{Conninfo, ServerError, Session};
 use pgdyno_server::sandbox::{Binaries, Plan, Sandbox, create};
+use pgdyno_server::{Conninfo, ServerError, Session};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -108,7 +108,9 @@ impl Rig {
 }
 
 pub(super) fn link(schema: &str) -> Link {
-    Link::new("postgres://test".to_owned(), schema.to_owned(), || Ok(session(config())?))
+    Link::new("postgres://test".to_owned(), schema.to_owned(), || {
+        Ok(session(config())?)
+    })
 }
 
 /// A store's session.
