@@ -62,7 +62,7 @@ pub struct FirstError {
     pub place: String,
 }
 
-impl std::fmt::Display for FirstError {
+impl fmt::Display for FirstError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (SQLSTATE {}, {})", self.message, self.sqlstate, self.place)
     }

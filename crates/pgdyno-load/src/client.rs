@@ -331,12 +331,7 @@ impl Client {
     }
 
     /// The error at hand for people; `reason` is for one that the server gave no words for.
-    pub(crate) fn first_error(
-        &self,
-        program: &Program,
-        code: SqlState,
-        reason: Option<&str>,
-    ) -> FirstError {
+    pub(crate) fn first_error(&self, program: &Program, code: SqlState, reason: Option<&str>) -> FirstError {
         let words = words::of_error(self.scanner.error(), code);
         FirstError {
             sqlstate: code.as_str().to_owned(),

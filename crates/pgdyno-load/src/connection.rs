@@ -20,10 +20,13 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest wait for any step of the start-up, unless the connection string sets connect_timeout.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a server may send until it is ready again: far more than anything that is asked here.
+const STEP_BYTES_MAX: usize = 16 << 20;
 
 /// invalid_sql_statement_name: there is no such prepared statement.
 const NO_STATEMENT: &str = "26000";
@@ -218,6 +221,10 @@ pub(crate) struct Startup {
     is_bound: bool,
     place: String,
     received: BytesMut,
+    /// For each step: what the server may take and send until it is ready.
+    limit: Duration,
+    deadline: Instant,
+    bytes_left: usize,
 }
 
 impl Startup {
@@ -239,6 +246,9 @@ impl Startup {
             is_bound: false,
             place,
             received: BytesMut::with_capacity(8192),
+            limit: timeout,
+            deadline: Instant::now() + timeout,
+            bytes_left: STEP_BYTES_MAX,
         };
         match (&endpoint.tls, config.get_hosts().first()) {
             (Some(tls), Some(Host::Tcp(host))) => startup.secure(config, Arc::clone(tls), host)?,
@@ -252,7 +262,8 @@ impl Startup {
     }
 
     /// Longest wait for the steps that follow.
-    pub(crate) fn set_timeout(&self, timeout: Duration) -> Result<(), ConnectError> {
+    pub(crate) fn set_timeout(&mut self, timeout: Duration) -> Result<(), ConnectError> {
+        self.limit = timeout;
         self.socket
             .set_timeout(Some(timeout))
             .map_err(|e| self.unreachable(e))
@@ -320,6 +331,8 @@ impl Startup {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), ConnectError> {
+        self.deadline = Instant::now() + self.limit;
+        self.bytes_left = STEP_BYTES_MAX;
         let sent = match &mut self.tls {
             Some(tls) => {
                 let mut stream = rustls::Stream::new(tls, &mut self.socket);
@@ -348,9 +361,19 @@ impl Startup {
                 }
             }
             let mut chunk = [0_u8; 4096];
+            if self.bytes_left == 0 || Instant::now() >= self.deadline {
+                let (sent, limit) = (STEP_BYTES_MAX - self.bytes_left, self.limit);
+                return Err(self.protocol(&format!(
+                    "it sent {sent} bytes in {} s and is not ready",
+                    limit.as_secs()
+                )));
+            }
             match self.receive(&mut chunk) {
                 Ok(0) => return Err(self.unreachable(io::ErrorKind::UnexpectedEof.into())),
-                Ok(n) => self.received.extend_from_slice(&chunk[..n]),
+                Ok(n) => {
+                    self.bytes_left = self.bytes_left.saturating_sub(n);
+                    self.received.extend_from_slice(&chunk[..n]);
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.unreachable(e)),
             }
@@ -499,10 +522,10 @@ impl Startup {
         let (mut sqlstate, mut message) = (SqlState::UNKNOWN.as_str().to_owned(), String::new());
         let mut fields = body.fields();
         while let Ok(Some(field)) = fields.next() {
-            let value = String::from_utf8_lossy(field.value_bytes());
+            let value = crate::words::brief(field.value_bytes());
             match field.type_() {
-                b'C' => sqlstate = value.into_owned(),
-                b'M' => message = value.into_owned(),
+                b'C' => sqlstate = value,
+                b'M' => message = value,
                 _ => {}
             }
         }
@@ -514,6 +537,14 @@ impl Startup {
     }
 
     fn unreachable(&self, source: io::Error) -> ConnectError {
+        // A blocking socket's limit comes as WouldBlock.
+        let source = match source.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("the server said nothing for {} s", self.limit.as_secs()),
+            ),
+            _ => source,
+        };
         ConnectError::Unreachable {
             place: self.place.clone(),
             source,

@@ -37,7 +37,9 @@ mod uring;
 mod words;
 mod workload;
 
-pub use books::{Books, ErrorTally, FirstError, Instants, Parts, Second, SecondFigures, SqlState, Times, percentile_ms};
+pub use books::{
+    Books, ErrorTally, FirstError, Instants, Parts, Second, SecondFigures, SqlState, Times, percentile_ms,
+};
 pub use connection::ConnectError;
 pub use data::{
     Condition, DataError, DataObject, DataPlan, DataProgress, Dataset, Shape, check_data, create_data,

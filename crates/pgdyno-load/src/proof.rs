@@ -115,7 +115,7 @@ pub fn refused_statements(
     made: &[String],
 ) -> Result<Vec<StatementRefusal>, DataError> {
     let statements = load.work.statements(scale).unwrap_or_default();
-    let mut client = endpoint.connect().map_err(|source| DataError::Connect {
+    let mut client = endpoint.connect_as("pgdyno").map_err(|source| DataError::Connect {
         place: endpoint.place(),
         source,
     })?;

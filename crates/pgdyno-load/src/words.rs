@@ -21,11 +21,13 @@ pub(crate) fn of_error(mut fields: &[u8], code: SqlState) -> Option<String> {
         }
         fields = rest.get(end + 1..).unwrap_or_default();
     }
-    (sqlstate == code).then(|| message.map(|message| message + &more)).flatten()
+    (sqlstate == code)
+        .then(|| message.map(|message| message + &more))
+        .flatten()
 }
 
 /// As much of a text as people read, on one line.
-fn brief(text: &[u8]) -> String {
+pub(crate) fn brief(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((at, _)) = words.char_indices().nth(PART_CHARS) {

@@ -90,3 +90,46 @@ fn a_server_that_falls_silent_is_waited_for_and_left_at_the_end() {
         }
     });
 }
+
+#[test]
+fn the_first_error_of_each_sqlstate_is_kept_with_its_words_and_place() {
+    let refuse = |stream: &mut TcpStream, _| {
+        let mut buffer = [0; 4096];
+        let mut number = 0;
+        while let Ok(1..) = stream.read(&mut buffer) {
+            number += 1;
+            let code = if number % 2 == 1 { "42P01" } else { "23505" };
+            let fields =
+                format!("SERROR\0VERROR\0C{code}\0Mwords {number}\0Dmore\0qALTER ROLE x PASSWORD 'p'\0\0");
+            let length = u32::try_from(fields.len() + 4).expect("short");
+            let error = [
+                b"E",
+                &length.to_be_bytes()[..],
+                fields.as_bytes(),
+                b"Z\0\0\0\x05I",
+            ]
+            .concat();
+            if stream.write_all(&error).is_err() {
+                return;
+            }
+        }
+    };
+    for (engine, clients) in ENGINES {
+        let counted = LoadPlan {
+            transactions: Some(TRANSACTIONS),
+            ..plan(engine, clients)
+        };
+        let result = load(&counted, Box::new(refuse));
+        assert_eq!(result.measured.committed, 0, "{engine:?}");
+        assert_eq!(result.first_errors.len(), 2, "{:?}", result.first_errors);
+        let first = result.first_error("42P01").expect("kept");
+        assert_eq!(first.message, "words 1; more", "{engine:?}");
+        assert_eq!(
+            result.first_error("23505").expect("kept").message,
+            "words 2; more"
+        );
+        assert!(!first.place.is_empty());
+        let why = result.why_nothing().expect("a reason");
+        assert!(why.starts_with("words 1; more (SQLSTATE 42P01, "), "{why}");
+    }
+}

@@ -108,7 +108,9 @@ fn run_restart(command: &str, conninfo: &Conninfo) -> Result<(), ControlError> {
         .map_err(|e| failed(e.to_string()))?;
     if !status.success() {
         let words = words.as_ref().and_then(Words::last);
-        let words = words.map(|words| format!("; it printed: {words}")).unwrap_or_default();
+        let words = words
+            .map(|words| format!("; it printed: {words}"))
+            .unwrap_or_default();
         return Err(failed(format!("{status}{words}{}", log_end())));
     }
     let deadline = Instant::now() + COMMAND_LIMIT;
@@ -168,7 +170,10 @@ impl CurrentLog {
             return None;
         }
         let sql = "SELECT pg_catalog.current_setting('data_directory'), pg_catalog.pg_current_logfile()";
-        let rows = Server::connect(conninfo).ok()?.rows("asking for the log", sql).ok()?;
+        let rows = Server::connect(conninfo)
+            .ok()?
+            .rows("asking for the log", sql)
+            .ok()?;
         let [Some(directory), Some(file)] = rows.first()?.as_slice() else {
             return None;
         };
@@ -184,7 +189,10 @@ impl CurrentLog {
     /// What it says since, as the end of a sentence.
     fn end(&self) -> Option<String> {
         let words = log::reason(&log::opened(&self.path)?, self.before)?;
-        Some(format!("; the server's log {} ends with: {words}", self.path.display()))
+        Some(format!(
+            "; the server's log {} ends with: {words}",
+            self.path.display()
+        ))
     }
 }
 
@@ -200,10 +208,16 @@ mod tests {
         let conninfo = Conninfo::from_config(config);
         let run = |command: &str| run_restart(command, &conninfo).unwrap_err().to_string();
         let words = run("echo waiting; echo 'pg_ctl: could not start server' >&2; exit 3");
-        assert!(words.contains("exit status: 3; it printed: waiting; pg_ctl: could not start server"), "{words}");
+        assert!(
+            words.contains("exit status: 3; it printed: waiting; pg_ctl: could not start server"),
+            "{words}"
+        );
         assert!(run("exit 4").ends_with("exit status: 4"), "{}", run("exit 4"));
         // More than is kept is no trouble for whoever prints it, but for an error.
         let words = run("head -c 1000000 /dev/zero | tr '\\0' x; exit 5");
-        assert!(words.contains("exit status: 5; it printed: xxx") && words.len() < 1000, "{words}");
+        assert!(
+            words.contains("exit status: 5; it printed: xxx") && words.len() < 1000,
+            "{words}"
+        );
     }
 }

@@ -41,7 +41,10 @@ pub(crate) fn last_words(text: &str) -> Option<String> {
             let more = lines[at + 1..]
                 .iter()
                 .filter(|line| line.contains("DETAIL:") || line.contains("HINT:"));
-            std::iter::once(&lines[at]).chain(more).map(|line| plain(line)).collect()
+            std::iter::once(&lines[at])
+                .chain(more)
+                .map(|line| plain(line))
+                .collect()
         }
         None => {
             let last = &lines[lines.len().saturating_sub(LINES)..];

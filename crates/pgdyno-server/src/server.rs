@@ -302,8 +302,9 @@ fn socket_words(error: &io::Error, limit: Duration) -> Option<String> {
         0 => format!("{} s", limit.as_secs()),
         _ => format!("{} ms", limit.as_millis()),
     };
-    (error.kind() == io::ErrorKind::TimedOut)
-        .then(|| format!("no session within {limit} (connect_timeout); what answers there may be no PostgreSQL server"))
+    (error.kind() == io::ErrorKind::TimedOut).then(|| {
+        format!("no session within {limit} (connect_timeout); what answers there may be no PostgreSQL server")
+    })
 }
 
 /// Why the server, or the driver, gives no session.
@@ -345,8 +346,8 @@ fn joined(statements: &[&str]) -> String {
 
 /// A connected server.
 pub struct Server {
-    /// `None` once the connection is given up.
-    wire: Option<Wire>,
+    /// The reason, once the connection is given up.
+    wire: Result<Wire, String>,
     conninfo: Conninfo,
     version: Version,
     statements: u64,
@@ -368,7 +369,7 @@ impl Server {
         let wire = Wire::connect(conninfo, OWN_NAME, limit)
             .map_err(|refused| not_connected(conninfo, refused, limit))?;
         let mut server = Server {
-            wire: Some(wire),
+            wire: Ok(wire),
             conninfo: conninfo.clone(),
             version: Version::from_number(0),
             statements: 0,
@@ -457,9 +458,9 @@ impl Server {
         patience: Option<Duration>,
     ) -> Result<(Vec<Vec<Row>>, Duration), ServerError> {
         self.statements += 1;
-        let wire = self.wire.as_mut().ok_or_else(|| ServerError::Broken {
+        let wire = self.wire.as_mut().map_err(|why| ServerError::Broken {
             what: what.to_owned(),
-            reason: "it was given up before".into(),
+            reason: format!("it was given up before, when {why}"),
         })?;
         let begun = Instant::now();
         wire.begin(patience);
@@ -467,15 +468,17 @@ impl Server {
             Ok(Ok(each)) => Ok((each, begun.elapsed())),
             Ok(Err(refused)) => Err(refused.into_server_error(what)),
             Err(error) => {
+                let what = &format!("{what} ({})", self.conninfo.place());
                 // An answer that comes late must not be taken for the next question's.
-                self.wire = None;
-                Err(match error {
+                let error = match error {
                     LinkError::Silent => ServerError::Silent {
-                        what: what.to_owned(),
+                        what: what.clone(),
                         waited_s: patience.unwrap_or_default().as_secs(),
                     },
                     other => other.into_server_error(what),
-                })
+                };
+                self.wire = Err(error.to_string());
+                Err(error)
             }
         }
     }
@@ -498,7 +501,7 @@ impl Server {
 impl Drop for Server {
     /// A connection that works is ended in order when this returns: the server's own counts of sessions are waited for.
     fn drop(&mut self) {
-        if let Some(wire) = self.wire.take() {
+        if let Ok(wire) = std::mem::replace(&mut self.wire, Err(String::new())) {
             wire.end();
         }
     }

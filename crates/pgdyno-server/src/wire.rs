@@ -4,9 +4,9 @@
 //! channels cost more there than the answer.
 
 mod error;
-mod socket;
 #[cfg(test)]
 mod hostile;
+mod socket;
 #[cfg(test)]
 mod tests;
 
@@ -206,11 +206,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// Opens a session, which is seen by this application_name.
-    pub(crate) fn connect(
-        conninfo: &Conninfo,
-        name: &str,
-        limit: Duration,
-    ) -> Result<Wire, Refused> {
+    pub(crate) fn connect(conninfo: &Conninfo, name: &str, limit: Duration) -> Result<Wire, Refused> {
         let deadline = Instant::now() + limit;
         let socket = Socket::connect(conninfo, deadline, STARTUP_BYTES_MAX);
         let socket = Shared::new(socket.map_err(Refused::Socket)?);

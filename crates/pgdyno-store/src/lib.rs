@@ -10,10 +10,10 @@ mod store;
 pub use heat::{HeatError, HeatRecord};
 pub use judge::{Judge, Judged, Observations, first_look};
 pub use record::{
-    ClaimRecord, CrossCheck, CurrentTrial, DistributionPoint, ErrorCount, ExperimentRecord, ExperimentStatus,
-    FactRecord, FactorRecord, FigureRecord, Percentiles, ProgressRecord, PutBackRecord, SecondRecord,
-    SettingRecord, StatementRecord, StoredExperiment, StudyRecord, TableRecord, TreatmentRecord, TrialRecord,
-    TrialStatus, WorkloadRecord,
+    BLOCKS_MAX, ClaimRecord, CrossCheck, CurrentTrial, DistributionPoint, ErrorCount, ExperimentRecord,
+    ExperimentStatus, FactRecord, FactorRecord, FigureRecord, Percentiles, ProgressRecord, PutBackRecord,
+    SecondRecord, SettingRecord, StatementRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord,
+    TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 pub use series::{
     ColumnRecord, GapRecord, PackedSeries, SeriesRecord, TimeLists, pack_points, pack_series, unpack_points,

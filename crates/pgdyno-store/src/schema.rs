@@ -10,6 +10,9 @@ pub(crate) const VERSION: i64 = 5;
 /// Marks the file as pgdyno's: SQLite's application_id, "pgdy".
 pub(crate) const APPLICATION_ID: i64 = 0x7067_6479;
 
+/// Its tables. Others, and views, may be whoever's they are.
+pub(crate) const TABLES: [&str; 7] = ["about", "experiment", "trial", "series", "gap", "tag", "note"];
+
 /// Step n brings a store from version n to n + 1.
 pub(crate) const STEPS: [&str; VERSION as usize] = [
     "

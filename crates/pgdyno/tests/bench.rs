@@ -514,6 +514,12 @@ fn errors_are_counted_by_sqlstate_and_the_books_still_add_up() {
     ]);
     let result = result.fine().json();
     assert_eq!(result["errors"][0]["sqlstate"], "23514", "{result}");
+    let message = result["errors"][0]["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("violates check constraint") && message.contains("Failing row"),
+        "{result}"
+    );
+    assert_eq!(result["errors"][0]["place"], "tpcb", "{result}");
     assert!(
         result["failed"].as_u64() > Some(10) && result["committed"].as_u64() > Some(10),
         "{result}"

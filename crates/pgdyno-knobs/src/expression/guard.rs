@@ -83,7 +83,9 @@ fn statement(bytes: &[u8], at: usize) -> Result<usize, String> {
     let word = String::from_utf8_lossy(&bytes[begin..end]);
     match STATEMENTS.contains(&&*word) {
         true => Ok(end),
-        false => Err(format!("\"{word}\" is no statement; there are if, elif, else and for")),
+        false => Err(format!(
+            "\"{word}\" is no statement; there are if, elif, else and for"
+        )),
     }
 }
 

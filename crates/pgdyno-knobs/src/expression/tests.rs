@@ -200,8 +200,7 @@ fn sentences_are_filled_in() {
     );
     assert!(Template::parse("{{ 1 + }}").is_err());
     let list = format!("[{}1]", "1,".repeat(200));
-    let endless =
-        format!("{{% for a in {list} %}}{{% for b in {list} %}}{{% endfor %}}{{% endfor %}}");
+    let endless = format!("{{% for a in {list} %}}{{% for b in {list} %}}{{% endfor %}}{{% endfor %}}");
     let error = Template::parse(&endless).unwrap().render(&known()).unwrap_err();
     assert!(error.to_string().contains("does not come to an end"), "{error}");
 }

@@ -12,12 +12,12 @@ use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
 use pgdyno_load::{BATCH_MAX, CLIENTS_MAX, Rate, Workload, duration};
 use pgdyno_server::sandbox::{MAJORS, NetworkPlan};
+use pgdyno_store::BLOCKS_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use toml::Table;
 
 /// Limits on everything.
-const BLOCKS_MAX: u32 = 1000;
 /// Beyond this a number is no longer exact in the page's JavaScript.
 pub(crate) const SEED_MAX: u64 = (1 << 53) - 1;
 const STEPS_MAX: usize = 100;

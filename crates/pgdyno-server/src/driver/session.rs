@@ -6,7 +6,9 @@ use crate::wire::{Refused, STARTUP_BYTES_MAX, Shared, Socket, driver_config, fin
 use futures_core::Stream;
 use std::io;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use tokio_postgres::tls::{MakeTlsConnect, NoTls};
 use tokio_postgres::types::{ToSql, Type};
@@ -25,9 +27,20 @@ pub struct Session {
     line: Line,
 }
 
+/// Whether the driver's client or connection has something to do for the other.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The connection below a session.
 struct Line {
     work: Work,
+    woken: Arc<Woken>,
     socket: Shared<Socket>,
     /// For a question; `None` for as long as it takes.
     limit: Option<Duration>,
@@ -136,8 +149,12 @@ impl Line {
     }
 
     /// Does the connection's work until the answer is there.
-    fn wait_for<T>(&mut self, mut answer: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, SessionError> {
-        let mut context = Context::from_waker(Waker::noop());
+    fn wait_for<T>(
+        &mut self,
+        mut answer: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<T, SessionError> {
+        let waker = Waker::from(Arc::clone(&self.woken));
+        let mut context = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(answer) = answer(&mut context) {
                 return Ok(answer);
@@ -155,10 +172,9 @@ impl Line {
                         Poll::Pending => Err(SessionError::Limit("the connection is closed".into())),
                     };
                 }
+                // An answer that has come, or a question that is new.
+                Poll::Pending if self.woken.0.swap(false, Ordering::Relaxed) => {}
                 Poll::Pending => {
-                    if let Poll::Ready(answer) = answer(&mut context) {
-                        return Ok(answer);
-                    }
                     let waited = self.socket.lock().wait_or_read();
                     match waited {
                         Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(self.over()),
@@ -182,9 +198,11 @@ impl Line {
         let system = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<io::Error>());
         match system.map(io::Error::kind) {
             Some(io::ErrorKind::TimedOut) => self.over(),
-            Some(io::ErrorKind::QuotaExceeded) => SessionError::Limit(
-                system.map_or_else(String::new, |system| format!("the server does not end its answer: {system}")),
-            ),
+            Some(io::ErrorKind::QuotaExceeded) => {
+                SessionError::Limit(system.map_or_else(String::new, |system| {
+                    format!("the server does not end its answer: {system}")
+                }))
+            }
             _ => SessionError::Driver(error),
         }
     }
@@ -209,6 +227,7 @@ fn open(conninfo: &Conninfo, name: &str, limit: Duration) -> Result<Session, Ref
     };
     let line = Line {
         work,
+        woken: Arc::default(),
         socket,
         limit: None,
     };

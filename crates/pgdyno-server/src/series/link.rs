@@ -250,7 +250,7 @@ impl Link {
 
     /// Limits the session (not behind a pooler, where it goes on to others) and finds out whose it is.
     fn settle(&mut self, limit: Duration) -> Result<(), ServerError> {
-        let what = "preparing the sampler's session";
+        let what = &format!("preparing the sampler's session ({})", self.conninfo.place());
         let settings = match self.conninfo.is_proxied() {
             true => "SELECT 1".to_owned(),
             // Sorting a hundred sessions by their texts costs more than all else about them; hashing does not.

@@ -1,8 +1,8 @@
 //! What people look at now and then: sessions, vacuums, ages.
 
 use super::ServerSeries;
-use crate::wire::Row;
 use crate::server::ServerError;
+use crate::wire::Row;
 use tokio_postgres::types::FromSql;
 
 /// So much of a statement is shown.

@@ -81,7 +81,9 @@ impl fmt::Display for LinkError {
             LinkError::Down(reason) => write!(f, "{reason}"),
             LinkError::Silent => write!(f, "no answer in time"),
             LinkError::Flood(sent) => write!(f, "{sent} came and no end of the answer"),
-            LinkError::Protocol(reason) => write!(f, "the server does not keep to PostgreSQL's protocol: {reason}"),
+            LinkError::Protocol(reason) => {
+                write!(f, "the server does not keep to PostgreSQL's protocol: {reason}")
+            }
             LinkError::NoText => write!(f, "a value is not UTF-8"),
         }
     }

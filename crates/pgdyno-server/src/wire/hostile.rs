@@ -69,10 +69,22 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
 }
 
 fn row(value: &str) -> Vec<u8> {
-    let description = message(b'T', b"\0\x01v\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0");
+    let description = message(
+        b'T',
+        b"\0\x01v\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0",
+    );
     let length = u32::try_from(value.len()).expect("a short value");
-    let data = message(b'D', &[b"\0\x01", &length.to_be_bytes()[..], value.as_bytes()].concat());
-    [description, data, message(b'C', b"SELECT 1\0"), message(b'Z', b"I")].concat()
+    let data = message(
+        b'D',
+        &[b"\0\x01", &length.to_be_bytes()[..], value.as_bytes()].concat(),
+    );
+    [
+        description,
+        data,
+        message(b'C', b"SELECT 1\0"),
+        message(b'Z', b"I"),
+    ]
+    .concat()
 }
 
 /// `None` once the client is gone.

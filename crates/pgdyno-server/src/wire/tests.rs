@@ -51,7 +51,9 @@ fn words(mode: Mode) -> &'static str {
 
 #[test]
 fn a_server_without_an_end_is_given_up_with_what_it_sent() {
-    check(0, words, |conninfo| Some(Server::connect(conninfo).err()?.to_string()));
+    check(0, words, |conninfo| {
+        Some(Server::connect(conninfo).err()?.to_string())
+    });
 }
 
 #[test]

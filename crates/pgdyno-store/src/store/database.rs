@@ -282,11 +282,13 @@ impl dyn Database + '_ {
         let mut all = Vec::new();
         let mut bytes_left = ANSWER_BYTES_MAX;
         self.each("read", sql, values, &mut |row| {
-            bytes_left = bytes_left.checked_sub(row.bytes()).ok_or_else(|| StoreError::Endless {
-                place: row.place.clone(),
-                action: "read",
-                reason: format!("one answer holds more than {ANSWER_BYTES_MAX} bytes"),
-            })?;
+            bytes_left = bytes_left
+                .checked_sub(row.bytes())
+                .ok_or_else(|| StoreError::Endless {
+                    place: row.place.clone(),
+                    action: "read",
+                    reason: format!("one answer holds more than {ANSWER_BYTES_MAX} bytes"),
+                })?;
             all.push(make(row)?);
             Ok(())
         })?;

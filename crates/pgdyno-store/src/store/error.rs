@@ -156,8 +156,18 @@ pub enum StoreError {
         /// Its code of the error, if it is the server's.
         sqlstate: Option<String>,
     },
+    /// Something else goes by the name of a table.
+    #[error("the store {place} has a {name} that is no table: it is no store that pgdyno wrote")]
+    NoTable {
+        /// Which.
+        place: Place,
+        /// What should be a table.
+        name: String,
+    },
     /// What it reads has no end within any limit that a store keeps to.
-    #[error("the store {place} could not be {action}: {reason}. This is no store that pgdyno wrote, or its server is at fault")]
+    #[error(
+        "the store {place} could not be {action}: {reason}. This is no store that pgdyno wrote, or its server is at fault"
+    )]
     Endless {
         /// Which.
         place: Place,

@@ -2,12 +2,12 @@
 
 use super::session::{Link, Session, quoted, taken};
 use super::{LOCKS, Postgres, failed};
-use crate::schema::VERSION;
 use crate::schema::postgres::{PROGRAM, STEPS};
+use crate::schema::{TABLES, VERSION};
 use crate::store::StoreError;
 use crate::store::database::Place;
-use postgres::error::SqlState;
 use pgdyno_server::{Session as Client, SessionError};
+use postgres::error::SqlState;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -69,7 +69,10 @@ impl Postgres {
         let rows = client
             .query(&held, &[&i64::from(number)])
             .map_err(|e| failed(&place, "opened", &e))?;
-        let seen = rows.iter().map(|row| taken(row, 0, &place)).collect::<Result<_, _>>()?;
+        let seen = rows
+            .iter()
+            .map(|row| taken(row, 0, &place))
+            .collect::<Result<_, _>>()?;
         client
             .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1")
             .map_err(|e| failed(&place, "opened", &e))?;
@@ -112,9 +115,11 @@ fn look(client: &mut Client, schema: &str, place: &Place) -> Result<There, Store
     let row = client
         .query_opt(
             "SELECT n.oid, (SELECT count(*) FROM pg_class c WHERE c.relnamespace = n.oid), \
-             EXISTS (SELECT 1 FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname = 'about') \
+             EXISTS (SELECT 1 FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname = 'about'), \
+             (SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname = ANY ($2) \
+              AND c.relkind NOT IN ('r', 'p') LIMIT 1) \
              FROM pg_namespace n WHERE n.nspname = $1",
-            &[&schema],
+            &[&schema, &TABLES.as_slice()],
         )
         .map_err(failed)?;
     let Some(row) = row else {
@@ -122,6 +127,12 @@ fn look(client: &mut Client, schema: &str, place: &Place) -> Result<There, Store
     };
     let (number, relations) = (taken(&row, 0, place)?, taken::<i64>(&row, 1, place)?);
     let has_about: bool = taken(&row, 2, place)?;
+    if let Some(name) = taken::<Option<String>>(&row, 3, place)? {
+        return Err(StoreError::NoTable {
+            place: place.clone(),
+            name,
+        });
+    }
     if !has_about {
         return match relations {
             0 => Ok(There::Nothing { has_schema: true }),

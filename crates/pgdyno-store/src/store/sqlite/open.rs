@@ -13,8 +13,8 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Another process may hold the file this long.
@@ -299,23 +299,24 @@ fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<i6
             .map_err(failed)
     };
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
-    // Virtual tables have no pages of their own.
-    let odd = "SELECT type, substr(name, 1, 100) FROM sqlite_schema \
-               WHERE type NOT IN ('table', 'index') OR coalesce(rootpage, 0) = 0 AND type = 'table' LIMIT 1";
-    let odd = instant.query_row(odd, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
-    let odd = odd.optional().map_err(failed)?;
     let version = number("PRAGMA user_version")?;
     let application = number("PRAGMA application_id")?;
+    // Virtual tables have no pages of their own.
+    let names = schema::TABLES.map(|name| format!("'{name}'")).join(", ");
+    let odd = format!(
+        "SELECT lower(name) FROM sqlite_schema WHERE lower(name) IN ({names}) \
+         AND (type <> 'table' OR coalesce(rootpage, 0) = 0) LIMIT 1"
+    );
+    let odd = instant.query_row(&odd, [], |row| row.get::<_, String>(0));
+    let odd = odd.optional().map_err(failed)?;
     instant.commit().map_err(failed)?;
     if tables > 0 && application != schema::APPLICATION_ID {
         return Err(StoreError::Foreign { place: place.clone() });
     }
-    if let Some((kind, name)) = odd {
-        let kind = if kind == "table" { "virtual table" } else { &kind };
-        return Err(StoreError::Record {
+    if let Some(name) = odd {
+        return Err(StoreError::NoTable {
             place: place.clone(),
-            what: "its schema".to_owned(),
-            reason: format!("it has a {kind} {name:?}, and a store has tables and indexes alone"),
+            name,
         });
     }
     if version > schema::VERSION {

@@ -575,3 +575,53 @@ fn a_broken_record_is_listed_without_its_words() {
         assert!(told.eq(expected), "{found:?}");
     });
 }
+
+#[test]
+fn a_view_in_place_of_a_table_is_refused() {
+    each(|rig| {
+        drop(rig.open());
+        rig.sql(
+            "DROP TABLE note; CREATE VIEW note AS WITH RECURSIVE r(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM r) \
+             SELECT id, 1 AS experiment_id, 1 AS written_unix_ms, 'x' AS text FROM r",
+        );
+        let error = rig.try_open().map(drop).unwrap_err();
+        assert!(
+            matches!(&error, StoreError::NoTable { name, .. } if name == "note"),
+            "{error:?}"
+        );
+        let error = rig.try_reader().map(drop).unwrap_err();
+        assert!(matches!(error, StoreError::NoTable { .. }), "{error:?}");
+    });
+}
+
+#[test]
+fn a_record_of_too_many_blocks_is_refused_before_anything_is_worked_out_of_it() {
+    each(|rig| {
+        let id = rig.open().begin(&experiment()).unwrap();
+        rig.sql("UPDATE experiment SET record = replace(record, '\"blocks\":', '\"blocks\":42949')");
+        let error = rig.open().experiment(id).unwrap_err().to_string();
+        assert!(error.contains("blocks, expected at most 1000"), "{error}");
+        let faults = rig.check().faults.join("\n");
+        assert!(faults.contains("blocks, expected at most 1000"), "{faults}");
+    });
+}
+
+#[test]
+fn a_value_beyond_all_sizes_is_refused() {
+    let rig = Rig::file();
+    let mut store = rig.open();
+    let id = store.begin(&experiment()).unwrap();
+    store.note(id, "short").unwrap();
+    drop(store);
+    rig.sql("UPDATE note SET text = printf('%.*c', 70000000, 'x')");
+    let error = rig.open().notes(id).unwrap_err();
+    assert!(matches!(error, StoreError::Endless { .. }), "{error:?}");
+    assert!(
+        error.to_string().contains("longer than 67108864 bytes"),
+        "{error}"
+    );
+    rig.sql("UPDATE note SET text = printf('%.*c', 50000000, 'x'); INSERT INTO note SELECT 2, 1, 2, text FROM note");
+    rig.sql("INSERT INTO note SELECT 3, 1, 3, text FROM note WHERE id = 2");
+    let error = rig.open().notes(id).unwrap_err();
+    assert!(error.to_string().contains("more than 134217728 bytes"), "{error}");
+}

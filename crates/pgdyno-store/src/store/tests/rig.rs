@@ -4,8 +4,8 @@
 use crate::store::{Integrity, Link, Reader, Store, StoreError};
 use pgdyno_host::Limits;
 use pgdyno_server::postgres::{Client, Config, NoTls};
-use pgdyno_server::{Conninfo, ServerError, Session};
 use pgdyno_server::sandbox::{Binaries, Plan, Sandbox, create};
+use pgdyno_server::{Conninfo, ServerError, Session};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -53,12 +53,15 @@ impl Rig {
         self.try_open().unwrap()
     }
 
-    pub(super) fn reader(&self) -> Reader {
+    pub(super) fn try_reader(&self) -> Result<Reader, StoreError> {
         match self {
             Rig::File { path, .. } => Reader::of_file(path, Duration::ZERO),
             Rig::Server { schema } => Reader::over(link(schema)),
         }
-        .unwrap()
+    }
+
+    pub(super) fn reader(&self) -> Reader {
+        self.try_reader().unwrap()
     }
 
     pub(super) fn check(&self) -> Integrity {
@@ -105,7 +108,9 @@ impl Rig {
 }
 
 pub(super) fn link(schema: &str) -> Link {
-    Link::new("postgres://test".to_owned(), schema.to_owned(), || Ok(session(config())?))
+    Link::new("postgres://test".to_owned(), schema.to_owned(), || {
+        Ok(session(config())?)
+    })
 }
 
 /// A store's session.
