@@ -346,6 +346,35 @@ Shared_Hugetlb:    20480 kB
     }
 
     #[test]
+    fn servers_beside_it_are_counted_without_their_children() {
+        let root = tempfile::tempdir().expect("a directory");
+        // Two servers with a child each, and what is none.
+        for (pid, name, parent) in [
+            (10, "postgres", 1),
+            (11, "postgres", 10),
+            (20, "postgres", 1),
+            (21, "postgres", 20),
+            (30, "sshd", 1),
+        ] {
+            let place = root.path().join(format!("proc/{pid}"));
+            std::fs::create_dir_all(&place).expect("a directory");
+            std::fs::write(place.join("comm"), format!("{name}\n")).expect("a name");
+            std::fs::write(place.join("stat"), format!("{pid} ({name}) S {parent} 1 1")).expect("a line");
+        }
+        let host = LocalHost::at(root.path());
+        let others = |pid| {
+            let mut sheet = Sheet::new(&host);
+            note_others(&mut sheet, pid);
+            sheet.facts.remove(0).value
+        };
+        assert_eq!(others(10), Some(json!(1)));
+        std::fs::remove_dir_all(root.path().join("proc/20")).expect("ended");
+        std::fs::remove_dir_all(root.path().join("proc/21")).expect("ended");
+        assert_eq!(others(10), Some(json!(0)));
+        assert_eq!(others(99), None);
+    }
+
+    #[test]
     fn limits_have_two_sides() {
         let text = "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  65536  unlimited  bytes\nMax open files 1024 x\n";
         assert_eq!(

@@ -149,13 +149,14 @@ pub(super) const SEQUENCES: &str = "WITH \
         'used_ratio', round(last::numeric / most, 4)) ORDER BY last::numeric / most DESC), '[]')) \
     FROM (SELECT * FROM v WHERE last >= most / 2 ORDER BY last::numeric / most DESC LIMIT 20) v";
 
-/// Lines of the files that could not be used, but for those that wait for a restart, and files that were written after the server
+/// Lines of the files that could not be used, but for parameters that wait for a restart (a new value of theirs cannot be used either,
+/// and the server's words are the same), and files that were written after the server
 /// last read them.
 pub(super) const FILES: &str = "SELECT json_build_object( \
     'settings.file_errors', (SELECT coalesce(json_agg(json_build_object('name', name, \
             'file', sourcefile || ':' || sourceline, 'error', error) ORDER BY seqno), '[]') \
         FROM (SELECT * FROM pg_file_settings f WHERE error IS NOT NULL AND NOT EXISTS (SELECT FROM pg_settings s \
-            WHERE lower(s.name) = lower(f.name) AND s.pending_restart) ORDER BY seqno LIMIT 20) f), \
+            WHERE lower(s.name) = lower(f.name) AND s.context = 'postmaster') ORDER BY seqno LIMIT 20) f), \
     'settings.files_not_read', (SELECT coalesce(json_agg(file ORDER BY file), '[]') \
         FROM (SELECT current_setting('config_file') AS file UNION \
             SELECT current_setting('data_directory') || '/postgresql.auto.conf') f \
