@@ -251,7 +251,8 @@ fn a_limit_of_no_bytes_shows_what_holds_instead() {
     let advice = &advised.advice[0];
     assert_eq!(advice.rule, "write-back-limit-far");
     assert_eq!(advice.now.as_deref(), Some("0"));
-    assert_eq!(advice.now_means.as_deref(), Some("20 % by vm.dirty_ratio"));
+    assert_eq!(advice.now_means.as_deref(), Some("20 % by ratio"));
+    assert_eq!(advice.recommended_means.as_deref(), Some("512 MB"));
     assert!(advice.is_small);
     // A limit in bytes is what it says.
     let advised = asked(&[
@@ -260,7 +261,7 @@ fn a_limit_of_no_bytes_shows_what_holds_instead() {
         ("memory.total_bytes", json!(64_u64 << 30)),
     ])
     .advised();
-    assert_eq!(advised.advice[0].now_means, None);
+    assert_eq!(advised.advice[0].now_means.as_deref(), Some("8 GB"));
 }
 
 #[test]

@@ -295,13 +295,9 @@ impl Page<'_> {
 
     /// How many rules said nothing, and why.
     fn rest(&self) -> String {
-        let listed = if self.verbose {
-            ""
-        } else {
-            " (--verbose lists them, and how sizes are worked out)"
-        };
+        let listed = if self.verbose { "" } else { ": --verbose" };
         format!(
-            "{} rules found nothing to say; {} would speak but are not advised, {} could not be judged{listed}",
+            "{} rules found nothing to say; {} not advised, {} not judged{listed}",
             self.advised.silent,
             self.advised.set_aside.len(),
             self.advised.not_judged.len(),
