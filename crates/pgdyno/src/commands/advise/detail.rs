@@ -93,7 +93,11 @@ fn one(out: &mut String, page: &Page<'_>, advice: &Advice, width: usize) {
     let confidence = advice.confidence.name();
     line(
         "cost",
-        &format!("{}confidence {confidence}; rule {}", cost.unwrap_or_default(), advice.rule),
+        &format!(
+            "{}confidence {confidence}; rule {}",
+            cost.unwrap_or_default(),
+            advice.rule
+        ),
     );
     line("source", &advice.source);
     if let Some(how) = &advice.how {

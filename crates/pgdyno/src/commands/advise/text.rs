@@ -74,10 +74,13 @@ fn table(out: &mut String, shown: &[&Advice], width: usize) {
         let longest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
         longest.min(most).max(heading.len())
     };
-    let of_setting = |cell: fn(&Advice) -> String| {
-        move |advice: &Advice| advice.setting.is_some().then(|| cell(advice))
+    let of_setting =
+        |cell: fn(&Advice) -> String| move |advice: &Advice| advice.setting.is_some().then(|| cell(advice));
+    let value_max = if width < NARROW {
+        VALUE_MAX_NARROW
+    } else {
+        VALUE_MAX
     };
-    let value_max = if width < NARROW { VALUE_MAX_NARROW } else { VALUE_MAX };
     let name = longest("what", NAME_MAX, &|advice| Some(what(advice)));
     let now = longest("now", value_max, &of_setting(now_cell));
     let advised = longest("advised", value_max, &of_setting(advised_cell));
@@ -97,7 +100,12 @@ fn table(out: &mut String, shown: &[&Advice], width: usize) {
         }
         line.trim_end().to_owned()
     };
-    let _ = writeln!(out, "{:SEVERITY$}  {}", "", line(["what", "now", "advised"], &|_| "expected".to_owned()));
+    let _ = writeln!(
+        out,
+        "{:SEVERITY$}  {}",
+        "",
+        line(["what", "now", "advised"], &|_| "expected".to_owned())
+    );
     for advice in shown {
         let word = format!("{:SEVERITY$}", advice.severity.name());
         let rest = match &advice.setting {
@@ -138,7 +146,13 @@ fn brief(advice: &Advice, columns: usize) -> String {
         }
         (_, Some(0.0), Some(0.0)) => ("0 %".to_owned(), format!(" {}", advice.effect.of)),
         (_, Some(low), Some(high)) => {
-            let signed = |n: f64| if n == 0.0 { "0".to_owned() } else { format!("{n:+}") };
+            let signed = |n: f64| {
+                if n == 0.0 {
+                    "0".to_owned()
+                } else {
+                    format!("{n:+}")
+                }
+            };
             let short = format!("{} to {} %", signed(low), signed(high));
             (short, format!(" {}", advice.effect.of))
         }
@@ -174,7 +188,9 @@ fn cut(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    let is_whole = text.chars().nth(kept.chars().count()) == Some(' ');
     let kept = match kept.rsplit_once(' ') {
+        _ if is_whole => kept.as_str(),
         Some((words, _)) if words.chars().count() * 2 > columns => words,
         _ => kept.as_str(),
     };
@@ -205,12 +221,7 @@ fn sizing(out: &mut String, lines: &[SizingLine], width: usize) {
     }
 }
 
-fn list<'a>(
-    out: &mut String,
-    title: &str,
-    lines: impl Iterator<Item = (&'a str, &'a str)>,
-    width: usize,
-) {
+fn list<'a>(out: &mut String, title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>, width: usize) {
     let lines: Vec<(&str, &str)> = lines.collect();
     if lines.is_empty() {
         return;
