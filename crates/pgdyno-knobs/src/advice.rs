@@ -9,7 +9,7 @@ mod weigh;
 pub use rule::{Confidence, Effect, Rule, RuleKind, Severity};
 
 use crate::catalogue::{Catalogue, Cost, Kind, Knob, Layer, Risk, Setting, split};
-use crate::expression::ExpressionError;
+use crate::expression::{ExpressionError, size_in_words};
 use crate::gucvalue;
 use crate::known::{Known, Lacking};
 use crate::sizing::{Line, Sizing, Sources};
@@ -102,6 +102,8 @@ pub struct Advice {
     pub now_means: Option<String>,
     /// The value, or what to do.
     pub recommended: String,
+    /// The value as people write it, where it is a plain number of bytes.
+    pub recommended_means: Option<String>,
     /// The facts that led to it, in a sentence.
     pub why: String,
     /// Studies and documentation.
@@ -370,7 +372,10 @@ impl Advisor {
         let is_for_safety = rule.kind == RuleKind::Safety;
         let now_means = match &rule.now_means {
             Some(template) => template.render(known).ok().filter(|text| !text.is_empty()),
-            None => knob.and_then(|knob| counterpart(knob, now.as_deref(), known)),
+            None => knob.and_then(|knob| {
+                let now = now.as_deref()?;
+                counterpart(knob, Some(now), known).or_else(|| in_words(knob, now))
+            }),
         };
         Ok(Some(Advice {
             rule: rule.id.clone(),
@@ -378,6 +383,7 @@ impl Advisor {
             kind: rule.kind,
             now,
             now_means,
+            recommended_means: knob.and_then(|knob| in_words(knob, &recommended)),
             why: rule.why.render(known).map_err(fill)?,
             source: rule.source.clone(),
             effect: rule.effect.clone(),
@@ -415,14 +421,21 @@ impl Advisor {
     }
 }
 
-/// What holds where a limit of 0 bytes leaves it to another knob.
+/// What holds where a limit of 0 bytes leaves it to another knob: 20 % by ratio.
 fn counterpart(knob: &Knob, now: Option<&str>, known: &Known) -> Option<String> {
     let other = knob.counterpart.as_deref().filter(|_| now == Some("0"))?;
     let value = known.get(&format!("sysctl.{other}")).ok().map(shown)?;
     match other.ends_with("_ratio") {
-        true => Some(format!("{value} % by {other}")),
+        true => Some(format!("{value} % by ratio")),
         false => Some(format!("{value} by {other}")),
     }
+}
+
+/// A kernel's plain number of bytes as people write it.
+fn in_words(knob: &Knob, value: &str) -> Option<String> {
+    let is_bytes = knob.kind != Kind::Guc && knob.unit.as_deref() == Some("bytes");
+    let bytes: f64 = value.parse().ok().filter(|bytes| is_bytes && *bytes > 0.0)?;
+    Some(size_in_words(bytes))
 }
 
 /// What stands for all measurements where there are none.

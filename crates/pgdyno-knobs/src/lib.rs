@@ -26,8 +26,8 @@ mod target;
 mod wal;
 
 pub use advice::{
-    Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, RuleKind, SetAside,
-    Severity, Shown,
+    Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, RuleKind,
+    SetAside, Severity, Shown,
 };
 pub use catalogue::{
     Catalogue, CatalogueError, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk, Section, Setting, split,

@@ -13,6 +13,7 @@ use pgdyno_host::Fact;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The first word of the facts that sizes become.
 const ROOM: &str = "sizing";
@@ -88,9 +89,11 @@ struct File {
 }
 
 impl Sources {
-    /// Those of the file that pgdyno is shipped with.
+    /// Those of the file that pgdyno is shipped with, read once.
     pub(crate) fn shipped() -> Result<Sources, String> {
-        Sources::parse(include_str!("../../../catalog/advice/sizing.toml"))
+        static SHIPPED: LazyLock<Result<Sources, String>> =
+            LazyLock::new(|| Sources::parse(include_str!("../../../catalog/advice/sizing.toml")));
+        SHIPPED.clone()
     }
 
     fn parse(text: &str) -> Result<Sources, String> {

@@ -83,9 +83,9 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
     let page = home.run(&["advise", "sandbox:careless", "--verbose"]);
     assert_eq!(page.code, 3);
     for words in [
-        "severity  what",
-        "severe    fsync ",
-        "--detail fsync (or --detail all)",
+        "        what ",
+        "severe  fsync ",
+        "--detail fsync (or all)",
         "SIZING",
         "NOT JUDGED",
         "nothing was measured; --check does",
@@ -123,16 +123,28 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
     let written: toml::Table = text.parse().expect("TOML");
     assert_eq!(written["target"]["sandbox"].as_str(), Some("careless"));
     for knob in ["fsync", "autovacuum"] {
-        assert!(!text.contains(&format!("\"{knob}\" =")), "{knob} is tried:\n{text}");
+        assert!(
+            !text.contains(&format!("\"{knob}\" =")),
+            "{knob} is tried:\n{text}"
+        );
     }
 }
 
 /// A line each at first; all about one by its setting or rule; less by severity; colours on request of the terminal alone.
 fn details_are_shown_on_demand(home: &Home) {
-    let page = |arguments: &[&str]| home.run(&[&["advise", "sandbox:careless"], arguments].concat()).out;
+    let page = |arguments: &[&str]| {
+        home.run(&[&["advise", "sandbox:careless"], arguments].concat())
+            .out
+    };
     let table = page(&[]);
-    assert!(!table.contains("ALTER SYSTEM") && !table.contains("SIZING"), "{table}");
-    assert!(!table.contains('\u{1b}') && !table.contains('\u{fdd0}'), "{table:?}");
+    assert!(
+        !table.contains("ALTER SYSTEM") && !table.contains("SIZING"),
+        "{table}"
+    );
+    assert!(
+        !table.contains('\u{1b}') && !table.contains('\u{fdd0}'),
+        "{table:?}"
+    );
     for name in ["fsync", "fsync-off"] {
         let detail = page(&["--detail", name]);
         for words in [
@@ -142,15 +154,74 @@ fn details_are_shown_on_demand(home: &Home) {
         ] {
             assert!(detail.contains(words), "{words} is not in:\n{detail}");
         }
-        assert!(!detail.contains("--revert-after") && !detail.contains("autovacuum ="), "{detail}");
+        assert!(
+            !detail.contains("--revert-after") && !detail.contains("autovacuum ="),
+            "{detail}"
+        );
     }
     let severe = page(&["--severity", "severe"]);
-    assert!(severe.contains("severe    fsync"), "{severe}");
-    assert!(!severe.contains("\nhint ") && !severe.contains("\nadvice "), "{severe}");
+    assert!(severe.contains("severe  fsync"), "{severe}");
+    assert!(
+        !severe.contains("\nhint ") && !severe.contains("\nadvice "),
+        "{severe}"
+    );
     let all = page(&["--all"]);
-    assert!(all.lines().count() >= table.lines().count() && !all.contains(": --all"), "{all}");
+    assert!(
+        all.lines().count() >= table.lines().count() && !all.contains(": --all"),
+        "{all}"
+    );
     home.run(&["advise", "sandbox:careless", "--detail", "nonsense"])
         .fails(2, &["--detail nonsense: there is no such rule", "hint: "]);
+}
+
+/// Rows of the table: what is shown without being asked for.
+fn rows(page: &str) -> Vec<&str> {
+    let is_row = |line: &&str| {
+        ["severe  ", "advice  ", "hint    "]
+            .iter()
+            .any(|word| line.starts_with(word))
+    };
+    page.lines().filter(is_row).collect()
+}
+
+/// A server that is set by a profile, with what a careful owner sets beside it: little is left to say, and nothing grave.
+#[test]
+fn a_sensibly_configured_server_gets_three_lines_at_most() {
+    let home = Home::new();
+    home.sandbox("healthy", &[]);
+    let profile = home
+        .run(&[
+            "profile",
+            "export",
+            "oltp",
+            "sandbox:healthy",
+            "--as",
+            "postgresql.conf",
+        ])
+        .fine()
+        .out;
+    let own = "max_parallel_workers = 2\nshared_preload_libraries = 'pg_stat_statements'\ntrack_io_timing = on\n\
+               log_checkpoints = on\nlog_lock_waits = on\nlog_autovacuum_min_duration = 1min\n\
+               log_min_duration_statement = 5s\nlog_temp_files = 64MB\nlog_line_prefix = '%m [%p] %q%u@%d '\n\
+               statement_timeout = 10min\nlock_timeout = 1min\nidle_in_transaction_session_timeout = 10min\n\
+               logging_collector = on\ntcp_keepalives_idle = 60\nwal_level = replica\n";
+    let main = home.data("healthy").join("postgresql.conf");
+    let before = fs::read_to_string(&main).expect("it");
+    fs::write(&main, format!("{before}\n{profile}\n{own}")).expect("written");
+    home.run(&["sandbox", "restart", "healthy"]).fine();
+    let page = home.run(&["advise", "sandbox:healthy"]).fine().out;
+    let rows = rows(&page);
+    assert!(rows.len() <= 3, "{page}");
+    // What the host lacks may be among them, and nothing that the profile sets.
+    for knob in [
+        "shared_buffers",
+        "effective_cache_size",
+        "work_mem",
+        "max_wal_size",
+        "jit",
+    ] {
+        assert!(rows.iter().all(|row| !row.contains(knob)), "{page}");
+    }
 }
 
 /// The sizes of advice, of profiles, and of a sandbox with a limit are the same, also when memory is taken in between.
@@ -179,15 +250,35 @@ fn sizes_are_the_same_for_advise_and_profile_and_a_minute_later() {
         let mut found = all.filter(|advice| advice["setting"]["knob"] == knob);
         found.next().map(|advice| advice["recommended"].clone())
     };
-    assert_eq!(value(&advised, "effective_cache_size"), first("effective_cache_size"));
+    assert_eq!(
+        value(&advised, "effective_cache_size"),
+        first("effective_cache_size")
+    );
     let taken = vec![1_u8; 256 << 20];
-    home.ask("sized", "CREATE TABLE t AS SELECT generate_series(1, 300000) AS n");
+    home.ask(
+        "sized",
+        "CREATE TABLE t AS SELECT generate_series(1, 300000) AS n",
+    );
     let (again, second) = (advise(), of_profile());
-    for knob in ["shared_buffers", "effective_cache_size", "maintenance_work_mem", "work_mem", "max_wal_size"] {
+    for knob in [
+        "shared_buffers",
+        "effective_cache_size",
+        "maintenance_work_mem",
+        "work_mem",
+        "max_wal_size",
+    ] {
         assert_eq!(first(knob), second(knob), "{knob}");
         assert_eq!(value(&advised, knob), value(&again, knob), "{knob}");
     }
-    assert_eq!(taken.iter().rev().take(2).map(|byte| u32::from(*byte)).sum::<u32>(), 2);
+    assert_eq!(
+        taken
+            .iter()
+            .rev()
+            .take(2)
+            .map(|byte| u32::from(*byte))
+            .sum::<u32>(),
+        2
+    );
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn profiles_are_listed_and_shown() {
     assert!(names.iter().any(|profile| profile["name"] == "oltp"));
     let shown = home.run(&["profile", "show", "oltp"]).fine().out;
     assert!(
-        shown.contains("shared_buffers = available.memory_bytes / 4 (bytes)"),
+        shown.contains("shared_buffers = sizing.buffers_bytes (bytes)"),
         "{shown}"
     );
     assert!(shown.contains("[ibm-z] T1"), "{shown}");

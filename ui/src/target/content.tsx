@@ -68,6 +68,7 @@ function Item({ item }: { item: AdviceItem }) {
         </p>
       )}
       {item.why === null ? null : <p class="lede">{item.why}</p>}
+      {item.steps.length === 0 ? null : <ol>{item.steps.map((step, place) => <li key={place}>{step}</li>)}</ol>}
       {item.commands.map((command, place) => (
         <p key={place} class="copy-line">
           <code>{command}</code> <CopyButton text={command} what={`Command for ${item.title}`} />

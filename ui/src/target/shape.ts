@@ -12,6 +12,8 @@ export interface AdviceItem {
   now: string | null;
   recommended: string | null;
   why: string | null;
+  /** What is for safety names all steps, and has no command that tries it. */
+  steps: string[];
   commands: string[];
 }
 
@@ -54,9 +56,10 @@ function itemOf(value: unknown): AdviceItem {
     title: text(setting.knob) ?? text(fields.knob) ?? text(fields.title) ?? text(fields.rule) ?? shown(value),
     severity: text(fields.severity),
     is_value: text(setting.knob) !== null,
-    now: text(fields.now),
+    now: text(fields.now_means) ?? text(fields.now),
     recommended: text(fields.recommended),
     why: text(fields.why),
+    steps: Array.isArray(fields.procedure) ? fields.procedure.map(shown) : [],
     commands,
   };
 }

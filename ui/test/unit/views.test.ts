@@ -128,6 +128,8 @@ describe("what is worked out", () => {
     expect(keptInWords({ alive: false, kept: { "unless-confirmed": { until_unix_ms: 1_700_000_000_000 } } })).toContain("unless it is confirmed");
     expect([keptInWords({ alive: true, kept: null }), keptInWords({ alive: false, kept: null })].join()).toMatch(/at it now.*killed/);
     expect(adviceOf({ advice: [{ rule: "r", setting: { knob: "k" } }] })?.[0]?.title).toBe("k");
+    const safety = adviceOf([{ rule: "r", now: "0", now_means: "20 %", procedure: ["ALTER SYSTEM ...;"], commands: [] }])?.[0];
+    expect([safety?.now, safety?.steps, safety?.commands]).toEqual(["20 %", ["ALTER SYSTEM ...;"], []]);
     expect([adviceOf(null), adviceOf("x")]).toEqual([null, null]);
     expect(shown({ a: [1, null], b: true })).toBe("a 1, –, b yes");
   });

@@ -176,7 +176,12 @@ fn rules_about_durability_and_safety_are_of_the_kind_safety() {
         .rules()
         .iter()
         .filter(|rule| {
-            let risks = |id: &str| advisor.catalogue.get(id).is_ok_and(|knob| knob.risk == Risk::Durability);
+            let risks = |id: &str| {
+                advisor
+                    .catalogue
+                    .get(id)
+                    .is_ok_and(|knob| knob.risk == Risk::Durability)
+            };
             let is_traded = rule.only_if_asked.is_some();
             !is_traded && (rule.effect.of == "safety" || rule.knob().is_some_and(risks))
         })
@@ -211,13 +216,21 @@ fn safety_advice_is_never_tried_and_names_how_it_lasts() {
         }
         assert!(!advice.can_be_tried && !advice.is_small, "{}", rule.id);
         for step in &advice.procedure {
-            assert!(!step.contains("{{") && !step.contains("--revert-after"), "{}: {step}", rule.id);
+            assert!(
+                !step.contains("{{") && !step.contains("--revert-after"),
+                "{}: {step}",
+                rule.id
+            );
         }
         let is_parameter = advice.setting.as_ref().is_some_and(|setting| {
             let knob = advisor.catalogue.get(&setting.knob).unwrap();
             matches!(knob.kind, Kind::Guc | Kind::Sysctl)
         });
-        assert!(!is_parameter || advice.procedure.len() >= 2, "{} does not say how it lasts", rule.id);
+        assert!(
+            !is_parameter || advice.procedure.len() >= 2,
+            "{} does not say how it lasts",
+            rule.id
+        );
     }
 }
 
@@ -251,7 +264,8 @@ fn a_limit_of_no_bytes_shows_what_holds_instead() {
     let advice = &advised.advice[0];
     assert_eq!(advice.rule, "write-back-limit-far");
     assert_eq!(advice.now.as_deref(), Some("0"));
-    assert_eq!(advice.now_means.as_deref(), Some("20 % by vm.dirty_ratio"));
+    assert_eq!(advice.now_means.as_deref(), Some("20 % by ratio"));
+    assert_eq!(advice.recommended_means.as_deref(), Some("512 MB"));
     assert!(advice.is_small);
     // A limit in bytes is what it says.
     let advised = asked(&[
@@ -260,7 +274,7 @@ fn a_limit_of_no_bytes_shows_what_holds_instead() {
         ("memory.total_bytes", json!(64_u64 << 30)),
     ])
     .advised();
-    assert_eq!(advised.advice[0].now_means, None);
+    assert_eq!(advised.advice[0].now_means.as_deref(), Some("8 GB"));
 }
 
 #[test]

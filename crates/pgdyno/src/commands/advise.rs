@@ -16,8 +16,8 @@ use pgdyno_host::Fact;
 use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, RuleKind, Severity};
 use pgdyno_server::may_hold_password;
 use pgdyno_store::{FactRecord, Store};
-use serde_json::{Value, json};
 use rustix::termios::tcgetwinsize;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{IsTerminal, stdout};
 use std::path::Path;
@@ -286,13 +286,9 @@ impl Page<'_> {
 
     /// How many rules said nothing, and why.
     fn rest(&self) -> String {
-        let listed = if self.verbose {
-            ""
-        } else {
-            " (--verbose lists them, and how sizes are worked out)"
-        };
+        let listed = if self.verbose { "" } else { ": --verbose" };
         format!(
-            "{} rules found nothing to say; {} would speak but are not advised, {} could not be judged{listed}",
+            "{} rules found nothing to say; {} not advised, {} not judged{listed}",
             self.advised.silent,
             self.advised.set_aside.len(),
             self.advised.not_judged.len(),

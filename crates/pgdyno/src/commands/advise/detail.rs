@@ -71,7 +71,9 @@ fn one(out: &mut String, page: &Page<'_>, advice: &Advice, width: usize) {
         (Some(_), _) | (None, Some(_)) => format!(" (now {})", now_cell(advice)),
         (None, None) => String::new(),
     };
-    let words = format!("{}: {}{now}", advice.severity.name(), title(advice));
+    let means = advice.recommended_means.as_ref();
+    let means = means.map_or_else(String::new, |means| format!(", {means}"));
+    let words = format!("{}: {}{means}{now}", advice.severity.name(), title(advice));
     let heading = wrapped_at("", &words, 2, width);
     let word = advice.severity.name();
     *out += &heading.replacen(word, &colour::of(advice.severity, word), 1);
@@ -91,7 +93,11 @@ fn one(out: &mut String, page: &Page<'_>, advice: &Advice, width: usize) {
     let confidence = advice.confidence.name();
     line(
         "cost",
-        &format!("{}confidence {confidence}; rule {}", cost.unwrap_or_default(), advice.rule),
+        &format!(
+            "{}confidence {confidence}; rule {}",
+            cost.unwrap_or_default(),
+            advice.rule
+        ),
     );
     line("source", &advice.source);
     if let Some(how) = &advice.how {

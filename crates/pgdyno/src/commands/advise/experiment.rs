@@ -15,7 +15,8 @@ pub(super) fn write(page: &Page<'_>, found: &Found, path: &Path) -> anyhow::Resu
     let (text, steps) = text(page, found);
     if steps == 0 {
         return Err(Usage(format!(
-            "{}: nothing that is advised here can be tried by an experiment, so none is written",
+            "{}: nothing that is advised here can be tried by an experiment, so none is written\n\
+             hint: what is for safety is not tried; --detail all shows its steps",
             path.display()
         ))
         .into());

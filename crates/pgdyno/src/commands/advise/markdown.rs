@@ -106,7 +106,11 @@ fn one(out: &mut String, page: &Page<'_>, advice: &Advice) {
     }
     let _ = writeln!(out, "- rule: {}\n", advice.rule);
     for (at, step) in advice.procedure.iter().enumerate() {
-        let end = if at + 1 == advice.procedure.len() { "\n" } else { "" };
+        let end = if at + 1 == advice.procedure.len() {
+            "\n"
+        } else {
+            ""
+        };
         let _ = writeln!(out, "{}. {}{end}", at + 1, escaped(step));
     }
     let commands = page.commands(advice);

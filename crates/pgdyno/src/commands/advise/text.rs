@@ -5,15 +5,20 @@ use crate::show::wrapped_at;
 use pgdyno_knobs::{Advice, Shown, SizingLine};
 use std::fmt::Write;
 
-/// The column of severities, by its heading.
-const SEVERITY: usize = 8;
+/// The column of severities, which explain themselves.
+const SEVERITY: usize = 6;
 /// Blanks between columns.
 const GAP: usize = 2;
 /// Widest columns of names and of values; what is longer is cut, and whole in the details.
 const NAME_MAX: usize = 38;
 const VALUE_MAX: usize = 22;
 /// Fewer columns than this show nothing of what is expected.
-const EXPECTED_MIN: usize = 10;
+const EXPECTED_MIN: usize = 8;
+/// Words are cut where so many columns are left for them, and left out where there are fewer.
+const ROOM_FOR_WORDS: usize = 14;
+/// Terminals narrower than this have smaller columns of values.
+const NARROW: usize = 100;
+const VALUE_MAX_NARROW: usize = 14;
 
 pub(super) fn page(page: &Page<'_>, width: usize) -> String {
     let mut out = String::new();
@@ -48,8 +53,8 @@ fn summary(out: &mut String, page: &Page<'_>, width: usize) {
         Some(first) => {
             table(out, &shown, width);
             out.push('\n');
-            let more = format!("{} --detail {}", page.command(), super::quoted(&what(first)));
-            let _ = writeln!(out, "Why, what it risks and how to do it: {more} (or --detail all)");
+            let first = super::quoted(&what(first));
+            let _ = writeln!(out, "Why and how: {} --detail {first} (or all)", page.command());
         }
     }
     *out += &wrapped_at("", &page.rest(), 2, width);
@@ -69,16 +74,20 @@ fn table(out: &mut String, shown: &[&Advice], width: usize) {
         let longest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
         longest.min(most).max(heading.len())
     };
-    let of_setting = |cell: fn(&Advice) -> String| {
-        move |advice: &Advice| advice.setting.is_some().then(|| cell(advice))
+    let of_setting =
+        |cell: fn(&Advice) -> String| move |advice: &Advice| advice.setting.is_some().then(|| cell(advice));
+    let value_max = if width < NARROW {
+        VALUE_MAX_NARROW
+    } else {
+        VALUE_MAX
     };
     let name = longest("what", NAME_MAX, &|advice| Some(what(advice)));
-    let now = longest("now", VALUE_MAX, &of_setting(now));
-    let advised = longest("advised", VALUE_MAX, &of_setting(|advice| advice.recommended.clone()));
+    let now = longest("now", value_max, &of_setting(now_cell));
+    let advised = longest("advised", value_max, &of_setting(advised_cell));
     let left = SEVERITY + GAP + name + GAP;
     let right = left + now + GAP + advised + GAP;
     let has_expected = width >= right + EXPECTED_MIN;
-    let line = |cells: [&str; 3], expected: &str| {
+    let line = |cells: [&str; 3], expected: &dyn Fn(usize) -> String| {
         let [name_cell, now_cell, advised_cell] = cells;
         let mut line = format!(
             "{}  {}  {}",
@@ -87,17 +96,22 @@ fn table(out: &mut String, shown: &[&Advice], width: usize) {
             padded(advised_cell, advised)
         );
         if has_expected {
-            let _ = write!(line, "  {}", cut(expected, width - right));
+            let _ = write!(line, "  {}", expected(width - right));
         }
         line.trim_end().to_owned()
     };
-    let _ = writeln!(out, "{:SEVERITY$}  {}", "severity", line(["what", "now", "advised"], "expected"));
+    let _ = writeln!(
+        out,
+        "{:SEVERITY$}  {}",
+        "",
+        line(["what", "now", "advised"], &|_| "expected".to_owned())
+    );
     for advice in shown {
         let word = format!("{:SEVERITY$}", advice.severity.name());
         let rest = match &advice.setting {
             Some(_) => line(
-                [&what(advice), &now_cell(advice), &advice.recommended],
-                &brief(advice),
+                [&what(advice), &now_cell(advice), &advised_cell(advice)],
+                &|columns| brief(advice, columns),
             ),
             // What is no setting has no values: what is found takes their place.
             None => {
@@ -107,10 +121,6 @@ fn table(out: &mut String, shown: &[&Advice], width: usize) {
         };
         let _ = writeln!(out, "{}  {rest}", colour::of(advice.severity, &word));
     }
-}
-
-fn now(advice: &Advice) -> String {
-    now_cell(advice)
 }
 
 /// The present value, or what holds instead.
@@ -123,21 +133,36 @@ pub(super) fn now_cell(advice: &Advice) -> String {
     }
 }
 
-/// What is expected, in a few words.
-fn brief(advice: &Advice) -> String {
-    match (&advice.measured, advice.effect.low) {
-        (Some(measured), _) if measured.verdict == Shown::Better => {
-            format!("{:+.1} % measured here", measured.percent)
+fn advised_cell(advice: &Advice) -> String {
+    let means = advice.recommended_means.as_ref();
+    means.unwrap_or(&advice.recommended).clone()
+}
+
+/// What is expected, in so many columns: a few words, or the number alone.
+fn brief(advice: &Advice, columns: usize) -> String {
+    let (short, rest) = match (&advice.measured, advice.effect.low, advice.effect.high) {
+        (Some(measured), ..) if measured.verdict == Shown::Better => {
+            (format!("{:+.1} %", measured.percent), " measured here".to_owned())
         }
-        (_, None) => match &advice.effect.note {
-            Some(note) => format!("{}: {note}", advice.effect.of),
-            None => advice.effect.of.clone(),
-        },
-        (_, Some(_)) => {
-            let words = advice.effect.words();
-            words.split_once(": ").map_or(words.clone(), |(brief, _)| brief.to_owned())
+        (_, Some(0.0), Some(0.0)) => ("0 %".to_owned(), format!(" {}", advice.effect.of)),
+        (_, Some(low), Some(high)) => {
+            let signed = |n: f64| {
+                if n == 0.0 {
+                    "0".to_owned()
+                } else {
+                    format!("{n:+}")
+                }
+            };
+            let short = format!("{} to {} %", signed(low), signed(high));
+            (short, format!(" {}", advice.effect.of))
         }
-    }
+        _ => {
+            let note = advice.effect.note.as_ref().map(|note| format!(": {note}"));
+            (advice.effect.of.clone(), note.unwrap_or_default())
+        }
+    };
+    let has_room = columns >= short.chars().count() + rest.chars().count().min(ROOM_FOR_WORDS);
+    cut(&if has_room { short + &rest } else { short }, columns)
 }
 
 /// What trials here have shown, else what others found.
@@ -163,7 +188,9 @@ fn cut(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    let is_whole = text.chars().nth(kept.chars().count()) == Some(' ');
     let kept = match kept.rsplit_once(' ') {
+        _ if is_whole => kept.as_str(),
         Some((words, _)) if words.chars().count() * 2 > columns => words,
         _ => kept.as_str(),
     };
@@ -194,12 +221,7 @@ fn sizing(out: &mut String, lines: &[SizingLine], width: usize) {
     }
 }
 
-fn list<'a>(
-    out: &mut String,
-    title: &str,
-    lines: impl Iterator<Item = (&'a str, &'a str)>,
-    width: usize,
-) {
+fn list<'a>(out: &mut String, title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>, width: usize) {
     let lines: Vec<(&str, &str)> = lines.collect();
     if lines.is_empty() {
         return;
