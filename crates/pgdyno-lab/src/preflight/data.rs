@@ -190,13 +190,14 @@ impl Preflight<'_> {
         let more = needed.saturating_sub(there);
         if more > space.free_bytes {
             let what = format!(
-                "the data of this experiment needs about {} MB on {place}, and {} MB are free",
+                "the data of this experiment needs about {} MB on {place}, and {} MB are free; use a smaller scale or another place",
                 needed >> 20,
                 space.free_bytes >> 20
             );
             let scale = plan.file.data.scale.unwrap_or(1);
-            let fits = (u128::from(scale) * u128::from(space.free_bytes) / u128::from(more.max(1))).max(1);
-            let mends = [format!("--set data.scale={fits} (or less), or more room")];
+            // A tenth stays free.
+            let fits = u128::from(scale) * u128::from(space.free_bytes) * 9 / (u128::from(more.max(1)) * 10);
+            let mends = [format!("--set data.scale={}", fits.max(1))];
             found.add(Finding::new(FindingKind::Other, what, &mends));
         }
         let least = plan.file.guard.disk_free_min.as_deref();

@@ -241,7 +241,7 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
     }
     put!("");
     for (i, line) in lines.iter().enumerate() {
-        put!(
+        let text = format!(
             "{:>4}  block {:<3} {:<40} {:>6.0} s  {}",
             i + 1,
             line.block,
@@ -249,6 +249,7 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
             line.seconds(),
             line.price.words.join(", ")
         );
+        put!("{}", text.trim_end());
     }
     let or_fewer = match plan.file.stop {
         pgdyno_lab::StopRule::WhenDecided => ", or fewer: it ends when every comparison is decided",
