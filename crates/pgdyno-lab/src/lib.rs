@@ -27,6 +27,6 @@ pub use file::{
 };
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment};
-pub use preflight::{Finding, FindingKind, Found as Preflown, Preflight, consents};
+pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, consents};
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
 pub use runner::{Begin, Event, Lab, LabError, StandError, Stands, Summary};

@@ -100,14 +100,14 @@ pub struct Preflight<'a> {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct PreflightReport {
     /// All that keeps something from running.
     pub findings: Vec<Finding>,
     /// What is made on a server that pgdyno did not create, and dropped at the end.
     pub objects: Vec<DataObject>,
 }
 
-impl Found {
+impl PreflightReport {
     fn add(&mut self, finding: Finding) {
         let same = |other: &&mut Finding| other.what == finding.what && other.mends == finding.mends;
         match self.findings.iter_mut().find(same) {
@@ -151,8 +151,8 @@ impl Preflight<'_> {
     /// # Errors
     ///
     /// A server that cannot be asked.
-    pub fn check(&self, plan: &mut Plan, server: &mut Server) -> Result<Found, ServerError> {
-        let mut found = Found::default();
+    pub fn check(&self, plan: &mut Plan, server: &mut Server) -> Result<PreflightReport, ServerError> {
+        let mut found = PreflightReport::default();
         for finding in consents(plan, self.catalogue, self.consent) {
             found.add(finding);
         }
@@ -173,7 +173,7 @@ impl Preflight<'_> {
         Ok(found)
     }
 
-    fn settings(&self, plan: &Plan, found: &mut Found) {
+    fn settings(&self, plan: &Plan, found: &mut PreflightReport) {
         let reader = Reader {
             host: self.host,
             catalogue: self.catalogue,
@@ -241,7 +241,12 @@ impl Preflight<'_> {
     }
 
     /// What treatments ask for that this target, or this machine, has not.
-    fn places(&self, plan: &Plan, server: &mut Server, found: &mut Found) -> Result<(), ServerError> {
+    fn places(
+        &self,
+        plan: &Plan,
+        server: &mut Server,
+        found: &mut PreflightReport,
+    ) -> Result<(), ServerError> {
         let limits = session_limits(server)?;
         for treatment in &plan.treatments {
             let treatments = vec![treatment.name.clone()];
@@ -266,7 +271,7 @@ impl Preflight<'_> {
     }
 
     /// Programs of loads that are not there.
-    fn programs(&self, plan: &Plan, found: &mut Found) {
+    fn programs(&self, plan: &Plan, found: &mut PreflightReport) {
         let Some(path) = self.path else { return };
         for number in plan.tested() {
             let treatment = &plan.treatments[number];
@@ -290,7 +295,7 @@ impl Preflight<'_> {
 }
 
 /// Leaves treatments out that cannot be tested.
-fn leave_out(plan: &mut Plan, found: &Found) {
+fn leave_out(plan: &mut Plan, found: &PreflightReport) {
     let reasons: Vec<(usize, String)> = plan
         .treatments
         .iter()
@@ -329,7 +334,7 @@ mod tests {
             treatments: vec![treatment.to_owned()],
             ..Finding::new(FindingKind::Right, what, &["GRANT x TO y".to_owned()])
         };
-        let mut found = Found::default();
+        let mut found = PreflightReport::default();
         for finding in [
             of("a", "no reload"),
             of("b", "no reload"),

@@ -45,8 +45,9 @@ const STATEMENTS_MAX: usize = 1_000;
 const PLAN_LIMIT: Duration = Duration::from_secs(10);
 /// What PostgreSQL can plan without executing it.
 const PLANNED: [&str; 7] = ["select", "insert", "update", "delete", "merge", "with", "values"];
-/// What a name that does not exist is answered with: tables, columns, prepared statements, cursors.
-const MISSING: [SqlState; 4] = [
+/// What a name that does not exist is answered with: tables, columns, functions, prepared statements, cursors.
+const MISSING: [SqlState; 5] = [
+    SqlState::UNDEFINED_FUNCTION,
     SqlState::UNDEFINED_TABLE,
     SqlState::UNDEFINED_COLUMN,
     SqlState::INVALID_SQL_STATEMENT_NAME,
@@ -141,7 +142,8 @@ pub fn refused_statements(
         let is_denied = *words.code() == SqlState::INSUFFICIENT_PRIVILEGE;
         // By the simple protocol variables become text of the statement, whatever they stand for there.
         let may_be_text = load.protocol == Protocol::Simple && of.has_variables;
-        if is_missing && (names_made || makes_some) || may_be_text && !is_missing && !is_denied {
+        let is_of_names = is_missing && *words.code() != SqlState::UNDEFINED_FUNCTION;
+        if is_missing && (names_made || makes_some) || may_be_text && !is_of_names && !is_denied {
             continue;
         }
         let refusal = StatementRefusal {

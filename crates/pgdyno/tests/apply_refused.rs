@@ -38,7 +38,7 @@ fn what_cannot_be_is_refused_by_name_and_nothing_is_changed() {
         &[
             "maintenance_work_mem",
             "nothing was changed",
-            "expected a number from 1024",
+            "expected a number from 64 to",
         ],
     );
     fails(

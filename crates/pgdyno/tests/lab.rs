@@ -214,14 +214,17 @@ fn other_programs_and_jobs_are_loads_with_the_same_checks() {
             }
         }
     }
-    let path = file(
-        &home,
-        head,
-        &format!(
+    let jobs = |worse: &str| {
+        let levels = format!(
             "{load}[[factor]]\nname = \"load\"\n[[factor.level]]\nname = \"bad\"\nload = {{ program = \"job\", command = \"false\" }}\n\
-             [[factor.level]]\nname = \"worse\"\nload = {{ program = \"job\", command = \"no-such-program\" }}\n"
-        ),
-    );
+             [[factor.level]]\nname = \"worse\"\nload = {{ program = \"job\", command = \"{worse}\" }}\n"
+        );
+        file(&home, head, &levels)
+    };
+    let path = jobs("no-such-program");
+    home.run(&["run", &path, "--dry-run"])
+        .fails(1, &["load=worse: the program no-such-program is not there"]);
+    let path = jobs("sh -c 'exit 3'");
     home.run(&["run", &path]).fails(1, &["not one trial finished"]);
     let json = home.run(&["report", "--format", "json"]).fine().json();
     let reason = json["trials"][0]["reason"].as_str().expect("a reason");

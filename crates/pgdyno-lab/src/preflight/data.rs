@@ -1,6 +1,6 @@
 //! Data that the server lacks, holds otherwise or has no room for; statements that it would refuse.
 
-use super::{Finding, FindingKind, Found, Preflight};
+use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::Reset;
 use crate::measure::endpoint;
 use crate::plan::{Plan, Treatment};
@@ -19,7 +19,7 @@ impl Preflight<'_> {
         &self,
         plan: &Plan,
         server: &mut Server,
-        found: &mut Found,
+        found: &mut PreflightReport,
     ) -> Result<(), ServerError> {
         let here: Vec<&Treatment> = plan
             .tested()
@@ -67,7 +67,7 @@ impl Preflight<'_> {
         &self,
         data: DataPlan,
         server: &mut Server,
-        found: &mut Found,
+        found: &mut PreflightReport,
         lacking: &mut Vec<DataPlan>,
     ) -> Result<(), ServerError> {
         let endpoint = endpoint(&self.target.conninfo);
@@ -127,7 +127,7 @@ impl Preflight<'_> {
         plan: &Plan,
         lacking: &[DataPlan],
         server: &mut Server,
-        found: &mut Found,
+        found: &mut PreflightReport,
     ) -> Result<(), ServerError> {
         found.objects = lacking.iter().flat_map(DataPlan::objects).collect();
         if !self.consent.data {
@@ -181,7 +181,7 @@ impl Preflight<'_> {
     }
 
     /// Whether the data fits where it goes, by the usual size of a unit of scale, and leaves what the file's guard wants.
-    fn room(&self, plan: &Plan, needed: u64, there: u64, found: &mut Found) {
+    fn room(&self, plan: &Plan, needed: u64, there: u64, found: &mut PreflightReport) {
         let Some(place) = &self.target.data else { return };
         let place = place.to_string_lossy().into_owned();
         let Some(Ok(space)) = self.host.space_of(&place) else {
@@ -190,13 +190,14 @@ impl Preflight<'_> {
         let more = needed.saturating_sub(there);
         if more > space.free_bytes {
             let what = format!(
-                "the data of this experiment needs about {} MB on {place}, and {} MB are free",
+                "the data of this experiment needs about {} MB on {place}, and {} MB are free; use a smaller scale or another place",
                 needed >> 20,
                 space.free_bytes >> 20
             );
             let scale = plan.file.data.scale.unwrap_or(1);
-            let fits = (u128::from(scale) * u128::from(space.free_bytes) / u128::from(more.max(1))).max(1);
-            let mends = [format!("--set data.scale={fits} (or less), or more room")];
+            // A tenth stays free.
+            let fits = u128::from(scale) * u128::from(space.free_bytes) * 9 / (u128::from(more.max(1)) * 10);
+            let mends = [format!("--set data.scale={}", fits.max(1))];
             found.add(Finding::new(FindingKind::Other, what, &mends));
         }
         let least = plan.file.guard.disk_free_min.as_deref();
@@ -218,7 +219,7 @@ impl Preflight<'_> {
     }
 
     /// Statements of the loads that the server would refuse. Behind a pooler nothing is described: sessions are others' there.
-    fn statements(&self, here: &[&Treatment], found: &mut Found) {
+    fn statements(&self, here: &[&Treatment], found: &mut PreflightReport) {
         let conninfo = &self.target.conninfo;
         let lacks: Vec<String> = found
             .objects

@@ -1,6 +1,6 @@
 //! Rights that a trial wants of the role beside those of its settings, and sessions that it may have.
 
-use super::{Finding, FindingKind, Found, Preflight};
+use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::Prewarm;
 use crate::plan::Plan;
 use crate::runner::OWN_SESSIONS;
@@ -51,7 +51,7 @@ impl Preflight<'_> {
         &self,
         plan: &Plan,
         server: &mut Server,
-        found: &mut Found,
+        found: &mut PreflightReport,
     ) -> Result<(), ServerError> {
         let role = Role::ask(server)?;
         if !role.may_checkpoint {

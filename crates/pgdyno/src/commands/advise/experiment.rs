@@ -55,6 +55,11 @@ fn text(page: &Page<'_>, found: &Found) -> (String, usize) {
         // The connection string holds a password, or is libpq's defaults.
         None => text.push_str("# Name the server with pgdyno run --target.\n\n"),
     }
+    if page.target.is_none_or(|target| !target.starts_with("sandbox:")) {
+        text.push_str(
+            "# Data that the server lacks is made with pgdyno run --allow-data only, and dropped at the end; --dry-run lists it.\n",
+        );
+    }
     let _ = writeln!(
         text,
         "[data]\nscale = 50\n\n[load]\nworkload = \"tpcb\"\nclients = {clients}\nwarmup_s = 10\nmeasure_s = 30"

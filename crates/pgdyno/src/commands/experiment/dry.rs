@@ -9,7 +9,8 @@ use crate::exit;
 use crate::target::{self, Ahead};
 use pgdyno_knobs::Target;
 use pgdyno_lab::{
-    ExperimentFile, Finding, LabError, Preflight, Preflown, ProfileSettings, Reset, Treatment, consents,
+    ExperimentFile, Finding, LabError, Preflight, PreflightReport, ProfileSettings, Reset, Treatment,
+    consents,
 };
 use pgdyno_load::duration;
 use pgdyno_server::Server;
@@ -72,7 +73,7 @@ impl Line<'_> {
 /// What is known of the target before anything is done to it.
 struct Looked {
     plan: Plan,
-    found: Preflown,
+    found: PreflightReport,
     target: Option<Target>,
     /// What could not be proven, and why.
     unproven: Option<String>,
@@ -147,7 +148,7 @@ fn look(
         .treatments
         .iter()
         .any(|treatment| treatment.stand().is_target());
-    let mut found = Preflown::default();
+    let mut found = PreflightReport::default();
     let unproven = match &target {
         Some(target) if on_target => {
             let mut server = Server::connect(&target.conninfo)?;
@@ -241,7 +242,7 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
     }
     put!("");
     for (i, line) in lines.iter().enumerate() {
-        put!(
+        let text = format!(
             "{:>4}  block {:<3} {:<40} {:>6.0} s  {}",
             i + 1,
             line.block,
@@ -249,6 +250,7 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
             line.seconds(),
             line.price.words.join(", ")
         );
+        put!("{}", text.trim_end());
     }
     let or_fewer = match plan.file.stop {
         pgdyno_lab::StopRule::WhenDecided => ", or fewer: it ends when every comparison is decided",
