@@ -185,7 +185,7 @@ impl<'a> Lab<'a> {
         let stand = prepare::first_stand(&plan);
         let target = self.stand(&stand)?;
         self.data_is_agreed(&plan, &target)?;
-        let changer = self.changer(target, &format!("run {} ({id})", plan.file.name))?;
+        let changer = self.changer(target, &format!("run {} ({id})", plan.file.name), &plan)?;
         if let Err(error) = self.store.set_status(id, ExperimentStatus::Running) {
             changer.put_back(&self.restorer())?;
             return Err(error.into());

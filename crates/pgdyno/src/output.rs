@@ -28,10 +28,11 @@ pub(crate) const CELL_MAX: usize = 400;
 
 /// Marks that begin and end our own styling inside a text. They are noncharacters, which Unicode keeps for use inside a program; on the
 /// way out they become one of these sequences on a terminal, and nothing elsewhere.
-const MARKS: [(char, &str); 3] = [
+const MARKS: [(char, &str); 4] = [
     ('\u{fdd0}', "\u{1b}[0m"),
     ('\u{fdd1}', "\u{1b}[1;31m"),
     ('\u{fdd2}', "\u{1b}[1;36m"),
+    ('\u{fdd3}', "\u{1b}[1;33m"),
 ];
 
 /// Our own styling.
@@ -39,6 +40,7 @@ const MARKS: [(char, &str); 3] = [
 pub(crate) enum Style {
     Error = 1,
     Hint = 2,
+    Warning = 3,
 }
 
 /// A text that is styled where it gets to a terminal with colours.
@@ -76,13 +78,13 @@ pub(crate) fn columns() -> Option<usize> {
 /// A line of data, to standard output. That nobody reads it any more must not end a program that has to restore things.
 pub(crate) fn put(text: fmt::Arguments<'_>) {
     let text = data_line(&text.to_string());
-    let _ = writeln!(standard_output(), "{}", with_styles(&text, data_is_seen()));
+    let _ = writeln!(standard_output(), "{}", with_styles(&text, has_colours(data_is_seen())));
 }
 
 /// A line for people, to standard error; the same holds.
 pub(crate) fn tell(text: fmt::Arguments<'_>) {
     let text = remark(&text.to_string());
-    let _ = writeln!(standard_error(), "{}", with_styles(&text, remarks_are_seen()));
+    let _ = writeln!(standard_error(), "{}", with_styles(&text, has_colours(remarks_are_seen())));
 }
 
 fn data_line(text: &str) -> String {
@@ -161,15 +163,19 @@ pub(crate) fn cell(text: &str) -> String {
     clean(&cut(text, CELL_MAX)).into_owned()
 }
 
-fn with_styles(text: &str, is_terminal: bool) -> Cow<'_, str> {
+/// Whether what goes to such a place is shown in colours, and nobody has switched them off.
+fn has_colours(is_terminal: bool) -> bool {
+    is_terminal && variable("NO_COLOR").is_none() && variable("TERM").is_some_and(|term| term != "dumb")
+}
+
+/// A text with our own styling as sequences of the terminal, or without any.
+pub(crate) fn with_styles(text: &str, has_colours: bool) -> Cow<'_, str> {
     if !text.contains(|c| MARKS.iter().any(|(mark, _)| *mark == c)) {
         return Cow::Borrowed(text);
     }
-    let coloured =
-        is_terminal && variable("NO_COLOR").is_none() && variable("TERM").is_some_and(|term| term != "dumb");
     let mut styled = text.to_owned();
     for (mark, sequence) in MARKS {
-        styled = styled.replace(mark, if coloured { sequence } else { "" });
+        styled = styled.replace(mark, if has_colours { sequence } else { "" });
     }
     Cow::Owned(styled)
 }

@@ -1,6 +1,5 @@
 //! `pgdyno advise`: what to change on a target and why. Read only, but for what `--check` writes for its measurements.
 
-mod colour;
 mod detail;
 mod evidence;
 mod experiment;
@@ -12,14 +11,13 @@ use super::facts::{self, Found};
 use crate::cli::{AdviseArgs, AdviseFormat};
 use crate::context::Context;
 use crate::exit::{self, Usage};
+use crate::output::{self, Style, styled};
 use pgdyno_host::Fact;
 use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, RuleKind, Severity};
 use pgdyno_server::may_hold_password;
 use pgdyno_store::{FactRecord, Store};
-use rustix::termios::tcgetwinsize;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{IsTerminal, stdout};
 use std::path::Path;
 use std::time::Instant;
 
@@ -98,8 +96,11 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
     } else {
         match args.format {
             AdviseFormat::Text => {
-                let has_colour = !args.no_color && colour::is_wanted();
-                put!("{}", colour::resolved(&text::page(&page, width()), has_colour));
+                let text = text::page(&page, width());
+                match args.no_color {
+                    true => put!("{}", output::with_styles(&text, false)),
+                    false => put!("{text}"),
+                }
             }
             AdviseFormat::Md => put!("{}", markdown::page(&page)),
         }
@@ -197,15 +198,17 @@ fn what(found: &Found) -> String {
 }
 
 fn width() -> usize {
-    let out = stdout();
-    let columns = match out.is_terminal() {
-        true => tcgetwinsize(&out).map_or(0, |size| usize::from(size.ws_col)),
-        false => 0,
+    output::columns().map_or(WIDTH_USUAL, |columns| columns.clamp(WIDTH_MIN, WIDTH_MAX))
+}
+
+/// A severity's word in its colour, which only repeats it.
+fn coloured(severity: Severity, word: &str) -> String {
+    let style = match severity {
+        Severity::Severe => Style::Error,
+        Severity::Advice => Style::Warning,
+        Severity::Hint => Style::Hint,
     };
-    match columns {
-        0 => WIDTH_USUAL,
-        columns => columns.clamp(WIDTH_MIN, WIDTH_MAX),
-    }
+    styled(style, word)
 }
 
 impl Page<'_> {

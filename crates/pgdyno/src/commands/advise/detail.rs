@@ -1,7 +1,7 @@
 //! All about single pieces of advice. Commands are never broken: they are there to be copied.
 
 use super::text::{expected, now_cell, what};
-use super::{Page, colour, title};
+use super::{Page, coloured, title};
 use crate::exit::Usage;
 use crate::show::wrapped_at;
 use pgdyno_knobs::{Advice, Advisor};
@@ -76,7 +76,7 @@ fn one(out: &mut String, page: &Page<'_>, advice: &Advice, width: usize) {
     let words = format!("{}: {}{means}{now}", advice.severity.name(), title(advice));
     let heading = wrapped_at("", &words, 2, width);
     let word = advice.severity.name();
-    *out += &heading.replacen(word, &colour::of(advice.severity, word), 1);
+    *out += &heading.replacen(word, &coloured(advice.severity, word), 1);
     let mut line = |word: &str, text: &str| {
         if !text.is_empty() {
             let head = format!("  {word:<width$}", width = INDENT - 2);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::output::with_styles;
 
 #[test]
 fn commands_can_be_pasted_into_a_shell() {
@@ -76,7 +77,7 @@ fn page<'a>(advised: &'a Advised, all: bool, details: &'a [String]) -> Page<'a> 
 fn each_piece_of_advice_is_one_line_as_wide_as_the_terminal() {
     let advised = advised();
     for width in [60, 80, 100, 120, 140] {
-        let text = colour::resolved(&text::page(&page(&advised, true, &[]), width), false);
+        let text = with_styles(&text::page(&page(&advised, true, &[]), width), false);
         for advice in &advised.advice {
             let name = text::what(advice);
             let lines = text
@@ -110,8 +111,8 @@ fn small_gains_are_counted_and_shown_with_all() {
 fn colours_only_repeat_what_the_words_say() {
     let advised = advised();
     let page = text::page(&page(&advised, true, &["all".into()]), 100);
-    let plain = colour::resolved(&page, false);
-    let coloured = colour::resolved(&page, true);
+    let plain = with_styles(&page, false).into_owned();
+    let coloured = with_styles(&page, true).into_owned();
     assert!(
         !plain.contains('\u{1b}') && plain.contains("severe: fsync = on"),
         "{plain}"

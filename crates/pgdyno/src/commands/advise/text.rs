@@ -1,6 +1,6 @@
 //! Advice as a page for the terminal: a table with a line each, and on demand all about one of them.
 
-use super::{Page, amount, colour, detail};
+use super::{Page, amount, coloured, detail};
 use crate::show::wrapped_at;
 use pgdyno_knobs::{Advice, Shown, SizingLine};
 use std::fmt::Write;
@@ -119,7 +119,7 @@ fn table(out: &mut String, shown: &[&Advice], width: usize) {
                 format!("{}  {found}", padded(&what(advice), name))
             }
         };
-        let _ = writeln!(out, "{}  {rest}", colour::of(advice.severity, &word));
+        let _ = writeln!(out, "{}  {rest}", coloured(advice.severity, &word));
     }
 }
 
