@@ -144,16 +144,14 @@ fn make_marked(to: &Path, data: &Path) -> Result<Directory, CellError> {
 /// Removes what was not marked yet, or not any more, of the directory `name`.
 fn remove_unmarked(above: &Directory, name: &OsStr) -> Result<(), CellError> {
     let coming = unmarked(name);
-    if above.kind(&coming).map_err(at(&above, &coming, "read"))? != Some(EntryKind::Directory) {
+    if above.kind(&coming).map_err(at(above, &coming, "read"))? != Some(EntryKind::Directory) {
         return Ok(());
     }
-    let left = above.directory(&coming).map_err(at(&above, &coming, "opened"))?;
+    let left = above.directory(&coming).map_err(at(above, &coming, "opened"))?;
     for mark in [unmarked(OsStr::new(MARK)), OsString::from(MARK)] {
         left.remove(&mark).map_err(at(&left, &mark, "removed"))?;
     }
-    above
-        .remove_empty(&coming)
-        .map_err(at(&above, &coming, "removed"))
+    above.remove_empty(&coming).map_err(at(above, &coming, "removed"))
 }
 
 /// Removes what a copy that was cut short has left in a directory that pgdyno has made for this server.
@@ -245,22 +243,22 @@ fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), CellError>
             continue;
         }
         if kind == EntryKind::Directory {
-            let source = from.directory(&name).map_err(at(&from, &name, "read"))?;
-            let mut target = to.make(&name, 0o700).map_err(at(&to, &name, "made"))?;
+            let source = from.directory(&name).map_err(at(from, &name, "read"))?;
+            let mut target = to.make(&name, 0o700).map_err(at(to, &name, "made"))?;
             copy(&source, &target, depth + 1)?;
             target
                 .give(source.owner())
-                .map_err(at(&to, &name, "given to the server's user"))?;
+                .map_err(at(to, &name, "given to the server's user"))?;
             continue;
         }
         // What is no regular file is refused, and what is one is told by its handle.
-        let source = from.file(&name).map_err(at(&from, &name, "read"))?;
-        let target = to.create(&name, 0o600).map_err(at(&to, &name, "made"))?;
-        io::copy(&mut &source, &mut &target).map_err(at(&from, &name, "copied"))?;
-        let owner = Owner::of(&source).map_err(at(&from, &name, "read"))?;
+        let source = from.file(&name).map_err(at(from, &name, "read"))?;
+        let target = to.create(&name, 0o600).map_err(at(to, &name, "made"))?;
+        io::copy(&mut &source, &mut &target).map_err(at(from, &name, "copied"))?;
+        let owner = Owner::of(&source).map_err(at(from, &name, "read"))?;
         give(&target, owner)
             .and_then(|()| target.sync_all())
-            .map_err(at(&to, &name, "made durable"))?;
+            .map_err(at(to, &name, "made durable"))?;
     }
     sync(to)
 }

@@ -304,7 +304,7 @@ impl Start<'_> {
         };
         let files = config::files(self.plan, self.server, self.directory, &ports, self.password)?;
         for (name, text) in files {
-            write_private(self.directory, &name, &text, self.user)?;
+            write_private(self.directory, name, &text, self.user)?;
         }
         let mut config = Config::new();
         config

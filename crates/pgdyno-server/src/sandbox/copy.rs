@@ -129,11 +129,10 @@ impl Sandbox {
             .map_err(SandboxError::io(&note, "written"))?;
         let (to_data, to_wal) = (tree::open(data)?, tree::open(&wal)?);
         let (from_data, from_wal) = (tree::open(&from.join("data"))?, tree::open(&from.join("wal"))?);
-        for (directory, but) in [(&to_data, &[WAL, KEPT][..]), (&to_wal, &[])] {
-            directory
-                .empty(but)
-                .map_err(SandboxError::io(directory.path(), "emptied"))?;
-        }
+        let empty =
+            |of: &Directory, but: &[&str]| of.empty(but).map_err(SandboxError::io(of.path(), "emptied"));
+        empty(&to_data, &[WAL, KEPT])?;
+        empty(&to_wal, &[])?;
         if !tree::can_share(&from_data, &to_data) {
             check_room(data, mark.bytes)?;
         }
