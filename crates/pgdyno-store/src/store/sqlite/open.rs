@@ -1,6 +1,6 @@
 //! How a file is opened: made or brought up to this schema, or read as it is and never changed.
 
-use super::{Sqlite, failed};
+use super::{Sqlite, failed, file_id};
 use crate::schema;
 use crate::store::StoreError;
 use crate::store::database::Place;
@@ -48,6 +48,8 @@ impl Sqlite {
             version: schema::VERSION,
             running: RefCell::default(),
             alone: None,
+            opened: file_id(path),
+            saved: RefCell::default(),
         })
     }
 
@@ -70,6 +72,8 @@ impl Sqlite {
                 version,
                 running: RefCell::default(),
                 alone: None,
+                opened: file_id(path),
+                saved: RefCell::default(),
             }),
             found => Err(StoreError::Older { place, found }),
         }
@@ -109,6 +113,8 @@ impl Sqlite {
             version,
             running: RefCell::default(),
             alone,
+            opened: None,
+            saved: RefCell::default(),
         })
     }
 }
