@@ -418,7 +418,9 @@ impl<'a> Changer<'a> {
         write: impl FnOnce(&mut Self) -> Result<Captured, ApplyError>,
     ) -> Result<Captured, ApplyError> {
         if cell.is_of_host() && !self.has_host {
-            return Err(ApplyError::NotAnnounced { knob: knob.to_owned() });
+            return Err(ApplyError::NotAnnounced {
+                knob: knob.to_owned(),
+            });
         }
         let intent = self.journal.intent(knob, (cell, file), before, writing);
         self.journal.append(&intent)?;

@@ -11,8 +11,8 @@ mod registry;
 mod trust;
 mod turn;
 
-pub(crate) use content::{Entry, server_key_of_data};
 pub use content::{Content, Keep, Purpose, parse};
+pub(crate) use content::{Entry, server_key_of_data};
 pub use registry::{Journals, Listed};
 pub use turn::{Patience, Scope, ScopeLock};
 
@@ -74,7 +74,10 @@ pub enum JournalError {
         damage: Vec<String>,
     },
     /// Values that a killed process has left would be taken for those from before.
-    #[error("{} was killed, and what it has changed is not restored ({path})", holder(Some(purpose)))]
+    #[error(
+        "{} was killed, and what it has changed is not restored ({path})",
+        holder(Some(purpose))
+    )]
     LeftBehind {
         /// Its journal.
         path: PathBuf,
@@ -171,7 +174,10 @@ impl Journal {
             if let Ok(Some((content, false))) = journals.look(&other.path)
                 && !content.stays_at(now_unix_ms())
                 && content.scope().meets(scope)
-                && content.entries.iter().any(|entry| matches!(entry, Entry::Intent { .. }))
+                && content
+                    .entries
+                    .iter()
+                    .any(|entry| matches!(entry, Entry::Intent { .. }))
             {
                 return Err(JournalError::LeftBehind {
                     path: other.path.clone(),
@@ -290,8 +296,16 @@ impl Journal {
             return Ok(None);
         }
         if content.damage.is_empty() {
-            journal.file.file.set_len(content.whole_bytes).map_err(io_error(path, "repaired"))?;
-            journal.file.file.seek(SeekFrom::End(0)).map_err(io_error(path, "repaired"))?;
+            journal
+                .file
+                .file
+                .set_len(content.whole_bytes)
+                .map_err(io_error(path, "repaired"))?;
+            journal
+                .file
+                .file
+                .seek(SeekFrom::End(0))
+                .map_err(io_error(path, "repaired"))?;
         }
         Ok(Some((journal, content)))
     }
@@ -306,7 +320,10 @@ impl Journal {
         if let Some((path, file)) = found.copy {
             let bytes = trust::content(&path, &file)?;
             // What is behind its last whole line was torn.
-            let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+            let whole = bytes
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(0, |at| at + 1);
             file.set_len(whole as u64).map_err(io_error(&path, "repaired"))?;
             copy = Some(Written {
                 file,

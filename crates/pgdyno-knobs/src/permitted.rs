@@ -11,9 +11,7 @@ pub(crate) fn refusal(cell: &Cell, catalogue: &Catalogue) -> Option<String> {
     let unknown = |path: &str| format!("{path} is no place that pgdyno changes");
     match cell {
         Cell::Files { files, .. } => {
-            let unknown_file = files
-                .iter()
-                .find(|file| !is_kernel_file(catalogue, &file.path));
+            let unknown_file = files.iter().find(|file| !is_kernel_file(catalogue, &file.path));
             unknown_file.map(|file| unknown(&file.path))
         }
         Cell::OwnFile { path } => {

@@ -132,7 +132,11 @@ impl Restorer<'_> {
                 was: String::new(),
                 set_to: String::new(),
                 outcome: Outcome::Left,
-                detail: Some(format!("{}; kept as {}", content.damage.join("; "), aside.display())),
+                detail: Some(format!(
+                    "{}; kept as {}",
+                    content.damage.join("; "),
+                    aside.display()
+                )),
             });
         }
         Ok(put_back)
@@ -149,8 +153,9 @@ impl Restorer<'_> {
 
     fn undo(&self, content: &Content) -> Vec<PutBack> {
         let groups = groups_of(&content.entries);
-        let (groups, refused): (Vec<Group>, Vec<Group>) =
-            groups.into_iter().partition(|group| self.refusal(group).is_none());
+        let (groups, refused): (Vec<Group>, Vec<Group>) = groups
+            .into_iter()
+            .partition(|group| self.refusal(group).is_none());
         let lines = refused
             .iter()
             .flat_map(|group| group.lines(Outcome::Left, self.refusal(group).as_deref()));
@@ -180,7 +185,10 @@ impl Restorer<'_> {
         {
             let (of_server, of_host): (Vec<Group>, Vec<Group>) =
                 groups.into_iter().partition(Group::is_in_server);
-            let failed = of_server.iter().rev().flat_map(|group| self.not_reached(group, &why));
+            let failed = of_server
+                .iter()
+                .rev()
+                .flat_map(|group| self.not_reached(group, &why));
             lines.extend(failed);
             let of_host = of_host.iter().rev();
             lines.extend(of_host.flat_map(|group| self.undo_on_host(group, &boot)));
@@ -308,18 +316,36 @@ impl Restorer<'_> {
         if !matches!(group.cell, Cell::Files { .. }) {
             return vec![self.undo_whole(group, None)];
         }
+        let left = self.undo_left_on_loop(group, today.as_ref());
         match today {
             Some(cell) => {
                 let group = Group {
                     cell,
                     ..group.clone()
                 };
-                self.undo_kernel(&group, set_again.then_some(boot))
+                let mut lines = self.undo_kernel(&group, set_again.then_some(boot));
+                lines.extend(left);
+                lines
             }
+            None if !left.is_empty() => left,
             None => {
                 let detail = "the device is gone, and what was set in it with it";
                 group.lines(Outcome::Already, Some(detail))
             }
+        }
+    }
+
+    /// What a loop device has kept that shows another file by now, or none: the kernel keeps settings by its name.
+    fn undo_left_on_loop(&self, group: &Group, today: Option<&Cell>) -> Vec<PutBack> {
+        let Cell::Files { files, .. } = &group.cell else {
+            return Vec::new();
+        };
+        let is_left = files.iter().any(|file| file.is_left_on_loop(self.host));
+        match group.cell.capture(self.site()) {
+            Ok(now) if is_left && today != Some(&group.cell) && group.is_ours(&now) && now != group.first => {
+                self.undo_kernel(group, None)
+            }
+            _ => Vec::new(),
         }
     }
 

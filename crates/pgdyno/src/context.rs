@@ -115,9 +115,7 @@ fn registry(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
         true => Some(PathBuf::from("/var/lib/pgdyno/registry")),
         false => Some(PathBuf::from(variable("HOME")?).join(".local/state/pgdyno/registry")),
     };
-    named
-        .filter(|path| path.is_absolute())
-        .or_else(of_user)
+    named.filter(|path| path.is_absolute()).or_else(of_user)
 }
 
 /// The one place where the environment is read. docs/files.md lists what is read.

@@ -51,15 +51,9 @@ pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> anyh
 
 /// The same below any directory of sandboxes: another home's has its own.
 pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> anyhow::Result<Guard> {
-    Ok(sandbox::lock(
-        root,
-        name,
-        command,
-        PATIENCE,
-        &mut |holder| {
-            tell!("waiting for the sandbox \"{name}\", which is in use by {holder}");
-        },
-    )?)
+    Ok(sandbox::lock(root, name, command, PATIENCE, &mut |holder| {
+        tell!("waiting for the sandbox \"{name}\", which is in use by {holder}");
+    })?)
 }
 
 /// A target that is only read, or loaded: nothing is locked, a sandbox must be running.

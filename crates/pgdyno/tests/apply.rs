@@ -494,6 +494,19 @@ fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_told_nowher
         told += &fs::read_to_string(entry.path()).unwrap_or_default();
     }
     assert!(!told.contains(password), "{told}");
+    // Its server asks for the password that the journal has not: nothing of it is called restored.
+    let set = auto_conf(&home);
+    let said = home.run(&["restore"]);
+    let said = said.fails(1, &["work_mem could not be put back", "the journal is kept"]);
+    assert!(
+        said.out.contains("PGPASSWORD") && said.out.contains("127.0.0.1"),
+        "{}",
+        said.out
+    );
+    assert_eq!(
+        (auto_conf(&home), home.ask("x", "SHOW work_mem")),
+        (set, "9MB".to_owned())
+    );
     let restored = home
         .command(&["restore"])
         .env("PGPASSWORD", password)
@@ -502,4 +515,76 @@ fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_told_nowher
     common::said(restored).fine();
     assert_eq!(auto_conf(&home), conf);
     assert_eq!(home.ask("x", "SHOW work_mem"), "4MB");
+}
+
+/// Another PGDYNO_HOME of the same user: what the first one has changed is seen and named; servers do not wait for one another.
+#[test]
+fn change_of_another_home_is_named_and_only_the_same_server_or_the_host_waits() {
+    let _machine = whole_machine();
+    let (first, second) = (Home::new(), Home::new());
+    first.run(&["sandbox", "create", "x"]).fine();
+    second.run(&["sandbox", "create", "y"]).fine();
+    let shared = first.file("state/registry");
+    let run = |arguments: &[&str]| {
+        let mut command = second.command(arguments);
+        command.env("PGDYNO_REGISTRY", &shared);
+        common::said(command.output().expect("it runs"))
+    };
+    // Holds its server and the host as long as it lives.
+    let mut child = first.spawn(&[
+        "apply",
+        "sandbox:x",
+        "work_mem=9MB",
+        "vm.swappiness=17",
+        "--until-exit",
+    ]);
+    wait_for("it is applied", || kernel("/proc/sys/vm/swappiness") == "17");
+    let status = run(&["status"]).fine();
+    let home = format!("PGDYNO_HOME={}", first.file("").display());
+    assert!(status.out.contains(home.trim_end_matches('/')), "{}", status.out);
+    let said = run(&["apply", "sandbox:y", "work_mem=8MB"]).fine();
+    assert!(!said.err.contains("waiting"), "{}", said.err);
+    assert_eq!(second.ask("y", "SHOW work_mem"), "8MB");
+    // A killed one leaves its values, which are none from before.
+    child.kill().expect("killed");
+    child.wait().expect("dead");
+    assert_eq!(kernel("/proc/sys/vm/swappiness"), "17");
+    let said = run(&["apply", "--host-only", "vm.swappiness=18"]).fine();
+    assert!(said.err.contains(home.trim_end_matches('/')), "{}", said.err);
+    assert_eq!(first.ask("x", "SHOW work_mem"), "4MB");
+    run(&["restore"]).fine();
+    assert_eq!(kernel("/proc/sys/vm/swappiness"), "60");
+    assert_eq!(second.ask("y", "SHOW work_mem"), "4MB");
+}
+
+/// An emptied journal and a FIFO in its place: both are named with exit code 1, and the kernel is as before.
+#[test]
+fn damaged_journal_is_named_kept_and_restored_from_its_copy() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let journals = home.file("state/journal");
+    let journal = || {
+        let mut entries = fs::read_dir(&journals).expect("journals").flatten();
+        entries
+            .find(|entry| entry.path().extension().is_some_and(|ending| ending == "journal"))
+            .expect("a journal")
+            .path()
+    };
+    home.run(&["apply", "--host-only", "vm.swappiness=17"]).fine();
+    let path = journal();
+    fs::write(&path, "").expect("emptied");
+    home.run(&["status"]).fails(1, &["is damaged", "it is empty"]);
+    home.run(&["restore"]).fails(1, &["is damaged", "kept as"]);
+    assert_eq!(kernel("/proc/sys/vm/swappiness"), "60");
+    assert!(home.run(&["status"]).fine().err.contains(".damaged"));
+    home.run(&["apply", "--host-only", "vm.swappiness=17"]).fine();
+    let path = journal();
+    fs::remove_file(&path).expect("removed");
+    tool("mkfifo", &["-m", "600", &path.to_string_lossy()]);
+    home.run(&["status"]).fails(1, &["it is a FIFO"]);
+    home.run(&["restore"]).fails(1, &["is damaged"]);
+    assert_eq!(kernel("/proc/sys/vm/swappiness"), "60");
+    home.run(&["restore"]).fails(1, &["it is a FIFO"]);
+    fs::remove_file(&path).expect("removed");
+    home.run(&["restore"]).fine();
 }

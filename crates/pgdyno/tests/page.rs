@@ -162,14 +162,15 @@ fn fill(path: &Path) -> Store {
     store
 }
 
-/// A change of this machine that nobody has put back; its file is the test's own.
+/// A change of this machine that nobody has restored, of a file that no test changes.
 fn leave_a_change(home: &Home) {
-    let path = home.file("own");
-    fs::write(&path, IMAGE).expect("written");
+    let path = "/proc/sys/vm/zone_reclaim_mode";
+    let boot_id = common::kernel("/proc/sys/kernel/random/boot_id");
+    let cell = json!({"files": {"files": [{"path": path, "form": "plain"}], "counterparts": false}});
     let lines = [
-        json!({"open": {"format": 2, "pid": 1, "started_unix_ms": 1_760_000_000_000_u64, "boot_id": "", "purpose": format!("apply {IMAGE}"), "server": null, "server_was_running": false, "by": "root"}}),
-        json!({"intent": {"knob": "own.file", "cell": {"own-file": {"path": path}}, "before": {"own-file": null}, "writing": IMAGE}}),
-        json!({"done": {"after": {"own-file": IMAGE}}}),
+        json!({"open": {"format": 2, "pid": 1, "started_unix_ms": 1_760_000_000_000_u64, "boot_id": boot_id, "purpose": format!("apply {IMAGE}"), "server": null, "server_was_running": false, "by": "root"}}),
+        json!({"intent": {"knob": "vm.zone_reclaim_mode", "cell": cell, "before": {"files": [IMAGE]}, "writing": IMAGE}}),
+        json!({"done": {"after": {"files": [common::kernel(path)]}}}),
         json!("confirmed"),
     ];
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();

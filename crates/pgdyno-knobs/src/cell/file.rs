@@ -58,7 +58,8 @@ impl KernelFile {
         KernelFile { path, form, device }
     }
 
-    /// Its path today: under the name that its device has now. `None` where the device is gone.
+    /// Its path today: under the name that its device has now. `None` where the device is gone. A loop device without a file
+    /// keeps its settings in the kernel, for the next file that it shows.
     pub(crate) fn path_now(&self, host: &dyn HostAccess) -> Option<String> {
         let Some(disk) = disk_in(&self.path) else {
             return Some(self.path.clone());
@@ -66,7 +67,8 @@ impl KernelFile {
         let now = match &self.device {
             // The paths of a multipath device have one identity: as long as it fits, the name counts.
             Some(device) if block::identity_of(host, disk).as_ref() != Some(device) => {
-                block::disk_with_identity(host, device)?
+                let is_detached = || self.is_of_loop() && block::identity_of(host, disk).is_none();
+                block::disk_with_identity(host, device).or_else(|| is_detached().then(|| disk.to_owned()))?
             }
             _ => disk.to_owned(),
         };
@@ -74,6 +76,23 @@ impl KernelFile {
         host.list(&format!("{BLOCK}{now}"))
             .is_ok()
             .then(|| format!("{BLOCK}{now}{rest}"))
+    }
+}
+
+impl KernelFile {
+    fn is_of_loop(&self) -> bool {
+        self.device
+            .as_ref()
+            .is_some_and(|device| device.starts_with("file:"))
+    }
+
+    /// Whether it is of a loop device that shows another file by now, or none, and has the settings of ours still.
+    pub(crate) fn is_left_on_loop(&self, host: &dyn HostAccess) -> bool {
+        disk_in(&self.path).is_some_and(|disk| {
+            self.is_of_loop()
+                && block::identity_of(host, disk) != self.device
+                && host.list(&format!("{BLOCK}{disk}")).is_ok()
+        })
     }
 }
 

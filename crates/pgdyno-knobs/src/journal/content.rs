@@ -185,7 +185,10 @@ impl Content {
             _ => None,
         });
         let (of_host, of_server): (Vec<&Cell>, Vec<&Cell>) = cells.partition(|cell| cell.is_of_host());
-        let data = of_server.iter().find_map(|cell| cell.data()).map(server_key_of_data);
+        let data = of_server
+            .iter()
+            .find_map(|cell| cell.data())
+            .map(server_key_of_data);
         let named = self.purpose.server.as_ref().map(ServerRef::key);
         Scope {
             host: !of_host.is_empty(),
@@ -226,7 +229,10 @@ pub(super) fn assemble(
     path: &Path,
 ) -> Result<Content, JournalError> {
     let id = id_of(path);
-    let first = journal.unwrap_or_default().split_inclusive(|&byte| byte == b'\n').next();
+    let first = journal
+        .unwrap_or_default()
+        .split_inclusive(|&byte| byte == b'\n')
+        .next();
     let first = first.and_then(|line| line.strip_suffix(b"\n"));
     let format = first.and_then(|line| format_in(line::json_of(line)));
     match (format, copy) {
@@ -321,7 +327,9 @@ fn of_sealed_lines(id: &str, journal: Option<&[u8]>, copy: Option<&[u8]>, path: 
     let mut entries = Vec::new();
     let mut purpose = None;
     for number in 1..=last {
-        let entry = found.get(&number).and_then(|json| serde_json::from_str(json).ok());
+        let entry = found
+            .get(&number)
+            .and_then(|json| serde_json::from_str(json).ok());
         match (number, entry) {
             (1, Some(Entry::Open(opened))) => purpose = Some(opened),
             (1, _) => damage.push(
@@ -338,16 +346,26 @@ fn of_sealed_lines(id: &str, journal: Option<&[u8]>, copy: Option<&[u8]>, path: 
     match (journal, from_copy) {
         // Its process died before it could change anything.
         (None, _) if entries.iter().all(|entry| matches!(entry, Entry::Closed)) => damage.clear(),
-        (None, _) => damage.push("the file is gone, or is no journal: its copy in the registry is used".to_owned()),
+        (None, _) => {
+            damage.push("the file is gone, or is no journal: its copy in the registry is used".to_owned())
+        }
         (Some(_), 1..) => {
-            let what = if is_emptied { "it is empty" } else { "it is cut off or damaged" };
+            let what = if is_emptied {
+                "it is empty"
+            } else {
+                "it is cut off or damaged"
+            };
             damage.push(format!(
                 "{what}: {from_copy} of its {last} lines are taken from its copy in the registry"
             ));
         }
         // It gets its name only when its first line is whole.
         (Some(_), 0) if last == 0 => {
-            let what = if is_emptied { "it is empty" } else { "no line of it can be read" };
+            let what = if is_emptied {
+                "it is empty"
+            } else {
+                "no line of it can be read"
+            };
             damage.push(format!("{what}: what it changed is not known"));
         }
         (Some(_), 0) => {}

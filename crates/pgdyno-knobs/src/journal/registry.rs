@@ -92,7 +92,11 @@ impl Journals {
                 same_file_name(directory) == same_file_name(&self.directory) || directory == self.directory
             });
             all.push(Listed {
-                path: if is_trusted(&header.journal) { header.journal } else { copy },
+                path: if is_trusted(&header.journal) {
+                    header.journal
+                } else {
+                    copy
+                },
                 home: (!is_ours).then_some(header.home),
             });
         }
@@ -241,7 +245,10 @@ fn header_of(copy: &Path) -> Result<Header, JournalError> {
 
 /// A name that is the same by whichever links its directory was reached.
 fn same_file_name(path: &Path) -> PathBuf {
-    match (path.parent().and_then(|above| above.canonicalize().ok()), path.file_name()) {
+    match (
+        path.parent().and_then(|above| above.canonicalize().ok()),
+        path.file_name(),
+    ) {
         (Some(above), Some(name)) => above.join(name),
         _ => path.to_owned(),
     }

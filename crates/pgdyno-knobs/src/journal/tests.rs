@@ -80,7 +80,10 @@ impl Machine {
     fn state(&self) -> (&'static str, &'static str) {
         let known = |path: &str, values: [&'static str; 2]| {
             let now = self.host.read_trimmed(path).unwrap();
-            values.into_iter().find(|value| *value == now).unwrap_or("another")
+            values
+                .into_iter()
+                .find(|value| *value == now)
+                .unwrap_or("another")
         };
         (
             known(SWAPPINESS, [FIRST.0, SET.0]),
@@ -152,64 +155,223 @@ fn chmod(path: &Path, mode: u32) {
 /// How a journal is damaged, what is restored without its copy, and whether that alone shows that something is wrong.
 const DAMAGES: [(&str, Damage, Proven, bool); 34] = [
     ("emptied", |path, _| fs::write(path, "").unwrap(), Nothing, true),
-    ("removed", |path, _| fs::remove_file(path).unwrap(), Nothing, false),
+    (
+        "removed",
+        |path, _| fs::remove_file(path).unwrap(),
+        Nothing,
+        false,
+    ),
     ("first line alone", |p, l| only(p, l, &[0]), Nothing, false),
     ("first intent alone", |p, l| only(p, l, &[0, 1]), First, false),
-    ("last line gone", |p, l| only(p, l, &[0, 1, 2, 3, 4, 5]), Both, false),
-    ("last change gone", |p, l| only(p, l, &[0, 1, 2, 3, 4]), First, false),
-    ("torn in the first line", |p, l| fs::write(p, &l[0][..20]).unwrap(), Nothing, true),
-    ("torn in the first intent", |p, l| fs::write(p, [l[0], &l[1][..9]].concat()).unwrap(), Nothing, false),
-    ("its last byte gone", |p, l| instead(p, l, 6, |line| drop(line.pop())), Both, false),
-    ("first line removed", |p, l| only(p, l, &[1, 2, 3, 4, 5, 6]), Both, true),
-    ("first intent removed", |p, l| only(p, l, &[0, 2, 3, 4, 5, 6]), Second, true),
-    ("second intent removed", |p, l| only(p, l, &[0, 1, 2, 4, 5, 6]), Both, true),
-    ("last intent removed", |p, l| only(p, l, &[0, 1, 2, 3, 4, 6]), First, true),
-    ("a done removed", |p, l| only(p, l, &[0, 1, 3, 4, 5, 6]), Both, true),
-    ("two lines swapped", |p, l| only(p, l, &[0, 3, 2, 1, 4, 5, 6]), Both, true),
-    ("a line twice", |p, l| only(p, l, &[0, 1, 2, 3, 3, 4, 5, 6]), Both, true),
-    ("its first line last", |p, l| only(p, l, &[1, 2, 3, 4, 5, 6, 0]), Both, true),
-    ("a bit of the first line", |p, l| instead(p, l, 0, |line| line[30] ^= 1), Both, true),
-    ("a bit of the value before", |p, l| {
-        instead(p, l, 1, |line| {
-            let at = line.windows(4).position(|part| part == b"\"60\"").unwrap();
-            line[at + 1] ^= 1;
-        });
-    }, Second, true),
-    ("a bit of a path", |p, l| {
-        instead(p, l, 5, |line| {
-            let at = line.windows(5).position(|part| part == b"/proc").unwrap();
-            line[at + 1] ^= 1;
-        });
-    }, First, true),
-    ("a bit of a checksum", |p, l| {
-        instead(p, l, 5, |line| {
-            let at = line.len() - 3;
-            line[at] ^= 1;
-        });
-    }, First, true),
-    ("two lines joined", |p, l| instead(p, l, 5, |line| drop(line.pop())), First, false),
-    ("zeros all over", |p, l| fs::write(p, vec![0; l.concat().len()]).unwrap(), Nothing, true),
-    ("zeros in the middle", |p, l| instead(p, l, 3, |line| { let n = line.len() - 1; line[..n].fill(0) }), Both, true),
-    ("no text", |p, l| instead(p, l, 3, |line| line[5] = 0xff), Both, true),
-    ("a line of somebody's", |p, l| instead(p, l, 3, |line| line.splice(0..0, *b"nonsense\n").for_each(drop)), Both, true),
-    ("another program's file", |p, _| fs::write(p, "\x7fELF and so on\nmore\n").unwrap(), Nothing, true),
-    ("without checksums", |p, l| {
-        let bare = l.iter().flat_map(|line| [line::json_of(line), b"\n"].concat());
-        fs::write(p, bare.collect::<Vec<u8>>()).unwrap();
-    }, Nothing, true),
-    ("a directory", |p, _| replaced(p, |p| fs::create_dir(p).unwrap()), Nothing, true),
-    ("a link to nowhere", |p, _| replaced(p, |p| symlink("/nowhere", p).unwrap()), Nothing, true),
-    ("a FIFO", |p, _| replaced(p, |p| {
-        let mode = rustix::fs::Mode::from_raw_mode(0o600);
-        rustix::fs::mknodat(rustix::fs::CWD, p, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    }), Nothing, true),
-    ("a link to a whole one", |p, l| replaced(p, |p| {
-        let real = p.with_extension("real");
-        fs::write(&real, l.concat()).unwrap();
-        symlink(real, p).unwrap();
-    }), Nothing, true),
+    (
+        "last line gone",
+        |p, l| only(p, l, &[0, 1, 2, 3, 4, 5]),
+        Both,
+        false,
+    ),
+    (
+        "last change gone",
+        |p, l| only(p, l, &[0, 1, 2, 3, 4]),
+        First,
+        false,
+    ),
+    (
+        "torn in the first line",
+        |p, l| fs::write(p, &l[0][..20]).unwrap(),
+        Nothing,
+        true,
+    ),
+    (
+        "torn in the first intent",
+        |p, l| fs::write(p, [l[0], &l[1][..9]].concat()).unwrap(),
+        Nothing,
+        false,
+    ),
+    (
+        "its last byte gone",
+        |p, l| instead(p, l, 6, |line| drop(line.pop())),
+        Both,
+        false,
+    ),
+    (
+        "first line removed",
+        |p, l| only(p, l, &[1, 2, 3, 4, 5, 6]),
+        Both,
+        true,
+    ),
+    (
+        "first intent removed",
+        |p, l| only(p, l, &[0, 2, 3, 4, 5, 6]),
+        Second,
+        true,
+    ),
+    (
+        "second intent removed",
+        |p, l| only(p, l, &[0, 1, 2, 4, 5, 6]),
+        Both,
+        true,
+    ),
+    (
+        "last intent removed",
+        |p, l| only(p, l, &[0, 1, 2, 3, 4, 6]),
+        First,
+        true,
+    ),
+    (
+        "a done removed",
+        |p, l| only(p, l, &[0, 1, 3, 4, 5, 6]),
+        Both,
+        true,
+    ),
+    (
+        "two lines swapped",
+        |p, l| only(p, l, &[0, 3, 2, 1, 4, 5, 6]),
+        Both,
+        true,
+    ),
+    (
+        "a line twice",
+        |p, l| only(p, l, &[0, 1, 2, 3, 3, 4, 5, 6]),
+        Both,
+        true,
+    ),
+    (
+        "its first line last",
+        |p, l| only(p, l, &[1, 2, 3, 4, 5, 6, 0]),
+        Both,
+        true,
+    ),
+    (
+        "a bit of the first line",
+        |p, l| instead(p, l, 0, |line| line[30] ^= 1),
+        Both,
+        true,
+    ),
+    (
+        "a bit of the value before",
+        |p, l| {
+            instead(p, l, 1, |line| {
+                let at = line.windows(4).position(|part| part == b"\"60\"").unwrap();
+                line[at + 1] ^= 1;
+            });
+        },
+        Second,
+        true,
+    ),
+    (
+        "a bit of a path",
+        |p, l| {
+            instead(p, l, 5, |line| {
+                let at = line.windows(5).position(|part| part == b"/proc").unwrap();
+                line[at + 1] ^= 1;
+            });
+        },
+        First,
+        true,
+    ),
+    (
+        "a bit of a checksum",
+        |p, l| {
+            instead(p, l, 5, |line| {
+                let at = line.len() - 3;
+                line[at] ^= 1;
+            });
+        },
+        First,
+        true,
+    ),
+    (
+        "two lines joined",
+        |p, l| instead(p, l, 5, |line| drop(line.pop())),
+        First,
+        false,
+    ),
+    (
+        "zeros all over",
+        |p, l| fs::write(p, vec![0; l.concat().len()]).unwrap(),
+        Nothing,
+        true,
+    ),
+    (
+        "zeros in the middle",
+        |p, l| {
+            instead(p, l, 3, |line| {
+                let n = line.len() - 1;
+                line[..n].fill(0)
+            })
+        },
+        Both,
+        true,
+    ),
+    (
+        "no text",
+        |p, l| instead(p, l, 3, |line| line[5] = 0xff),
+        Both,
+        true,
+    ),
+    (
+        "a line of somebody's",
+        |p, l| instead(p, l, 3, |line| line.splice(0..0, *b"nonsense\n").for_each(drop)),
+        Both,
+        true,
+    ),
+    (
+        "another program's file",
+        |p, _| fs::write(p, "\x7fELF and so on\nmore\n").unwrap(),
+        Nothing,
+        true,
+    ),
+    (
+        "without checksums",
+        |p, l| {
+            let bare = l.iter().flat_map(|line| [line::json_of(line), b"\n"].concat());
+            fs::write(p, bare.collect::<Vec<u8>>()).unwrap();
+        },
+        Nothing,
+        true,
+    ),
+    (
+        "a directory",
+        |p, _| replaced(p, |p| fs::create_dir(p).unwrap()),
+        Nothing,
+        true,
+    ),
+    (
+        "a link to nowhere",
+        |p, _| replaced(p, |p| symlink("/nowhere", p).unwrap()),
+        Nothing,
+        true,
+    ),
+    (
+        "a FIFO",
+        |p, _| {
+            replaced(p, |p| {
+                let mode = rustix::fs::Mode::from_raw_mode(0o600);
+                rustix::fs::mknodat(rustix::fs::CWD, p, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+            })
+        },
+        Nothing,
+        true,
+    ),
+    (
+        "a link to a whole one",
+        |p, l| {
+            replaced(p, |p| {
+                let real = p.with_extension("real");
+                fs::write(&real, l.concat()).unwrap();
+                symlink(real, p).unwrap();
+            })
+        },
+        Nothing,
+        true,
+    ),
     ("writable by all", |p, _| chmod(p, 0o666), Nothing, true),
-    ("its directory writable by all", |p, _| chmod(p.parent().unwrap(), 0o777), Nothing, true),
+    (
+        "its directory writable by all",
+        |p, _| chmod(p.parent().unwrap(), 0o777),
+        Nothing,
+        true,
+    ),
 ];
 
 #[test]
@@ -402,6 +564,56 @@ fn other_home_sees_what_is_changed_and_takes_no_left_value_for_one_from_before()
     assert!(wrong.is_empty(), "{wrong:?}");
     assert_eq!(machine.state(), FIRST);
     drop(machine.begin("other").unwrap());
+}
+
+/// A loop device's settings stay in the kernel by its name when its file goes.
+#[test]
+fn read_ahead_of_a_loop_device_is_restored_wherever_its_file_is_by_then() {
+    let check = |then: [Option<&str>; 2], values: [&str; 2], expected: [&str; 2]| {
+        let machine = Machine::new();
+        let device = |number: usize| machine.dir.path().join(format!("sys/block/loop{number}"));
+        let show = |number: usize, file: Option<&str>| {
+            let place = device(number).join("loop");
+            let _ = fs::remove_dir_all(&place);
+            if let Some(file) = file {
+                fs::create_dir_all(&place).unwrap();
+                fs::write(place.join("backing_file"), file).unwrap();
+            }
+        };
+        let read_ahead = |number: usize| device(number).join("queue/read_ahead_kb");
+        for number in [0, 1] {
+            fs::create_dir_all(device(number).join("queue")).unwrap();
+            fs::write(read_ahead(number), "128").unwrap();
+        }
+        show(0, Some("/srv/image"));
+        let mut changer = machine.begin("test").unwrap();
+        let setting = Setting {
+            knob: "block.read_ahead_kb@loop0".to_owned(),
+            value: "4096".to_owned(),
+        };
+        changer.apply(&[setting], Restart::WhenNeeded).unwrap();
+        drop(changer);
+        for number in [0, 1] {
+            show(number, then[number]);
+            fs::write(read_ahead(number), values[number]).unwrap();
+        }
+        let (lines, _) = machine.restore();
+        let found = [0, 1].map(|number| fs::read_to_string(read_ahead(number)).unwrap());
+        assert_eq!(found, expected, "{then:?}: {lines:?}");
+    };
+    let (file, other) = (Some("/srv/image"), Some("/srv/other"));
+    check([file, None], ["4096", "128"], ["128", "128"]);
+    check([None, None], ["4096", "128"], ["128", "128"]);
+    check([None, file], ["4096", "128"], ["128", "128"]);
+    check([other, file], ["4096", "4096"], ["128", "128"]);
+    check([other, None], ["4096", "128"], ["128", "128"]);
+    check(
+        [Some("/srv/image (deleted)"), None],
+        ["4096", "128"],
+        ["128", "128"],
+    );
+    // Somebody's own by now.
+    check([other, file], ["64", "128"], ["64", "128"]);
 }
 
 proptest! {

@@ -46,8 +46,7 @@ impl Scope {
     /// The parts that are locked, always in this order.
     fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let host = self.host.then_some(Part::Host);
-        host.into_iter()
-            .chain(self.server.as_deref().map(Part::Server))
+        host.into_iter().chain(self.server.as_deref().map(Part::Server))
     }
 }
 

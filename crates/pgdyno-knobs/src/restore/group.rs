@@ -394,8 +394,8 @@ impl Content {
         let are_two_servers = matches!(keys, (Some(one), Some(other)) if one != other);
         ours.iter().find_map(|group| {
             // A parameter of that name is another server's too.
-            let is_apart = matches!(group.cell, Cell::Parameter { .. } | Cell::Storage { .. })
-                && are_two_servers;
+            let is_apart =
+                matches!(group.cell, Cell::Parameter { .. } | Cell::Storage { .. }) && are_two_servers;
             let other = theirs
                 .iter()
                 .find(|other| !is_apart && other.cell.meets(&group.cell))?;

@@ -43,7 +43,9 @@ impl Restorer<'_> {
         let ServerRef::Address { conninfo, .. } = reference else {
             return None;
         };
-        let connected = self.resolve(conninfo).and_then(|conninfo| Server::connect(&conninfo));
+        let connected = self
+            .resolve(conninfo)
+            .and_then(|conninfo| Server::connect(&conninfo));
         match connected {
             Err(error @ ServerError::Login { .. }) => Some(format!(
                 "not restored: {error}; a journal holds no password: set PGPASSWORD, or a line in the file that PGPASSFILE names, \

@@ -2,6 +2,14 @@
 
 use super::database::Place;
 use crate::schema;
+use std::path::{Path, PathBuf};
+
+fn saved_as(saved: Option<&Path>) -> String {
+    match saved {
+        Some(path) => format!("all that it held is saved as {}", path.display()),
+        None => "what it held could not be saved beside it".to_owned(),
+    }
+}
 
 /// Trouble with a store.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +103,17 @@ pub enum StoreError {
     Missing {
         /// Where it should be.
         place: Place,
+    },
+    /// Its name is another file's, or nobody's, since it was opened.
+    #[error(
+        "the store {place} was removed or replaced while it was in use, and nothing more is stored in it; {}",
+        saved_as(saved.as_deref())
+    )]
+    Removed {
+        /// The file.
+        place: Place,
+        /// A copy of all that it held.
+        saved: Option<PathBuf>,
     },
     /// Read without a lock, and written by another process in that time.
     #[error("the store {place} was written while it was read; try again")]

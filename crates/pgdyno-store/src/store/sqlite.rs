@@ -13,7 +13,8 @@ use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// No value of a store is near this.
 const VALUE_BYTES_MAX: i32 = 64 << 20;
@@ -30,9 +31,41 @@ pub(super) struct Sqlite {
     alone: Option<Alone>,
     /// How long it may take from here to the next row.
     clock: Clock,
+    /// The file that was opened, where it is written: another one, or none, may have its name later.
+    opened: Option<FileId>,
+    /// Where what a removed file held was saved.
+    saved: RefCell<Option<PathBuf>>,
+}
+
+/// Device and number of a file.
+pub(super) type FileId = (u64, u64);
+
+/// What has this name now.
+pub(super) fn file_id(path: &Path) -> Option<FileId> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.dev(), about.ino()))
 }
 
 impl Sqlite {
+    /// Refuses to write into a file that nobody finds any more: what it holds is saved beside it first.
+    fn is_in_place(&self) -> Result<(), StoreError> {
+        if self.opened.is_none() || file_id(&self.path) == self.opened {
+            return Ok(());
+        }
+        let mut saved = self.saved.borrow_mut();
+        if saved.is_none() {
+            let path = free_name(&self.path);
+            let copied = self
+                .connection
+                .execute("VACUUM INTO $1", [path.to_string_lossy()]);
+            *saved = copied.is_ok().then_some(path);
+        }
+        Err(StoreError::Removed {
+            place: self.place.clone(),
+            saved: saved.clone(),
+        })
+    }
+
     fn failed(&self, action: &'static str, source: rusqlite::Error) -> StoreError {
         failed(&self.place, action, source)
     }
@@ -66,6 +99,20 @@ impl Sqlite {
     fn file_bytes(&self) -> Result<u64, StoreError> {
         let pages = self.number("PRAGMA page_count")?;
         Ok((pages * self.number("PRAGMA page_size")?).unsigned_abs())
+    }
+}
+
+/// A name beside a store that is not taken.
+fn free_name(path: &Path) -> PathBuf {
+    let mut number = 1_u32;
+    loop {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("-saved-{number}"));
+        let name = PathBuf::from(name);
+        if std::fs::symlink_metadata(&name).is_err() {
+            return name;
+        }
+        number += 1;
     }
 }
 
@@ -146,6 +193,7 @@ impl Database for Sqlite {
     fn execute(&self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
         hold_no_zero(&self.place, values)?;
         self.clock.start();
+        self.is_in_place()?;
         self.prepared(sql, values)
             .and_then(|mut statement| statement.raw_execute())
             .map(|rows| rows as u64)
@@ -153,7 +201,12 @@ impl Database for Sqlite {
     }
 
     fn begin(&self) -> Result<(), StoreError> {
+        self.is_in_place()?;
         self.batch("BEGIN IMMEDIATE")
+    }
+
+    fn keep(&self) -> Result<(), StoreError> {
+        self.is_in_place()
     }
 
     fn commit(&self) -> Result<(), StoreError> {

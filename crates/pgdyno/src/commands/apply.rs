@@ -77,7 +77,9 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         [one] => format!("apply {}={} on {name}", one.knob, one.value),
         settings => format!("apply {} settings on {name}", settings.len()),
     };
-    let kinds = settings.iter().map(|setting| context.catalogue.get(&setting.knob));
+    let kinds = settings
+        .iter()
+        .map(|setting| context.catalogue.get(&setting.knob));
     let host_too = args.persist || kinds.flatten().any(|knob| knob.kind.is_of_host());
     let mut changer = Changer::begin(
         &context.host,

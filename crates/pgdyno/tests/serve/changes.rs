@@ -1,20 +1,23 @@
 //! What is told of changes that nobody has put back, of whichever server they say they are.
 
 use super::{experiment, fill, open};
-use crate::common::Home;
 use crate::common::web::Web;
+use crate::common::{Home, kernel};
 use serde_json::{Value, json};
 use std::fs;
 
-/// A journal that names a sandbox: a file that stands for the machine's, and a parameter of the server.
+/// A file of the kernel that no test changes: it is as the journal says that it was set.
+const QUIET: &str = "/proc/sys/vm/zone_reclaim_mode";
+
+/// A journal that names a sandbox: a file of the machine's, and a parameter of the server.
 fn leave_changes(home: &Home, sandbox: &str) {
-    let path = home.file("own");
-    fs::write(&path, "set").expect("written");
+    let (value, boot_id) = (kernel(QUIET), kernel("/proc/sys/kernel/random/boot_id"));
+    let cell = json!({"files": {"files": [{"path": QUIET, "form": "plain"}], "counterparts": false}});
     let server = json!({"sandbox": {"root": home.file("sandboxes"), "name": sandbox}});
     let lines = [
-        json!({"open": {"format": 2, "pid": 1, "started_unix_ms": 1_760_000_000_000_u64, "boot_id": "", "purpose": "run memory", "server": server, "server_was_running": false, "by": "root"}}),
-        json!({"intent": {"knob": "own.file", "cell": {"own-file": {"path": path}}, "before": {"own-file": null}, "writing": "set"}}),
-        json!({"done": {"after": {"own-file": "set"}}}),
+        json!({"open": {"format": 2, "pid": 1, "started_unix_ms": 1_760_000_000_000_u64, "boot_id": boot_id, "purpose": "run memory", "server": server, "server_was_running": false, "by": "root"}}),
+        json!({"intent": {"knob": "vm.zone_reclaim_mode", "cell": cell, "before": {"files": ["7"]}, "writing": value}}),
+        json!({"done": {"after": {"files": [value]}}}),
         json!({"intent": {"knob": "work_mem", "cell": {"parameter": {"name": "work_mem"}}, "before": {"parameter": null}, "writing": "16MB"}}),
         json!({"done": {"after": {"parameter": "16MB"}}}),
         json!("confirmed"),
@@ -48,7 +51,10 @@ fn changes_of_the_machine_are_told_whichever_server_they_are_for() {
         let web = Web::start(&home, &[]);
         let told = web.json("/api/targets");
         // That sandbox is not there, so nobody can be asked for its parameter.
-        let all = [line("own.file", "in-force"), line("work_mem", "unknown")];
+        let all = [
+            line("vm.zone_reclaim_mode", "in-force"),
+            line("work_mem", "unknown"),
+        ];
         assert_eq!(standing(&told["changed_on_host"]), all, "{told}");
         assert_eq!(
             (&told["servers_asked"], &told["why_not_known"]),
@@ -72,7 +78,10 @@ fn changes_of_the_machine_are_told_while_an_experiment_runs() {
     leave_changes(&home, "a");
     let web = Web::start(&home, &[]);
     let told = web.json("/api/targets");
-    let all = [line("own.file", "in-force"), line("work_mem", "unknown")];
+    let all = [
+        line("vm.zone_reclaim_mode", "in-force"),
+        line("work_mem", "unknown"),
+    ];
     assert_eq!(standing(&told["changed_on_host"]), all, "{told}");
     assert_eq!(told["servers_asked"], false);
     let why = &told["changed_on_host"][0]["changes"][1]["why"];

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalogue::Catalogue;
-use crate::journal::{Journals, Journal, Patience};
+use crate::journal::{Journal, Journals, Patience};
 use crate::restore::{Outcome, Restorer};
 use crate::status::Standing;
 use pgdyno_host::{HostAccess, HostError, LocalHost};

@@ -1,6 +1,6 @@
 //! How a file is opened: made or brought up to this schema, or read as it is and never changed.
 
-use super::{Sqlite, VALUE_BYTES_MAX, failed};
+use super::{Sqlite, VALUE_BYTES_MAX, failed, file_id};
 use crate::schema;
 use crate::store::StoreError;
 use crate::store::database::Place;
@@ -73,6 +73,8 @@ impl Sqlite {
             running: RefCell::default(),
             alone: None,
             clock,
+            opened: file_id(path),
+            saved: RefCell::default(),
         })
     }
 
@@ -96,6 +98,8 @@ impl Sqlite {
                 running: RefCell::default(),
                 alone: None,
                 clock,
+                opened: file_id(path),
+                saved: RefCell::default(),
             }),
             found => Err(StoreError::Older { place, found }),
         }
@@ -138,6 +142,8 @@ impl Sqlite {
             running: RefCell::default(),
             alone,
             clock,
+            opened: None,
+            saved: RefCell::default(),
         })
     }
 }

@@ -297,3 +297,33 @@ fn what_is_opened_as_it_is_stays_so() {
     drop(Store::open(&path).unwrap());
     assert_eq!(open().unwrap().find(&Filter::default()).unwrap().len(), 1);
 }
+
+/// What was stored until a file was removed is in a copy that the error names; one that another file has replaced is not written.
+#[test]
+fn store_that_is_removed_while_it_is_open_is_saved_and_named() {
+    for is_replaced in [false, true] {
+        let (dir, path) = here();
+        let mut store = Store::open(&path).unwrap();
+        let id = store.begin(&experiment()).unwrap();
+        let record = trial(1, "reference", TrialStatus::Finished);
+        store.add_trial(id, &record, &SeriesRecord::default()).unwrap();
+        store.keep().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        if is_replaced {
+            Store::open(&path).unwrap();
+        }
+        let saved = path.with_file_name("results.sqlite-saved-1");
+        for _ in 0..2 {
+            let next = trial(2, "reference", TrialStatus::Finished);
+            let stored = store.add_trial(id, &next, &SeriesRecord::default());
+            let words = stored.unwrap_err().to_string();
+            let expected = format!("saved as {}", saved.display());
+            assert!(words.contains(&expected), "{words}");
+            assert!(matches!(store.keep(), Err(StoreError::Removed { .. })));
+        }
+        let copy = Store::open(&saved).unwrap();
+        assert_eq!(copy.done(id).unwrap(), [(1, "reference".to_owned())]);
+        assert_eq!(path.exists(), is_replaced);
+        drop(dir);
+    }
+}

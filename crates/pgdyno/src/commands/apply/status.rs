@@ -33,7 +33,10 @@ fn check(all: &[Shown], unreadable: Vec<JournalError>) -> anyhow::Result<()> {
     let mut wrong: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
     for journal in all.iter().filter(|journal| !journal.content.damage.is_empty()) {
         let damage = journal.content.damage.join("; ");
-        wrong.push(format!("the journal {} is damaged: {damage}", journal.path.display()));
+        wrong.push(format!(
+            "the journal {} is damaged: {damage}",
+            journal.path.display()
+        ));
     }
     match wrong.is_empty() {
         true => Ok(()),
