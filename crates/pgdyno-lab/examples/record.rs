@@ -38,6 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         sources.push(Box::new(move || series.tick(&host)));
     }
     let day = Duration::from_secs(86_400);
+    #[expect(clippy::disallowed_methods, reason = "an example prints numbers")]
     let mut out = std::io::stdout();
     writeln!(out, "backend {pid}")?;
     let recorder = Recorder::start(RecorderOptions {

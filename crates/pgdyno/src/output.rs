@@ -195,7 +195,10 @@ pub(crate) fn hide(text: &str) {
         // As it is, and as Rust's and JSON's quotation writes it.
         let quoted = format!("{text:?}");
         let quoted = quoted.trim_matches('"');
-        for form in [text, quoted] {
+        // What names a place behind an `@` is split there before it is shown.
+        let user = text.rsplit_once('@').map(|(user, _)| user);
+        let user = user.filter(|user| may_hold_password(&format!("{user}@")));
+        for form in [Some(text), Some(quoted), user].into_iter().flatten() {
             if secrets.iter().all(|(known, _)| known != form) {
                 secrets.push((form.to_owned(), without_secret(text)));
             }
@@ -241,6 +244,13 @@ fn in_word(word: &str) -> Cow<'_, str> {
             Some(at) => Cow::Owned(format!("{}:\u{2026}@{after}", &before[..start + at])),
             None => Cow::Borrowed(word),
         };
+    }
+    // `//user:password`: no port is shown either.
+    if let Some(start) = word.find("//").map(|at| at + 2)
+        && let Some(at) = word[start..].find(':')
+    {
+        let end = word.trim_end().len();
+        return Cow::Owned(format!("{}:\u{2026}{}", &word[..start + at], &word[end..]));
     }
     let lower = word.to_ascii_lowercase();
     let keys = ["password=", "passwd=", "pwd="];

@@ -617,7 +617,7 @@ fn a_password_that_was_mistyped_is_neither_shown_nor_stored() {
     for name in names.filter_map(|line| line.split_whitespace().next()) {
         let begins = |command: &&str| command.split('|').next() == Some(name);
         assert!(
-            COMMANDS.iter().any(|c| begins(&c)) || WITHOUT_TEXT.contains(&name),
+            COMMANDS.iter().any(begins) || WITHOUT_TEXT.contains(&name),
             "{name} is not tested"
         );
     }

@@ -43,6 +43,10 @@ fn passwords_in_messages_are_hidden_wherever_they_come_from() {
     );
     check("no file postgres//u:hun/ter2@h", "no file postgres//u:\u{2026}@h");
     check("postgres://u/hunter2@h/d", "postgres://u:\u{2026}@h/d");
+    check(
+        "unknown knob \"postgres//u:hunter2\"",
+        "unknown knob \"postgres//u:\u{2026}",
+    );
     check("u:hunter2@h here", "u:\u{2026}@h here");
     check("\"host=h password=hunter2 x\"", "\"host=h password=\u{2026} x\"");
     let harmless = "postgres://ann@db:1/lab at [::1]:5432, http://127.0.0.1:80/, ann@example.org: at 10:30";
