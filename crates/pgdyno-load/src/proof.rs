@@ -116,10 +116,12 @@ pub fn refused_statements(
     made: &[String],
 ) -> Result<Vec<StatementRefusal>, DataError> {
     let statements = load.work.statements(scale).unwrap_or_default();
-    let mut client = endpoint.connect_as("pgdyno").map_err(|source| DataError::Connect {
-        place: endpoint.place(),
-        source,
-    })?;
+    let mut client = endpoint
+        .connect_as("pgdyno")
+        .map_err(|source| DataError::Connect {
+            place: endpoint.place(),
+            source,
+        })?;
     let limit = format!("SET statement_timeout = {}", PLAN_LIMIT.as_millis());
     let _ = client.batch_execute(&limit);
     let makes_some = statements

@@ -1,10 +1,10 @@
 //! A connection for questions and settings, apart from the load.
 
 use crate::conninfo::{Conninfo, OWN_NAME};
-use crate::wire::{LinkError, Refused, TextRow, Wire, brief};
 use crate::given::Given;
-use postgres::error::SqlState;
 use crate::own::marked;
+use crate::wire::{LinkError, Refused, TextRow, Wire, brief};
+use postgres::error::SqlState;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;

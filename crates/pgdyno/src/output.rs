@@ -78,13 +78,21 @@ pub(crate) fn columns() -> Option<usize> {
 /// A line of data, to standard output. That nobody reads it any more must not end a program that has to restore things.
 pub(crate) fn put(text: fmt::Arguments<'_>) {
     let text = data_line(&text.to_string());
-    let _ = writeln!(standard_output(), "{}", with_styles(&text, has_colours(data_is_seen())));
+    let _ = writeln!(
+        standard_output(),
+        "{}",
+        with_styles(&text, has_colours(data_is_seen()))
+    );
 }
 
 /// A line for people, to standard error; the same holds.
 pub(crate) fn tell(text: fmt::Arguments<'_>) {
     let text = remark(&text.to_string());
-    let _ = writeln!(standard_error(), "{}", with_styles(&text, has_colours(remarks_are_seen())));
+    let _ = writeln!(
+        standard_error(),
+        "{}",
+        with_styles(&text, has_colours(remarks_are_seen()))
+    );
 }
 
 fn data_line(text: &str) -> String {

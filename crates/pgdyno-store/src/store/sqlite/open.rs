@@ -7,11 +7,12 @@ use crate::store::database::Place;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use std::cell::RefCell;
-use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -238,19 +239,21 @@ fn closed_to_others(path: &Path) {
     for beside in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(beside);
-        // Through a handle: by then the name may be another file's.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(file) = rustix::fs::open(Path::new(&name), flags, Mode::empty()).map(File::from) else {
+        // Through a handle, for by then the name may be another file's; and through one that opens nothing, for the end of any other
+        // would drop the locks that SQLite has on the file in this process.
+        let Ok(file) = rustix::fs::open(Path::new(&name), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        else {
             continue;
         };
-        let is_open = file.metadata().is_ok_and(|about| {
-            about.is_file()
-                && about.mode() & EVERYBODY != 0
-                && about.uid() == rustix::process::geteuid().as_raw()
+        let is_open = rustix::fs::fstat(&file).is_ok_and(|about| {
+            FileType::from_raw_mode(about.st_mode).is_file()
+                && about.st_mode & EVERYBODY != 0
+                && about.st_uid == rustix::process::geteuid().as_raw()
         });
         if is_open {
             // A file system without modes keeps what it has.
-            let _ = file.set_permissions(Permissions::from_mode(FILE_MODE));
+            let handle = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let _ = rustix::fs::chmod(handle, Mode::from_raw_mode(FILE_MODE));
         }
     }
 }

@@ -77,7 +77,7 @@ fn page<'a>(advised: &'a Advised, all: bool, details: &'a [String]) -> Page<'a> 
 fn each_piece_of_advice_is_one_line_as_wide_as_the_terminal() {
     let advised = advised();
     for width in [60, 80, 100, 120, 140] {
-        let text = with_styles(&text::page(&page(&advised, true, &[]), width), false);
+        let text = with_styles(&text::page(&page(&advised, true, &[]), width), false).into_owned();
         for advice in &advised.advice {
             let name = text::what(advice);
             let lines = text
