@@ -495,7 +495,7 @@ fn markdown_and_csv_have_all_of_it() {
     let made = report(&stored);
     let text = markdown(&made);
     for wanted in [
-        "## Findings of \\[ibm-z\\]",
+        "## Findings of [ibm-z]",
         "**Of 1 finding of \\[ibm-z\\], this host agrees with 1, disagrees with 0.**",
         "| It helps | +12.0 % | +1",
         "\u{2713} agrees | The pages=2M, scheduler=none against The pages=4k, scheduler=none |",
