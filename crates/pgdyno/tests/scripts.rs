@@ -344,7 +344,7 @@ fn a_wrong_script_is_one_clear_error() {
         .fails(2, &["bad.sql:2:17: unexpected the end", "expected a number", "^"]);
     bench("\\set a 1 / 0\nSELECT 1;\n", &[]).fails(1, &["bad.sql:1: division by zero"]);
     let told = bench("\\set a 1\nSELECT :a;\nSELECT * FROM nowhere;\n", &[]);
-    let words = "first, in bad.sql:3: relation \"nowhere\" does not exist";
+    let words = "bad.sql:3: relation \"nowhere\" does not exist";
     assert!(told.out.contains(words), "{}\n{}", told.out, told.err);
     bench("BEGIN;\n", &[]).fails(1, &["bad.sql: the script ends within a transaction"]);
     bench("SELECT 1 WHERE false \\gset\n", &[]).fails(1, &["bad.sql:1: \\gset wants one row, not 0"]);
