@@ -15,7 +15,7 @@ pub fn three_digits(value: f64) -> String {
         return value.to_string();
     }
     // Rounding may carry into one more digit before the point: 9.996 is 10.0.
-    let rounded: f64 = format!("{:.*e}", 2, value).parse().unwrap_or(value);
+    let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
     #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a finite number")]
     let whole = rounded.abs().log10().floor() as i32 + 1;
     let after = usize::try_from(DIGITS - whole).unwrap_or(0);
