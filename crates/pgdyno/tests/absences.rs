@@ -27,6 +27,7 @@ fn sources() -> Vec<(String, String)> {
     paths
         .into_iter()
         .filter(|path| path.file_name().is_some_and(|name| name != "tests.rs"))
+        .filter(|path| !path.iter().any(|part| part == "tests"))
         .map(|path| {
             let text = fs::read_to_string(&path).expect("text");
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
