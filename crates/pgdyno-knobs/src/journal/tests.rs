@@ -189,7 +189,7 @@ const DAMAGES: [(&str, Damage, Proven, bool); 34] = [
     ),
     (
         "its last byte gone",
-        |p, l| instead(p, l, 6, |line| drop(line.pop())),
+        |p, l| instead(p, l, 6, |line| line.truncate(line.len() - 1)),
         Both,
         false,
     ),
@@ -282,7 +282,7 @@ const DAMAGES: [(&str, Damage, Proven, bool); 34] = [
     ),
     (
         "two lines joined",
-        |p, l| instead(p, l, 5, |line| drop(line.pop())),
+        |p, l| instead(p, l, 5, |line| line.truncate(line.len() - 1)),
         First,
         false,
     ),
