@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub(super) const ENDING: &str = "journal";
@@ -162,7 +163,6 @@ impl Journals {
             line: 1,
             reason: e.to_string(),
         })?;
-        use std::os::unix::fs::OpenOptionsExt;
         let file = File::options()
             .read(true)
             .append(true)

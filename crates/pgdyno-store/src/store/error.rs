@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 fn saved_as(saved: Option<&Path>) -> String {
     match saved {
-        Some(path) => format!("all that it held is saved as {}", path.display()),
+        Some(path) => format!("what can still be read of it is saved as {}", path.display()),
         None => "what it held could not be saved beside it".to_owned(),
     }
 }
@@ -112,7 +112,7 @@ pub enum StoreError {
     Removed {
         /// The file.
         place: Place,
-        /// A copy of all that it held.
+        /// A copy of what could still be read.
         saved: Option<PathBuf>,
     },
     /// Read without a lock, and written by another process in that time.

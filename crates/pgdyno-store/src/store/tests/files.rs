@@ -310,6 +310,10 @@ fn store_that_is_removed_while_it_is_open_is_saved_and_named() {
         store.keep().unwrap();
         std::fs::remove_file(&path).unwrap();
         if is_replaced {
+            // A log that stays is another store's from then on.
+            for beside in ["results.sqlite-wal", "results.sqlite-shm"] {
+                std::fs::remove_file(path.with_file_name(beside)).unwrap();
+            }
             Store::open(&path).unwrap();
         }
         let saved = path.with_file_name("results.sqlite-saved-1");
