@@ -180,7 +180,7 @@ impl CurrentLog {
         let path = Path::new(directory).join(file);
         let about = log::opened(&path)?.metadata().ok()?;
         // No server runs as root: this would be another file, which the server's owner may not be shown.
-        (about.uid() != 0).then(|| CurrentLog {
+        (about.uid() != 0).then_some(CurrentLog {
             before: about.len(),
             path,
         })
