@@ -42,9 +42,6 @@ fn what_cannot_be_is_refused_by_name_and_nothing_is_changed() {
         ],
     );
     fails(
-        2,
-    );
-    fails(
         "shared_buffers=100TB",
         2,
         &["nothing was changed", "from 16 to 1073741823"],

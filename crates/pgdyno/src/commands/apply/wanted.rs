@@ -159,11 +159,12 @@ impl Trouble {
 /// One error of all that keeps settings from being applied; `Ok` where there is none.
 pub(super) fn refused(mut troubles: Vec<Trouble>) -> anyhow::Result<()> {
     const NOTHING: &str = "nothing was changed";
+    // One alone keeps its own hint.
     if troubles.len() == 1
-        && let Some(Trouble { error, mends }) = troubles.pop()
+        && troubles[0].mends.is_empty()
+        && let Some(Trouble { error, .. }) = troubles.pop()
     {
-        let mends: Vec<String> = mends.iter().map(|mend| format!("; mend: {mend}")).collect();
-        return Err(error.context(format!("{NOTHING}{}", mends.concat())));
+        return Err(error.context(NOTHING));
     }
     // What every setting wants of the role is said once.
     let mut lines: Vec<String> = Vec::new();
