@@ -645,6 +645,10 @@ fn a_password_that_was_mistyped_is_neither_shown_nor_stored() {
 const PEAK_KB: i64 = 256 << 10;
 
 /// Runs a command that must end by itself: its exit code, what it printed on stderr, and its peak memory in kB.
+#[expect(
+    clippy::zombie_processes,
+    reason = "wait4 waits for it, and gives its peak memory"
+)]
 fn ended(mut command: Command) -> (i32, String, i64) {
     let mut child = command
         .stdout(Stdio::null())
