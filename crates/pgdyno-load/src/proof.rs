@@ -122,21 +122,20 @@ pub fn refused_statements(
             place: endpoint.place(),
             source,
         })?;
-    let limit = format!("SET statement_timeout = {}", PLAN_LIMIT.as_millis());
-    let _ = client.batch_execute(&limit);
+    // A transaction each: behind a pooler the next message may be another session's, and a setting would stay in this one.
+    let begin = format!("BEGIN; SET LOCAL statement_timeout = {}", PLAN_LIMIT.as_millis());
     let makes_some = statements
         .iter()
         .any(|of| MAKING.contains(&first_word(&of.sql).as_str()));
     let mut refusals: Vec<StatementRefusal> = Vec::new();
     for of in &statements {
         let names_made = made.iter().any(|name| of.sql.contains(name.as_str()));
-        let Err(error) = client
-            .prepare(&of.sql)
-            .map(drop)
-            .and_then(|()| plan(&mut client, of))
-        else {
-            continue;
-        };
+        let outcome = client
+            .batch_execute(&begin)
+            .and_then(|()| client.prepare(&of.sql).map(drop))
+            .and_then(|()| plan(&mut client, of));
+        let _ = client.batch_execute("ROLLBACK");
+        let Err(error) = outcome else { continue };
         let Some(words) = error.as_db_error() else {
             continue;
         };

@@ -204,7 +204,8 @@ fn a_sensibly_configured_server_gets_three_lines_at_most() {
                log_checkpoints = on\nlog_lock_waits = on\nlog_autovacuum_min_duration = 1min\n\
                log_min_duration_statement = 5s\nlog_temp_files = 64MB\nlog_line_prefix = '%m [%p] %q%u@%d '\n\
                statement_timeout = 10min\nlock_timeout = 1min\nidle_in_transaction_session_timeout = 10min\n\
-               logging_collector = on\ntcp_keepalives_idle = 60\nwal_level = replica\n";
+               logging_collector = on\ntcp_keepalives_idle = 60\nwal_level = replica\narchive_mode = on\n\
+               archive_command = 'true'\n";
     let main = home.data("healthy").join("postgresql.conf");
     let before = fs::read_to_string(&main).expect("it");
     fs::write(&main, format!("{before}\n{profile}\n{own}")).expect("written");

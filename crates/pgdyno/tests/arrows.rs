@@ -24,11 +24,8 @@ const NEVER: [(&str, &[&str]); 7] = [
     // What it reads of TOML is what is known of other programs' output (catalog/formats/loads.toml), never an experiment.
     ("pgdyno-load", &["rusqlite", "schemars"]),
     ("pgdyno-knobs", &["rusqlite"]),
-    // It is handed its connections; what reaches a server, and how, is not its business.
-    (
-        "pgdyno-store",
-        &["pgdyno-server", "pgdyno-host", "rustls", "tokio"],
-    ),
+    // It is handed its sessions (`pgdyno_server::Session`); what reaches a server, and how, is not its business.
+    ("pgdyno-store", &["pgdyno-host", "rustls", "tokio"]),
     ("pgdyno-lab", &["rusqlite"]),
     (
         "pgdyno-report",

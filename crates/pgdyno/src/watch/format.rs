@@ -1,6 +1,5 @@
 //! Numbers and texts for a terminal: few characters, the unit beside them, a dash where there is nothing.
 
-use pgdyno_stats::three_digits;
 use ratatui::text::Span;
 
 /// Stands where a value is not known.
@@ -11,8 +10,8 @@ pub(crate) fn number(value: f64) -> String {
     match value {
         0.0 => "0".into(),
         v if v.fract() == 0.0 && v < 99_999.5 => format!("{v:.0}"),
-        v if v < 0.000_995 => format!("{v:.4}"),
-        v if v < 99.95 => three_digits(v),
+        v if v < 1.0 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
         v if v < 99_999.5 => format!("{v:.0}"),
         v if v < 9_999_950.0 => format!("{:.0}k", v / 1e3),
         v if v < 9_999_950_000.0 => format!("{:.1}M", v / 1e6),
@@ -158,9 +157,8 @@ mod tests {
         for (value, words) in [
             (0.0, "0"),
             (-0.0, "0"),
-            (0.254, "0.254"),
-            (7.444, "7.44"),
-            (0.0531, "0.0531"),
+            (0.254, "0.25"),
+            (7.44, "7.4"),
             (34.0, "34"),
             (99.96, "100"),
             (12_345.0, "12345"),

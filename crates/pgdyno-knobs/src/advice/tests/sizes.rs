@@ -25,7 +25,7 @@ const SIZED: [&str; 7] = [
     "vm.dirty_bytes",
 ];
 /// What makes each rule about a size speak, where the host does: a stock server that is too small for its databases.
-const LOADED: [(&str, f64); 8] = [
+const LOADED: [(&str, f64); 11] = [
     ("databases.bytes", 9e12),
     ("tables.bytes_estimated", 9e12),
     ("temp_files.count", 5000.0),
@@ -33,10 +33,13 @@ const LOADED: [(&str, f64); 8] = [
     ("checkpoints.requested", 500.0),
     ("checkpoints.requested_per_hour", 25.0),
     ("checkpoints.timed", 1.0),
+    ("checkpoints.timed_per_hour", 1.0),
+    ("wal.bytes", 9e12),
+    ("wal.bytes_per_s", 500e3),
     ("storage.wal.bytes", 4e12),
 ];
 /// What is missing with a reason is found at once; for what nobody has heard of, the nearest name is looked for.
-const UNKNOWN: [&str; 10] = [
+const UNKNOWN: [&str; 9] = [
     "shared_memory.bytes",
     "process.largest_mapping.bytes",
     "process.largest_mapping.page_bytes",
@@ -44,7 +47,6 @@ const UNKNOWN: [&str; 10] = [
     "process.memory_nodes_allowed",
     "huge_pages.needed",
     "huge_pages.status",
-    "wal.bytes_per_s",
     "statistics.age_s",
     "storage.wal_on_device_of_data.same_device",
 ];
