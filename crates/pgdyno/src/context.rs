@@ -5,6 +5,7 @@ use pgdyno_host::LocalHost;
 use pgdyno_knobs::{Catalogue, Journals};
 use pgdyno_server::User;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -108,12 +109,18 @@ impl Directories {
 }
 
 /// One place for all homes of a user: root's changes of this host, or those that another user can make. A boot keeps it, for
-/// settings of servers outlive it. `None` for a user without a home.
+/// settings of servers outlive it. `None` for a user without a home, also where `HOME` is still that of the user before.
 fn registry(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let named = variable("PGDYNO_REGISTRY").map(PathBuf::from);
     let of_user = || match User::is_root() {
         true => Some(PathBuf::from("/var/lib/pgdyno/registry")),
-        false => Some(PathBuf::from(variable("HOME")?).join(".local/state/pgdyno/registry")),
+        false => {
+            let home = PathBuf::from(variable("HOME")?);
+            let is_own = home
+                .metadata()
+                .is_ok_and(|about| about.uid() == rustix::process::geteuid().as_raw());
+            is_own.then(|| home.join(".local/state/pgdyno/registry"))
+        }
     };
     named.filter(|path| path.is_absolute()).or_else(of_user)
 }
