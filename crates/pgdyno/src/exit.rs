@@ -148,8 +148,8 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
     }
 }
 
-/// The error with its causes on one line, and a hint where there is one.
-pub(crate) fn print(error: &anyhow::Error) {
+/// The error with its causes on one line.
+pub(crate) fn words(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         let words = cause.to_string();
@@ -161,8 +161,18 @@ pub(crate) fn print(error: &anyhow::Error) {
             text.push_str(&words);
         }
     }
-    tell!("{} {text}", styled(Style::Error, "error:"));
-    if let Some(hint) = error.chain().map(inner).find_map(hint_of) {
+    text
+}
+
+/// What to do about it, where that is known.
+pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    error.chain().map(inner).find_map(hint_of)
+}
+
+/// The error on one line, and its hint.
+pub(crate) fn print(error: &anyhow::Error) {
+    tell!("{} {}", styled(Style::Error, "error:"), words(error));
+    if let Some(hint) = hint(error) {
         tell!("{} {hint}", styled(Style::Hint, "hint:"));
     }
 }

@@ -3,7 +3,7 @@
 use crate::commands::profile::{self, Looked};
 use crate::context::Context;
 use crate::exit::{self, Several, Usage};
-use pgdyno_knobs::{ApplyError, Objection, Reader, Setting};
+use pgdyno_knobs::{ApplyError, CellError, Objection, Reader, Setting};
 use pgdyno_server::ControlError;
 
 /// A setting that is asked for.
@@ -139,6 +139,10 @@ impl Trouble {
         if matches!(&error, ApplyError::Control(ControlError::NotAllowed)) {
             mends = vec!["--allow-restart --restart-command COMMAND".to_owned()];
         }
+        // Its hint says more: which files not even root may have.
+        if matches!(&error, ApplyError::Cell(CellError::Host(error)) if error.is_refused()) {
+            mends.clear();
+        }
         let what = format!("{} = {}", setting.knob, setting.value);
         Trouble {
             error: anyhow::Error::new(error).context(what),
@@ -147,9 +151,9 @@ impl Trouble {
     }
 
     fn words(&self) -> String {
-        let causes: Vec<String> = self.error.chain().map(ToString::to_string).collect();
-        let mut text = causes.join(": ");
-        for mend in &self.mends {
+        let mut text = exit::words(&self.error);
+        let hint = exit::hint(&self.error).filter(|_| self.mends.is_empty());
+        for mend in self.mends.iter().map(String::as_str).chain(hint) {
             text += &format!("\n      mend: {mend}");
         }
         text
