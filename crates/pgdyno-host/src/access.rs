@@ -142,10 +142,14 @@ pub trait HostAccess: Send + Sync {
     }
 }
 
-/// Makes a directory and those above it that are missing, so that none is gone after a power loss.
+/// Makes a directory with this mode, so that it is not gone after a power loss. Those above it that are missing have the usual mode: what
+/// else is made below them may be another user's.
 pub fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     let missing = path.ancestors().take_while(|above| !above.exists());
     let missing: Vec<&Path> = missing.filter(|above| *above != Path::new("")).collect();
+    if let Some(above) = path.parent() {
+        fs::create_dir_all(above)?;
+    }
     fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
     for made in missing {
         let above = made.parent().filter(|above| *above != Path::new(""));
@@ -442,6 +446,10 @@ mod tests {
             make_directory(&wanted, 0o700).unwrap();
             assert_eq!(fs::metadata(&wanted).unwrap().permissions().mode() & 0o777, 0o700);
         }
+        // Others may be on their way to what is beside it.
+        fs::create_dir(dir.path().join("usual")).unwrap();
+        let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+        assert_eq!([mode("a"), mode("a/b")], [mode("usual"); 2]);
         fs::write(dir.path().join("file"), "").unwrap();
         assert!(make_directory(&dir.path().join("file/below"), 0o700).is_err());
     }
