@@ -174,7 +174,7 @@ describe("what runs", () => {
 describe("a target", () => {
   test("tells its changes, advice, experiments and facts", async () => {
     const { page, complaints } = await visitor.open("targets");
-    expect(await page.locator("#changed-on-host").innerText()).toMatch(/apply <img src=x[^]*own\.file[^]*in force[^]*until it is restored/);
+    expect(await page.locator("#changed-on-host").innerText()).toMatch(/apply <img src=x[^]*zone_reclaim_mode[^]*in force[^]*until it is restored/);
     await page.getByRole("link", { name: "sandbox a" }).click();
     // Servers are not asked while an experiment runs.
     await expect.poll(() => page.locator("#changed").innerText()).toContain("while an experiment runs");
