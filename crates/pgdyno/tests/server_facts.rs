@@ -626,5 +626,5 @@ fn a_server_that_stands_still_is_given_up() {
         panic!("it was reached");
     };
     assert!(matches!(error, ServerError::Unreachable { .. }), "{error}");
-    assert!(error.to_string().contains("nothing within 1 s"), "{error}");
+    assert!(error.to_string().contains("no session within 1 s"), "{error}");
 }

@@ -131,7 +131,8 @@ impl Sqlite {
         let failed = |source| failed(&place, "opened", source);
         let mut connection = Connection::open_with_flags(uri(path, parameter), flags).map_err(failed)?;
         let clock = guard(&mut connection).map_err(failed)?;
-        let version = look(&connection, &place, patience)?;
+        let version =
+            look(&connection, &place, patience).map_err(|error| cut_off(path).unwrap_or(error))?;
         if version == 0 {
             return Err(StoreError::Foreign { place });
         }
@@ -340,9 +341,14 @@ fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<i6
 /// Refuses a file that is shorter than its own head says: SQLite would tell only once it misses a page.
 fn whole(path: &Path) -> Result<(), StoreError> {
     // What a log holds need not be in the file yet.
-    if log_is_there(path) {
-        return Ok(());
+    match cut_off(path).filter(|_| !log_is_there(path)) {
+        Some(error) => Err(error),
+        None => Ok(()),
     }
+}
+
+/// What is missing of a file that is shorter than it says, which is why SQLite cannot read it.
+fn cut_off(path: &Path) -> Option<StoreError> {
     let mut head = Vec::with_capacity(HEADER_BYTES);
     let read = File::open(path).and_then(|file| {
         let about = file.metadata()?;
@@ -350,17 +356,13 @@ fn whole(path: &Path) -> Result<(), StoreError> {
         Ok(about.len())
     });
     // What is not there or cannot be read is SQLite's to name.
-    let Ok(found_bytes) = read else {
-        return Ok(());
-    };
-    match expected_bytes(&head) {
-        Some(expected_bytes) if found_bytes < expected_bytes => Err(StoreError::Truncated {
-            place: Place::File(path.to_owned()),
-            found_bytes,
-            expected_bytes,
-        }),
-        _ => Ok(()),
-    }
+    let found_bytes = read.ok()?;
+    let expected_bytes = expected_bytes(&head).filter(|&expected| found_bytes < expected)?;
+    Some(StoreError::Truncated {
+        place: Place::File(path.to_owned()),
+        found_bytes,
+        expected_bytes,
+    })
 }
 
 /// How long a database that begins like this is, where that can be told.
