@@ -289,7 +289,7 @@ mod tests {
         let text = format!("host=127.0.0.1,127.0.0.1 port={silent},{nobody} connect_timeout=1");
         let error = Found::find(&text, &|_| None).unwrap_err().to_string();
         assert!(
-            error.contains("nothing within 1 s") && error.contains("refused"),
+            error.contains("no session within 1 s") && error.contains("refused"),
             "{error}"
         );
     }

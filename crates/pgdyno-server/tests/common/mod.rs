@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use pgdyno_host::Limits;
-use pgdyno_server::Server;
+use pgdyno_server::postgres::{NoTls, SimpleQueryMessage};
 use pgdyno_server::sandbox::{Binaries, FileSystemPlan, Plan, Sandbox, create};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -53,12 +53,17 @@ impl Home {
         self.root.path().join(name)
     }
 
+    /// As a load would, without the mark of pgdyno's own statements.
     pub(crate) fn ask(&self, sql: &str) -> String {
-        let mut server = Server::connect(&self.sandbox().conninfo()).expect("it answers");
-        server
-            .value("asking", sql)
-            .expect("an answer")
-            .unwrap_or_default()
+        let conninfo = self.sandbox().conninfo();
+        let mut client = conninfo.config().connect(NoTls).expect("it answers");
+        let answer = client.simple_query(sql).expect("an answer");
+        client.close().expect("closed");
+        let first = answer.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        first.unwrap_or_default()
     }
 }
 

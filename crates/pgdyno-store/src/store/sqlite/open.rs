@@ -131,8 +131,7 @@ impl Sqlite {
         let failed = |source| failed(&place, "opened", source);
         let mut connection = Connection::open_with_flags(uri(path, parameter), flags).map_err(failed)?;
         let clock = guard(&mut connection).map_err(failed)?;
-        let version =
-            look(&connection, &place, patience).map_err(|error| cut_off(path).unwrap_or(error))?;
+        let version = look(&connection, &place, patience).map_err(|error| cut_off(path).unwrap_or(error))?;
         if version == 0 {
             return Err(StoreError::Foreign { place });
         }
