@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::machine::whole_machine;
+use common::machine::{kills, whole_machine};
 use common::{Home, disk_of, ended, kernel};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -68,15 +68,6 @@ commit_siblings = 0
 /// The reference and five steps.
 const TREATMENTS: u32 = 6;
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a longer run is asked for by a variable"
-)]
-fn kills() -> u32 {
-    let asked = std::env::var("PGDYNO_KILLS").ok();
-    asked.map_or(KILLS, |text| text.parse().expect("PGDYNO_KILLS is a number"))
-}
-
 /// Everything that the experiment touches, as it is now.
 fn state(home: &Home, disk: &str) -> Vec<(String, String)> {
     let vm = [
@@ -138,7 +129,7 @@ fn planned(home: &Home, path: &str) -> Vec<(u64, String)> {
 
 #[test]
 fn kills_at_random_instants_lose_nothing() {
-    let kills = kills();
+    let kills = kills(KILLS);
     // More trials than the kills leave time for: some are always left to be run.
     let blocks = (kills * 2 / 5).max(3);
     let trials = (blocks * TREATMENTS) as usize;

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::machine::whole_machine;
+use common::machine::{kills, whole_machine};
 use common::{Home, disk_of, kernel, pass};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -92,15 +92,6 @@ fn state(home: &Home, disk: &str, wal: &Path) -> Vec<(String, String)> {
     all
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a longer run is asked for by a variable"
-)]
-fn kills() -> u32 {
-    let asked = std::env::var("PGDYNO_KILLS").ok();
-    asked.map_or(KILLS, |text| text.parse().expect("PGDYNO_KILLS is a number"))
-}
-
 #[test]
 fn kills_while_thirty_knobs_are_applied_lose_nothing() {
     let _machine = whole_machine();
@@ -135,7 +126,7 @@ fn kills_while_thirty_knobs_are_applied_lose_nothing() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(20_261);
     let (mut killed, mut dirty, mut differed) = (0, 0, 0);
     let span_us = u64::try_from(length.as_micros()).expect("a short time");
-    while killed < kills() {
+    while killed < kills(KILLS) {
         let mut child = home.spawn(&words);
         pass(Duration::from_micros(random.next_u64() % span_us));
         child.kill().expect("killed, or ended by itself");

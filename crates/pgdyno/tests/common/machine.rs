@@ -198,3 +198,12 @@ impl Drop for Volume {
         let _ = Command::new("losetup").args(["-d", &self.device]).status();
     }
 }
+/// How many processes a test kills: so many, or as many as a longer run asks for.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a longer run is asked for by a variable"
+)]
+pub(crate) fn kills(usual: u32) -> u32 {
+    let asked = std::env::var("PGDYNO_KILLS").ok();
+    asked.map_or(usual, |text| text.parse().expect("PGDYNO_KILLS is a number"))
+}
