@@ -102,7 +102,7 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
 
 /// A database whose count(*) is done by two workers each time.
 const WIDE: &str = "CREATE TABLE wide AS SELECT generate_series(1, 50000) AS i; ALTER TABLE wide SET (parallel_workers = 2); \
-    ANALYZE wide; CREATE TABLE narrow AS SELECT 0 AS n; ALTER DATABASE postgres SET min_parallel_table_scan_size = 0; \
+    ANALYZE wide; CREATE TABLE counted AS SELECT 0 AS n, repeat('x', 700) AS filler; ALTER DATABASE postgres SET min_parallel_table_scan_size = 0; \
     ALTER DATABASE postgres SET parallel_setup_cost = 0; ALTER DATABASE postgres SET parallel_tuple_cost = 0";
 
 /// A load by a script of each client's so many transactions.
@@ -171,7 +171,7 @@ fn parallel_workers_commits_are_told_apart_on_17() {
 fn parallel_workers_few_transactions_and_a_held_horizon_are_told_on_18() {
     let home = workers_are_told_from_a_foreign_session("18");
     let warnings = |said: Said| said.fine().json()["warnings"].to_string();
-    let write = "UPDATE narrow SET n = n + 1;";
+    let write = "UPDATE counted SET n = n + 1;";
     let few = warnings(scripted(&home, write, "30"));
     assert!(few.contains("only 60 transactions were measured"), "{few}");
     assert_eq!(warnings(scripted(&home, write, "700")), "[]");
@@ -185,7 +185,7 @@ fn parallel_workers_few_transactions_and_a_held_horizon_are_told_on_18() {
         held.contains("held back by session ") && held.contains("idle in transaction"),
         "{held}"
     );
-    assert!(held.contains("dead rows pile up in narrow: 1"), "{held}");
+    assert!(held.contains("dead rows pile up in counted: 1"), "{held}");
 }
 
 /// However a transaction is put to the server and its bytes are moved, both sides count the same.
