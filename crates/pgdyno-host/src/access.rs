@@ -446,7 +446,7 @@ mod tests {
             make_directory(&wanted, 0o700).unwrap();
             assert_eq!(fs::metadata(&wanted).unwrap().permissions().mode() & 0o777, 0o700);
         }
-        // Others may be on their way to what is beside it.
+        // Other users must be able to pass through to its siblings.
         fs::create_dir(dir.path().join("usual")).unwrap();
         let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
         assert_eq!([mode("a"), mode("a/b")], [mode("usual"); 2]);

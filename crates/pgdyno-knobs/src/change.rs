@@ -55,7 +55,7 @@ pub enum ApplyError {
     /// A kernel file or the server's file.
     #[error(transparent)]
     Cell(#[from] CellError),
-    /// A setting of the host, by whoever began with settings of a server alone.
+    /// A setting of the host, in a change that was begun for a server alone.
     #[error("{knob} is a setting of the host, and only settings of the server were announced")]
     NotAnnounced {
         /// Its name.

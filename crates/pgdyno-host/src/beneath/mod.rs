@@ -2,8 +2,8 @@
 //!
 //! A [`Directory`] is held open. Every name is a single component that is opened from this handle, never through a symbolic link;
 //! what was opened is checked by its own handle: a regular file that the directory's owner may read itself, of limited size. Files are
-//! written the same way: made new under another name, given owner and mode by their handle, made durable, and renamed. So whoever
-//! owns the directory gains nothing by exchanging a file for a link at any instant.
+//! written the same way: made new under another name, given owner and mode by their handle, made durable, and renamed. So the
+//! owner of the directory gains nothing by exchanging a file for a link at any instant.
 
 mod tree;
 mod walk;

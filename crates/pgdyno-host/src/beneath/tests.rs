@@ -3,7 +3,7 @@ use rustix::fs::mknodat;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-/// Another user than root, whoever runs the test.
+/// A user other than root.
 const STRANGER: u32 = 12_345;
 const LIMIT_BYTES: u64 = 1 << 10;
 
@@ -153,7 +153,7 @@ fn a_tree_is_removed_without_what_its_links_name() {
     assert!(secret.exists());
 }
 
-/// The attack as it was: whoever owns the directory exchanges its file for a link, again and again, while root reads and writes it.
+/// The owner of the directory exchanges its file for a link, again and again, while root reads and writes it.
 #[test]
 fn a_swapped_link_discloses_nothing_at_any_instant() {
     use std::sync::atomic::{AtomicBool, Ordering};

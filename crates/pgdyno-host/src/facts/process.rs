@@ -267,7 +267,7 @@ fn note_children(sheet: &mut Sheet<'_>, pid: u32) {
     );
 }
 
-/// How many processes of the same name, which no process of that name has started, are beside it: other servers on this host, which
+/// The number of other processes of the same name that no process of that name has started: other servers on this host, which
 /// need a part of what it has.
 fn note_others(sheet: &mut Sheet<'_>, pid: u32) {
     /// More processes than these are not looked at.
