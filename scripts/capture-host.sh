@@ -1,5 +1,5 @@
 #!/bin/sh
-# Copies what pgdyno's readers read of a Linux machine into a folder that LocalHost::at takes: a fixture of that machine.
+# Copies what pgdyno's readers read of a Linux machine into a folder that LocalHost::at takes. pack-host.sh makes a fixture of it.
 #
 #   capture-host.sh FOLDER [PID...]
 #

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Captures machines into fixtures/hosts: boots each, and takes the tree that its job sends over the console.
+# Captures machines into fixtures/hosts: boots each, and packs the tree that its job sends over the console.
 #
 #   capture.sh [NAME...]     all machines without a name
 set -eu
@@ -22,10 +22,11 @@ for name in "$@"; do
   scripts/guest/boot.sh "$name" "$work/archive" "pgdyno.machine=$name" | tr -d '\r' >"$work/console"
   sed '/^== tree$/,/^== end$/d' "$work/console"
   sed -n '/^== tree$/,/^== end$/p' "$work/console" | sed '1d;$d' | base64 -d >"$work/tree.tar.gz"
-  rm -rf "fixtures/hosts/$name"
-  mkdir -p "fixtures/hosts/$name"
-  tar -xzf "$work/tree.tar.gz" -C "fixtures/hosts/$name" --no-same-owner --no-same-permissions
-  find "fixtures/hosts/$name" -type f -exec chmod 644 {} +
-  find "fixtures/hosts/$name" -type d -exec chmod 755 {} +
-  echo "$name: $(find "fixtures/hosts/$name" -type f | wc -l) files, $(find "fixtures/hosts/$name" -type f -exec cat {} + | wc -c) bytes"
+  rm -rf "$work/tree"
+  mkdir "$work/tree"
+  tar -xzf "$work/tree.tar.gz" -C "$work/tree" --no-same-owner --no-same-permissions
+  chmod -R u+rwX "$work/tree"
+  scripts/pack-host.sh "$work/tree" >"$work/machine"
+  mv "$work/machine" "fixtures/hosts/$name.machine"
+  echo "$name: $(grep -c '^file ' "fixtures/hosts/$name.machine") files, $(wc -c <"fixtures/hosts/$name.machine") bytes"
 done

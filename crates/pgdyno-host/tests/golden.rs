@@ -1,14 +1,11 @@
-//! Facts of the machines in fixtures/hosts, each tree against the file of facts beside it. Where they differ the new file
+//! Facts of the machines in fixtures/hosts, each against the file of facts beside it. Where they differ the new file
 //! is left in the target folder, to be looked at and copied.
 
+use pgdyno_fixture::Machine;
 use pgdyno_host::{LocalHost, host_facts};
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
-}
+use std::path::Path;
 
 /// One fact a line, so that a difference is a line.
 fn written(root: &Path) -> String {
@@ -33,19 +30,13 @@ fn difference(expected: &str, found: &str) -> String {
 
 #[test]
 fn facts_of_every_fixture_are_as_they_were() {
-    let mut names: Vec<String> = fs::read_dir(fixtures())
-        .expect("fixtures/hosts")
-        .flatten()
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    assert!(names.len() >= 2, "{names:?}");
+    let names = Machine::names();
+    assert_eq!(names.len(), 15, "{names:?}");
     let mut differences = String::new();
     for name in names {
-        let golden = fixtures().join(format!("{name}.facts.json"));
+        let golden = pgdyno_fixture::directory().join(format!("{name}.facts.json"));
         let expected = fs::read_to_string(&golden).unwrap_or_default();
-        let found = written(&fixtures().join(&name));
+        let found = written(Machine::named(&name).root());
         if found != expected {
             let new = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.facts.json.new"));
             fs::write(&new, &found).expect("written");
