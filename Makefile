@@ -3,13 +3,16 @@ SHELL := /bin/sh
 CARGO ?= cargo
 NPM ?= npm
 PGDYNO := target/release/pgdyno
+# All tests are started at once: most of them wait. How many work at a time is said by pgdyno-testing's lanes and locks.
+TEST_THREADS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint bench screenshots images fuzz clean need-build need-test need-bench
+.PHONY: help demo build test soak lint bench screenshots images fuzz clean need-build need-test need-bench
 
 help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
 	@echo "make test         all tests, with everything they need"
+	@echo "make soak         the long forms of the tests: a thousand kills, all profiles and versions, all guests, an hour of fuzzing"
 	@echo "make lint         formats, lints, types: warnings are errors"
 	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
 	@echo "make build        the program with its page: $(PGDYNO)"
@@ -26,7 +29,10 @@ build: need-build ui/dist/app.js ## the program with its page
 
 test: need-test ui/dist/app.js ## everything
 	cd ui && $(NPM) test && $(NPM) run test:browser
-	$(CARGO) test --workspace --locked --no-fail-fast
+	$(CARGO) test --workspace --locked --no-fail-fast -- --test-threads $(TEST_THREADS)
+
+soak: need-test ui/dist/app.js ## what make test does in short, for hours
+	scripts/soak
 
 lint: need-build ui/node_modules/.package-lock.json ## warnings are errors
 	$(CARGO) fmt --all --check

@@ -1,5 +1,4 @@
 //! A server that only looks like one: it starts a session, answers requests from fixed bytes, and can misbehave.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use pgdyno_load::{Endpoint, Engine, LoadPlan, Protocol, Workload};
 use postgres::Config;

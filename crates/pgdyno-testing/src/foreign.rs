@@ -1,0 +1,85 @@
+//! A server that pgdyno did not create: Debian's, in a directory of its own, reached over its socket.
+
+use super::{system_program, tool};
+use postgres::{Client, NoTls, SimpleQueryMessage};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A server in a directory of its own, stopped and removed with it.
+pub struct Foreign {
+    directory: tempfile::TempDir,
+    bin: PathBuf,
+}
+
+impl Foreign {
+    /// A running server with the superuser postgres.
+    pub fn start() -> Foreign {
+        let directory = tempfile::Builder::new()
+            .prefix("pgdyno-foreign-")
+            .tempdir_in("/tmp")
+            .expect("a directory");
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
+        let place = directory.path().to_string_lossy().into_owned();
+        tool("chown", &["postgres", &place]);
+        let initdb = system_program("initdb");
+        let foreign = Foreign {
+            bin: initdb.parent().expect("a directory").to_owned(),
+            directory,
+        };
+        foreign.as_postgres("initdb", &["-U", "postgres", "--auth=trust", "--no-sync"]);
+        let options = format!("-c listen_addresses='' -c fsync=off -k {place}");
+        let log = format!("{place}/log");
+        foreign.as_postgres("pg_ctl", &["-o", &options, "-l", &log, "-w", "start"]);
+        foreign
+    }
+
+    fn as_postgres(&self, program: &str, arguments: &[&str]) {
+        let data = self.directory.path().join("data");
+        let status = Command::new("setpriv")
+            .args(["--reuid=postgres", "--regid=postgres", "--clear-groups"])
+            .arg(self.bin.join(program))
+            .arg("-D")
+            .arg(data)
+            .args(arguments)
+            .stdout(std::process::Stdio::null())
+            .current_dir("/")
+            .status()
+            .expect("setpriv runs");
+        assert!(status.success(), "{program}");
+    }
+
+    /// A connection string.
+    pub fn target(&self, user: &str) -> String {
+        let place = self.directory.path().display();
+        format!("host={place} user={user} dbname=postgres")
+    }
+
+    /// One value, asked by the superuser.
+    pub fn ask(&self, sql: &str) -> String {
+        let mut client = Client::connect(&self.target("postgres"), NoTls).expect("it answers");
+        let messages = client.simple_query(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let rows = messages.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
+            _ => None,
+        });
+        rows.into_iter().next().unwrap_or_default()
+    }
+
+    /// Everything that somebody could have made in the database.
+    pub fn objects(&self) -> String {
+        self.ask(
+            "SELECT coalesce(string_agg(name, ' ' ORDER BY name), '') FROM (
+               SELECT oid::regclass::text AS name FROM pg_class WHERE relnamespace <> 'pg_toast'::regnamespace
+               UNION ALL SELECT oid::regprocedure::text FROM pg_proc UNION ALL SELECT extname FROM pg_extension
+               UNION ALL SELECT datname FROM pg_database) AS of",
+        )
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        self.as_postgres("pg_ctl", &["-m", "immediate", "-w", "stop"]);
+    }
+}

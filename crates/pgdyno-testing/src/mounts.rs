@@ -1,0 +1,39 @@
+//! What sandboxes leave mounted.
+
+use super::{Home, kernel, wait_for};
+use std::fs;
+use std::path::Path;
+
+/// What is mounted at or below a directory: (point, file system, source).
+pub fn mounts_below(directory: &Path) -> Vec<(String, String, String)> {
+    let text = kernel("/proc/self/mountinfo");
+    let directory = format!("{}/", directory.display());
+    let mounts = text.lines().filter_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let point = left.split(' ').nth(4)?.to_owned();
+        let mut right = right.split(' ').map(str::to_owned);
+        Some((point, right.next()?, right.next()?))
+    });
+    mounts
+        .filter(|(point, ..)| format!("{point}/").starts_with(&directory))
+        .collect()
+}
+
+/// Files that loop devices show, below a directory.
+pub fn loops_below(directory: &Path) -> Vec<String> {
+    let devices = fs::read_dir("/sys/block").expect("devices").flatten();
+    let files = devices.filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
+    files
+        .map(|file| file.trim().to_owned())
+        .filter(|file| Path::new(file).starts_with(directory))
+        .collect()
+}
+
+/// A kernel may free a loop device a moment after its mount is gone.
+pub fn nothing_is_left(home: &Home) {
+    wait_for("loop devices are left", || {
+        loops_below(home.path.path()).is_empty()
+    });
+    assert_eq!(mounts_below(home.path.path()), []);
+    assert!(!home.file("state/sandboxes/x").exists());
+}

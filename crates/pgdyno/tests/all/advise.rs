@@ -1,0 +1,691 @@
+//! `pgdyno advise`, for real: a stock server, one in danger, what experiments have shown, and the table of rules.
+
+use common::Home;
+use pgdyno_knobs::{Advisor, Catalogue};
+use postgres::{Client, NoTls};
+use serde_json::Value;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+fn rules_of(value: &Value, list: &str) -> Vec<String> {
+    let list = value[list].as_array().expect("a list");
+    let name = |entry: &Value| entry["rule"].as_str().unwrap_or_default().to_owned();
+    list.iter().map(name).collect()
+}
+
+#[test]
+fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
+    let home = Home::new();
+    home.run(&["sandbox", "create", "stock"]).fine();
+    let advised = home.run(&["advise", "sandbox:stock", "--json"]).fine().json();
+    assert_eq!(advised["format"], "pgdyno-advice/1");
+    assert_eq!(advised["target"], "sandbox stock");
+    assert_eq!(advised["severe"], false);
+    // Rules ask for facts that there are, and evaluate: what is not judged has a fact's own reason.
+    for rule in advised["not_judged"].as_array().expect("a list") {
+        let because = rule["because"].as_str().expect("a reason");
+        assert!(!because.contains("there is no fact"), "{rule}");
+        assert!(!because.starts_with('`'), "{rule}");
+    }
+    let sizing = advised["sizing"].as_array().expect("a list");
+    assert!(
+        sizing.iter().any(|line| line["title"] == "Worst case of memory"),
+        "{advised}"
+    );
+
+    home.run(&[
+        "sandbox",
+        "create",
+        "careless",
+        "--set",
+        "fsync=off",
+        "--set",
+        "autovacuum=off",
+    ])
+    .fine();
+    let said = home.run(&["advise", "sandbox:careless", "--json"]);
+    assert_eq!(said.code, 3, "{}", said.err);
+    let advised = said.json();
+    assert_eq!(advised["severe"], true);
+    let first = &advised["advice"][0];
+    assert_eq!(first["rule"], "fsync-off");
+    assert_eq!(
+        (&first["now"], &first["recommended"], &first["cost"]),
+        (&"off".into(), &"on".into(), &"reload".into())
+    );
+    // What removes the cure again after ten minutes is none.
+    assert_eq!(
+        (&first["kind"], &first["commands"], &first["can_be_tried"]),
+        (&"safety".into(), &Value::Array(Vec::new()), &false.into())
+    );
+    let steps = first["procedure"].to_string();
+    for words in [
+        "ALTER SYSTEM SET fsync = on;",
+        "initdb --sync-only -D /",
+        "pg_dumpall",
+        "checksums",
+        "What was lost",
+    ] {
+        assert!(steps.contains(words), "{words} is not in {steps}");
+    }
+    assert!(
+        rules_of(&advised, "advice")
+            .iter()
+            .any(|rule| rule.starts_with("autovacuum-off"))
+    );
+
+    // As a page, and as Markdown.
+    let page = home.run(&["advise", "sandbox:careless", "--verbose"]);
+    assert_eq!(page.code, 3);
+    for words in [
+        "        what ",
+        "severe  fsync ",
+        "--detail fsync (or all)",
+        "SIZING",
+        "NOT JUDGED",
+        "nothing was measured; --check does",
+    ] {
+        assert!(page.out.contains(words), "{words} is not in:\n{}", page.out);
+    }
+    let text = |line: &&str| !line.contains("pgdyno ");
+    assert!(
+        page.out
+            .lines()
+            .filter(text)
+            .all(|line| line.chars().count() <= 100),
+        "{}",
+        page.out
+    );
+    let page = home.run(&["advise", "sandbox:careless", "--format", "md"]);
+    assert!(
+        page.out.contains("| severe | `fsync = on` | `off` |"),
+        "{}",
+        page.out
+    );
+
+    details_are_shown_on_demand(&home);
+
+    // One rule alone; and of what ends a danger no experiment is written.
+    let file = home.file("try.toml");
+    let file = file.to_str().expect("a path");
+    let arguments = ["advise", "sandbox:careless", "--only", "fsync-off", "--json"];
+    let said = home.run(&arguments);
+    assert_eq!(rules_of(&said.json(), "advice"), ["fsync-off"]);
+    home.run(&[&arguments[..4], &["--experiment", file]].concat())
+        .fails(2, &["nothing that is advised here can be tried by an experiment"]);
+    home.run(&["advise", "sandbox:careless", "--experiment", file]);
+    let text = fs::read_to_string(file).expect("an experiment");
+    let written: toml::Table = text.parse().expect("TOML");
+    assert_eq!(written["target"]["sandbox"].as_str(), Some("careless"));
+    for knob in ["fsync", "autovacuum"] {
+        assert!(
+            !text.contains(&format!("\"{knob}\" =")),
+            "{knob} is tried:\n{text}"
+        );
+    }
+}
+
+/// A line each at first; all about one by its setting or rule; less by severity; colours on request of the terminal alone.
+fn details_are_shown_on_demand(home: &Home) {
+    let page = |arguments: &[&str]| {
+        home.run(&[&["advise", "sandbox:careless"], arguments].concat())
+            .out
+    };
+    let table = page(&[]);
+    assert!(
+        !table.contains("ALTER SYSTEM") && !table.contains("SIZING"),
+        "{table}"
+    );
+    assert!(
+        !table.contains('\u{1b}') && !table.contains('\u{fdd0}'),
+        "{table:?}"
+    );
+    for name in ["fsync", "fsync-off"] {
+        let detail = page(&["--detail", name]);
+        for words in [
+            "severe: fsync = on (now off)",
+            "  steps     1. ALTER SYSTEM SET fsync = on;\n            2. SELECT pg_reload_conf();\n",
+            "  source    PostgreSQL docs",
+        ] {
+            assert!(detail.contains(words), "{words} is not in:\n{detail}");
+        }
+        assert!(
+            !detail.contains("--revert-after") && !detail.contains("autovacuum ="),
+            "{detail}"
+        );
+    }
+    let severe = page(&["--severity", "severe"]);
+    assert!(severe.contains("severe  fsync"), "{severe}");
+    assert!(
+        !severe.contains("\nhint ") && !severe.contains("\nadvice "),
+        "{severe}"
+    );
+    let all = page(&["--all"]);
+    assert!(
+        all.lines().count() >= table.lines().count() && !all.contains(": --all"),
+        "{all}"
+    );
+    home.run(&["advise", "sandbox:careless", "--detail", "nonsense"])
+        .fails(2, &["--detail nonsense: there is no such rule", "hint: "]);
+}
+
+/// Rows of the table: what is shown without being asked for.
+fn rows(page: &str) -> Vec<&str> {
+    let is_row = |line: &&str| {
+        ["severe  ", "advice  ", "hint    "]
+            .iter()
+            .any(|word| line.starts_with(word))
+    };
+    page.lines().filter(is_row).collect()
+}
+
+/// A server that is set by a profile, with what a careful owner sets beside it: little is left to say, and nothing grave.
+#[test]
+fn a_sensibly_configured_server_gets_three_lines_at_most() {
+    let home = Home::new();
+    home.sandbox("healthy", &[]);
+    let profile = home
+        .run(&[
+            "profile",
+            "export",
+            "oltp",
+            "sandbox:healthy",
+            "--as",
+            "postgresql.conf",
+        ])
+        .fine()
+        .out;
+    let own = "max_parallel_workers = 2\nshared_preload_libraries = 'pg_stat_statements'\ntrack_io_timing = on\n\
+               log_checkpoints = on\nlog_lock_waits = on\nlog_autovacuum_min_duration = 1min\n\
+               log_min_duration_statement = 5s\nlog_temp_files = 64MB\nlog_line_prefix = '%m [%p] %q%u@%d '\n\
+               statement_timeout = 10min\nlock_timeout = 1min\nidle_in_transaction_session_timeout = 10min\n\
+               logging_collector = on\ntcp_keepalives_idle = 60\nwal_level = replica\narchive_mode = on\n\
+               archive_command = 'true'\n";
+    let main = home.data("healthy").join("postgresql.conf");
+    let before = fs::read_to_string(&main).expect("it");
+    fs::write(&main, format!("{before}\n{profile}\n{own}")).expect("written");
+    home.run(&["sandbox", "restart", "healthy"]).fine();
+    let page = home.run(&["advise", "sandbox:healthy"]).fine().out;
+    let rows = rows(&page);
+    assert!(rows.len() <= 3, "{page}");
+    // What the host lacks may be among them, and nothing that the profile sets.
+    for knob in [
+        "shared_buffers",
+        "effective_cache_size",
+        "work_mem",
+        "max_wal_size",
+        "jit",
+    ] {
+        assert!(rows.iter().all(|row| !row.contains(knob)), "{page}");
+    }
+}
+
+/// The sizes of advice, of profiles, and of a sandbox with a limit are the same, also when memory is taken in between.
+#[test]
+fn sizes_are_the_same_for_advise_and_profile_and_a_minute_later() {
+    let home = Home::new();
+    home.sandbox("sized", &["--memory", "1500M"]);
+    let of_profile = || {
+        let diff = home
+            .run(&["profile", "diff", "oltp", "sandbox:sized", "--json"])
+            .fine()
+            .json();
+        let settings = diff["settings"].as_array().expect("settings").clone();
+        move |knob: &str| {
+            let found = settings.iter().find(|setting| setting["knob"] == knob);
+            found.map(|setting| setting["value"].clone())
+        }
+    };
+    let first = of_profile();
+    assert_eq!(first("shared_buffers"), Some("384MB".into()));
+    assert_eq!(first("effective_cache_size"), Some("1152MB".into()));
+    let advise = || home.run(&["advise", "sandbox:sized", "--json"]).json();
+    let advised = advise();
+    let value = |advised: &Value, knob: &str| {
+        let all = advised["advice"].as_array().expect("advice").iter();
+        let mut found = all.filter(|advice| advice["setting"]["knob"] == knob);
+        found.next().map(|advice| advice["recommended"].clone())
+    };
+    assert_eq!(
+        value(&advised, "effective_cache_size"),
+        first("effective_cache_size")
+    );
+    let taken = vec![1_u8; 256 << 20];
+    home.ask(
+        "sized",
+        "CREATE TABLE t AS SELECT generate_series(1, 300000) AS n",
+    );
+    let (again, second) = (advise(), of_profile());
+    for knob in [
+        "shared_buffers",
+        "effective_cache_size",
+        "maintenance_work_mem",
+        "work_mem",
+        "max_wal_size",
+    ] {
+        assert_eq!(first(knob), second(knob), "{knob}");
+        assert_eq!(value(&advised, knob), value(&again, knob), "{knob}");
+    }
+    assert_eq!(
+        taken
+            .iter()
+            .rev()
+            .take(2)
+            .map(|byte| u32::from(*byte))
+            .sum::<u32>(),
+        2
+    );
+}
+
+#[test]
+fn what_an_experiment_has_shown_is_told() {
+    let home = Home::new();
+    home.sandbox("shown", &["--set", "checkpoint_completion_target=0.5"]);
+    let file = home.file("advice.toml");
+    let file = file.to_str().expect("a path");
+    home.run(&[
+        "advise",
+        "sandbox:shown",
+        "--only",
+        "checkpoint-in-a-hurry",
+        "--experiment",
+        file,
+    ])
+    .fine();
+    // The shortest there can be: what comes out does not matter, only that it is found again. Any difference is within half.
+    let text = fs::read_to_string(file).expect("an experiment");
+    let text = text
+        .replace("blocks = 5", "blocks = 3\nsmallest_effect = 0.9")
+        .replace("scale = 50", "scale = 1")
+        .replace("tpcb", "select-only")
+        .replace("warmup_s = 10", "warmup_s = 0.5")
+        .replace("measure_s = 30", "measure_s = 1");
+    fs::write(file, text).expect("written");
+    home.run(&["run", file]).fine();
+    let said = home
+        .run(&[
+            "advise",
+            "sandbox:shown",
+            "--json",
+            "--only",
+            "checkpoint-in-a-hurry",
+        ])
+        .fine();
+    let advised = said.json();
+    let words = format!("{}{}", advised["set_aside"], advised["advice"]);
+    assert!(
+        words.contains("measured here as making no difference") || words.contains("\"experiment\":1"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_host_alone_is_advised_by_its_files() {
+    let home = Home::new();
+    let machine = pgdyno_fixture::Machine::named("x86_64-6.1-numa4");
+    let said = home
+        .run(&[
+            "advise",
+            "--root",
+            machine.root().to_str().expect("a path"),
+            "--json",
+        ])
+        .fine();
+    let advised = said.json();
+    assert_eq!(advised["target"], Value::Null);
+    let rules = rules_of(&advised, "advice");
+    assert!(rules.contains(&"clock-source-slow".to_owned()), "{rules:?}");
+    let not_judged = rules_of(&advised, "not_judged");
+    assert!(not_judged.contains(&"fsync-off".to_owned()));
+    home.run(&["advise", "--root", "/nowhere"])
+        .fails(2, &["no such directory"]);
+    home.run(&["advise", "--host-only", "--only", "nonsense"])
+        .fails(2, &["there is no such rule"]);
+    home.run(&["advise", "--host-only", "--allow", "anything"])
+        .fails(2, &["durability", "mitigations"]);
+}
+
+#[test]
+fn measurements_are_facts_and_no_password_is_shown() {
+    let home = Home::new();
+    home.run(&["sandbox", "create", "measured"]).fine();
+    let port = home.record("measured")["port"].as_u64().expect("a port");
+    let password = fs::read_to_string(home.file("state/sandboxes/measured/password")).expect("a password");
+    let password = password.trim();
+    let target = format!("host=127.0.0.1 port={port} user=postgres password={password} dbname=postgres");
+    let file = home.file("advice.toml");
+    let file = file.to_str().expect("a path");
+    let said = home.run(&["advise", &target, "--check", "--verbose", "--experiment", file]);
+    assert!(said.code == 0 || said.code == 3, "{}", said.err);
+    assert!(!said.out.contains("nothing was measured"), "{}", said.out);
+    let written = fs::read_to_string(file).unwrap_or_default();
+    for text in [&said.out, &said.err, &written] {
+        assert!(!text.contains(password), "a password is shown:\n{text}");
+    }
+}
+
+/// What an administrator would see at once on the planted server: rule, severity, and what its advice names.
+const PLANTED: [(&str, &str, &str); 19] = [
+    (
+        "prepared-transaction-forgotten",
+        "severe",
+        "ROLLBACK PREPARED 'forgotten''s'",
+    ),
+    (
+        "sequence-at-end",
+        "severe",
+        "ALTER TABLE public.orders ALTER COLUMN id TYPE bigint",
+    ),
+    ("settings-file-wrong", "severe", "postgresql.conf:"),
+    (
+        "sequence-near-end",
+        "advice",
+        "ALTER TABLE public.customer ALTER COLUMN id TYPE bigint",
+    ),
+    ("idle-in-transaction", "advice", "SELECT pg_terminate_backend("),
+    ("xid-past-freeze-age", "advice", "End what holds rows back"),
+    ("random-page-cost-beyond", "advice", "4"),
+    (
+        "foreign-key-without-index",
+        "advice",
+        "CREATE INDEX CONCURRENTLY ON public.orders (customer_id)",
+    ),
+    (
+        "index-duplicate",
+        "advice",
+        "DROP INDEX CONCURRENTLY public.orders_placed_again",
+    ),
+    (
+        "index-overlapping",
+        "hint",
+        "DROP INDEX CONCURRENTLY public.orders_placed",
+    ),
+    (
+        "index-invalid",
+        "advice",
+        "DROP INDEX CONCURRENTLY public.customer_region",
+    ),
+    ("scans-for-few-rows", "advice", "FROM customer WHERE region = $1"),
+    ("table-unlogged", "advice", "ALTER TABLE public.basket SET LOGGED"),
+    ("restart-pending", "advice", "Restart"),
+    ("settings-not-read", "advice", "pg_reload_conf()"),
+    ("wal-level-logical-unused", "hint", "replica"),
+    ("wal-kept-for-nobody", "hint", "Archive the WAL"),
+    ("idle-transactions-unlimited", "hint", "10min"),
+    (
+        "logging-sparse",
+        "hint",
+        "log_checkpoints = on; log_lock_waits = on;",
+    ),
+];
+
+/// Rules that would speak here for another reason than a plant, or that a later step plants.
+const ALSO_ABOUT_PLANTS: [&str; 5] = [
+    "dead-rows",
+    "xid-held-back",
+    "checkpoints-requested",
+    "multixact-past-freeze-age",
+    "scans-many",
+];
+
+const PLANTS: &str = "CREATE EXTENSION pg_stat_statements;
+    CREATE TABLE customer (id serial PRIMARY KEY, region int);
+    INSERT INTO customer (region) SELECT g % 50 FROM generate_series(1, 15000) g;
+    SELECT setval('customer_id_seq', 1700000000);
+    CREATE TABLE orders (id serial PRIMARY KEY, customer_id int REFERENCES customer, placed int) WITH (autovacuum_enabled = off);
+    INSERT INTO orders (customer_id, placed) SELECT 1 + g % 15000, g FROM generate_series(1, 110000) g;
+    CREATE INDEX orders_placed ON orders (placed);
+    CREATE INDEX orders_placed_again ON orders (placed);
+    CREATE INDEX orders_placed_customer ON orders (placed, customer_id);
+    SELECT setval('orders_id_seq', 2100000000);
+    CREATE UNLOGGED TABLE basket AS SELECT repeat('y', 800) AS filling FROM generate_series(1, 25000);
+    ANALYZE;
+    ALTER SYSTEM SET max_connections = 33";
+
+/// A transaction id each: a minute of a busy server.
+const BURN: &str = "SET synchronous_commit = off;
+    DO $$ BEGIN FOR i IN 1..120000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$";
+
+fn client(home: &Home, name: &str) -> Client {
+    let socket = home.file(&format!("state/sandboxes/{name}/socket"));
+    let port = home.record(name)["port"].as_u64().expect("a port");
+    let config = format!(
+        "host={} port={port} user=postgres application_name=app",
+        socket.display()
+    );
+    Client::connect(&config, NoTls).expect("the sandbox answers")
+}
+
+fn advised(home: &Home, name: &str) -> Value {
+    home.run(&["advise", &format!("sandbox:{name}"), "--json"]).json()
+}
+
+fn advice<'a>(advised: &'a Value, rule: &str) -> Option<&'a Value> {
+    advised["advice"]
+        .as_array()?
+        .iter()
+        .find(|advice| advice["rule"] == rule)
+}
+
+/// Runs what ends each holder of rows, as the facts name it.
+fn end_holders(home: &Home, client: &mut Client, kind: &str) {
+    let facts = home.run(&["facts", "sandbox:planted", "--json"]).fine().json();
+    let list = facts["facts"].as_array().expect("a list");
+    let holders = list
+        .iter()
+        .find(|fact| fact["name"] == "xid.held_back_by")
+        .expect("a fact");
+    let ends = |holder: &&Value| holder["kind"] == kind && holder["application"] != "pgdyno";
+    for holder in holders["value"].as_array().expect("a list").iter().filter(ends) {
+        client
+            .batch_execute(holder["ends"].as_str().expect("a command"))
+            .expect("it runs");
+    }
+}
+
+#[test]
+fn a_planted_server_is_seen_through_rule_by_rule() {
+    let home = Home::new();
+    let settings = [
+        "shared_preload_libraries=pg_stat_statements",
+        "max_prepared_transactions=5",
+        "autovacuum_freeze_max_age=100000",
+        "autovacuum_naptime=3600",
+        "wal_level=logical",
+        "random_page_cost=40",
+        "log_checkpoints=off",
+    ];
+    let mut create = vec!["sandbox", "create", "planted"];
+    create.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    home.run(&create).fine();
+    let mut planter = client(&home, "planted");
+    for statement in PLANTS.split(';') {
+        planter.batch_execute(statement).expect(statement);
+    }
+    let unfinished = "CREATE UNIQUE INDEX CONCURRENTLY customer_region ON customer (region)";
+    planter.batch_execute(unfinished).expect_err("rows are alike");
+    for _ in 0..60 {
+        let sql = "SELECT id FROM customer WHERE region = $1";
+        assert!(planter.query(sql, &[&51]).expect("rows").is_empty());
+    }
+    // Three keep rows from being removed: one that is at work, one that is idle, one that nobody has.
+    let mut working = client(&home, "planted");
+    let worker = thread::spawn(move || working.batch_execute("SELECT pg_sleep(600)"));
+    let at_work = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND backend_xmin IS NOT NULL";
+    common::wait_for("it works", || home.ask("planted", at_work) == "1");
+    let mut idle = client(&home, "planted");
+    idle.batch_execute("BEGIN; UPDATE customer SET region = 1 WHERE id = 1")
+        .expect("a change");
+    let forgotten = "BEGIN; UPDATE customer SET region = 2 WHERE id = 2; PREPARE TRANSACTION 'forgotten''s'";
+    planter.batch_execute(forgotten).expect("prepared");
+    planter
+        .batch_execute("UPDATE orders SET placed = placed + 1")
+        .expect("dead rows");
+    for statement in BURN.splitn(2, ';') {
+        planter.batch_execute(statement).expect("transactions");
+    }
+    planter
+        .batch_execute("SELECT pg_reload_conf()")
+        .expect("a reload");
+    let waits = "SELECT bool_or(pending_restart)::text FROM pg_settings";
+    common::wait_for("max_connections waits", || home.ask("planted", waits) == "true");
+    // Files that are written and not read: one with a line that the server cannot use.
+    let data = home.data("planted");
+    let file = data.join("postgresql.conf");
+    let text = fs::read_to_string(&file).expect("a file");
+    fs::write(&file, format!("{text}\nwork_mem = much\n")).expect("written");
+    let later = SystemTime::now() + Duration::from_secs(60);
+    let auto = fs::File::options()
+        .append(true)
+        .open(data.join("postgresql.auto.conf"))
+        .expect("a file");
+    auto.set_modified(later).expect("an instant");
+    drop(planter);
+
+    // What sessions did is counted a moment later.
+    let mut said = Value::Null;
+    common::wait_for("all is counted", || {
+        said = advised(&home, "planted");
+        let wanted = ["scans-for-few-rows", "idle-in-transaction"];
+        wanted.iter().all(|rule| advice(&said, rule).is_some())
+            && advice(&said, "prepared-transaction-forgotten")
+                .is_some_and(|advice| advice["why"].as_str().expect("a text").contains("dead rows wait"))
+    });
+    for (rule, severity, words) in PLANTED {
+        let found = advice(&said, rule).unwrap_or_else(|| panic!("{rule} is not found: {said:#}"));
+        let text = found["recommended"].as_str().expect("a text");
+        assert_eq!(
+            (&found["severity"], text.contains(words)),
+            (&severity.into(), true),
+            "{found:#}"
+        );
+    }
+    let pid = idle
+        .query_one("SELECT pg_backend_pid()", &[])
+        .expect("a row")
+        .get::<_, i32>(0);
+    let named = &advice(&said, "idle-in-transaction").expect("advice")["recommended"];
+    assert!(
+        named
+            .as_str()
+            .expect("a text")
+            .contains(&format!("pg_terminate_backend({pid})"))
+    );
+    // No vacuum removes the dead rows while these hold them.
+    assert_eq!(advice(&said, "dead-rows"), None);
+
+    // What the advice names ends them, one after the other.
+    let mut client = client(&home, "planted");
+    end_holders(&home, &mut client, "prepared transaction");
+    drop(idle);
+    common::wait_for("the session at work is named", || {
+        said = advised(&home, "planted");
+        advice(&said, "prepared-transaction-forgotten").is_none()
+            && advice(&said, "idle-in-transaction").is_none()
+    });
+    let held = advice(&said, "xid-held-back").unwrap_or_else(|| panic!("{said:#}"));
+    assert_eq!(held["severity"], "advice");
+    assert_eq!(advice(&said, "dead-rows"), None);
+    end_holders(&home, &mut client, "client backend");
+    worker.join().expect("a thread").expect_err("it was ended");
+    common::wait_for("the rows can be removed", || {
+        said = advised(&home, "planted");
+        advice(&said, "xid-held-back").is_none()
+    });
+    let dead = advice(&said, "dead-rows").unwrap_or_else(|| panic!("{said:#}"));
+    assert!(
+        dead["recommended"]
+            .as_str()
+            .expect("a text")
+            .starts_with("VACUUM (ANALYZE) public.orders")
+    );
+}
+
+#[test]
+fn a_sensible_server_gets_no_advice_for_what_pgdyno_did() {
+    let home = Home::new();
+    let settings = [
+        "archive_mode=on",
+        "archive_command=/bin/true",
+        "random_page_cost=1.1",
+        "idle_in_transaction_session_timeout=10min",
+        "log_lock_waits=on",
+        "log_temp_files=10MB",
+        "log_min_duration_statement=1s",
+        "shared_preload_libraries=pg_stat_statements",
+    ];
+    let mut create = vec!["sandbox", "create", "sensible"];
+    create.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    home.run(&create).fine();
+    home.run(&["data", "create", "sandbox:sensible", "--scale", "1"])
+        .fine();
+    let mut client = client(&home, "sensible");
+    let keys = "CREATE EXTENSION pg_stat_statements; CREATE TABLE entries (id bigserial PRIMARY KEY, \
+        aid int REFERENCES pgbench_accounts); CREATE INDEX ON entries (aid); \
+        INSERT INTO entries (aid) SELECT g FROM generate_series(1, 20000) g; ANALYZE";
+    for statement in keys.split(';') {
+        client.batch_execute(statement).expect(statement);
+    }
+    for _ in 0..12 {
+        client.batch_execute("CHECKPOINT").expect("a checkpoint");
+    }
+    let said = advised(&home, "sensible");
+    let about = PLANTED.iter().map(|(rule, ..)| *rule).chain(ALSO_ABOUT_PLANTS);
+    for rule in about {
+        assert_eq!(advice(&said, rule), None, "{rule}");
+    }
+    // They were judged: silence is not ignorance.
+    let not_judged = rules_of(&said, "not_judged");
+    let judged = |rule: &&str| !not_judged.iter().any(|other| other == rule);
+    let unknown: Vec<&str> = PLANTED
+        .iter()
+        .map(|(rule, ..)| *rule)
+        .chain(ALSO_ABOUT_PLANTS)
+        .filter(|r| !judged(r))
+        .collect();
+    assert_eq!(unknown, [""; 0], "{said:#}");
+}
+
+/// docs/advise.md between its marks.
+#[test]
+fn the_table_of_rules_is_current() {
+    let advisor = Advisor::shipped(&Catalogue::shipped().expect("the catalogue")).expect("the rules");
+    let mut table = String::from(
+        "| rule | about | severity | expected | confidence | source |\n|---|---|---|---|---|---|\n",
+    );
+    for rule in advisor.rules() {
+        let about = rule.knob().map_or_else(
+            || "\u{2013}".to_owned(),
+            |knob| {
+                let (id, _) = pgdyno_knobs::split(knob);
+                format!("`{id}`")
+            },
+        );
+        let allow = rule
+            .allowed_by()
+            .map(|word| format!(", with --allow {word}"))
+            .unwrap_or_default();
+        let _ = writeln!(
+            table,
+            "| {} | {about} | {}{allow} | {} | {} | {} |",
+            rule.id,
+            rule.severity.name(),
+            rule.effect.words(),
+            rule.confidence.name(),
+            rule.source
+        );
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/advise.md");
+    let text = fs::read_to_string(&path).expect("docs/advise.md");
+    let (head, rest) = text.split_once("<!-- rules -->\n").expect("a mark");
+    let (found, tail) = rest.split_once("<!-- end of rules -->").expect("a mark");
+    if found.trim() != table.trim() {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("advise.md");
+        let text = format!("{head}<!-- rules -->\n{table}<!-- end of rules -->{tail}");
+        fs::write(&place, text).expect("written");
+        panic!("docs/advise.md is not current; it would be {}", place.display());
+    }
+}

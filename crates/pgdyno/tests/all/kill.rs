@@ -1,0 +1,223 @@
+//! SIGKILL at random instants of a real experiment: every knob comes back, no finished trial is lost or run twice. Five
+//! kills; PGDYNO_KILLS=1000 for the long run of `make soak`. Needs root.
+#![allow(clippy::print_stdout, reason = "the tally is what is looked at")]
+
+use common::machine::{kills, quiet_machine};
+use common::{Home, disk_of, ended, kernel};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Child;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+const KILLS: u32 = 5;
+/// Several trials fit in this, with all that happens between them.
+const LATEST_MS: u64 = 4_000;
+
+const FILE: &str = r#"
+name = "kill"
+question = "Does everything come back?"
+design = "cumulative"
+blocks = BLOCKS
+seed = 1
+[target]
+sandbox = "x"
+[data]
+scale = 1
+[load]
+workload = "tpcb"
+clients = 4
+threads = 1
+warmup_s = 0.1
+measure_s = 1.0
+[base]
+max_connections = 60
+[[step]]
+name = "dirty"
+[step.settings]
+vm.dirty_background_bytes = 67108864
+vm.dirty_bytes = 536870912
+[[step]]
+name = "memory"
+[step.settings]
+shared_buffers = "64MB"
+vm.nr_hugepages = "auto"
+huge_pages = "on"
+[[step]]
+name = "disk"
+[step.settings]
+block.read_ahead_kb = 64
+block.scheduler = "none"
+[[step]]
+name = "kernel"
+[step.settings]
+vm.swappiness = 17
+transparent_hugepage.enabled = "never"
+work_mem = "8MB"
+[[step]]
+name = "slow"
+[step.settings]
+commit_delay = 100000
+commit_siblings = 0
+"#;
+/// The reference and five steps.
+const TREATMENTS: u32 = 6;
+
+/// Everything that the experiment touches, as it is now.
+fn state(home: &Home, disk: &str) -> Vec<(String, String)> {
+    let vm = [
+        "dirty_background_bytes",
+        "dirty_background_ratio",
+        "dirty_bytes",
+        "dirty_ratio",
+        "swappiness",
+        "nr_hugepages",
+        "min_free_kbytes",
+    ];
+    let queue = ["read_ahead_kb", "scheduler", "nr_requests"];
+    let mut paths: Vec<String> = vm.iter().map(|name| format!("/proc/sys/vm/{name}")).collect();
+    paths.extend(queue.iter().map(|name| format!("/sys/block/{disk}/queue/{name}")));
+    paths.push("/sys/kernel/mm/transparent_hugepage/enabled".to_owned());
+    let mut all: Vec<(String, String)> = paths
+        .into_iter()
+        .map(|path| (path.clone(), kernel(&path)))
+        .collect();
+    let auto_conf = home.data("x").join("postgresql.auto.conf");
+    all.push((
+        "postgresql.auto.conf".into(),
+        fs::read_to_string(auto_conf).expect("a file"),
+    ));
+    for name in ["max_connections", "shared_buffers", "huge_pages", "work_mem"] {
+        all.push((name.into(), home.ask("x", &format!("SHOW {name}"))));
+    }
+    all
+}
+
+/// Lets it run until the instant, unless it ends by itself before.
+fn wait_until(child: &mut Child, instant: Instant) {
+    let (_never, alarm) = channel::<()>();
+    while Instant::now() < instant && child.try_wait().expect("a child").is_none() {
+        let _ = alarm.recv_timeout(Duration::from_millis(1));
+    }
+}
+
+/// Treatments by block and position, as they were run.
+fn order_of(report: &Value) -> Vec<(u64, String)> {
+    let mut trials = report["trials"].as_array().expect("trials").clone();
+    trials.sort_by_key(|trial| (trial["block"].as_u64(), trial["position"].as_u64()));
+    let name = |trial: &Value| trial["treatment"].as_str().expect("a name").to_owned();
+    trials
+        .iter()
+        .map(|trial| (trial["block"].as_u64().expect("a number"), name(trial)))
+        .collect()
+}
+
+/// The same as they were to be run.
+fn planned(home: &Home, path: &str) -> Vec<(u64, String)> {
+    let plan = home.run(&["run", path, "--dry-run", "--json"]).fine().json();
+    let trials = plan["trials"].as_array().expect("trials").iter();
+    let name = |trial: &Value| trial["treatment"].as_str().expect("a name").to_owned();
+    trials
+        .map(|trial| (trial["block"].as_u64().expect("a number"), name(trial)))
+        .collect()
+}
+
+#[test]
+fn kills_at_random_instants_lose_nothing() {
+    let kills = kills(KILLS);
+    // More trials than the kills leave time for: some are always left to be run.
+    let blocks = (kills * 2 / 5).max(3);
+    let trials = (blocks * TREATMENTS) as usize;
+    let _machine = quiet_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let path = home
+        .write("kill.toml", &FILE.replace("BLOCKS", &blocks.to_string()))
+        .to_string_lossy()
+        .into_owned();
+    let disk = disk_of(&home.data("x"));
+    let before = state(&home, &disk);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(20_260);
+    let mut kept: BTreeSet<(u64, String)> = BTreeSet::new();
+    let (mut begun, mut killed, mut dirty) = (false, 0, 0);
+    while killed < kills {
+        let mut child = if begun {
+            home.spawn(&["resume", "1"])
+        } else {
+            home.spawn(&["run", &path])
+        };
+        let instant = Instant::now() + Duration::from_micros(random.next_u64() % (LATEST_MS * 1000));
+        wait_until(&mut child, instant);
+        if let Some(status) = child.try_wait().expect("a child") {
+            panic!("it ended by itself after {killed} kills: {status}");
+        }
+        child.kill().expect("killed");
+        child.wait().expect("dead");
+        killed += 1;
+        let left = fs::read_dir(home.file("state/journal"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        dirty += u32::from(
+            left.into_iter()
+                .any(|e| e.path().extension().is_some_and(|ending| ending == "journal")),
+        );
+        let restored = home.run(&["restore"]).fine();
+        assert_eq!(
+            state(&home, &disk),
+            before,
+            "after kill {killed}\n{}\n{}",
+            restored.out,
+            restored.err
+        );
+        // A second restore finds nothing to do.
+        assert!(home.run(&["restore"]).fine().err.contains("nothing to put back"));
+        begun = begun
+            || home
+                .run(&["list", "--json"])
+                .fine()
+                .json()
+                .as_array()
+                .is_some_and(|all| !all.is_empty());
+        if begun {
+            let now = home.stored_trials(1);
+            let set: BTreeSet<_> = now.iter().cloned().collect();
+            assert_eq!(set.len(), now.len(), "a trial was run twice");
+            assert!(set.is_superset(&kept), "a finished trial was lost");
+            kept = set;
+        }
+    }
+    // Of five, most may fall beside it by chance.
+    let expected = if kills < 20 { 1 } else { kills / 2 };
+    assert!(
+        dirty >= expected,
+        "{dirty} of {kills} kills fell where something is changed; expected {expected}"
+    );
+    home.run(&["resume", "1"]).fine();
+    let all = home.stored_trials(1);
+    let set: BTreeSet<_> = all.iter().cloned().collect();
+    assert_eq!((all.len(), set.len()), (trials, trials));
+    assert!(set.is_superset(&kept));
+    assert_eq!(state(&home, &disk), before);
+    let json = home.run(&["report", "1", "--format", "json"]).fine().json();
+    let finished = ended(&json, "finished");
+    println!(
+        "{killed} kills, {dirty} of them with changes in place; {} trials kept across them, {finished} of {trials} finished",
+        kept.len()
+    );
+    assert_eq!(finished, trials, "{json}");
+    // What was kept and what was run after a kill make the experiment that was planned, and it is decided as it would have been.
+    assert_eq!(order_of(&json), planned(&home, &path));
+    let slow = json["treatments"]
+        .as_array()
+        .expect("treatments")
+        .last()
+        .expect("one");
+    assert_eq!(
+        slow["step"]["verdict"], "worse",
+        "a tenth of a second more for each commit: {slow}"
+    );
+}

@@ -1,0 +1,38 @@
+//! All integration tests of the program, in one binary: linked once, and its tests run beside one another.
+//! Which of them must not meet is said by `common::machine`.
+
+extern crate pgdyno_testing as common;
+
+mod absences;
+mod advise;
+mod apply;
+mod apply_memory;
+mod apply_refused;
+mod arrows;
+mod bench;
+mod check;
+mod compare;
+mod connections;
+mod data;
+mod experiment;
+mod facts;
+mod file_systems;
+mod guest;
+mod hosts;
+mod kill;
+mod kill_apply;
+mod knobs;
+mod lab;
+mod networks;
+mod page;
+mod poolers;
+mod profile_matrix;
+mod profiles;
+mod sandbox;
+mod schema;
+mod scripts;
+mod series;
+mod serve;
+mod server_facts;
+mod store;
+mod watch;

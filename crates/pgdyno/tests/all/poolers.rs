@@ -1,0 +1,253 @@
+//! Loads through poolers: pgbouncer in both of its modes and pgpool-II, in front of the oldest and the newest version.
+
+use common::{Home, Said};
+use pgdyno_server::sandbox::Sandbox;
+use pgdyno_server::{PoolMode, PoolerKind, PoolerPlan, postgres};
+use serde_json::Value;
+
+/// A pooler in front of the sandbox "x".
+struct Pooler(pgdyno_server::Pooler);
+
+impl Pooler {
+    fn start(home: &Home, kind: PoolerKind, mode: PoolMode, pool_size: u32, clients_max: u32) -> Pooler {
+        let plan = PoolerPlan {
+            kind,
+            mode,
+            pool_size,
+            clients_max,
+            directory: home.file("pooler"),
+            extra: Vec::new(),
+        };
+        let sandbox = Sandbox::open(&home.file("state/sandboxes"), "x").expect("a sandbox");
+        let pooler = pgdyno_server::Pooler::start(&sandbox, &plan);
+        Pooler(pooler.unwrap_or_else(|e| panic!("{e}; `scripts/need.sh test` installs it")))
+    }
+
+    fn bouncer(home: &Home, mode: PoolMode) -> Pooler {
+        Pooler::start(home, PoolerKind::PgBouncer, mode, 5, 100)
+    }
+
+    fn pgpool(home: &Home) -> Pooler {
+        Pooler::start(home, PoolerKind::Pgpool, PoolMode::Session, 24, 24)
+    }
+
+    fn target(&self) -> String {
+        let password = self.0.conninfo().config().get_password().unwrap_or_default();
+        format!(
+            "{} password={}",
+            self.0.conninfo().without_password(),
+            String::from_utf8_lossy(password)
+        )
+    }
+
+    fn bench(&self, home: &Home, clients: &str, workload: &str, protocol: &str) -> Said {
+        home.run(&[
+            "bench",
+            &self.target(),
+            "--json",
+            "-c",
+            clients,
+            "-j",
+            "2",
+            "-t",
+            "150",
+            "-w",
+            workload,
+            "--protocol",
+            protocol,
+        ])
+    }
+
+    /// A load whose every commit the server confirms. Which of its sessions pgpool gives is its own choice, so that
+    /// some may not have told their counts: that is said then.
+    fn agrees(&self, home: &Home, clients: u32, protocol: &str) {
+        for workload in ["simple", "tpcb"] {
+            let words = format!("{workload} {protocol}");
+            let result = self
+                .bench(home, &clients.to_string(), workload, protocol)
+                .fine()
+                .json();
+            assert_eq!(result["committed"], clients * 150, "{words}: {result}");
+            assert_eq!(result["failed"], 0, "{words}: {result}");
+            let unchecked = self.0.kind() == PoolerKind::Pgpool
+                && result["unchecked"]
+                    .as_str()
+                    .is_some_and(|why| why.contains("pooler"));
+            assert!(
+                result["cross_check"]["agrees"] == true || unchecked,
+                "{words}: {result}"
+            );
+        }
+    }
+
+    fn run(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Said {
+        let text = format!(
+            "name = \"pooled\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n[data]\nscale = 1\n\
+             [load]\nworkload = \"{workload}\"\nprotocol = \"{protocol}\"\nclients = 3\nthreads = 1\nwarmup_s = 0.2\n\
+             measure_s = 1\n{more}\n[[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
+        );
+        let file = home.write("pooled.toml", &text);
+        home.run(&[
+            "run",
+            &file.to_string_lossy(),
+            "--target",
+            &self.target(),
+            "--json",
+        ])
+    }
+
+    /// An experiment whose every trial is finished and counted; its trials.
+    fn experiment(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Vec<Value> {
+        let report = self.run(home, workload, protocol, more).fine().json();
+        let trials = report["trials"].as_array().expect("trials").clone();
+        assert_eq!(trials.len(), 2, "{report}");
+        for trial in &trials {
+            assert_eq!(trial["status"], "finished", "{trial}");
+            let untold = trial["disturbances"]
+                .to_string()
+                .contains("sessions of a pooler live on");
+            assert!(trial["cross_check"]["agrees"] == true || untold, "{trial}");
+        }
+        trials
+    }
+
+    /// What sessions that others get next were left with, and locks that are left.
+    fn left_behind(&self) -> Vec<String> {
+        let config = self.0.conninfo().config();
+        let mut clients: Vec<_> = (0..4)
+            .map(|_| config.connect(postgres::NoTls).expect("it answers"))
+            .collect();
+        // What a pooler itself sets for each of its clients is no trace.
+        let sql = "SELECT name || '=' || setting FROM pg_settings WHERE source = 'session' AND name NOT IN \
+                   ('application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings') \
+                   UNION ALL SELECT name FROM pg_prepared_statements \
+                   UNION ALL SELECT DISTINCT 'a lock' FROM pg_locks WHERE locktype = 'advisory'";
+        for client in &mut clients {
+            client.simple_query("BEGIN").expect("a session");
+        }
+        let mut left = Vec::new();
+        for client in &mut clients {
+            for message in client.simple_query(sql).expect("an answer") {
+                if let postgres::SimpleQueryMessage::Row(row) = message {
+                    left.extend(row.get(0).map(str::to_owned));
+                }
+            }
+        }
+        left
+    }
+}
+
+fn through_pgbouncers_transactions(version: &str) {
+    let home = Home::new();
+    home.sandbox("x", &["-V", version]);
+    let pooler = Pooler::bouncer(&home, PoolMode::Transaction);
+    // More clients than sessions.
+    for protocol in ["simple", "extended"] {
+        pooler.agrees(&home, 16, protocol);
+    }
+    // Twice: the first time leaves nothing behind that the second stumbles over.
+    for clients in ["16", "1"] {
+        let expected = [
+            "keeps no prepared statements",
+            "pgbouncer",
+            "transaction mode",
+            "hint: --protocol extended or simple",
+            "max_prepared_statements",
+        ];
+        let said = pooler
+            .bench(&home, clients, "tpcb", "prepared")
+            .fails(1, &expected);
+        assert_eq!(said.err.lines().count(), 2, "a line and a hint:\n{}", said.err);
+        assert_eq!(said.out, "");
+    }
+    assert_eq!(pooler.left_behind(), Vec::<String>::new());
+    pooler.agrees(&home, 2, "extended");
+    // Nothing that is asked or made for data stays with a session either.
+    let target = pooler.target();
+    home.run(&["data", "create", &target, "--scale", "1", "--replace"])
+        .fine();
+    home.run(&["data", "check", &target]).fine();
+    let refused = pooler.run(&home, "tpcb", "prepared", "");
+    refused.fails(
+        1,
+        &[
+            "keeps no prepared statements",
+            "hint: --protocol extended or simple (protocol in an",
+        ],
+    );
+    pooler.experiment(&home, "tpcb", "extended", "");
+    assert_eq!(pooler.left_behind(), Vec::<String>::new());
+}
+
+fn through_pgbouncers_sessions(version: &str) {
+    let home = Home::new();
+    home.sandbox("x", &["-V", version]);
+    let pooler = Pooler::bouncer(&home, PoolMode::Session);
+    for protocol in ["simple", "extended", "prepared"] {
+        // One session of five is for questions.
+        pooler.agrees(&home, 4, protocol);
+    }
+    pooler.experiment(&home, "tpcb", "prepared", "");
+    assert_eq!(pooler.left_behind(), Vec::<String>::new());
+}
+
+fn through_pgpool(version: &str) {
+    let home = Home::new();
+    home.sandbox("x", &["-V", version]);
+    let pooler = Pooler::pgpool(&home);
+    for protocol in ["simple", "extended", "prepared"] {
+        pooler.agrees(&home, 8, protocol);
+    }
+    let trials = pooler.experiment(&home, "tpcb", "prepared", "rate = \"40\"");
+    // Of so few transactions a word is stored with the trial, and shown.
+    let shown = home.run(&["show"]).fine();
+    for trial in trials {
+        assert!(
+            trial["disturbances"]
+                .to_string()
+                .contains("transactions were measured"),
+            "{trial}"
+        );
+    }
+    assert!(shown.out.contains("transactions were measured"), "{}", shown.out);
+    assert_eq!(pooler.left_behind(), Vec::<String>::new());
+}
+
+#[test]
+fn pgbouncer_in_transaction_mode_before_the_oldest_version() {
+    through_pgbouncers_transactions("14");
+}
+
+#[test]
+fn pgbouncer_in_transaction_mode_before_the_newest_version() {
+    through_pgbouncers_transactions("18");
+}
+
+#[test]
+fn pgbouncer_in_session_mode_before_the_oldest_version() {
+    through_pgbouncers_sessions("14");
+}
+
+#[test]
+fn pgbouncer_in_session_mode_before_the_newest_version() {
+    through_pgbouncers_sessions("18");
+}
+
+/// No transaction may have two messages there: neither the load's, nor those by which sessions are told to send their counts.
+#[test]
+fn pgbouncer_in_statement_mode_before_the_newest_version() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let pooler = Pooler::bouncer(&home, PoolMode::Statement);
+    pooler.experiment(&home, "simple", "extended", "");
+}
+
+#[test]
+fn pgpool_before_the_oldest_version() {
+    through_pgpool("14");
+}
+
+#[test]
+fn pgpool_before_the_newest_version() {
+    through_pgpool("18");
+}

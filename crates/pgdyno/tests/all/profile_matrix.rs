@@ -1,0 +1,92 @@
+//! Every shipped profile applied to a real server and this host: it starts, runs a load, `verify` is clean, and all of it comes
+//! back. Each on one of the five versions, on another one with each commit; PGDYNO_MATRIX=all for each on all. Needs root.
+
+use common::machine::{quiet_machine, turn};
+use common::{Home, kernel};
+use serde_json::Value;
+use std::fs;
+
+const VERSIONS: [&str; 5] = ["14", "15", "16", "17", "18"];
+
+/// Of the host, what profiles turn most.
+const FILES: [&str; 7] = [
+    "/proc/sys/vm/nr_hugepages",
+    "/proc/sys/vm/dirty_bytes",
+    "/proc/sys/vm/dirty_ratio",
+    "/proc/sys/vm/dirty_background_bytes",
+    "/proc/sys/vm/swappiness",
+    "/proc/sys/net/core/somaxconn",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+];
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the whole matrix is asked for by a variable"
+)]
+fn whole() -> bool {
+    std::env::var("PGDYNO_MATRIX").is_ok_and(|asked| asked == "all")
+}
+
+fn profiles(home: &Home) -> Vec<String> {
+    let list = home.run(&["profile", "list", "--json"]).fine().json();
+    let name = |profile: &Value| profile["name"].as_str().expect("a name").to_owned();
+    list["profiles"]
+        .as_array()
+        .expect("profiles")
+        .iter()
+        .map(name)
+        .collect()
+}
+
+#[test]
+fn a_server_of_every_version_runs_with_every_profile() {
+    let _machine = quiet_machine();
+    let home = Home::new();
+    let profiles = profiles(&home);
+    assert!(profiles.len() >= 15, "{profiles:?}");
+    let (turn, mut applied_to) = (turn(), 0);
+    for (v, version) in VERSIONS.into_iter().enumerate() {
+        let name = format!("v{version}");
+        home.run(&["sandbox", "create", &name, "--version", version, "--memory", "2G"])
+            .fine();
+        let target = format!("sandbox:{name}");
+        let auto_conf = || fs::read_to_string(home.data(&name).join("postgresql.auto.conf")).expect("a file");
+        let before = (FILES.map(kernel), auto_conf());
+        for (p, profile) in profiles.iter().enumerate() {
+            if (p + turn) % VERSIONS.len() != v && !whole() {
+                continue;
+            }
+            applied_to += 1;
+            let words = format!("{profile} on {version}");
+            let applied = home.run(&["apply", &target, profile]);
+            assert_eq!(applied.code, 0, "{words}\n{}\n{}", applied.out, applied.err);
+            let load = [
+                "bench",
+                &target,
+                "--workload",
+                "empty",
+                "--clients",
+                "2",
+                "--transactions",
+                "300",
+                "--json",
+            ];
+            let result = home.run(&load).fine().json();
+            assert!(
+                result["committed"].as_u64().is_some_and(|n| n > 0),
+                "{words}: {result}"
+            );
+            let verified = home.run(&["verify", &target, profile]);
+            assert_eq!(verified.code, 0, "{words}\n{}\n{}", verified.out, verified.err);
+            if applied.err.contains("nothing to do") {
+                continue;
+            }
+            let restored = home.run(&["restore"]).fine();
+            assert!(!restored.out.contains("FAILED"), "{words}\n{}", restored.out);
+            assert_eq!((FILES.map(kernel), auto_conf()), before, "{words}");
+        }
+        home.run(&["sandbox", "destroy", &name]).fine();
+    }
+    let versions = if whole() { VERSIONS.len() } else { 1 };
+    assert_eq!(applied_to, profiles.len() * versions);
+}
