@@ -2,7 +2,7 @@
 
 use pgdyno_host::{HostSeries, HostSeriesOptions, LocalHost, parent};
 use pgdyno_lab::{Recorder, RecorderOptions, Source};
-use pgdyno_server::Conninfo;
+use pgdyno_server::Found;
 use pgdyno_server::series::ServerSeries;
 use std::error::Error;
 use std::io::Write;
@@ -21,7 +21,7 @@ fn cpu_ms() -> Result<f64, Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let usage = "record CONNINFO SECONDS [none|tick|waits|server|whole]";
-    let conninfo = Conninfo::resolve(&arguments.next().ok_or(usage)?, &|_| None)?;
+    let conninfo = Found::find(&arguments.next().ok_or(usage)?, &|_| None)?.conninfo;
     let seconds: u64 = arguments.next().ok_or(usage)?.parse()?;
     let what = arguments.next().unwrap_or_else(|| "whole".into());
     let server = ServerSeries::connect(&conninfo)?;

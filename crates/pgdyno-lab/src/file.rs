@@ -51,7 +51,7 @@ pub enum FileError {
 impl ExperimentFile {
     /// Reads and checks a file; returns its text too, which is stored with the results.
     pub fn read(path: &Path, catalogue: &Catalogue) -> Result<(ExperimentFile, String), FileError> {
-        let text = std::fs::read_to_string(path).map_err(|source| FileError::Unreadable {
+        let text = pgdyno_host::given_text(path).map_err(|source| FileError::Unreadable {
             path: path.to_owned(),
             source,
         })?;

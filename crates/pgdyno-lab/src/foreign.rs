@@ -3,8 +3,7 @@
 
 use crate::file::LoadPart;
 use crate::measure::{MeasureError, Measurement, Probe, Shape, endpoint, watch};
-use crate::plan::Treatment;
-use crate::runner::{measure_s, threads_of};
+use crate::plan::{Treatment, measure_s, threads_of};
 use pgdyno_load::{
     Books, CommandError, Counts, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan,
     JobResult, LoadResult, Second, SecondFigures, command_words, foreign_formats, run_foreign, run_job,
@@ -329,6 +328,7 @@ fn nothing() -> LoadResult {
         notes_left_out: 0,
         commits_per_session: 0,
         commits_per_transaction_max: 1,
+        commits_within: None,
         measured_s: 0.0,
         warmup_s: 0.0,
         in_flight_at_end: 0,

@@ -9,13 +9,18 @@ mod decide;
 mod file;
 mod foreign;
 mod horizon;
+mod lab;
 mod measure;
 mod neighbour;
 mod plan;
 mod pooled;
+mod ports;
 mod preflight;
+mod real;
 mod recorder;
 mod runner;
+#[cfg(test)]
+mod sim;
 mod statements;
 mod trial;
 
@@ -25,8 +30,10 @@ pub use file::{
     Found, GuardPart, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ServerPart,
     StepPart, StopRule, StudyPart, TablePart, Take, TargetPart, WindowPart, sized,
 };
+pub use lab::Lab;
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment};
 pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, consents};
+pub use real::{StandError, Stands};
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
-pub use runner::{Begin, Event, Lab, LabError, StandError, Stands, Summary};
+pub use runner::{Begin, Event, LabError, Summary};

@@ -125,10 +125,10 @@ pub fn measure(
     conninfo: &Conninfo,
     plan: &LoadPlan,
     probe: &Probe,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<Measurement, MeasureError> {
-    let endpoint = endpoint(conninfo);
+    let endpoint = endpoint(conninfo).stopped_by(stop);
     if conninfo.is_proxied() && plan.protocol == Protocol::Prepared {
         keeps_prepared_statements(&endpoint)?;
     }
@@ -258,6 +258,16 @@ pub(crate) fn watch(
             if watchers > 0 && !check.agrees && check.server > check.client {
                 measurement.unchecked = Some(format!(
                     "a pgdyno watch asks in the same database: {} commits are counted where the clients saw {}",
+                    check.server, check.client
+                ));
+            } else if let (Some(word), false, true) = (
+                measurement.load.commits_within,
+                check.agrees,
+                check.server > check.client,
+            ) {
+                measurement.unchecked = Some(format!(
+                    "{word} in the load commits more often than its client sees: {} commits are counted where the \
+                     clients saw {}",
                     check.server, check.client
                 ));
             } else if resting > 0 && check.server < check.client {

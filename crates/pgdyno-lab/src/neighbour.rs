@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 /// Trouble with a neighbour.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NeighbourError {
+pub enum NeighbourError {
     /// It did not start.
     #[error("the neighbour \"{command}\" could not be started: {source}")]
     Start {

@@ -1,13 +1,17 @@
 //! The plan: treatments with all that belongs to each, and the order of trials in every block.
 
 mod combine;
+mod data;
+mod load;
 mod order;
+
+pub(crate) use data::{DataKey, data_of, listed};
+pub(crate) use load::{measure_s, plan_of, plan_of_load, threads_of, workload_record};
 
 use crate::file::{
     DataPart, Design, ExperimentFile, LOOPBACK, LoadPart, Place, PoolerWord, ServerPart, StepPart,
     settings_of,
 };
-use crate::runner::measure_s;
 use pgdyno_knobs::{Catalogue, CatalogueError, Risk, Setting};
 use pgdyno_stats::{FixedDesign, Rules};
 use pgdyno_store::{SettingRecord, TreatmentRecord};

@@ -3,14 +3,15 @@
 
 mod data;
 mod rights;
+mod wants;
 
 use crate::plan::{Consent, Plan};
-use crate::runner::{cannot_stand, too_many_clients};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Objection, Reader, Setting, Target};
 use pgdyno_load::DataObject;
-use pgdyno_server::{Control, ControlError, Server, ServerError, session_limits};
+use pgdyno_server::{Control, ControlError, Server, ServerError, one_line, session_limits};
 use std::fmt;
+use wants::{cannot_stand, too_many_clients};
 
 /// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +70,12 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.treatments.is_empty() {
-            write!(f, "not tested: {}: ", self.treatments.join(", "))?;
+            write!(f, "not tested: {}: ", one_line(&self.treatments.join(", ")))?;
         }
-        f.write_str(&self.what)?;
+        f.write_str(&one_line(&self.what))?;
         self.mends
             .iter()
-            .try_for_each(|mend| write!(f, "\n      mend: {mend}"))
+            .try_for_each(|mend| write!(f, "\n      mend: {}", one_line(mend)))
     }
 }
 

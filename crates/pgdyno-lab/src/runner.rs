@@ -1,50 +1,32 @@
-//! Running an experiment: trial after trial, each stored when it ends, everything put back at the end.
+//! Running an experiment: trial after trial, each stored when it ends, everything restored at the end. Knows servers, hosts, stores and
+//! clocks by their ports alone.
 
 mod data;
 mod error;
 mod event;
 mod guard;
-mod load;
 mod pace;
 mod prepare;
 mod steps;
 
 use data::Untouched;
-pub(crate) use data::{data_of, database_of, listed as data_listed};
-pub use error::{LabError, StandError};
+pub use error::LabError;
 pub use event::Event;
-pub(crate) use load::{measure_s, plan_of_load, threads_of};
 #[cfg(test)]
 pub(crate) use prepare::treatment_records;
-pub(crate) use prepare::{OWN_SESSIONS, cannot_stand, too_many_clients};
 
 use crate::decide::Looks;
 use crate::file::{ExperimentFile, SEED_MAX, StopRule};
 use crate::plan::{Consent, Plan, ProfileSettings, Stand};
+use crate::ports::{Clock, Purpose, Results, Servers, Site};
 use crate::preflight::consents;
-use crate::trial::now_unix_ms;
-use pgdyno_host::HostAccess;
-use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Outcome, Patience, PutBack, Restorer, Target};
-use pgdyno_server::{Control, Lookup, Pooler, Server};
-use pgdyno_store::{ExperimentStatus, PutBackRecord, SeriesRecord, Store, TrialRecord};
+use pgdyno_knobs::{Catalogue, Outcome, PutBack};
+use pgdyno_store::{ExperimentStatus, PutBackRecord, SeriesRecord, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// Who has the servers of an experiment: the target, and sandboxes like it that differ in version or place.
-pub trait Stands {
-    /// Makes the server if it is not there, starts it if it does not run, and says how to turn its knobs.
-    fn target(&mut self, stand: &Stand) -> Result<Target, StandError>;
-
-    /// The server is not needed for now; it may be stopped.
-    fn leave(&mut self, stand: &Stand) -> Result<(), StandError>;
-
-    /// The experiment is at its end: what was made for it is removed, the target is as it was.
-    fn end(&mut self) -> Result<(), StandError>;
-}
+use std::time::Duration;
 
 /// How it ended.
 #[derive(Debug, Clone)]
@@ -53,16 +35,13 @@ pub struct Summary {
     pub id: i64,
     /// Finished or interrupted.
     pub status: ExperimentStatus,
-    /// What was put back.
+    /// What was restored.
     pub put_back: Vec<PutBack>,
     /// Seconds that storing and deciding took.
     pub own_s: f64,
     /// Seconds from its first trial to its end, of this run.
     pub all_s: f64,
 }
-
-/// Oldest version to experiment with.
-const VERSION_MIN: u32 = 14;
 
 /// What an experiment is begun with.
 pub struct Begin<'t> {
@@ -78,44 +57,31 @@ pub struct Begin<'t> {
     pub repeat: Vec<String>,
 }
 
-/// Everything an experiment needs.
-pub struct Lab<'a> {
-    /// The machine: knobs are turned and facts read there.
-    pub host: &'a Arc<dyn HostAccess>,
-    /// The catalogue.
-    pub catalogue: &'a Catalogue,
-    /// Where journals are kept.
-    pub journals: &'a Journals,
-    /// Where files of an experiment are kept while it runs: copies of data, what poolers need.
-    pub scratch: &'a Path,
-    /// The store.
-    pub store: &'a mut Store,
-    /// For passwords.
-    pub environment: Lookup<'a>,
-    /// What the user has agreed to.
-    pub consent: &'a Consent,
-    /// The servers.
-    pub stands: &'a mut dyn Stands,
-    /// Minutes since midnight, local time.
-    pub minute_of_day: &'a dyn Fn() -> u32,
+/// Runs experiments over ports.
+pub(crate) struct Runner<'r, 's> {
+    pub(crate) clock: &'r dyn Clock,
+    pub(crate) results: &'r mut dyn Results,
+    pub(crate) servers: &'r mut dyn Servers<'s>,
+    pub(crate) catalogue: &'r Catalogue,
+    pub(crate) consent: &'r Consent,
     /// Set to end in order.
-    pub stop: &'a AtomicBool,
-    /// Is told what happens.
-    pub on_event: &'a mut dyn FnMut(Event<'_>),
+    pub(crate) stop: &'r AtomicBool,
+    /// Receives what happens.
+    pub(crate) on_event: &'r mut dyn FnMut(Event<'_>),
 }
 
-/// The server whose knobs are being turned.
-struct At<'a> {
+/// The server whose settings are being changed.
+struct At<'s> {
     stand: Stand,
-    changer: Changer<'a>,
+    site: Box<dyn Site + 's>,
 }
 
 /// An experiment that is being run.
-struct Running<'r, 'a> {
-    lab: &'r mut Lab<'a>,
+struct Running<'x, 'r, 's> {
+    runner: &'x mut Runner<'r, 's>,
     id: i64,
-    plan: &'r Plan,
-    at: Option<At<'a>>,
+    plan: &'x Plan,
+    at: Option<At<'s>>,
     put_back: Vec<PutBack>,
     looks: Looks,
     /// Treatments that a guard has ended, by number.
@@ -130,10 +96,10 @@ struct Running<'r, 'a> {
     own: Duration,
 }
 
-impl<'a> Lab<'a> {
+impl<'s> Runner<'_, 's> {
     /// Runs an experiment from its beginning.
-    pub fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
-        let drawn = || (now_unix_ms() ^ u64::from(std::process::id()).rotate_left(32)) & SEED_MAX;
+    pub(crate) fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
+        let drawn = || (self.clock.unix_ms() ^ u64::from(std::process::id()).rotate_left(32)) & SEED_MAX;
         let seed = begin.file.seed.unwrap_or_else(drawn);
         let mut plan = Plan::unasked(begin.file, &begin.profiles, seed)?;
         let stand = prepare::first_stand(&plan);
@@ -142,33 +108,24 @@ impl<'a> Lab<'a> {
         if !stand.is_target() && !lacking.is_empty() {
             return Err(LabError::Findings(lacking));
         }
-        let target = self.stand(&stand)?;
-        let mut server = Server::connect(&target.conninfo)?;
-        if server.version().major < VERSION_MIN {
-            return Err(LabError::TooOld(server.version().to_string()));
-        }
-        load::check_prepared(&plan, &target.conninfo)?;
-        let purpose = format!("run {}", plan.file.name);
-        let mut changer = self.changer(target, &purpose, &plan)?;
+        let mut site = self.site(&stand, &plan, None)?;
         let stored = prepare::Stored {
             text: begin.text,
             name_of_target: begin.name_of_target,
             repeat: begin.repeat,
         };
-        let prepared = self.prepare(&mut plan, &mut changer, &mut server, stored);
-        drop(server);
-        match prepared {
-            Ok((id, made)) => self.go_on(id, &plan, Some(At { stand, changer }), made),
+        match self.prepare(&mut plan, &mut *site, stored) {
+            Ok((id, made)) => self.go_on(id, &plan, At { stand, site }, made),
             Err(error) => {
-                changer.put_back(&self.restorer())?;
+                site.restore()?;
                 Err(error)
             }
         }
     }
 
     /// Goes on with an experiment that was interrupted or killed: what is stored is not run again.
-    pub fn resume(&mut self, id: i64, name_of_target: &str) -> Result<Summary, LabError> {
-        let stored = self.store.experiment(id)?;
+    pub(crate) fn resume(&mut self, id: i64, name_of_target: &str) -> Result<Summary, LabError> {
+        let stored = self.results.experiment(id)?;
         if stored.record.target != name_of_target {
             let (was, is) = (stored.record.target, name_of_target.to_owned());
             return Err(LabError::OtherTarget { id, was, is });
@@ -180,76 +137,50 @@ impl<'a> Lab<'a> {
         let file = ExperimentFile::parse(&stored.record.file, path, self.catalogue)?;
         let (seed, treatments) = (stored.record.seed, &stored.record.treatments);
         let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
-        // A process that was killed may have left one.
-        Pooler::end_left_behind(&self.pooler_directory(id))?;
+        self.servers.end_left_behind(id)?;
         let stand = prepare::first_stand(&plan);
-        let target = self.stand(&stand)?;
-        self.data_is_agreed(&plan, &target)?;
-        let changer = self.changer(target, &format!("run {} ({id})", plan.file.name), &plan)?;
-        if let Err(error) = self.store.set_status(id, ExperimentStatus::Running) {
-            changer.put_back(&self.restorer())?;
-            return Err(error.into());
+        let mut site = self.site(&stand, &plan, Some(id))?;
+        let begun = self.data_is_agreed(&plan, &mut *site).and_then(|()| {
+            let running = self.results.set_status(id, ExperimentStatus::Running);
+            running.map_err(LabError::from)
+        });
+        match begun {
+            Ok(()) => self.go_on(id, &plan, At { stand, site }, Untouched::new()),
+            Err(error) => {
+                site.restore()?;
+                Err(error)
+            }
         }
-        self.go_on(id, &plan, Some(At { stand, changer }), Untouched::new())
     }
 
-    fn stand(&mut self, stand: &Stand) -> Result<Target, LabError> {
+    fn site(&mut self, stand: &Stand, plan: &Plan, id: Option<i64>) -> Result<Box<dyn Site + 's>, LabError> {
         if !stand.is_target() {
             (self.on_event)(Event::Standing(stand));
         }
-        self.stands.target(stand).map_err(|source| LabError::Stand {
-            what: match stand.is_target() {
-                true => "the target".to_owned(),
-                false => format!("the server for \"{}\"", stand.label()),
-            },
-            source,
-        })
-    }
-
-    /// What no treatment of the plan changes, other processes may: a host by one of them, servers beside one another.
-    fn changer(&self, target: Target, purpose: &str, plan: &Plan) -> Result<Changer<'a>, ApplyError> {
         let mut settings = plan.treatments.iter().flat_map(|treatment| &treatment.settings);
-        let host_too = settings.any(|setting| {
-            self.catalogue
-                .get(&setting.knob)
-                .is_ok_and(|knob| knob.kind.is_of_host())
-        });
-        let mut patience = Patience::none();
-        Changer::begin(
-            &**self.host,
-            self.catalogue,
-            Some(target),
-            self.journals,
-            purpose,
-            (None, host_too),
-            &mut patience,
-        )
+        let text = match id {
+            Some(id) => format!("run {} ({id})", plan.file.name),
+            None => format!("run {}", plan.file.name),
+        };
+        let purpose = Purpose {
+            text: &text,
+            changes_host: settings.any(|setting| {
+                let knob = self.catalogue.get(&setting.knob);
+                knob.is_ok_and(|knob| knob.kind.is_of_host())
+            }),
+        };
+        self.servers.go_to(stand, &purpose)
     }
 
-    fn restorer(&self) -> Restorer<'_> {
-        Restorer {
-            host: &**self.host,
-            catalogue: self.catalogue,
-            environment: self.environment,
-            force: false,
-            conninfo: None,
-        }
-    }
-
-    fn go_on(
-        &mut self,
-        id: i64,
-        plan: &Plan,
-        at: Option<At<'a>>,
-        untouched: Untouched,
-    ) -> Result<Summary, LabError> {
-        let looks = Looks::new(&self.store.experiment(id)?.record);
+    fn go_on(&mut self, id: i64, plan: &Plan, at: At<'s>, untouched: Untouched) -> Result<Summary, LabError> {
+        let clock = self.clock;
+        let looks = Looks::new(&self.results.experiment(id)?.record);
         let mut running = Running {
             looks,
-            lab: self,
+            runner: self,
             id,
             plan,
-            at,
+            at: Some(at),
             put_back: Vec::new(),
             ended: BTreeMap::new(),
             whole: BTreeSet::new(),
@@ -257,10 +188,10 @@ impl<'a> Lab<'a> {
             spent: Duration::ZERO,
             own: Duration::ZERO,
         };
-        let begun = Instant::now();
-        // Whatever happens in a trial, what it has changed is put back.
+        let begun = clock.now();
+        // Whatever happens in a trial, what it has changed is restored.
         let outcome = catch_unwind(AssertUnwindSafe(|| running.trials()));
-        (running.lab.on_event)(Event::PuttingBack);
+        (running.runner.on_event)(Event::PuttingBack);
         let left = running.leave();
         let put_back = std::mem::take(&mut running.put_back);
         let own_s = running.own.as_secs_f64();
@@ -270,64 +201,40 @@ impl<'a> Lab<'a> {
             _ => ExperimentStatus::Interrupted,
         };
         let records: Vec<PutBackRecord> = put_back.iter().map(put_back_record).collect();
-        let kept = self
-            .store
-            .set_put_back(id, &records)
-            .and_then(|()| self.store.set_status(id, status));
+        let kept = self.results.set_put_back(id, &records);
+        let kept = kept.and_then(|()| self.results.set_status(id, status));
         match outcome {
             Err(panic) => resume_unwind(panic),
             Ok(Err(error)) => Err(with_what_is_not_back(error, &put_back)),
             Ok(Ok(_)) => {
                 kept?;
                 if status == ExperimentStatus::Finished {
-                    self.clear_scratch(id);
-                    let what = "removing what the experiment had made".to_owned();
-                    self.stands
-                        .end()
-                        .map_err(|source| LabError::Stand { what, source })?;
+                    self.servers.end(id)?;
                 }
                 Ok(Summary {
                     id,
                     status,
                     put_back,
                     own_s,
-                    all_s: begun.elapsed().as_secs_f64(),
+                    all_s: clock.now().saturating_sub(begun).as_secs_f64(),
                 })
             }
         }
     }
 }
 
-impl Lab<'_> {
-    /// Where a pooler of an experiment has its files.
-    fn pooler_directory(&self, id: i64) -> PathBuf {
-        self.scratch.join(format!("{id}-pooler"))
-    }
-
-    /// Removes what the experiment kept while it ran. What cannot be removed is in nobody's way.
-    fn clear_scratch(&self, id: i64) {
-        let own = |name: &str| name == id.to_string() || name.starts_with(&format!("{id}-"));
-        for entry in std::fs::read_dir(self.scratch).into_iter().flatten().flatten() {
-            if entry.file_name().to_str().is_some_and(own) {
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
-    }
-}
-
-impl<'a> Running<'_, 'a> {
+impl Running<'_, '_, '_> {
     /// Runs what is not stored yet. Tells whether all is done, or somebody asked to stop.
     fn trials(&mut self) -> Result<bool, LabError> {
         let plan = self.plan;
-        let done = self.lab.store.done(self.id)?;
-        self.recall()?;
-        let is_done = |block: u32, name: &str| done.iter().any(|(b, other)| *b == block && other == name);
+        let done = self.recall()?;
+        let is_done = |block: u32, name: &str| done.contains(&(block, name.to_owned()));
         let lost = self.ended.keys().flat_map(|number| {
             let name = &plan.treatments[*number].name;
             (1..=plan.file.blocks).filter(move |block| !is_done(*block, name))
         });
         let lost = u32::try_from(lost.count()).unwrap_or(u32::MAX);
-        (self.lab.on_event)(Event::Begun {
+        (self.runner.on_event)(Event::Begun {
             id: self.id,
             trials: plan.trials().saturating_sub(lost),
             done: u32::try_from(done.len()).unwrap_or(u32::MAX),
@@ -347,16 +254,16 @@ impl<'a> Running<'_, 'a> {
                     return Ok(true);
                 }
                 // A trial is long, and a window may be: others would take the experiment for killed.
-                self.lab.store.keep()?;
-                let begun = Instant::now();
-                (self.lab.on_event)(Event::TrialBegins { treatment, block });
+                self.runner.results.keep()?;
+                let begun = self.runner.clock.now();
+                (self.runner.on_event)(Event::TrialBegins { treatment, block });
                 let position = u32::try_from(i + 1).unwrap_or(u32::MAX);
                 let Some((record, series)) = self.trial(number, block, position) else {
                     return Ok(false);
                 };
-                self.spent += begun.elapsed();
+                self.spent += self.runner.clock.now().saturating_sub(begun);
                 self.store(&record, &series)?;
-                (self.lab.on_event)(Event::TrialEnds(&record));
+                (self.runner.on_event)(Event::TrialEnds(&record));
             }
             if self.is_decided(block) {
                 self.ends_early("every comparison is decided", block);
@@ -367,8 +274,8 @@ impl<'a> Running<'_, 'a> {
     }
 
     fn store(&mut self, record: &TrialRecord, series: &SeriesRecord) -> Result<(), LabError> {
-        let begun = Instant::now();
-        let stored = self.lab.store.add_trial(self.id, record, series);
+        let begun = self.runner.clock.now();
+        let stored = self.runner.results.add_trial(self.id, record, series);
         stored.map_err(|source| LabError::NotStored {
             id: self.id,
             block: record.block,
@@ -376,28 +283,29 @@ impl<'a> Running<'_, 'a> {
             source: Box::new(source),
         })?;
         self.looks.add(record);
-        self.own += begun.elapsed();
+        self.own += self.runner.clock.now().saturating_sub(begun);
         Ok(())
     }
 
     /// Whether the experiment may end after this block.
     fn is_decided(&mut self, block: u32) -> bool {
         let file = &self.plan.file;
-        let begun = Instant::now();
+        let begun = self.runner.clock.now();
         let decided =
             file.stop == StopRule::WhenDecided && block < file.blocks && self.looks.are_decided(block);
-        self.own += begun.elapsed();
+        self.own += self.runner.clock.now().saturating_sub(begun);
         decided
     }
 
     fn ends_early(&mut self, reason: &str, blocks: u32) {
-        (self.lab.on_event)(Event::EndsEarly { reason, blocks });
+        (self.runner.on_event)(Event::EndsEarly { reason, blocks });
     }
 
-    /// What stored trials tell: their figures, and which treatments a guard has ended.
-    fn recall(&mut self) -> Result<(), LabError> {
+    /// Takes in the stored trials, and which treatments a guard has ended; returns block and treatment of each.
+    fn recall(&mut self) -> Result<BTreeSet<(u32, String)>, LabError> {
         let plan = self.plan;
-        for (_, record) in self.lab.store.experiment(self.id)?.trials {
+        let mut done = BTreeSet::new();
+        for (_, record) in self.runner.results.experiment(self.id)?.trials {
             let Some(number) = plan.treatments.iter().position(|t| t.name == record.treatment) else {
                 continue;
             };
@@ -406,64 +314,55 @@ impl<'a> Running<'_, 'a> {
             }
             self.looks.add(&record);
             self.spent += Duration::from_secs_f64((record.warmup_s + record.measured_s).max(0.0));
+            done.insert((record.block, record.treatment));
         }
-        Ok(())
+        Ok(done)
     }
 
-    /// Goes to the server of a treatment; what was changed on the one before is put back first.
+    /// Goes to the server of a treatment; what was changed on the one before is restored first.
     fn go_to(&mut self, stand: &Stand) -> Result<(), LabError> {
         if self.at.as_ref().is_some_and(|at| at.stand == *stand) {
             return Ok(());
         }
         self.leave()?;
-        let target = self.lab.stand(stand)?;
-        let purpose = format!("run {} ({})", self.plan.file.name, self.id);
-        let changer = self.lab.changer(target, &purpose, self.plan)?;
+        let site = self.runner.site(stand, self.plan, Some(self.id))?;
         self.at = Some(At {
             stand: stand.clone(),
-            changer,
+            site,
         });
         Ok(())
     }
 
-    /// Puts back what was changed where we are.
+    /// Restores what was changed where we are.
     fn leave(&mut self) -> Result<(), LabError> {
-        let Some(At { stand, changer }) = self.at.take() else {
+        let Some(At { stand, site }) = self.at.take() else {
             return Ok(());
         };
-        // Data that was made on somebody's server goes with what was changed.
-        if !changer.target().is_ok_and(is_sandbox) {
+        // Data that was made on a server of others goes with what was changed.
+        if !site.is_sandbox() {
             self.whole.retain(|(of, _)| *of != stand);
             self.untouched.retain(|(of, _)| *of != stand);
         }
-        let lines = changer.put_back(&self.lab.restorer())?;
-        for line in lines {
+        for line in site.restore()? {
             // The last word on a knob counts, but a failure is not forgotten.
             let place = |other: &PutBack| other.knob == line.knob && other.place == line.place;
             self.put_back
                 .retain(|other| !place(other) || other.outcome == Outcome::Failed);
             self.put_back.push(line);
         }
-        self.lab.stands.leave(&stand).map_err(|source| LabError::Stand {
-            what: "leaving a server".to_owned(),
-            source,
-        })
+        self.runner.servers.leave(&stand)
     }
 
     fn is_stopped(&self) -> bool {
-        self.lab.stop.load(Ordering::Relaxed)
+        self.runner.stop.load(Ordering::Relaxed)
     }
 
-    fn target(&self) -> Result<&Target, ApplyError> {
-        match &self.at {
-            Some(at) => at.changer.target(),
-            None => Err(ApplyError::HostElsewhere),
+    fn site(&mut self) -> Result<&mut (dyn Site + '_), String> {
+        match &mut self.at {
+            Some(at) => Ok(&mut *at.site),
+            None => Err(LabError::NoServer.to_string()),
         }
     }
-}
-
-fn is_sandbox(target: &Target) -> bool {
-    matches!(target.control, Control::Sandbox(_))
 }
 
 /// The first trouble is the one to tell, but not alone if what was changed is still changed.

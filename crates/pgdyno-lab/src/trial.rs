@@ -11,7 +11,6 @@ use pgdyno_store::{
     TrialStatus,
 };
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Every trial draws keys of its own. The same keys for all treatments of a block would look fair and is not: the pages
 /// that one trial has read are then just those that the next one wants, and whichever runs first pays for all.
@@ -19,9 +18,14 @@ pub(crate) fn seed_of_trial(seed: u64, block: u32, position: u32) -> u64 {
     seed.wrapping_add((u64::from(block) << 32 | u64::from(position)).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-pub(crate) fn empty_record(block: u32, position: u32, treatment: &Treatment) -> TrialRecord {
+pub(crate) fn empty_record(
+    block: u32,
+    position: u32,
+    treatment: &Treatment,
+    started_unix_ms: u64,
+) -> TrialRecord {
     TrialRecord {
-        started_unix_ms: now_unix_ms(),
+        started_unix_ms,
         warmup_s: treatment.load.warmup_s.unwrap_or(0.0),
         ..TrialRecord::begun(block, position, &treatment.name)
     }
@@ -294,12 +298,6 @@ fn encoded(histogram: &Histogram<u64>) -> Option<String> {
 fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
-/// Milliseconds since 1970, UTC.
-pub(crate) fn now_unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -263,6 +263,11 @@ impl CheckReport {
     pub fn poor(&self) -> impl Iterator<Item = &Measured> {
         self.measurements.iter().filter(|m| m.verdict == Grade::Poor)
     }
+
+    /// Whether there is a figure at all.
+    pub fn has_figures(&self) -> bool {
+        self.measurements.iter().any(|m| m.figure.is_some())
+    }
 }
 
 /// Everything that steps use.

@@ -64,7 +64,12 @@ impl Bench<'_> {
             return Measured::unknown(NAME, "no server was named");
         };
         let plan = plan(conninfo, self.asked.length_of(LENGTH_MS).max(LENGTH_LEAST));
-        let load = match pgdyno_load::run(&endpoint(conninfo), &plan, self.stop, &mut |_| {}) {
+        let load = match pgdyno_load::run(
+            &endpoint(conninfo).stopped_by(self.stop),
+            &plan,
+            self.stop,
+            &mut |_| {},
+        ) {
             Ok(load) => load,
             Err(error) => return Measured::unknown(NAME, error),
         };

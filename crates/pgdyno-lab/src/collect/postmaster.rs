@@ -1,7 +1,7 @@
 //! The server's first process, found in /proc, or why it cannot be: a number from another namespace names another process.
 
 use pgdyno_host::{HostAccess, parent, started_unix_s};
-use pgdyno_server::Server;
+use pgdyno_server::{NoPostmaster, Postmaster, Server};
 use std::path::{Path, PathBuf};
 
 /// How far two accounts of one start may lie apart: the machine's clock is set now and then, and the kernel counts from
@@ -58,16 +58,16 @@ pub(super) fn find(host: &dyn HostAccess, sought: &Sought) -> Result<u32, String
     })
 }
 
-/// The first line of the file that the server keeps in its data directory; its owner and root may read it.
+/// By the file that the server keeps in its data directory; where this process may not see where that works, name and start decide
+/// what is described.
 fn from_file(host: &dyn HostAccess, sought: &Sought) -> Result<u32, String> {
     let data = sought.data.as_ref();
     let data = data.ok_or_else(|| "the data directory is not known to this role".to_owned())?;
-    let text = host.read_in(data, "postmaster.pid").map_err(|e| e.to_string())?;
-    let line = text.lines().next().unwrap_or_default();
-    line.trim().parse().map_err(|_| {
-        let path = data.join("postmaster.pid");
-        format!("{}, line 1: expected a process id", path.display())
-    })
+    match Postmaster::of_data(host, data) {
+        Ok(found) => Ok(found.pid),
+        Err(NoPostmaster::Unknown { pid: Some(pid), .. }) => Ok(pid),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn checked(host: &dyn HostAccess, sought: &Sought, pid: u32) -> Result<u32, String> {
@@ -105,6 +105,7 @@ mod tests {
     use super::*;
     use pgdyno_host::LocalHost;
     use std::fs;
+    use std::os::unix::fs::MetadataExt;
 
     /// (process id, name, parent, start in seconds after boot at 1000)
     type Process = (u32, &'static str, u32, u64);
@@ -125,6 +126,13 @@ mod tests {
         for (pid, name, parent, start_s) in processes {
             write(format!("proc/{pid}/comm"), format!("{name}\n"));
             let ticks = start_s * 100;
+            fs::create_dir_all(root.join("data")).unwrap();
+            std::os::unix::fs::symlink("/data", root.join(format!("proc/{pid}/cwd"))).unwrap();
+            let uid = fs::metadata(root.join("data")).unwrap().uid();
+            write(
+                format!("proc/{pid}/status"),
+                format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"),
+            );
             let between = "0 ".repeat(17);
             write(
                 format!("proc/{pid}/stat"),

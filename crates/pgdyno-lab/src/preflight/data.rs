@@ -3,8 +3,7 @@
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::Reset;
 use crate::measure::endpoint;
-use crate::plan::{Plan, Treatment};
-use crate::runner::{data_listed, data_of, database_of, plan_of_load};
+use crate::plan::{Plan, Treatment, data_of, listed, plan_of_load};
 use pgdyno_host::size_bytes;
 use pgdyno_load::{DataError, DataPlan, Dataset, refused_statements, shape_of, tables_there};
 use pgdyno_server::{Control, Server, ServerError};
@@ -41,7 +40,7 @@ impl Preflight<'_> {
             };
             self.room(plan, if twice { all * 2 } else { all }, there, found);
         } else {
-            if keys.iter().any(|key| database_of(plan, *key).is_some()) {
+            if keys.iter().any(|key| plan.database_of(*key).is_some()) {
                 let what = "data of several kinds, or from a template, is for sandboxes only: pgdyno makes no database on a server \
                             that it did not create";
                 found.add(Finding::new(
@@ -131,7 +130,7 @@ impl Preflight<'_> {
     ) -> Result<(), ServerError> {
         found.objects = lacking.iter().flat_map(DataPlan::objects).collect();
         if !self.consent.data {
-            let listed: Vec<String> = lacking.iter().map(data_listed).collect();
+            let listed: Vec<String> = lacking.iter().map(listed).collect();
             let what = format!(
                 "the server lacks the experiment's data, and pgdyno did not create this server: nothing is made on it without \
                  consent. It would be made, and dropped at the end: {}",

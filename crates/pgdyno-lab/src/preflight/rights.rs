@@ -1,9 +1,9 @@
 //! Rights that a trial wants of the role beside those of its settings, and sessions that it may have.
 
+use super::wants::OWN_SESSIONS;
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::Prewarm;
 use crate::plan::Plan;
-use crate::runner::OWN_SESSIONS;
 use pgdyno_server::{Server, ServerError};
 
 /// The first version in which a role other than a superuser may ask for a checkpoint.

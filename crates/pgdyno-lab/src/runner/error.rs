@@ -1,15 +1,15 @@
 //! Why an experiment could not be run, or not to its end.
 
 use crate::file::FileError;
+use crate::measure::MeasureError;
+use crate::neighbour::NeighbourError;
 use crate::plan::PlanError;
 use crate::preflight::{Finding, listed};
+use crate::real::StandError;
 use pgdyno_knobs::{ApplyError, JournalError};
-use pgdyno_load::{ConnectError, DataError};
+use pgdyno_load::{ConnectError, DataError, ScriptError};
 use pgdyno_server::{PoolerError, ServerError};
 use pgdyno_store::StoreError;
-
-/// Why a server of the experiment could not be had; the program's own words.
-pub type StandError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why an experiment could not be run, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +116,21 @@ pub enum LabError {
         "{0} is done in sandboxes only: pgdyno makes and drops no database on a server that it did not create"
     )]
     SandboxOnly(&'static str),
+    /// A step of a trial without a server.
+    #[error("the trial has no server")]
+    NoServer,
+    /// A crash or a pooler on a server that is no sandbox.
+    #[error("{0} is for sandboxes only")]
+    ForSandboxes(&'static str),
+    /// The load.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    /// The texts of the load.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The neighbour of the load.
+    #[error(transparent)]
+    Neighbour(#[from] NeighbourError),
     /// It is finished already.
     #[error("experiment {0} is finished; there is nothing to resume")]
     NothingToResume(i64),

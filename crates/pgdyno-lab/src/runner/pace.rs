@@ -3,7 +3,6 @@
 use super::{Event, LabError, Running};
 use crate::file::clock;
 use pgdyno_load::duration;
-use pgdyno_server::pause;
 use std::time::Duration;
 
 /// The clock is looked at again after this long: it may have been set, and the user may want to stop.
@@ -11,7 +10,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const MINUTES_OF_HOUR: u32 = 60;
 const MINUTES_OF_DAY: u32 = 24 * MINUTES_OF_HOUR;
 
-impl Running<'_, '_> {
+impl Running<'_, '_, '_> {
     /// Waits for the hours that the file allows; false when somebody asked to stop. The wall clock is read anew each time,
     /// so that one that jumps is followed and never waited on for longer than it says.
     pub(super) fn wait_for_window(&mut self) -> Result<bool, LabError> {
@@ -26,7 +25,7 @@ impl Running<'_, '_> {
             let (Some(from), Some(to)) = (clock(&window.from), clock(&window.to)) else {
                 return Ok(true);
             };
-            let minutes = minutes_until(from, to, (self.lab.minute_of_day)());
+            let minutes = minutes_until(from, to, self.runner.clock.minute_of_day());
             if minutes == 0 {
                 return Ok(true);
             }
@@ -37,9 +36,9 @@ impl Running<'_, '_> {
             // Once, and then each hour.
             if told.is_none_or(|told| minutes.abs_diff(told) >= MINUTES_OF_HOUR) {
                 told = Some(minutes);
-                (self.lab.on_event)(Event::Waiting { minutes });
+                (self.runner.on_event)(Event::Waiting { minutes });
             }
-            pause(LOOK);
+            self.runner.clock.pause(LOOK);
         }
     }
 

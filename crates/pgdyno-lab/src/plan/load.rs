@@ -1,13 +1,7 @@
 //! From a treatment to the load that is driven.
 
 use crate::file::{DataPart, LoadPart};
-use crate::measure::endpoint;
-use crate::plan::Plan;
-use pgdyno_load::{
-    Arrivals, ConnectError, LoadPlan, Protocol, Rate, Script, ScriptError, Scripts, Spacing, Warmup, Work,
-    Workload, keeps_prepared_statements,
-};
-use pgdyno_server::Conninfo;
+use pgdyno_load::{Arrivals, LoadPlan, Rate, Script, ScriptError, Scripts, Spacing, Warmup, Work, Workload};
 use pgdyno_store::WorkloadRecord;
 use std::time::Duration;
 
@@ -29,7 +23,7 @@ pub(crate) fn measure_s(load: &LoadPart) -> f64 {
 }
 
 /// What a load is called.
-pub(super) fn name_of(load: &LoadPart) -> String {
+fn name_of(load: &LoadPart) -> String {
     match (load.workload, &load.script, &load.program) {
         (Some(workload), _, _) => workload.to_string(),
         (None, Some(_), _) => "script".to_owned(),
@@ -38,7 +32,7 @@ pub(super) fn name_of(load: &LoadPart) -> String {
     }
 }
 
-pub(super) fn workload_record(load: &LoadPart, data: &DataPart) -> WorkloadRecord {
+pub(crate) fn workload_record(load: &LoadPart, data: &DataPart) -> WorkloadRecord {
     WorkloadRecord {
         name: name_of(load),
         scale: data.scale.unwrap_or(0),
@@ -55,7 +49,7 @@ pub(crate) fn plan_of_load(load: &LoadPart) -> Result<Option<LoadPlan>, ScriptEr
 }
 
 /// The built-in engine's plan; `None` where the load is another program.
-pub(super) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, ScriptError> {
+pub(crate) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, ScriptError> {
     let work: Work = match (load.workload, &load.script) {
         (Some(workload), _) => workload.into(),
         (None, Some(text)) => Work::Scripts(scripts_of(text)),
@@ -105,20 +99,6 @@ pub(super) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, Sc
         seed,
         ..usual
     }))
-}
-
-/// Before the first trial: whether prepared statements stay with their session, where a load behind a pooler needs them. That of
-/// another program finds out by itself.
-pub(super) fn check_prepared(plan: &Plan, target: &Conninfo) -> Result<(), ConnectError> {
-    let needs = |load: &LoadPart| {
-        let usual = LoadPlan::closed(Workload::Simple, 1, 1).protocol;
-        load.program.is_none() && load.protocol.unwrap_or(usual) == Protocol::Prepared
-    };
-    let mut treatments = plan.tested().into_iter().map(|i| &plan.treatments[i]);
-    match target.is_proxied() && treatments.any(|treatment| needs(&treatment.load)) {
-        true => keeps_prepared_statements(&endpoint(target)),
-        false => Ok(()),
-    }
 }
 
 fn scripts_of(text: &str) -> Scripts {

@@ -1,0 +1,88 @@
+//! The laboratory: experiments on real servers.
+
+use crate::plan::Consent;
+use crate::real::{Means, RealClock, RealServers, Stands};
+use crate::runner::{Begin, Event, LabError, Runner, Summary};
+use pgdyno_host::HostAccess;
+use pgdyno_knobs::{Catalogue, Journals};
+use pgdyno_server::Lookup;
+use pgdyno_store::Store;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// Everything an experiment needs.
+pub struct Lab<'a> {
+    /// The host: its settings are changed and facts read there.
+    pub host: &'a Arc<dyn HostAccess>,
+    /// The catalogue.
+    pub catalogue: &'a Catalogue,
+    /// Where journals are kept.
+    pub journals: &'a Journals,
+    /// Where files of an experiment are kept while it runs: copies of data, what poolers need.
+    pub scratch: &'a Path,
+    /// The store.
+    pub store: &'a mut Store,
+    /// For passwords.
+    pub environment: Lookup<'a>,
+    /// What the user has agreed to.
+    pub consent: &'a Consent,
+    /// The servers.
+    pub stands: &'a mut dyn Stands,
+    /// Minutes since midnight, local time.
+    pub minute_of_day: &'a dyn Fn() -> u32,
+    /// Set to end in order.
+    pub stop: &'a Arc<AtomicBool>,
+    /// Receives what happens.
+    pub on_event: &'a mut dyn FnMut(Event<'_>),
+}
+
+impl Lab<'_> {
+    /// Runs an experiment from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from running to its end; what was changed is restored then too.
+    pub fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
+        self.with_runner(|runner| runner.run(begin))
+    }
+
+    /// Goes on with an experiment that was interrupted or killed: what is stored is not run again.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Lab::run`]; an experiment that is finished, or ran on another target.
+    pub fn resume(&mut self, id: i64, name_of_target: &str) -> Result<Summary, LabError> {
+        self.with_runner(|runner| runner.resume(id, name_of_target))
+    }
+
+    fn with_runner<T>(&mut self, act: impl FnOnce(&mut Runner<'_, '_>) -> T) -> T {
+        let means = Means {
+            host: self.host,
+            catalogue: self.catalogue,
+            journals: self.journals,
+            scratch: self.scratch,
+            environment: self.environment,
+            consent: self.consent,
+            stop: self.stop,
+        };
+        let clock = RealClock {
+            begun: Instant::now(),
+            minute_of_day: self.minute_of_day,
+        };
+        let mut servers = RealServers {
+            means,
+            stands: self.stands,
+        };
+        act(&mut Runner {
+            clock: &clock,
+            results: self.store,
+            servers: &mut servers,
+            catalogue: self.catalogue,
+            consent: self.consent,
+            stop: self.stop,
+            on_event: self.on_event,
+        })
+    }
+}

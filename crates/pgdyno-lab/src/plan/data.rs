@@ -1,0 +1,97 @@
+//! The data that treatments read, worked out from the plan alone.
+
+use super::{Plan, Stand, Treatment};
+use crate::file::Reset;
+use pgdyno_load::{DataPlan, Dataset};
+use std::collections::BTreeSet;
+
+/// What tells one database's content from another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DataKey {
+    pub(crate) dataset: Dataset,
+    pub(crate) scale: u32,
+    pub(crate) fillfactor: Option<u32>,
+}
+
+impl DataKey {
+    /// The name of a database of its own.
+    pub(crate) fn name(&self) -> String {
+        let full = self
+            .fillfactor
+            .map(|full| format!("_f{full}"))
+            .unwrap_or_default();
+        format!("pgdyno_{}_{}{full}", self.dataset.name(), self.scale)
+    }
+
+    /// How it is made.
+    pub(crate) fn plan(&self) -> DataPlan {
+        DataPlan {
+            fillfactor: self.fillfactor,
+            ..DataPlan::new(self.dataset, self.scale)
+        }
+    }
+}
+
+/// The data that a treatment's load reads; `None` where it reads none, or brings its own.
+pub(crate) fn data_of(treatment: &Treatment) -> Option<DataKey> {
+    let dataset = match (treatment.load.workload, treatment.data.dataset) {
+        (Some(workload), _) => workload.dataset()?,
+        (None, Some(dataset)) => dataset,
+        // Scripts, pgbench itself and jobs are written for pgbench's tables, if for any; other programs bring their own.
+        (None, None) => match treatment.load.program.as_deref() {
+            None | Some("pgbench" | "job") => Dataset::Pgbench,
+            Some(_) => return None,
+        },
+    };
+    Some(DataKey {
+        dataset,
+        scale: treatment.data.scale?,
+        fillfactor: treatment.data.fillfactor,
+    })
+}
+
+impl Treatment {
+    /// Bytes of the data that its load reads, approximately; `None` where it reads none, or brings its own.
+    pub fn data_bytes(&self) -> Option<u64> {
+        Some(data_of(self)?.plan().bytes())
+    }
+}
+
+impl Plan {
+    /// The data of the tested treatments that `wanted` accepts.
+    pub(crate) fn data(&self, wanted: impl Fn(&Treatment) -> bool) -> BTreeSet<DataKey> {
+        let tested = self.tested().into_iter().map(|i| &self.treatments[i]);
+        tested
+            .filter(|treatment| wanted(treatment))
+            .filter_map(data_of)
+            .collect()
+    }
+
+    /// The database of some data, where it is not the target's own: one for each kind of data where there are several, or where
+    /// it is renewed from a template.
+    pub(crate) fn database_of(&self, data: DataKey) -> Option<String> {
+        (self.data(|_| true).len() > 1 || self.uses_template()).then(|| data.name())
+    }
+
+    /// Whether data is renewed from a template before trials.
+    pub(crate) fn uses_template(&self) -> bool {
+        let mut tested = self.tested().into_iter().map(|i| &self.treatments[i]);
+        tested.any(|t| t.data.reset == Some(Reset::Template))
+    }
+
+    /// Whether the files of a server are restored before trials on some data.
+    pub(crate) fn copies_files(&self, stand: &Stand, data: DataKey) -> bool {
+        let mut tested = self.tested().into_iter().map(|i| &self.treatments[i]);
+        tested.any(|t| t.data.reset == Some(Reset::Copy) && t.stand() == *stand && data_of(t) == Some(data))
+    }
+}
+
+/// What a plan makes, each object with the room that it takes, as one line.
+pub(crate) fn listed(plan: &DataPlan) -> String {
+    let objects = plan.objects();
+    let each = objects.iter().map(|object| match object.bytes {
+        0 => object.name.clone(),
+        _ => format!("{} ({})", object.name, object.size()),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,156 @@
+//! Ports: everything outside that the runner drives, as small traits. `real/` has the adapters for a real server and host, `sim/` a
+//! seeded simulator for tests.
+
+use crate::file::GuardPart;
+use crate::measure::Measurement;
+use crate::plan::{Plan, Stand, Treatment};
+use crate::preflight::PreflightReport;
+use crate::runner::LabError;
+use pgdyno_knobs::{Applied, PutBack, Restart, Setting};
+use pgdyno_load::{DataPlan, DataProgress, Dataset, Second};
+use pgdyno_store::{
+    ExperimentRecord, ExperimentStatus, FactRecord, PutBackRecord, SeriesRecord, StoreError,
+    StoredExperiment, TrialRecord,
+};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Time.
+pub(crate) trait Clock {
+    /// Time since some moment before the run; it never goes back.
+    fn now(&self) -> Duration;
+    /// Milliseconds since 1970, UTC.
+    fn unix_ms(&self) -> u64;
+    /// Minutes since midnight, local time.
+    fn minute_of_day(&self) -> u32;
+    /// Waits.
+    fn pause(&self, length: Duration);
+}
+
+/// The store of results. A trial is durable when [`Results::add_trial`] returns.
+pub(crate) trait Results {
+    fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError>;
+    /// Shows others that the experiment is still run by this process.
+    fn keep(&mut self) -> Result<(), StoreError>;
+    fn add_trial(&mut self, id: i64, trial: &TrialRecord, series: &SeriesRecord) -> Result<i64, StoreError>;
+    fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError>;
+    fn set_status(&mut self, id: i64, status: ExperimentStatus) -> Result<(), StoreError>;
+    fn set_put_back(&mut self, id: i64, lines: &[PutBackRecord]) -> Result<(), StoreError>;
+}
+
+/// Why a server is gone to.
+pub(crate) struct Purpose<'t> {
+    /// Stored in the journal.
+    pub(crate) text: &'t str,
+    /// Whether the host's settings are changed too.
+    pub(crate) changes_host: bool,
+}
+
+/// The servers of an experiment: the target, and sandboxes like it that differ in version or place.
+pub(crate) trait Servers<'s> {
+    /// Makes the server if it does not exist, starts it if it does not run, and begins a journal for its changes.
+    fn go_to(&mut self, stand: &Stand, purpose: &Purpose<'_>) -> Result<Box<dyn Site + 's>, LabError>;
+    /// The server is not needed for now; its changes are restored already.
+    fn leave(&mut self, stand: &Stand) -> Result<(), LabError>;
+    /// Ends what a process that was killed has left running for the experiment.
+    fn end_left_behind(&mut self, id: i64) -> Result<(), LabError>;
+    /// Removes what the experiment has made for itself; the target is as it was.
+    fn end(&mut self, id: i64) -> Result<(), LabError>;
+}
+
+/// One server of an experiment, with all that a trial does to it.
+pub(crate) trait Site: Server + Changes + Data + Caches + Load {}
+
+impl<T: Server + Changes + Data + Caches + Load> Site for T {}
+
+/// A server.
+pub(crate) trait Server {
+    /// Whether it is a sandbox: data may be made and dropped on it, and it may be stopped.
+    fn is_sandbox(&self) -> bool;
+    /// Finds all that keeps the plan from running here, and leaves treatments out that cannot be tested.
+    fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError>;
+    /// Facts of the server and its host.
+    fn facts(&mut self) -> Result<Vec<FactRecord>, LabError>;
+    /// Kills the server and starts it again; seconds until it answers.
+    fn crash(&mut self) -> Result<f64, LabError>;
+    /// A figure that a statement returns; `None` where the server has no answer.
+    fn figure(&mut self, database: Option<&str>, sql: &str) -> Option<f64>;
+}
+
+/// Changes of settings, with their journal.
+pub(crate) trait Changes {
+    /// Brings the server to exactly `settings`; what was changed before and is not named is restored.
+    fn apply(&mut self, settings: &[Setting], restart: Restart) -> Result<Vec<Applied>, LabError>;
+    /// Restores everything and closes the journal.
+    fn restore(self: Box<Self>) -> Result<Vec<PutBack>, LabError>;
+}
+
+/// What a server holds of a data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Present {
+    /// None of its tables.
+    Missing,
+    /// All of them, at this scale.
+    Scale(u32),
+}
+
+/// Data. `database` is the treatment's own, or `None` for the target's.
+pub(crate) trait Data {
+    fn present(&mut self, database: Option<&str>, dataset: Dataset) -> Result<Present, LabError>;
+    /// Makes a database, if it does not exist.
+    fn make_database(&mut self, name: &str) -> Result<(), LabError>;
+    /// Makes the tables; `go_on` is asked all along and ends it. `is_marked`: in the journal, to be dropped at restore.
+    fn create(
+        &mut self,
+        database: Option<&str>,
+        plan: &DataPlan,
+        is_marked: bool,
+        go_on: &mut dyn FnMut(DataProgress) -> bool,
+    ) -> Result<(), LabError>;
+    /// Keeps a copy of a database to make new ones from, if there is none.
+    fn keep_template(&mut self, name: &str) -> Result<(), LabError>;
+    /// Replaces a database by a copy of its template.
+    fn renew_from_template(&mut self, name: &str) -> Result<(), LabError>;
+    fn vacuum(&mut self, database: Option<&str>) -> Result<(), LabError>;
+    /// Saves the server's files as `name`; whether it did: files that were saved to their end are kept.
+    fn save_files(&mut self, name: &str) -> Result<bool, LabError>;
+    /// Restores the server's files.
+    fn restore_files(&mut self, name: &str) -> Result<(), LabError>;
+}
+
+/// What is in memory and on disk when a load begins.
+pub(crate) trait Caches {
+    /// Reads the data into caches, as the treatment says. Cold caches come with the restart.
+    fn prewarm(&mut self, treatment: &Treatment, database: Option<&str>) -> Result<(), LabError>;
+    fn checkpoint(&mut self, database: Option<&str>) -> Result<(), LabError>;
+}
+
+/// A load to drive.
+pub(crate) struct Drive<'t> {
+    pub(crate) treatment: &'t Treatment,
+    pub(crate) database: Option<&'t str>,
+    pub(crate) guard: &'t GuardPart,
+    pub(crate) seed: u64,
+    /// Number of the experiment.
+    pub(crate) id: i64,
+}
+
+/// A load that was driven.
+pub(crate) struct Driven {
+    pub(crate) measurement: Measurement,
+    /// What the host ran short of, where that has ended it.
+    pub(crate) shortage: Option<String>,
+    /// Whether it ended before its time because it had measured what it was to measure.
+    pub(crate) is_enough: bool,
+}
+
+/// The load, with the pooler and the neighbour that the treatment wants.
+pub(crate) trait Load {
+    /// Drives it until its end, until `stop` is set, or until `go_on` says no after a second.
+    fn drive(
+        &mut self,
+        drive: &Drive<'_>,
+        stop: &AtomicBool,
+        go_on: &mut dyn FnMut(&Second) -> bool,
+    ) -> Result<Driven, LabError>;
+}

@@ -1,0 +1,93 @@
+//! What a treatment asks for that a target, or this machine, does not have.
+
+use crate::file::{Place, Prewarm, Reset};
+use crate::plan::Treatment;
+use pgdyno_knobs::{Catalogue, Gives, Setting, Target};
+use pgdyno_server::{Control, SessionLimits};
+
+fn is_sandbox(target: &Target) -> bool {
+    matches!(target.control, Control::Sandbox(_))
+}
+
+/// What a treatment asks for that only a sandbox can have, or only this machine.
+pub(super) fn cannot_stand(treatment: &Treatment, target: &Target) -> Vec<String> {
+    let data = treatment.data;
+    let load = &treatment.load;
+    let wants = [
+        (
+            !treatment.stand().is_target(),
+            "another version, place or network",
+        ),
+        (data.reset == Some(Reset::Recreate), "making new tables"),
+        (data.fillfactor.is_some(), "a fillfactor of the load's tables"),
+        (
+            data.reset == Some(Reset::Template),
+            "a new database for each trial",
+        ),
+        (data.reset == Some(Reset::Copy), "a copy of the files"),
+        (data.prewarm == Some(Prewarm::Cold), "a cold start"),
+        (load.crash == Some(true), "a crash"),
+        (treatment.has_pooler(), "a pooler"),
+    ];
+    let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox(target));
+    let mut reasons: Vec<String> = unmet
+        .map(|(_, what)| format!("{what} is for sandboxes only"))
+        .collect();
+    reasons.extend(too_small(treatment));
+    if let Some(cpus) = &load.cpus {
+        let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let beyond = cpus.iter().filter(|cpu| **cpu as usize >= most);
+        reasons.extend(beyond.map(|cpu| format!("this machine has no CPU {cpu}")));
+    }
+    reasons
+}
+
+/// Why the file system that is made for a treatment's data does not hold it, if so.
+fn too_small(treatment: &Treatment) -> Option<String> {
+    let place = treatment.server.data_on.as_deref()?;
+    let Ok(Place::Made(plan)) = Place::named(place) else {
+        return None;
+    };
+    let once = treatment.data_bytes()?;
+    let needed = match treatment.data.reset {
+        Some(Reset::Template) => once * 2,
+        _ => once,
+    };
+    (needed > plan.size_bytes).then(|| {
+        format!(
+            "the data needs about {} MB, more than {place} holds",
+            needed >> 20
+        )
+    })
+}
+
+/// Sessions that pgdyno itself has: one that asks, one that records, and one in reserve.
+pub(super) const OWN_SESSIONS: u32 = 3;
+
+/// Why a treatment has more clients than its server has room for, if so, and for how many it has.
+pub(super) fn too_many_clients(
+    treatment: &Treatment,
+    limits: &SessionLimits,
+    catalogue: &Catalogue,
+) -> Option<(String, u32)> {
+    let clients = treatment.load.clients?;
+    if treatment.has_pooler() {
+        return None;
+    }
+    let gives_sessions = |setting: &&Setting| {
+        let knob = catalogue.get(&setting.knob);
+        knob.is_ok_and(|knob| knob.gives == Some(Gives::Sessions))
+    };
+    let set = treatment.settings.iter().find(gives_sessions);
+    let most = set
+        .and_then(|setting| setting.value.parse().ok())
+        .unwrap_or(limits.most);
+    let room = most.saturating_sub(limits.kept + OWN_SESSIONS);
+    let words = || {
+        format!(
+            "{clients} clients are more than the {room} for whom a limit of {most} sessions (max_connections) has room, beside what \
+             is kept back"
+        )
+    };
+    (clients > room).then(|| (words(), room))
+}

@@ -1,0 +1,256 @@
+//! Data and caches of a real server: tables, databases made from templates, copies of files.
+
+use super::site::RealSite;
+use crate::file::Prewarm;
+use crate::measure::endpoint;
+use crate::plan::Treatment;
+use crate::ports::{Caches, Data, Present, Server as _};
+use crate::runner::LabError;
+use pgdyno_knobs::ApplyError;
+use pgdyno_load::{DataError, DataPlan, DataProgress, DataSession, Dataset, Endpoint, create_data, shape_of};
+use pgdyno_server::sandbox::{Copied, Sandbox, SandboxError, is_whole_copy};
+use pgdyno_server::{Conninfo, Control, Server, ServerError};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+impl Data for RealSite<'_> {
+    fn present(&mut self, database: Option<&str>, dataset: Dataset) -> Result<Present, LabError> {
+        match shape_of(&self.endpoint(database)?, dataset) {
+            Ok(shape) => Ok(Present::Scale(shape.scale)),
+            Err(DataError::Missing { .. }) => Ok(Present::Missing),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn make_database(&mut self, name: &str) -> Result<(), LabError> {
+        make_database(&self.conninfo(None)?, self.means.stop, name)
+    }
+
+    fn create(
+        &mut self,
+        database: Option<&str>,
+        plan: &DataPlan,
+        is_marked: bool,
+        go_on: &mut dyn FnMut(DataProgress) -> bool,
+    ) -> Result<(), LabError> {
+        let endpoint = self.endpoint(database)?;
+        if !is_marked {
+            create_data(&endpoint, plan, go_on)?;
+            return Ok(());
+        }
+        let what = format!("scale {}, about {}", plan.scale, plan.size());
+        self.changer.make_data(plan.dataset.name(), &what, |mark| {
+            let plan = DataPlan {
+                mark: Some(mark.to_owned()),
+                ..plan.clone()
+            };
+            create_data(&endpoint, &plan, go_on)
+        })??;
+        Ok(())
+    }
+
+    fn keep_template(&mut self, name: &str) -> Result<(), LabError> {
+        keep_template(&self.conninfo(None)?, self.means.stop, name)
+    }
+
+    fn renew_from_template(&mut self, name: &str) -> Result<(), LabError> {
+        renew_from_template(&self.conninfo(None)?, self.means.stop, name)
+    }
+
+    fn vacuum(&mut self, database: Option<&str>) -> Result<(), LabError> {
+        let statements = [
+            ("a vacuum before the trial", "VACUUM (ANALYZE)"),
+            ("a checkpoint before the trial", "CHECKPOINT"),
+        ];
+        Ok(work(&self.conninfo(database)?, self.means.stop, &statements)?)
+    }
+
+    fn save_files(&mut self, name: &str) -> Result<bool, LabError> {
+        let place = self.means.scratch.join(name);
+        if is_whole_copy(&place) {
+            return Ok(false);
+        }
+        self.while_stopped(|sandbox| sandbox.save_copy(&place, &mut |_| {}))?;
+        Ok(true)
+    }
+
+    fn restore_files(&mut self, name: &str) -> Result<(), LabError> {
+        let place = self.means.scratch.join(name);
+        self.while_stopped(|sandbox| sandbox.restore_copy(&place, &mut |_| {}))
+    }
+}
+
+impl Caches for RealSite<'_> {
+    fn prewarm(&mut self, treatment: &Treatment, database: Option<&str>) -> Result<(), LabError> {
+        let conninfo = self.conninfo(database)?;
+        match treatment.data.prewarm.unwrap_or_default() {
+            Prewarm::None | Prewarm::Cold => {}
+            Prewarm::PgPrewarm => prewarm_with_extension(&conninfo, self.means.stop, self.is_sandbox())?,
+            Prewarm::Read => read_pass(&conninfo, self.means.stop)?,
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, database: Option<&str>) -> Result<(), LabError> {
+        // On a limited disk it takes as long as it takes.
+        let statements = [("a checkpoint before the load", "CHECKPOINT")];
+        Ok(work(&self.conninfo(database)?, self.means.stop, &statements)?)
+    }
+}
+
+impl RealSite<'_> {
+    fn endpoint(&self, database: Option<&str>) -> Result<Endpoint, ApplyError> {
+        Ok(endpoint(&self.conninfo(database)?).stopped_by(self.means.stop))
+    }
+
+    fn while_stopped(
+        &self,
+        act: impl FnOnce(&Sandbox) -> Result<Copied, SandboxError>,
+    ) -> Result<(), LabError> {
+        let Control::Sandbox(sandbox) = &self.changer.target()?.control else {
+            return Err(LabError::SandboxOnly("a copy of the files"));
+        };
+        let trouble = |source: SandboxError| LabError::Stand {
+            what: "copying the data's files".to_owned(),
+            source: source.into(),
+        };
+        sandbox.stop().map_err(trouble)?;
+        let acted = act(sandbox);
+        // Whatever went wrong, the server is not left down.
+        let started = sandbox.start();
+        acted.map_err(trouble)?;
+        started.map_err(trouble)
+    }
+
+    /// Where a sandbox has loaded pg_stat_statements, the load's database has the extension too: its statements have texts and counts.
+    /// Where it cannot be made, whatever reads statements reports that it is missing.
+    pub(super) fn count_statements(&self, conninfo: &Conninfo) -> Result<(), ServerError> {
+        if !self.is_sandbox() {
+            return Ok(());
+        }
+        let mut server = Server::connect(conninfo)?;
+        if server
+            .value("looking for pg_stat_statements", NOT_MADE)?
+            .is_some()
+        {
+            let _ = server.execute("making pg_stat_statements", MAKE);
+        }
+        Ok(())
+    }
+}
+
+fn template_of(name: &str) -> String {
+    format!("{name}_template")
+}
+
+/// Statements that may take long, each with what is being done.
+fn work(conninfo: &Conninfo, stop: &Arc<AtomicBool>, statements: &[(&str, &str)]) -> Result<(), DataError> {
+    let mut session = DataSession::open(&endpoint(conninfo).stopped_by(stop))?;
+    statements
+        .iter()
+        .try_for_each(|(what, sql)| session.work(what, sql))
+}
+
+fn make_database(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Result<(), LabError> {
+    if has_database(conninfo, name)? {
+        return Ok(());
+    }
+    let sql = format!("CREATE DATABASE {name}");
+    Ok(work(conninfo, stop, &[("making a database", &sql)])?)
+}
+
+fn has_database(conninfo: &Conninfo, name: &str) -> Result<bool, ServerError> {
+    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{name}'");
+    let found = Server::connect(conninfo)?.value("looking for a database", &known)?;
+    Ok(found.is_some())
+}
+
+/// The data as it was made, in a database that nobody writes to.
+fn keep_template(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Result<(), LabError> {
+    let template = template_of(name);
+    if has_database(conninfo, &template)? {
+        return Ok(());
+    }
+    let sql = format!("CREATE DATABASE {template} TEMPLATE {name}");
+    Ok(work(conninfo, stop, &[("making a template", &sql)])?)
+}
+
+fn renew_from_template(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Result<(), LabError> {
+    let template = template_of(name);
+    // Through WAL it would be written twice, and the load would begin with a checkpoint's worth of it.
+    let by_files = match Server::connect(conninfo)?.version().major >= 15 {
+        true => " STRATEGY file_copy",
+        false => "",
+    };
+    let dropped = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+    let made = format!("CREATE DATABASE {name} TEMPLATE {template}{by_files}");
+    let statements = [
+        ("dropping the data of the trial before", dropped.as_str()),
+        ("making new data from its template", &made),
+    ];
+    Ok(work(conninfo, stop, &statements)?)
+}
+
+/// Tables and indexes of the load, the smallest first, so that what does not fit is the largest.
+const RELATIONS: &str = "SELECT format('%I.%I', n.nspname, c.relname)::text FROM pg_class c JOIN pg_namespace n ON \
+     n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = ANY ('{KINDS}') ORDER BY pg_relation_size(c.oid)";
+
+/// Whether pg_stat_statements is among the libraries that the server was started with, and not an extension of the database yet.
+const NOT_MADE: &str = "SELECT 1 WHERE 'pg_stat_statements' = \
+     ANY (regexp_split_to_array(current_setting('shared_preload_libraries'), '[\\s,]+')) \
+     AND NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')";
+/// Also where a treatment makes transactions read only.
+const MAKE: &str = "BEGIN READ WRITE; CREATE EXTENSION pg_stat_statements; COMMIT";
+
+fn relations(server: &mut Server, kinds: &str) -> Result<Vec<String>, ServerError> {
+    let sql = RELATIONS.replace("KINDS", kinds);
+    let rows = server.rows("looking for tables to read", &sql)?;
+    Ok(rows
+        .into_iter()
+        .filter_map(|mut row| row.swap_remove(0))
+        .collect())
+}
+
+/// Where the extension is not there it is made, in a sandbox; on any other server its tables are read once instead.
+fn prewarm_with_extension(
+    conninfo: &Conninfo,
+    stop: &Arc<AtomicBool>,
+    may_make: bool,
+) -> Result<(), LabError> {
+    let mut server = Server::connect(conninfo)?;
+    let there = match may_make {
+        true => "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'",
+        false => "SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'",
+    };
+    if server.value("looking for pg_prewarm", there)?.is_none() {
+        return read_pass(conninfo, stop);
+    }
+    if may_make {
+        server.execute("making pg_prewarm", "CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
+    }
+    let each = relations(&mut server, "r,i")?.into_iter().map(|relation| {
+        let name = relation.replace('\'', "''");
+        format!("SELECT pg_prewarm('{name}'::regclass)")
+    });
+    work_on_each(conninfo, stop, "reading data into shared buffers", each)
+}
+
+/// Counts all rows, so that each page is read once.
+fn read_pass(conninfo: &Conninfo, stop: &Arc<AtomicBool>) -> Result<(), LabError> {
+    let found = relations(&mut Server::connect(conninfo)?, "r")?;
+    let each = found
+        .into_iter()
+        .map(|relation| format!("SELECT count(*) FROM {relation}"));
+    work_on_each(conninfo, stop, "reading data once", each)
+}
+
+fn work_on_each(
+    conninfo: &Conninfo,
+    stop: &Arc<AtomicBool>,
+    what: &str,
+    statements: impl Iterator<Item = String>,
+) -> Result<(), LabError> {
+    let statements: Vec<String> = statements.collect();
+    let statements: Vec<(&str, &str)> = statements.iter().map(|sql| (what, sql.as_str())).collect();
+    Ok(work(conninfo, stop, &statements)?)
+}

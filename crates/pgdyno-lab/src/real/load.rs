@@ -1,0 +1,170 @@
+//! The load of a trial on a real server, with its pooler and neighbour.
+
+use super::room::{Room, watched};
+use super::site::RealSite;
+use crate::file::LoadPart;
+use crate::foreign::{Around, measure_program};
+use crate::measure::{Depth, Probe, measure};
+use crate::neighbour::Neighbour;
+use crate::plan::{Treatment, measure_s, plan_of};
+use crate::ports::{Drive, Driven, Load};
+use crate::runner::LabError;
+use pgdyno_load::{LoadPlan, Second};
+use pgdyno_server::{
+    Conninfo, Control, PoolMode, Pooler, PoolerKind, PoolerPlan, Server, ServerError, counters,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Checkpoints of a database are counted from another one: the session that asks is not counted with the load.
+const ASIDE: &str = "template1";
+/// Sessions through a pooler beside those of the load.
+const POOLER_BESIDE: u32 = 4;
+
+impl Load for RealSite<'_> {
+    fn drive(
+        &mut self,
+        drive: &Drive<'_>,
+        stop: &AtomicBool,
+        go_on: &mut dyn FnMut(&Second) -> bool,
+    ) -> Result<Driven, LabError> {
+        let treatment = drive.treatment;
+        let direct = self.conninfo(drive.database)?;
+        self.count_statements(&direct)?;
+        let plan = plan_of(&treatment.load, drive.seed)?;
+        let pooler = self.pooler(treatment, &direct, drive.id)?;
+        let through = pooler.as_ref().map_or(&direct, Pooler::conninfo).clone();
+        let neighbour = Neighbour::start(&treatment.server)?;
+        let driven = self.measure(drive, plan, (&through, &direct), stop, go_on);
+        drop(neighbour);
+        if let Some(pooler) = pooler {
+            pooler.stop()?;
+        }
+        driven
+    }
+}
+
+impl RealSite<'_> {
+    /// `through` is the way of the load, `direct` that of the questions about the server.
+    fn measure(
+        &self,
+        drive: &Drive<'_>,
+        plan: Option<LoadPlan>,
+        (through, direct): (&Conninfo, &Conninfo),
+        stop: &AtomicBool,
+        go_on: &mut dyn FnMut(&Second) -> bool,
+    ) -> Result<Driven, LabError> {
+        let target = self.changer.target()?;
+        let host = self.means.host;
+        let probe = Probe {
+            host: target.data.is_some().then(|| Arc::clone(host)),
+            disk: target.disk.clone(),
+            postmaster: target.postmaster(&**host),
+            depth: Depth::Whole,
+        };
+        let room = Room {
+            part: drive.guard,
+            host: &**host,
+            data: target.data.as_deref(),
+        };
+        let scratch = self.means.scratch.join(drive.id.to_string());
+        let mut cycles = Cycles::begin(&drive.treatment.load, direct)?;
+        let (halt, mut is_enough) = (Arc::new(AtomicBool::new(false)), false);
+        let mut on_second = |second: &Second| {
+            is_enough |= cycles.as_mut().is_some_and(|cycles| cycles.are_over(second));
+            if !go_on(second) || is_enough {
+                halt.store(true, Ordering::Relaxed);
+            }
+        };
+        let (measured, shortage) = watched(&room, stop, &halt, || match plan {
+            Some(plan) => measure(through, &plan, &probe, &halt, &mut on_second),
+            None => {
+                let around = Around {
+                    conninfo: through,
+                    probe: &probe,
+                    seed: drive.seed,
+                    stop: &halt,
+                    scratch: &scratch,
+                };
+                measure_program(drive.treatment, &around, &mut on_second)
+            }
+        });
+        Ok(Driven {
+            measurement: measured?,
+            shortage,
+            is_enough,
+        })
+    }
+
+    fn pooler(&self, treatment: &Treatment, direct: &Conninfo, id: i64) -> Result<Option<Pooler>, LabError> {
+        let Some(plan) = plan_of_pooler(treatment, self.means.pooler_directory(id)) else {
+            return Ok(None);
+        };
+        let Control::Sandbox(sandbox) = &self.changer.target()?.control else {
+            return Err(LabError::ForSandboxes("a pooler"));
+        };
+        Pooler::end_left_behind(&plan.directory)?;
+        let user = sandbox.record().user.as_ref();
+        Ok(Some(Pooler::start_before(direct, user, &plan)?))
+    }
+}
+
+/// The pooler that a treatment wants; where its file does not say how many sessions it has, as many as clients.
+fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Option<PoolerPlan> {
+    let server = &treatment.server;
+    let kind = server.pooler?.kind()?;
+    let clients = treatment.load.clients.unwrap_or(1);
+    // Beside the load, one asks and one records.
+    let clients_max = clients + POOLER_BESIDE;
+    let pool_size = match kind {
+        PoolerKind::Pgpool => server.pool_size.unwrap_or(clients_max).max(clients_max),
+        PoolerKind::PgBouncer => server.pool_size.unwrap_or(clients),
+    };
+    Some(PoolerPlan {
+        kind,
+        mode: server.pool_mode.map_or(PoolMode::Session, PoolMode::from),
+        pool_size,
+        clients_max,
+        directory,
+        extra: Vec::new(),
+    })
+}
+
+/// Whole checkpoint cycles of the measured time.
+struct Cycles {
+    wanted: u64,
+    least_s: f64,
+    server: Server,
+    /// Checkpoints that had ended when measuring began.
+    before: Option<u64>,
+    measured_s: f64,
+}
+
+impl Cycles {
+    fn begin(load: &LoadPart, direct: &Conninfo) -> Result<Option<Cycles>, ServerError> {
+        let Some(wanted) = load.checkpoint_cycles else {
+            return Ok(None);
+        };
+        Ok(Some(Cycles {
+            wanted: u64::from(wanted),
+            least_s: measure_s(load),
+            server: Server::connect(&direct.with_database(ASIDE))?,
+            before: None,
+            measured_s: 0.0,
+        }))
+    }
+
+    /// Whether as many checkpoints have ended as were asked for, and the least time has passed.
+    fn are_over(&mut self, second: &Second) -> bool {
+        if !second.measured {
+            return false;
+        }
+        self.measured_s += second.length_s;
+        let Ok(now) = counters(&mut self.server) else {
+            return false;
+        };
+        let before = *self.before.get_or_insert(now.checkpoints);
+        now.checkpoints.saturating_sub(before) >= self.wanted && self.measured_s >= self.least_s
+    }
+}

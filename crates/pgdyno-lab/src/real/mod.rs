@@ -1,0 +1,180 @@
+//! Ports of a real server, host, store and clock: thin adapters.
+
+mod data;
+mod load;
+mod room;
+mod site;
+
+use crate::plan::{Consent, Stand};
+use crate::ports::{Clock, Purpose, Results, Servers, Site};
+use crate::runner::LabError;
+use pgdyno_host::HostAccess;
+use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
+use pgdyno_server::{Lookup, Pooler, pause};
+use pgdyno_store::{
+    ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, Store, StoreError, StoredExperiment,
+    TrialRecord,
+};
+use site::RealSite;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Why a server of the experiment is not available, in the program's words.
+pub type StandError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Provides the servers of an experiment: the target, and sandboxes like it that differ in version or place.
+pub trait Stands {
+    /// Makes the server if it is missing, starts it if it does not run, and returns how its settings are changed.
+    fn target(&mut self, stand: &Stand) -> Result<Target, StandError>;
+
+    /// The server is not needed for now; it may be stopped.
+    fn leave(&mut self, stand: &Stand) -> Result<(), StandError>;
+
+    /// The experiment is at its end: what was made for it is removed, the target is as it was.
+    fn end(&mut self) -> Result<(), StandError>;
+}
+
+/// What the adapters work with.
+#[derive(Clone, Copy)]
+pub(crate) struct Means<'a> {
+    pub(crate) host: &'a Arc<dyn HostAccess>,
+    pub(crate) catalogue: &'a Catalogue,
+    pub(crate) journals: &'a Journals,
+    pub(crate) scratch: &'a Path,
+    pub(crate) environment: Lookup<'a>,
+    pub(crate) consent: &'a Consent,
+    /// Set to end in order.
+    pub(crate) stop: &'a Arc<AtomicBool>,
+}
+
+impl<'a> Means<'a> {
+    fn restorer(&self) -> Restorer<'a> {
+        Restorer {
+            host: &**self.host,
+            catalogue: self.catalogue,
+            environment: self.environment,
+            force: false,
+            conninfo: None,
+        }
+    }
+
+    /// Where a pooler of an experiment has its files.
+    fn pooler_directory(&self, id: i64) -> PathBuf {
+        self.scratch.join(format!("{id}-pooler"))
+    }
+
+    /// Settings that no treatment changes other processes may change: a host is one process's, servers are changed side by side.
+    fn changer(&self, target: Target, purpose: &Purpose<'_>) -> Result<Changer<'a>, ApplyError> {
+        Changer::begin(
+            &**self.host,
+            self.catalogue,
+            Some(target),
+            self.journals,
+            purpose.text,
+            (None, purpose.changes_host),
+            &mut Patience::none(),
+        )
+    }
+}
+
+/// The servers that the program provides.
+pub(crate) struct RealServers<'r, 'a> {
+    pub(crate) means: Means<'a>,
+    pub(crate) stands: &'r mut dyn Stands,
+}
+
+fn trouble(what: impl Into<String>) -> impl FnOnce(StandError) -> LabError {
+    let what = what.into();
+    move |source| LabError::Stand { what, source }
+}
+
+impl<'a> Servers<'a> for RealServers<'_, 'a> {
+    fn go_to(&mut self, stand: &Stand, purpose: &Purpose<'_>) -> Result<Box<dyn Site + 'a>, LabError> {
+        let what = match stand.is_target() {
+            true => "the target".to_owned(),
+            false => format!("the server for \"{}\"", stand.label()),
+        };
+        let target = self.stands.target(stand).map_err(trouble(what))?;
+        let changer = self.means.changer(target, purpose)?;
+        Ok(Box::new(RealSite {
+            means: self.means,
+            changer,
+        }))
+    }
+
+    fn leave(&mut self, stand: &Stand) -> Result<(), LabError> {
+        self.stands.leave(stand).map_err(trouble("leaving a server"))
+    }
+
+    fn end_left_behind(&mut self, id: i64) -> Result<(), LabError> {
+        Pooler::end_left_behind(&self.means.pooler_directory(id))?;
+        Ok(())
+    }
+
+    fn end(&mut self, id: i64) -> Result<(), LabError> {
+        let own = |name: &str| name == id.to_string() || name.starts_with(&format!("{id}-"));
+        let entries = std::fs::read_dir(self.means.scratch);
+        for entry in entries.into_iter().flatten().flatten() {
+            if entry.file_name().to_str().is_some_and(own) {
+                // What cannot be removed is in nobody's way.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        self.stands
+            .end()
+            .map_err(trouble("removing what the experiment had made"))
+    }
+}
+
+impl Results for Store {
+    fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
+        Store::begin(self, record)
+    }
+
+    fn keep(&mut self) -> Result<(), StoreError> {
+        Store::keep(self)
+    }
+
+    fn add_trial(&mut self, id: i64, trial: &TrialRecord, series: &SeriesRecord) -> Result<i64, StoreError> {
+        Store::add_trial(self, id, trial, series)
+    }
+
+    fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError> {
+        Store::experiment(self, id)
+    }
+
+    fn set_status(&mut self, id: i64, status: ExperimentStatus) -> Result<(), StoreError> {
+        Store::set_status(self, id, status)
+    }
+
+    fn set_put_back(&mut self, id: i64, lines: &[PutBackRecord]) -> Result<(), StoreError> {
+        Store::set_put_back(self, id, lines)
+    }
+}
+
+/// The clocks of this machine.
+pub(crate) struct RealClock<'a> {
+    pub(crate) begun: Instant,
+    pub(crate) minute_of_day: &'a dyn Fn() -> u32,
+}
+
+impl Clock for RealClock<'_> {
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn unix_ms(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn minute_of_day(&self) -> u32 {
+        (self.minute_of_day)()
+    }
+
+    fn pause(&self, length: Duration) {
+        pause(length);
+    }
+}

@@ -1,0 +1,116 @@
+//! One real server: its changes, facts, crashes and figures.
+
+use super::Means;
+use crate::collect::collect_facts;
+use crate::file::LoadPart;
+use crate::measure::endpoint;
+use crate::plan::Plan;
+use crate::ports::{Changes, Server};
+use crate::preflight::{Preflight, PreflightReport};
+use crate::runner::LabError;
+use pgdyno_knobs::{Applied, ApplyError, Changer, PutBack, Restart, Setting};
+use pgdyno_load::{ConnectError, LoadPlan, Protocol, Workload, keeps_prepared_statements};
+use pgdyno_server::{Conninfo, Control, Server as Connection};
+use pgdyno_store::FactRecord;
+use std::time::Instant;
+
+/// Oldest version to experiment with.
+const VERSION_MIN: u32 = 14;
+
+/// A server and the journal of its changes.
+pub(super) struct RealSite<'a> {
+    pub(super) means: Means<'a>,
+    pub(super) changer: Changer<'a>,
+}
+
+impl RealSite<'_> {
+    /// The target's own, or that of another database on its server.
+    pub(super) fn conninfo(&self, database: Option<&str>) -> Result<Conninfo, ApplyError> {
+        let conninfo = &self.changer.target()?.conninfo;
+        Ok(match database {
+            Some(name) => conninfo.with_database(name),
+            None => conninfo.clone(),
+        })
+    }
+}
+
+impl Server for RealSite<'_> {
+    fn is_sandbox(&self) -> bool {
+        let target = self.changer.target();
+        target.is_ok_and(|target| matches!(target.control, Control::Sandbox(_)))
+    }
+
+    fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError> {
+        let target = self.changer.target()?;
+        let mut server = Connection::connect(&target.conninfo)?;
+        if server.version().major < VERSION_MIN {
+            return Err(LabError::TooOld(server.version().to_string()));
+        }
+        check_prepared(plan, &target.conninfo)?;
+        let path = (self.means.environment)("PATH");
+        let preflight = Preflight {
+            host: &**self.means.host,
+            catalogue: self.means.catalogue,
+            target,
+            consent: self.means.consent,
+            path: path.as_deref(),
+        };
+        Ok(preflight.check(plan, &mut server)?)
+    }
+
+    fn facts(&mut self) -> Result<Vec<FactRecord>, LabError> {
+        let target = self.changer.target()?;
+        let sandbox = match &target.control {
+            Control::Sandbox(sandbox) => Some(&**sandbox),
+            _ => None,
+        };
+        let host = target.data.is_some().then_some(&**self.means.host);
+        let mut server = Connection::connect(&target.conninfo)?;
+        Ok(collect_facts(host, &mut server, sandbox)?.facts)
+    }
+
+    fn crash(&mut self) -> Result<f64, LabError> {
+        let Control::Sandbox(sandbox) = &self.changer.target()?.control else {
+            return Err(LabError::ForSandboxes("a crash"));
+        };
+        let trouble = |source: pgdyno_server::sandbox::SandboxError| LabError::Stand {
+            what: "a crash of the server".to_owned(),
+            source: source.into(),
+        };
+        sandbox.crash().map_err(trouble)?;
+        let begun = Instant::now();
+        sandbox.start().map_err(trouble)?;
+        Ok(begun.elapsed().as_secs_f64())
+    }
+
+    fn figure(&mut self, database: Option<&str>, sql: &str) -> Option<f64> {
+        let mut server = Connection::connect(&self.conninfo(database).ok()?).ok()?;
+        let value = server.value("asking for a figure", sql).ok().flatten()?;
+        value.parse::<f64>().ok().filter(|value| value.is_finite())
+    }
+}
+
+impl Changes for RealSite<'_> {
+    fn apply(&mut self, settings: &[Setting], restart: Restart) -> Result<Vec<Applied>, LabError> {
+        Ok(self.changer.apply(settings, restart)?)
+    }
+
+    fn restore(self: Box<Self>) -> Result<Vec<PutBack>, LabError> {
+        let restorer = self.means.restorer();
+        Ok(self.changer.put_back(&restorer)?)
+    }
+}
+
+/// Before the first trial: whether prepared statements stay with their session, where a load behind a pooler needs them. That of
+/// another program finds out by itself.
+fn check_prepared(plan: &Plan, target: &Conninfo) -> Result<(), ConnectError> {
+    let needs = |load: &LoadPart| {
+        let usual = LoadPlan::closed(Workload::Simple, 1, 1).protocol;
+        load.program.is_none() && load.protocol.unwrap_or(usual) == Protocol::Prepared
+    };
+    let mut treatments = plan.tested().into_iter().map(|i| &plan.treatments[i]);
+    match target.is_proxied() && treatments.any(|treatment| needs(&treatment.load)) {
+        true => keeps_prepared_statements(&endpoint(target)),
+        false => Ok(()),
+    }
+}

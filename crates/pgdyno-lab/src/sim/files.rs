@@ -1,0 +1,239 @@
+//! Cases of the simulator: an experiment file and a world, both drawn from a seed.
+
+use super::World;
+use super::world::{Odds, Surface, drawn};
+use std::fmt::Write;
+
+/// What is simulated.
+pub(super) struct Case {
+    pub(super) seed: u64,
+    pub(super) text: String,
+    pub(super) is_sandbox: bool,
+    pub(super) odds: Odds,
+    pub(super) surface: Surface,
+}
+
+/// Draws in a fixed order.
+struct Draws {
+    seed: u64,
+    number: u32,
+}
+
+impl Draws {
+    fn unit(&mut self) -> f64 {
+        self.number += 1;
+        drawn(self.seed, "file", &self.number.to_string())
+    }
+
+    fn is(&mut self, odds: f64) -> bool {
+        self.unit() < odds
+    }
+
+    /// From 0 to `end`, without it.
+    fn below(&mut self, end: usize) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "below `end`"
+        )]
+        #[expect(clippy::cast_precision_loss, reason = "a few choices")]
+        let i = (self.unit() * end as f64) as usize;
+        i.min(end - 1)
+    }
+
+    fn of<'t>(&mut self, choices: &[&'t str]) -> &'t str {
+        choices[self.below(choices.len())]
+    }
+
+    /// Zero for most cases, else up to `most`.
+    fn odds(&mut self, most: f64) -> f64 {
+        match self.is(0.3) {
+            true => self.unit() * most,
+            false => 0.0,
+        }
+    }
+}
+
+/// Settings of steps: of the server with and without a restart, and of the host.
+const SETTINGS: [&str; 8] = [
+    "work_mem = '8MB'",
+    "work_mem = '64MB'",
+    "random_page_cost = 2.0",
+    "shared_buffers = '256MB'",
+    "jit = false",
+    "vm.swappiness = 1",
+    "vm.swappiness = 10",
+    "max_wal_size = '4GB'",
+];
+/// Other keys of steps that only a sandbox has.
+const OF_SANDBOXES: [&str; 6] = [
+    "server.version = 16",
+    "server.version = 17",
+    "data.reset = 'recreate'",
+    "data.reset = 'template'",
+    "data.reset = 'copy'",
+    "server.pooler = 'pgbouncer'",
+];
+const OF_ALL: [&str; 4] = [
+    "load.clients = 8",
+    "data.reset = 'vacuum'",
+    "load.measure_s = 7",
+    "data.prewarm = 'read'",
+];
+const FACTORS: [&str; 5] = [
+    "name = 'w'\nof = 'work_mem'\nvalues = ['4MB', '16MB']",
+    "name = 's'\nof = 'vm.swappiness'\nvalues = [60, 1]",
+    "name = 'c'\nalong = true\nof = 'load.clients'\nvalues = [2, 8]",
+    "name = 'd'\nof = 'data.scale'\nvalues = [1, 2]",
+    "name = 'b'\nof = 'shared_buffers'\nvalues = ['128MB', '256MB']",
+];
+/// Those of them that are a condition, and that want several databases.
+const CONDITION: usize = 2;
+const OF_DATA: usize = 3;
+
+impl Case {
+    pub(super) fn drawn(seed: u64) -> Case {
+        let mut draws = Draws { seed, number: 0 };
+        let is_sandbox = draws.is(0.8);
+        let text = file(&mut draws, is_sandbox);
+        Case {
+            seed,
+            text,
+            is_sandbox,
+            odds: Odds {
+                bad_value: draws.odds(0.3),
+                ignored: draws.odds(0.2),
+                dies: draws.odds(0.2),
+                no_server: draws.odds(0.1),
+                late: draws.odds(0.02),
+                foreign: draws.odds(0.1),
+                not_tested: draws.odds(0.3),
+                data: draws.odds(0.05),
+                disagrees: draws.odds(0.2),
+                not_restored: draws.odds(0.2),
+                outlier: draws.odds(0.2),
+                slow: draws.odds(0.4),
+            },
+            surface: Surface {
+                tps: 200.0 + 5000.0 * draws.unit(),
+                effect: draws.odds(0.5),
+                noise: 0.002 + draws.odds(0.05),
+                memory: draws.odds(0.8),
+                drift: draws.odds(0.3) - draws.odds(0.3),
+            },
+        }
+    }
+
+    /// A case of a given file in which nothing goes wrong.
+    pub(super) fn quiet(seed: u64, text: String) -> Case {
+        Case {
+            seed,
+            text,
+            is_sandbox: true,
+            odds: Odds::default(),
+            surface: Surface {
+                tps: 1000.0,
+                effect: 0.2,
+                noise: 0.01,
+                memory: 0.3,
+                drift: 0.0,
+            },
+        }
+    }
+
+    pub(super) fn world(&self) -> World {
+        World::new(self.seed, self.is_sandbox, self.odds, self.surface)
+    }
+
+    /// Whether a trial's result depends on nothing but the trial: a process that starts again measures the same.
+    pub(super) fn repeats(&self) -> bool {
+        let odds = self.odds;
+        let by_occasion = [
+            odds.no_server,
+            odds.late,
+            odds.foreign,
+            odds.data,
+            odds.not_restored,
+        ];
+        by_occasion.iter().all(|odds| *odds == 0.0) && !self.text.contains("time = ")
+    }
+}
+
+fn file(draws: &mut Draws, is_sandbox: bool) -> String {
+    let design = draws.of(&[
+        "one-at-a-time",
+        "cumulative",
+        "a-b",
+        "a-a",
+        "full-factorial",
+        "ladder",
+    ]);
+    let (stop, blocks) = match draws.is(0.1) && design != "ladder" {
+        true => ("when-decided", 3 + draws.below(6)),
+        false => ("after-blocks", 1 + draws.below(4)),
+    };
+    let mut text = format!(
+        "name = 'simulated'\nquestion = '?'\ndesign = '{design}'\nblocks = {blocks}\nstop = '{stop}'\nseed = {}\n",
+        draws.below(1_000_000)
+    );
+    let reset = match is_sandbox {
+        true => draws.of(&["none", "none", "recreate", "template", "copy", "vacuum"]),
+        false => draws.of(&["none", "vacuum"]),
+    };
+    let _ = write!(
+        text,
+        "[target]\nrestart = '{}'\n[data]\nscale = 1\nreset = '{reset}'\n[load]\nworkload = 'tpcb'\nclients = 4\n\
+         warmup_s = 1\nmeasure_s = {}\n",
+        draws.of(&["always", "when-needed"]),
+        6 + draws.below(3),
+    );
+    if draws.is(0.3) {
+        let _ = writeln!(text, "[base]\n{}", draws.of(&SETTINGS));
+    }
+    if draws.is(0.4) {
+        text += "[guard]\np99_ms_max = 100.0\n";
+    }
+    match draws.below(6) {
+        0 => {
+            let _ = writeln!(text, "[budget]\ntrials = {}", 1 + draws.below(8));
+        }
+        1 => {
+            let _ = writeln!(text, "[budget]\ntime = '{}s'", 20 + draws.below(200));
+        }
+        2 => text += "[window]\nfrom = '22:00'\nto = '06:00'\n",
+        _ => {}
+    }
+    match design {
+        "a-a" => {}
+        "full-factorial" | "ladder" => {
+            let (first, also) = (draws.below(FACTORS.len()), 1 + draws.below(FACTORS.len() - 1));
+            let mut factors = vec![first];
+            if draws.is(0.6) {
+                factors.push((first + also) % FACTORS.len());
+            }
+            factors.retain(|factor| is_sandbox || *factor != OF_DATA);
+            // What is compared is not only a condition.
+            if factors.iter().all(|factor| *factor == CONDITION) {
+                factors.push(0);
+            }
+            for factor in factors {
+                let _ = writeln!(text, "[[factor]]\n{}", FACTORS[factor]);
+            }
+        }
+        _ => {
+            let steps = if design == "a-b" { 1 } else { 1 + draws.below(3) };
+            for step in 0..steps {
+                let _ = writeln!(text, "[[step]]\nname = 's{step}'");
+                if draws.is(0.3) {
+                    let key = match is_sandbox && draws.is(0.7) {
+                        true => draws.of(&OF_SANDBOXES),
+                        false => draws.of(&OF_ALL),
+                    };
+                    let _ = writeln!(text, "{key}");
+                }
+                let _ = writeln!(text, "[step.settings]\n{}", draws.of(&SETTINGS));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,116 @@
+//! The simulated load: throughput from a known response surface, with noise that remembers, drift and outliers.
+
+use super::World;
+use super::world::drawn;
+use crate::measure::Measurement;
+use crate::plan::Treatment;
+use pgdyno_load::{Books, Counts, LoadResult, Second};
+use pgdyno_store::{CrossCheck, SeriesRecord};
+use std::collections::BTreeMap;
+
+/// Earlier trials whose noise is remembered.
+const REMEMBERED: u32 = 12;
+
+/// Roughly normal: mean 0, variance 1.
+fn noise(seed: u64, key: &str) -> f64 {
+    let sum: f64 = (0..12).map(|i| drawn(seed, "noise", &format!("{key}/{i}"))).sum();
+    sum - 6.0
+}
+
+impl World {
+    /// Throughput of a treatment in the trial that has this seed: the same however often the trial is repeated.
+    pub(super) fn tps(&self, treatment: &Treatment, seed: u64) -> f64 {
+        let (block, position) = self.seeds.get(&seed).copied().unwrap_or_default();
+        let number = block * 64 + position;
+        let surface = self.surface;
+        let settings = treatment.step.iter().map(|s| format!("{}={}", s.knob, s.value));
+        let effect: f64 = settings
+            .map(|setting| (drawn(self.seed, "effect", &setting) - 0.4) * surface.effect)
+            .sum();
+        let remembered = (0..REMEMBERED.min(number)).map(|back| {
+            let weight = surface.memory.powi(back.try_into().unwrap_or(i32::MAX));
+            weight * noise(self.seed, &(number - back).to_string())
+        });
+        let noise = surface.noise * remembered.sum::<f64>();
+        let drift = surface.drift * f64::from(number) / 100.0;
+        let outlier = match self.is_outlier(seed) {
+            true => 0.4,
+            false => 1.0,
+        };
+        (surface.tps * (1.0 + effect + noise + drift)).max(10.0) * outlier
+    }
+
+    pub(super) fn is_outlier(&self, seed: u64) -> bool {
+        self.happens(self.odds.outlier, "outlier", &seed.to_string())
+    }
+}
+
+/// A second of the load without response times; it is used again, for its books are large.
+pub(super) fn empty_second() -> Second {
+    Second {
+        number: 0,
+        length_s: 1.0,
+        measured: false,
+        books: Books::new(false),
+        clients: 1,
+    }
+}
+
+/// What a load has measured.
+pub(super) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measurement {
+    let mut measured = Books::new(false);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count of transactions"
+    )]
+    let committed = (tps * measured_s) as u64;
+    (measured.all, measured.committed, measured.kept) = (committed, committed, committed);
+    Measurement {
+        load: LoadResult {
+            measured,
+            untold: Books::new(false),
+            whole: Counts::default(),
+            kinds: Vec::new(),
+            statements: Vec::new(),
+            connections: None,
+            notes: Vec::new(),
+            notes_left_out: 0,
+            commits_per_session: 0,
+            commits_per_transaction_max: 1,
+            commits_within: None,
+            measured_s,
+            warmup_s,
+            in_flight_at_end: 0,
+            sessions: 1,
+            client_cpu_us: 0.0,
+            seconds: Vec::new(),
+            lost: None,
+            first_errors: Vec::new(),
+            stopped_early: false,
+            engine: "simulated".to_owned(),
+        },
+        seconds: Vec::new(),
+        series: SeriesRecord::default(),
+        cross_check: Some(CrossCheck {
+            client: committed,
+            server: committed,
+            by_workers: 0,
+            allowed_difference: 0,
+            agrees: true,
+        }),
+        unchecked: None,
+        steadiness: None,
+        stability_cv: None,
+        server_cpu_us_per_tx: None,
+        wal_bytes_per_tx: None,
+        disturbances: Vec::new(),
+        warnings: Vec::new(),
+        is_disturbed: false,
+        told: None,
+        statements: Vec::new(),
+        heat: None,
+        figures: BTreeMap::new(),
+        broken: None,
+    }
+}

@@ -1,0 +1,372 @@
+//! The simulated world: all that survives when the process that runs an experiment is killed.
+
+use crate::plan::Stand;
+use pgdyno_knobs::{Outcome, PutBack};
+use pgdyno_load::Dataset;
+use pgdyno_store::StoredExperiment;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The payload of a kill.
+pub(super) struct Killed;
+
+/// Settings by knob; those that are not in it have their default.
+type Settings = BTreeMap<String, String>;
+
+/// What is changed: the host, or one of the servers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Owner {
+    Host,
+    Server(Stand),
+}
+
+/// A line of a journal: a knob with the value from before, and each value that was set.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    owner: Owner,
+    knob: String,
+    before: Option<String>,
+    ours: Vec<Option<String>>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Journal {
+    pub(super) lines: Vec<Line>,
+    pub(super) is_open: bool,
+}
+
+/// Tables of one database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tables {
+    pub(super) dataset: Dataset,
+    pub(super) scale: u32,
+    /// Whether making them came to its end.
+    pub(super) is_whole: bool,
+    /// The journal that drops them.
+    pub(super) marked_by: Option<usize>,
+    /// Loads that have run on them since they were made.
+    pub(super) loads: u32,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct SimServer {
+    pub(super) runs: bool,
+    pub(super) settings: Settings,
+    /// By database; the target's own is "".
+    pub(super) tables: BTreeMap<String, Tables>,
+    pub(super) databases: BTreeSet<String>,
+    pub(super) templates: BTreeMap<String, Tables>,
+    /// Copies of files; an unfinished one is `None`.
+    pub(super) copies: BTreeMap<String, Option<BTreeMap<String, Tables>>>,
+    pub(super) has_pooler: bool,
+}
+
+/// How likely things go wrong, each per occasion.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Odds {
+    /// A treatment's settings keep the server from starting.
+    pub(super) bad_value: f64,
+    /// A setting does not take effect.
+    pub(super) ignored: f64,
+    /// A server dies in a trial.
+    pub(super) dies: f64,
+    /// A server cannot be reached or made.
+    pub(super) no_server: f64,
+    /// A step takes minutes.
+    pub(super) late: f64,
+    /// Somebody else changes a setting that the trial has set.
+    pub(super) foreign: f64,
+    /// A treatment cannot be tested.
+    pub(super) not_tested: f64,
+    /// A question about data fails.
+    pub(super) data: f64,
+    /// The cross-check finds that the counts disagree.
+    pub(super) disagrees: f64,
+    /// A setting cannot be restored when the run ends.
+    pub(super) not_restored: f64,
+    /// A trial lies far off, flagged or not.
+    pub(super) outlier: f64,
+    /// A treatment is so slow that its guard acts.
+    pub(super) slow: f64,
+}
+
+/// How throughput answers to treatments, and how it varies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Surface {
+    /// Transactions per second of the reference.
+    pub(super) tps: f64,
+    /// Largest effect of a treatment, as a ratio.
+    pub(super) effect: f64,
+    /// Spread between trials, as a ratio.
+    pub(super) noise: f64,
+    /// What of a trial's noise the next one keeps.
+    pub(super) memory: f64,
+    /// Change over a hundred trials, as a ratio.
+    pub(super) drift: f64,
+}
+
+pub(super) struct World {
+    pub(super) seed: u64,
+    pub(super) odds: Odds,
+    pub(super) surface: Surface,
+    /// Whether the target is a sandbox.
+    pub(super) is_sandbox: bool,
+    pub(super) ms: u64,
+    pub(super) host: Settings,
+    pub(super) servers: BTreeMap<Stand, SimServer>,
+    pub(super) journals: Vec<Journal>,
+    pub(super) stored: Vec<StoredExperiment>,
+    /// Trials that the store has room for.
+    pub(super) room: usize,
+    /// Where each seed of a trial belongs: block and position.
+    pub(super) seeds: BTreeMap<u64, (u32, u32)>,
+    /// Loads that were driven, in order: seed and treatment.
+    pub(super) drives: Vec<(u64, String)>,
+    /// Knobs that somebody else has changed.
+    pub(super) foreign: BTreeSet<(Owner, String)>,
+    /// Promises that were broken.
+    pub(super) broken: Vec<String>,
+    /// Calls of ports so far, over all processes.
+    pub(super) steps: u64,
+    /// The process is killed at this step.
+    pub(super) kill_at: Option<u64>,
+    /// Ctrl-C comes at this step.
+    pub(super) interrupt_at: Option<u64>,
+    pub(super) stop: Arc<AtomicBool>,
+    /// Number of the process that runs: some faults go away by themselves.
+    pub(super) process: u64,
+    is_dead: bool,
+    before: (Settings, BTreeMap<Stand, Settings>),
+}
+
+/// SplitMix64's finaliser: every bit of the result depends on every bit of `x`.
+fn mixed(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// Uniform in [0, 1), from a seed and a key: the same occasion has the same fate, however often it is repeated.
+pub(super) fn drawn(seed: u64, what: &str, key: &str) -> f64 {
+    let mut state = mixed(seed);
+    for byte in what.bytes().chain([0]).chain(key.bytes()) {
+        state = mixed(state ^ u64::from(byte)).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
+    let unit = (mixed(state) >> 11) as f64;
+    unit / (1u64 << 53) as f64
+}
+
+impl World {
+    pub(super) fn new(seed: u64, is_sandbox: bool, odds: Odds, surface: Surface) -> World {
+        let host = Settings::from([("vm.swappiness".to_owned(), "60".to_owned())]);
+        let target = SimServer {
+            runs: true,
+            settings: Settings::from([("work_mem".to_owned(), "5MB".to_owned())]),
+            ..SimServer::default()
+        };
+        let before = (
+            host.clone(),
+            BTreeMap::from([(Stand::default(), target.settings.clone())]),
+        );
+        World {
+            seed,
+            odds,
+            surface,
+            is_sandbox,
+            ms: 0,
+            host,
+            servers: BTreeMap::from([(Stand::default(), target)]),
+            journals: Vec::new(),
+            stored: Vec::new(),
+            room: usize::MAX,
+            seeds: BTreeMap::new(),
+            drives: Vec::new(),
+            foreign: BTreeSet::new(),
+            broken: Vec::new(),
+            steps: 0,
+            kill_at: None,
+            interrupt_at: None,
+            stop: Arc::default(),
+            process: 0,
+            is_dead: false,
+            before,
+        }
+    }
+
+    /// Whether something happens that has these odds.
+    pub(super) fn happens(&self, odds: f64, what: &str, key: &str) -> bool {
+        odds > 0.0 && drawn(self.seed, what, key) < odds
+    }
+
+    /// One step of the process: time passes, and it may be killed here.
+    pub(super) fn step(&mut self) {
+        if self.is_dead {
+            resume_unwind(Box::new(Killed));
+        }
+        self.steps += 1;
+        self.ms += 7;
+        if self.kill_at == Some(self.steps) {
+            self.is_dead = true;
+            resume_unwind(Box::new(Killed));
+        }
+        if self.interrupt_at == Some(self.steps) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        if self.happens(self.odds.late, "late", &self.steps.to_string()) {
+            self.ms += 180_000;
+        }
+    }
+
+    /// A new process: what every command does first is to restore what a killed one has left.
+    pub(super) fn reboot(&mut self) {
+        self.is_dead = false;
+        self.kill_at = None;
+        self.interrupt_at = None;
+        self.stop.store(false, Ordering::Relaxed);
+        self.process += 1;
+        for journal in 0..self.journals.len() {
+            self.restore(journal);
+        }
+    }
+
+    pub(super) fn settings(&mut self, owner: &Owner) -> &mut Settings {
+        match owner {
+            Owner::Host => &mut self.host,
+            Owner::Server(stand) => &mut self.servers.entry(stand.clone()).or_default().settings,
+        }
+    }
+
+    fn write(&mut self, owner: &Owner, knob: &str, value: Option<String>) {
+        let settings = self.settings(owner);
+        match value {
+            Some(value) => settings.insert(knob.to_owned(), value),
+            None => settings.remove(knob),
+        };
+    }
+
+    /// Changes a setting: the journal has the old value before the new one is written, and the process may be killed in between.
+    pub(super) fn change(&mut self, journal: usize, owner: &Owner, knob: &str, value: Option<&str>) {
+        let now = self.settings(owner).get(knob).cloned();
+        let value = value.map(str::to_owned);
+        if now == value {
+            return;
+        }
+        self.step();
+        let lines = &mut self.journals[journal].lines;
+        match lines
+            .iter_mut()
+            .find(|line| line.owner == *owner && line.knob == knob)
+        {
+            Some(line) => line.ours.push(value.clone()),
+            None => lines.push(Line {
+                owner: owner.clone(),
+                knob: knob.to_owned(),
+                before: now,
+                ours: vec![value.clone()],
+            }),
+        }
+        self.step();
+        self.write(owner, knob, value);
+    }
+
+    /// What a journal has changed: owner, knob and the value from before.
+    pub(super) fn touched(&self, journal: usize) -> Vec<(Owner, String, Option<String>)> {
+        let lines = self.journals[journal].lines.iter();
+        lines
+            .map(|line| (line.owner.clone(), line.knob.clone(), line.before.clone()))
+            .collect()
+    }
+
+    /// A knob that has a value which this journal has not set, if there is one.
+    pub(super) fn foreign_in(&mut self, journal: usize) -> Option<String> {
+        let lines = self.journals[journal].lines.clone();
+        let found = lines.into_iter().find(|line| {
+            let now = self.settings(&line.owner).get(&line.knob).cloned();
+            line.ours.last().is_some_and(|last| *last != now)
+        });
+        found.map(|line| line.knob)
+    }
+
+    /// Restores one line; a value that is not ours is left alone.
+    pub(super) fn restore_line(&mut self, line: &Line) -> PutBack {
+        let now = self.settings(&line.owner).get(&line.knob).cloned();
+        let outcome = if now == line.before {
+            Outcome::Already
+        } else if line.ours.contains(&now) {
+            self.write(&line.owner, &line.knob, line.before.clone());
+            Outcome::Restored
+        } else {
+            Outcome::Left
+        };
+        line.told(outcome)
+    }
+
+    /// Restores a journal to its end, in a process that is not killed.
+    fn restore(&mut self, journal: usize) {
+        for line in self.journals[journal].lines.clone().into_iter().rev() {
+            self.restore_line(&line);
+        }
+        self.drop_marked(journal);
+        self.journals[journal] = Journal::default();
+    }
+
+    pub(super) fn drop_marked(&mut self, journal: usize) {
+        for server in self.servers.values_mut() {
+            server
+                .tables
+                .retain(|_, tables| tables.marked_by != Some(journal));
+        }
+    }
+
+    /// Somebody else changes a setting.
+    pub(super) fn change_by_someone_else(&mut self, owner: &Owner, knob: &str) {
+        self.write(owner, knob, Some("somebody's".to_owned()));
+        self.foreign.insert((owner.clone(), knob.to_owned()));
+    }
+
+    /// Settings that are not as they were at the beginning, but for those that somebody else has changed.
+    pub(super) fn not_restored(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let (host, servers) = &self.before;
+        let mut compare = |owner: Owner, before: &Settings, now: &Settings| {
+            for knob in before.keys().chain(now.keys()) {
+                let is_foreign = self.foreign.contains(&(owner.clone(), knob.clone()));
+                if before.get(knob) != now.get(knob) && !is_foreign {
+                    found.push(format!(
+                        "{owner:?} {knob}: {:?} is {:?}",
+                        before.get(knob),
+                        now.get(knob)
+                    ));
+                }
+            }
+        };
+        compare(Owner::Host, host, &self.host);
+        for (stand, server) in &self.servers {
+            let empty = Settings::new();
+            let before = servers.get(stand).unwrap_or(&empty);
+            compare(Owner::Server(stand.clone()), before, &server.settings);
+        }
+        found
+    }
+}
+
+impl Line {
+    pub(super) fn knob(&self) -> &str {
+        &self.knob
+    }
+
+    pub(super) fn told(&self, outcome: Outcome) -> PutBack {
+        let text = |value: Option<&String>| value.cloned().unwrap_or_else(|| "(default)".to_owned());
+        PutBack {
+            knob: self.knob.clone(),
+            place: format!("{:?}", self.owner),
+            was: text(self.before.as_ref()),
+            set_to: text(self.ours.last().and_then(Option::as_ref)),
+            outcome,
+            detail: None,
+        }
+    }
+}
