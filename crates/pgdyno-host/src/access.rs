@@ -114,6 +114,10 @@ pub trait HostAccess: Send + Sync {
     fn read_link(&self, path: &str) -> Result<String, HostError>;
     /// Device number (major, minor) of the file system that holds `path`.
     fn device_of(&self, path: &str) -> Result<(u32, u32), HostError>;
+    /// Opens a directory that another user may write: what is read in it is of the directory that is held.
+    fn directory(&self, path: &Path) -> Result<Directory, HostError>;
+    /// What tells the file or directory at `path` from all others on the machine, whatever it is called.
+    fn identity_of(&self, path: &str) -> Result<Identity, HostError>;
     /// Whether this process may write the file, found without writing.
     fn writable(&self, path: &str) -> Result<(), HostError>;
     /// Writes an existing file in one call. For pgdyno-knobs alone.
@@ -156,6 +160,24 @@ pub fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
         File::open(above.unwrap_or(Path::new(".")))?.sync_all()?;
     }
     Ok(())
+}
+
+/// A file or directory, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// The device that holds it.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(found: &rustix::fs::Stat) -> Identity {
+        Identity {
+            device: found.st_dev,
+            inode: found.st_ino,
+        }
+    }
 }
 
 /// Room in a file system.
@@ -227,16 +249,26 @@ impl LocalHost {
         }
     }
 
-    fn directory(&self, path: &Path) -> io::Result<Directory> {
+    fn held(&self, path: &Path) -> io::Result<Directory> {
         if self.is_machine() {
             return Directory::open(path);
         }
         Directory::open_in_root(&self.held_root()?, path)
     }
 
+    fn stat(&self, path: &str) -> Result<rustix::fs::Stat, HostError> {
+        let found = || -> io::Result<rustix::fs::Stat> {
+            if self.is_machine() {
+                return Ok(rustix::fs::stat(path)?);
+            }
+            Ok(fstat(self.reach(path, true)?.open(OFlags::PATH)?)?)
+        };
+        found().map_err(|e| HostError::new(path, "read", e))
+    }
+
     /// A directory that is made, durably, where it is missing.
     fn made(&self, path: &Path) -> io::Result<Directory> {
-        match (self.directory(path), path.parent(), path.file_name()) {
+        match (self.held(path), path.parent(), path.file_name()) {
             (Err(e), Some(above), Some(name)) if e.kind() == io::ErrorKind::NotFound => {
                 let above = self.made(above)?;
                 let made = above.make(name, 0o755)?;
@@ -263,7 +295,7 @@ impl HostAccess for LocalHost {
     }
 
     fn read_in(&self, directory: &Path, name: &str) -> Result<String, HostError> {
-        self.directory(directory)
+        self.held(directory)
             .and_then(|directory| directory.text(name, FILE_BYTES_MAX))
             .map_err(|e| HostError::new(&directory.join(name).to_string_lossy(), "read", e))
     }
@@ -276,7 +308,7 @@ impl HostAccess for LocalHost {
     fn list(&self, path: &str) -> Result<Vec<String>, HostError> {
         let wrong = |e| HostError::new(path, "read", e);
         if !self.is_machine() {
-            let entries = self.directory(Path::new(path)).and_then(|it| it.entries());
+            let entries = self.held(Path::new(path)).and_then(|it| it.entries());
             let names = entries.map_err(wrong)?.into_iter();
             return Ok(names
                 .map(|(name, _)| name.to_string_lossy().into_owned())
@@ -311,14 +343,17 @@ impl HostAccess for LocalHost {
     }
 
     fn device_of(&self, path: &str) -> Result<(u32, u32), HostError> {
-        let found = || -> io::Result<rustix::fs::Stat> {
-            if self.is_machine() {
-                return Ok(rustix::fs::stat(path)?);
-            }
-            Ok(fstat(self.reach(path, true)?.open(OFlags::PATH)?)?)
-        };
-        let device = found().map_err(|e| HostError::new(path, "read", e))?.st_dev;
+        let device = self.stat(path)?.st_dev;
         Ok((rustix::fs::major(device), rustix::fs::minor(device)))
+    }
+
+    fn directory(&self, path: &Path) -> Result<Directory, HostError> {
+        self.held(path)
+            .map_err(|e| HostError::new(&path.to_string_lossy(), "read", e))
+    }
+
+    fn identity_of(&self, path: &str) -> Result<Identity, HostError> {
+        Ok(Identity::of(&self.stat(path)?))
     }
 
     fn space_of(&self, path: &str) -> Option<Result<Space, HostError>> {
@@ -393,7 +428,7 @@ impl HostAccess for LocalHost {
         };
         let directory = match content {
             Some(_) => self.made(above).map_err(wrong)?,
-            None => match self.directory(above) {
+            None => match self.held(above) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
                 other => other.map_err(wrong)?,
             },

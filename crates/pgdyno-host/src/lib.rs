@@ -7,8 +7,10 @@ mod access;
 mod beneath;
 pub mod block;
 mod cgroup;
+pub mod dial;
 mod fact;
 mod facts;
+mod given_file;
 mod mount;
 mod perf;
 pub mod probe;
@@ -16,7 +18,7 @@ mod process;
 pub mod series;
 mod size;
 
-pub use access::{HostAccess, HostError, LocalHost, Space, make_directory};
+pub use access::{HostAccess, HostError, Identity, LocalHost, Space, make_directory};
 pub use beneath::{COMING, Directory, EntryKind, Owner, give, tree_bytes};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
@@ -24,7 +26,8 @@ pub use facts::{
     boot_id, group_directory, host_facts, parent, process_facts, same_device_fact, started_unix_s,
     storage_facts,
 };
+pub use given_file::{given_bytes, given_text};
 pub use perf::PerfCounters;
-pub use process::{children, cpu_us_of_tree, cpus_of, is_alive, started_ticks};
+pub use process::{NotThere, children, cpu_us_of_tree, cpus_of, is_alive, started_ticks, works_in};
 pub use series::{HostSeries, HostSeriesOptions};
 pub use size::size_bytes;

@@ -1,6 +1,7 @@
 //! Processes: CPU time of a process and its children, and whether it lives.
 
 use crate::access::{HostAccess, HostError};
+use crate::beneath::Directory;
 
 /// Clock ticks per second in /proc/PID/stat: fixed at 100 in the kernel's user interface on every architecture.
 pub(crate) const TICKS_PER_S: u64 = 100;
@@ -43,6 +44,81 @@ pub fn is_alive(host: &dyn HostAccess, pid: u32) -> bool {
 pub fn started_ticks(host: &dyn HostAccess, pid: u32) -> Result<u64, HostError> {
     let path = format!("/proc/{pid}/stat");
     ProcessStat::parse_file(&path, &host.read(&path)?).map(|stat| stat.started_ticks)
+}
+
+/// Why a process is not known to be one that works in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotThere {
+    /// There is no such process.
+    #[error("there is no process {0}")]
+    Gone(u32),
+    /// It is somebody else's, or works elsewhere.
+    #[error("{0}")]
+    Another(String),
+    /// This process may not see it.
+    #[error("{0}")]
+    Unseen(String),
+}
+
+/// Proves that a process is one of the directory's owner, works in that very directory, and is one and the same all the while.
+/// Returns its start as [`started_ticks`].
+///
+/// A number in a file proves nothing: whoever may write the file can name any process. One with other rights than its owner's, as a
+/// program with the set-user-ID bit has, is somebody else's.
+///
+/// # Errors
+///
+/// [`NotThere`], with what was found.
+pub fn works_in(host: &dyn HostAccess, pid: u32, directory: &Directory) -> Result<u64, NotThere> {
+    let unseen = |error: HostError| match error {
+        HostError::Missing { .. } => NotThere::Gone(pid),
+        other => NotThere::Unseen(other.to_string()),
+    };
+    if !is_alive(host, pid) {
+        return Err(NotThere::Gone(pid));
+    }
+    let started = started_ticks(host, pid).map_err(unseen)?;
+    let (owner, place) = (directory.owner().uid, directory.path().display());
+    let users = users_of(host, pid).map_err(unseen)?;
+    if let Some(other) = users.iter().find(|&&uid| uid != owner) {
+        return Err(NotThere::Another(format!(
+            "process {pid} is of user {other}, expected user {owner}, the owner of {place}"
+        )));
+    }
+    let wanted = directory
+        .identity()
+        .map_err(|e| NotThere::Unseen(format!("{place}: {e}")))?;
+    let works = host.identity_of(&format!("/proc/{pid}/cwd")).map_err(unseen)?;
+    if works != wanted {
+        return Err(NotThere::Another(format!(
+            "process {pid} does not work in {place}"
+        )));
+    }
+    match started_ticks(host, pid) {
+        Ok(now) if now == started => Ok(started),
+        _ => Err(NotThere::Gone(pid)),
+    }
+}
+
+/// Real, effective, saved and file-system user of a process.
+fn users_of(host: &dyn HostAccess, pid: u32) -> Result<Vec<u32>, HostError> {
+    let path = format!("/proc/{pid}/status");
+    let text = host.read(&path)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let users: Vec<u32> = line
+        .unwrap_or_default()
+        .split_whitespace()
+        .map_while(|uid| uid.parse().ok())
+        .collect();
+    match users.len() {
+        4 => Ok(users),
+        _ => Err(HostError::Malformed {
+            path,
+            line: 1,
+            expected: "a line Uid with four users",
+            found: text.chars().take(40).collect(),
+        }),
+    }
 }
 
 /// The CPUs that a process may run on, as the kernel writes them ("0-3,8").

@@ -1,17 +1,17 @@
 //! The CPUs that a server's processes run on. Processes that it starts later inherit them from the first one.
 
 use crate::cell::{Captured, CellError};
-use pgdyno_host::{HostAccess, HostError, children, cpus_of, started_ticks};
+use pgdyno_host::{HostAccess, HostError, children, cpus_of};
+use pgdyno_server::Postmaster;
 use std::path::Path;
 
 /// Sessions that are begun while the processes are bound have to be found in another round.
 const ROUNDS: u32 = 5;
 
 pub(crate) fn capture(host: &dyn HostAccess, data: &Path) -> Result<Captured, CellError> {
-    let state = postmaster(host, data).and_then(|pid| {
-        let started = started_ticks(host, pid).ok()?;
-        Some((pid, started, cpus_of(host, pid)))
-    });
+    let state = Postmaster::of_data(host, data)
+        .ok()
+        .map(|found| (found.pid, found.started_ticks, cpus_of(host, found.pid)));
     Ok(match state {
         Some((pid, started, cpus)) => Captured::Affinity {
             pid: Some(pid),
@@ -24,13 +24,6 @@ pub(crate) fn capture(host: &dyn HostAccess, data: &Path) -> Result<Captured, Ce
             cpus: String::new(),
         },
     })
-}
-
-/// The living first process of the server with this data directory, by its postmaster.pid.
-pub(crate) fn postmaster(host: &dyn HostAccess, data: &Path) -> Option<u32> {
-    let text = host.read_in(data, "postmaster.pid").ok()?;
-    let pid = text.lines().next()?.trim().parse().ok()?;
-    pgdyno_host::is_alive(host, pid).then_some(pid)
 }
 
 /// Binds the first process, then all that it has started; what it starts meanwhile inherits from it.

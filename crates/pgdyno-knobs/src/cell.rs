@@ -13,7 +13,8 @@ use crate::swap::{self, SwapFile};
 use crate::{affinity, wal};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{
-    Conninfo, Server, ServerError, StorageOption, autoconf, drop_made, made_objects, set_storage, storage_of,
+    Conninfo, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf, drop_made,
+    made_objects, set_storage, storage_of,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -478,9 +479,7 @@ impl Cell {
                     .collect();
                 Ok(set_storage(&mut site.server()?, option, &changed)?)
             }
-            (Cell::WalDirectory { data }, Captured::WalDirectory(_))
-                if affinity::postmaster(site.host, data).is_some() =>
-            {
+            (Cell::WalDirectory { data }, Captured::WalDirectory(_)) if may_run(site.host, data) => {
                 Err(CellError::Running)
             }
             (Cell::WalDirectory { data }, Captured::WalDirectory(to)) => wal::move_to(data, to.as_deref()),
@@ -608,6 +607,14 @@ pub(crate) fn in_auto_conf(server: &mut Server, name: &str) -> Result<Option<Str
         name.replace('\'', "''")
     );
     server.value(&format!("reading {AUTO_CONF}"), &sql)
+}
+
+/// Whether a server may run in a data directory: one that is not known to be stopped may.
+fn may_run(host: &dyn HostAccess, data: &Path) -> bool {
+    matches!(
+        Postmaster::of_data(host, data),
+        Ok(_) | Err(NoPostmaster::Unknown { pid: Some(_), .. })
+    )
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! A JSON value per line with its number and a checksum: `open` once, then `intent` before and `done` after each write; `kept` when the
 //! changes are to stay beyond their process, `confirmed` when they stay for good, `closed` when all is restored. A torn last line is a
-//! change that was never made, for the write comes after the line is on disk. Each line is in the registry's copy too, before the
-//! write: what a damaged or removed journal has lost is read from there.
+//! change that was never made, for the write comes after the line is on disk and counted: the second line of the file has the number of
+//! lines, so that one which has lost some shows it. Each line is in the registry's copy too, before the write: what a damaged or removed journal has lost is read from there.
 
 mod content;
 mod line;
@@ -20,8 +20,8 @@ use crate::cell::{Captured, Cell};
 use registry::{Found, is_copy, name_aside};
 use rustix::fs::OFlags;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use turn::Part;
@@ -119,12 +119,15 @@ struct Written {
     path: PathBuf,
     /// Length of the whole lines.
     whole_bytes: u64,
+    /// Where the line is that counts the others, if it has one.
+    count_at: Option<u64>,
 }
 
 impl Written {
     /// Writes a line and, where that is wanted, waits until it is on disk.
     fn append(&mut self, line: &str, durably: bool) -> Result<(), JournalError> {
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| match durably {
+        let written = self.file.write_all_at(line.as_bytes(), self.whole_bytes);
+        let written = written.and_then(|()| match durably {
             true => self.file.sync_data(),
             false => Ok(()),
         });
@@ -134,6 +137,22 @@ impl Written {
         }
         self.whole_bytes += line.len() as u64;
         Ok(())
+    }
+
+    /// Counts the lines that are on disk, before what the last one announces is done. Not waited for after each: until a power loss,
+    /// which the kernel's settings do not outlive, everybody reads what was written.
+    fn count(&self, id: &str, lines: usize, durably: bool) -> Result<(), JournalError> {
+        let Some(count_at) = self.count_at else {
+            return Ok(());
+        };
+        let (at, slot) = line::count_update(id, lines);
+        let written = self.file.write_all_at(slot.as_bytes(), count_at + at);
+        written
+            .and_then(|()| match durably {
+                true => self.file.sync_data(),
+                false => Ok(()),
+            })
+            .map_err(io_error(&self.path, "written"))
     }
 
     /// A full disk may have taken a part of a line: the next one must not stand behind it.
@@ -194,8 +213,9 @@ impl Journal {
         let beginning = directory.join("beginning");
         let file = File::options()
             .read(true)
-            .append(true)
+            .write(true)
             .create(true)
+            .truncate(false)
             .mode(0o600)
             .custom_flags(i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0))
             .open(&beginning)
@@ -209,6 +229,7 @@ impl Journal {
             file,
             path,
             whole_bytes: 0,
+            count_at: None,
         };
         let mut journal = Journal {
             file: written(file, path),
@@ -238,6 +259,9 @@ impl Journal {
             copy.append(head, false)?;
         }
         self.append(&open)?;
+        let count_at = self.file.whole_bytes;
+        self.file.append(&line::count_line(&self.id, self.lines), true)?;
+        self.file.count_at = Some(count_at);
         fs::rename(beginning, &self.file.path).map_err(io_error(&self.file.path, "made"))
     }
 
@@ -260,7 +284,7 @@ impl Journal {
     /// Opens one that a dead process left, and cuts off a torn last line; a damaged one is left as it is. `None` where it is
     /// closed by now.
     pub fn reopen(journals: &Journals, path: &Path) -> Result<Option<(Journal, Content)>, JournalError> {
-        let Some(found) = journals.found(path, OFlags::RDWR | OFlags::APPEND)? else {
+        let Some(found) = journals.found(path, OFlags::RDWR)? else {
             return Ok(None);
         };
         let Found { file, copy } = &found;
@@ -301,11 +325,6 @@ impl Journal {
                 .file
                 .set_len(content.whole_bytes)
                 .map_err(io_error(path, "repaired"))?;
-            journal
-                .file
-                .file
-                .seek(SeekFrom::End(0))
-                .map_err(io_error(path, "repaired"))?;
         }
         Ok(Some((journal, content)))
     }
@@ -329,13 +348,25 @@ impl Journal {
                 file,
                 path,
                 whole_bytes: whole as u64,
+                count_at: None,
             });
         }
+        let count_at = match content.purpose.is_counted() && !is_copy(path) {
+            true => {
+                let bytes = trust::content(path, &found.file)?;
+                bytes
+                    .iter()
+                    .position(|&byte| byte == b'\n')
+                    .map(|at| at as u64 + 1)
+            }
+            false => None,
+        };
         Ok(Journal {
             file: Written {
                 file: found.file,
                 path: path.to_owned(),
                 whole_bytes: content.whole_bytes,
+                count_at,
             },
             copy,
             id: content::id_of(path),
@@ -405,6 +436,8 @@ impl Journal {
             }
         }
         self.lines += 1;
+        let durably = !matches!(entry, Entry::Intent { .. } | Entry::Done { .. });
+        self.file.count(&self.id, self.lines, durably)?;
         if let Entry::Intent { cell, .. } = entry
             && !self.cells.contains(cell)
         {

@@ -288,15 +288,12 @@ pub(crate) fn is_kernel_files(kind: Kind) -> bool {
 mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
+    use pgdyno_fixture::Machine;
     use pgdyno_host::LocalHost;
 
-    fn captured(machine: &str) -> LocalHost {
-        let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
-        LocalHost::at(hosts.join(machine))
-    }
-
     fn spots(machine: &str, setting: &str) -> Result<Vec<Spot>, String> {
-        let host = captured(machine);
+        let machine = Machine::named(machine);
+        let host = LocalHost::at(machine.root());
         let ground = Ground {
             host: &host,
             data: None,

@@ -12,6 +12,7 @@ use crate::catalogue::{Catalogue, CatalogueError};
 use crate::expression::{Expression, ExpressionError};
 use crate::known::Known;
 use crate::sizing::{Sizing, Sources};
+use pgdyno_host::given_bytes;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -221,13 +222,9 @@ impl Profile {
             path: path.to_owned(),
             reason,
         };
-        let length = std::fs::metadata(path)
-            .map_err(|e| unreadable(e.to_string()))?
-            .len();
-        if length > FILE_MAX {
-            return Err(unreadable(format!("it is larger than {FILE_MAX} bytes")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|e| unreadable(e.to_string()))?;
+        let bytes = given_bytes(path, FILE_MAX).map_err(|e| unreadable(e.to_string()))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|e| unreadable(format!("it is no UTF-8: {}", e.utf8_error())))?;
         Profile::parse(&text, path)
     }
 

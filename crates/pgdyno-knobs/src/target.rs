@@ -1,10 +1,9 @@
 //! The target whose knobs are turned: a server, with the host under it where that is within reach.
 
-use crate::affinity;
 use crate::cell::ServerRef;
 use pgdyno_host::HostAccess;
 use pgdyno_server::sandbox::State;
-use pgdyno_server::{Conninfo, Control};
+use pgdyno_server::{Conninfo, Control, Postmaster};
 use std::path::PathBuf;
 
 /// A server, and what may be done to it.
@@ -31,7 +30,10 @@ impl Target {
                 State::Running(pid) => Some(pid),
                 _ => None,
             },
-            _ => affinity::postmaster(host, self.data.as_ref()?),
+            _ => {
+                let found = Postmaster::of_data(host, self.data.as_ref()?);
+                found.ok().map(|found| found.pid)
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A connection of the load: start-up, authentication and preparing, done blocking before the load begins.
 
+mod waiting;
+
 use crate::books::SqlState;
 use crate::endpoint::Endpoint;
 use crate::message::TERMINATE;
@@ -16,15 +18,18 @@ use postgres_protocol::message::frontend;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use waiting::Waiting;
 
 /// Longest wait for any step of the start-up, unless the connection string sets connect_timeout.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What a server may ask for before a session is open; one is usual.
+const AUTHENTICATION_STEPS_MAX: u32 = 16;
 /// What a server may send until it is ready again: far more than anything that is asked here.
 const STEP_BYTES_MAX: usize = 16 << 20;
 
@@ -177,44 +182,16 @@ pub(crate) fn connect(endpoint: &Endpoint, prepare: Option<&[u8]>) -> Result<Con
     let Startup {
         socket, tls, place, ..
     } = startup;
-    socket
-        .set_timeout(None)
-        .map_err(|source| ConnectError::Unreachable { place, source })?;
+    let socket = socket.blocking();
     Ok(Connection {
-        socket,
+        socket: socket.map_err(|source| ConnectError::Unreachable { place, source })?,
         tls: tls.map(Tls::new),
     })
 }
 
-fn open(config: &Config, timeout: Duration) -> io::Result<Socket> {
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let any_of = |addresses: &mut dyn Iterator<Item = SocketAddr>| {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, timeout) {
-                Ok(stream) => return stream.set_nodelay(true).map(|()| Socket::Tcp(stream)),
-                Err(e) => last = e,
-            }
-        }
-        Err(last)
-    };
-    match (config.get_hostaddrs().first(), config.get_hosts().first()) {
-        // An address goes before the name, which is for TLS then.
-        (Some(&address), _) => any_of(&mut std::iter::once((address, port).into())),
-        (None, Some(Host::Unix(directory))) => {
-            UnixStream::connect(directory.join(format!(".s.PGSQL.{port}"))).map(Socket::Unix)
-        }
-        (None, Some(Host::Tcp(host))) => any_of(&mut (host.as_str(), port).to_socket_addrs()?),
-        (None, None) => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the connection string names no host",
-        )),
-    }
-}
-
 /// A connection that is being made, with blocking calls within a time limit.
 pub(crate) struct Startup {
-    socket: Socket,
+    socket: Waiting,
     tls: Option<ClientConnection>,
     binding: config::ChannelBinding,
     /// Whether SCRAM was bound to the TLS channel.
@@ -223,32 +200,38 @@ pub(crate) struct Startup {
     received: BytesMut,
     /// For each step: what the server may take and send until it is ready.
     limit: Duration,
-    deadline: Instant,
     bytes_left: usize,
+    /// By which the server cancels what the session does: its process and a secret.
+    key: Option<(i32, i32)>,
 }
 
 impl Startup {
     /// Connects and authenticates.
     pub(crate) fn begin(endpoint: &Endpoint) -> Result<Startup, ConnectError> {
+        let mut startup = Startup::reach(endpoint)?;
+        startup.authenticate(&endpoint.config)?;
+        Ok(startup)
+    }
+
+    /// Connects, with TLS where it is wanted.
+    fn reach(endpoint: &Endpoint) -> Result<Startup, ConnectError> {
         let config = &endpoint.config;
         let place = where_is(config);
-        let unreachable = |source| ConnectError::Unreachable {
-            place: place.clone(),
-            source,
-        };
-        let timeout = config.get_connect_timeout().copied().unwrap_or(STARTUP_TIMEOUT);
-        let socket = open(config, timeout).map_err(unreachable)?;
-        socket.set_timeout(Some(timeout)).map_err(unreachable)?;
+        let limit = config.get_connect_timeout().copied().unwrap_or(STARTUP_TIMEOUT);
+        let socket = Waiting::connect(config, limit, endpoint.stop.clone());
         let mut startup = Startup {
-            socket,
+            socket: socket.map_err(|source| ConnectError::Unreachable {
+                place: place.clone(),
+                source,
+            })?,
             tls: None,
             binding: config.get_channel_binding(),
             is_bound: false,
             place,
             received: BytesMut::with_capacity(8192),
-            limit: timeout,
-            deadline: Instant::now() + timeout,
+            limit,
             bytes_left: STEP_BYTES_MAX,
+            key: None,
         };
         match (&endpoint.tls, config.get_hosts().first()) {
             (Some(tls), Some(Host::Tcp(host))) => startup.secure(config, Arc::clone(tls), host)?,
@@ -257,16 +240,31 @@ impl Startup {
             }
             _ => {}
         }
-        startup.authenticate(config)?;
         Ok(startup)
     }
 
     /// Longest wait for the steps that follow.
-    pub(crate) fn set_timeout(&mut self, timeout: Duration) -> Result<(), ConnectError> {
+    pub(crate) fn set_timeout(&mut self, timeout: Duration) {
         self.limit = timeout;
-        self.socket
-            .set_timeout(Some(timeout))
-            .map_err(|e| self.unreachable(e))
+    }
+
+    /// Does not look at the request to stop any more.
+    pub(crate) fn finish_in_peace(&mut self) {
+        self.socket.stop = None;
+    }
+
+    /// Asks the server to give up what another session does, which has this key. Whether it does so in time is not to be known.
+    pub(crate) fn cancel(endpoint: &Endpoint, key: (i32, i32)) {
+        let mut request = BytesMut::new();
+        frontend::cancel_request(key.0, key.1, &mut request);
+        if let Ok(mut startup) = Startup::reach(endpoint) {
+            let _ = startup.send(&request);
+        }
+    }
+
+    /// By which the server cancels what the session does.
+    pub(crate) fn key(&self) -> Option<(i32, i32)> {
+        self.key
     }
 
     /// Sends requests that end with one Sync, or one simple query, and reads the replies.
@@ -330,9 +328,41 @@ impl Startup {
         }
     }
 
-    fn send(&mut self, bytes: &[u8]) -> Result<(), ConnectError> {
-        self.deadline = Instant::now() + self.limit;
+    /// From here on the limits of a step hold anew.
+    pub(crate) fn begin_step(&mut self, limit: Duration) {
+        self.limit = limit;
+        self.wait_on();
         self.bytes_left = STEP_BYTES_MAX;
+    }
+
+    /// The step may last as long again.
+    pub(crate) fn wait_on(&mut self) {
+        self.socket.deadline = Instant::now() + self.limit;
+    }
+
+    /// Sends a part of these bytes, at least one: how many.
+    pub(crate) fn send_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls, &mut self.socket).write(bytes),
+            None => self.socket.write(bytes),
+        }
+    }
+
+    /// Sends what the TLS below still holds.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls, &mut self.socket).flush(),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether something has come that was not read yet.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.received.is_empty() || self.socket.is_readable()
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), ConnectError> {
+        self.begin_step(self.limit);
         let sent = match &mut self.tls {
             Some(tls) => {
                 let mut stream = rustls::Stream::new(tls, &mut self.socket);
@@ -350,7 +380,8 @@ impl Startup {
         }
     }
 
-    fn next(&mut self) -> Result<Message, ConnectError> {
+    /// The next message of the server's.
+    pub(crate) fn next(&mut self) -> Result<Message, ConnectError> {
         loop {
             if let Some(length) = self.announced_length()?
                 && self.received.len() > length
@@ -361,12 +392,18 @@ impl Startup {
                 }
             }
             let mut chunk = [0_u8; 4096];
-            if self.bytes_left == 0 || Instant::now() >= self.deadline {
-                let (sent, limit) = (STEP_BYTES_MAX - self.bytes_left, self.limit);
-                return Err(self.protocol(&format!(
-                    "it sent {sent} bytes in {} s and is not ready",
-                    limit.as_secs()
-                )));
+            if self.bytes_left == 0 {
+                return Err(self.protocol(&format!("it sent {STEP_BYTES_MAX} bytes and is not ready")));
+            }
+            let limit = self.limit;
+            let is_late = self.socket.deadline <= Instant::now();
+            if is_late && self.bytes_left < STEP_BYTES_MAX {
+                let sent = STEP_BYTES_MAX - self.bytes_left;
+                let words = format!("it sent {sent} bytes in {} s and is not ready", limit.as_secs());
+                return Err(ConnectError::Unreachable {
+                    place: self.place.clone(),
+                    source: io::Error::new(io::ErrorKind::TimedOut, words),
+                });
             }
             match self.receive(&mut chunk) {
                 Ok(0) => return Err(self.unreachable(io::ErrorKind::UnexpectedEof.into())),
@@ -409,7 +446,7 @@ impl Startup {
         let mut bytes = BytesMut::new();
         frontend::startup_message(parameters, &mut bytes).map_err(|e| self.protocol(&e.to_string()))?;
         self.send(&bytes)?;
-        loop {
+        for _ in 0..AUTHENTICATION_STEPS_MAX {
             match self.next()? {
                 Message::AuthenticationOk if self.may_go_unbound() => return self.until_ready(),
                 Message::AuthenticationCleartextPassword if self.may_go_unbound() => {
@@ -434,6 +471,7 @@ impl Startup {
                 _ => return Err(self.unsupported("another way of authentication")),
             }
         }
+        Err(self.protocol("it asks for a password again and again"))
     }
 
     fn required_password<'c>(&self, config: &'c Config) -> Result<&'c [u8], ConnectError> {
@@ -505,6 +543,7 @@ impl Startup {
         loop {
             match self.next()? {
                 Message::ReadyForQuery(_) => return first_error.map_or(Ok(()), Err),
+                Message::BackendKeyData(body) => self.key = Some((body.process_id(), body.secret_key())),
                 Message::ErrorResponse(body) => {
                     let error = self.refused(&body);
                     // Before the first ReadyForQuery an error is the server's last word.
@@ -518,7 +557,7 @@ impl Startup {
         }
     }
 
-    fn refused(&self, body: &ErrorResponseBody) -> ConnectError {
+    pub(crate) fn refused(&self, body: &ErrorResponseBody) -> ConnectError {
         let (mut sqlstate, mut message) = (SqlState::UNKNOWN.as_str().to_owned(), String::new());
         let mut fields = body.fields();
         while let Ok(Some(field)) = fields.next() {
@@ -536,7 +575,7 @@ impl Startup {
         }
     }
 
-    fn unreachable(&self, source: io::Error) -> ConnectError {
+    pub(crate) fn unreachable(&self, source: io::Error) -> ConnectError {
         // A blocking socket's limit comes as WouldBlock.
         let source = match source.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
@@ -576,7 +615,7 @@ impl Startup {
         }
     }
 
-    fn protocol(&self, detail: &str) -> ConnectError {
+    pub(crate) fn protocol(&self, detail: &str) -> ConnectError {
         ConnectError::Protocol {
             place: self.place.clone(),
             detail: detail.to_owned(),

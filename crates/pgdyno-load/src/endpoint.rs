@@ -1,10 +1,10 @@
 //! Where a load goes, and how securely.
 
 use crate::connection::where_is;
-use postgres::{CancelToken, Client, Config, NoTls};
+use postgres::Config;
 use rustls::ClientConfig;
 use std::sync::Arc;
-use tokio_postgres_rustls::MakeRustlsConnect;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A server to be driven.
 #[derive(Clone)]
@@ -12,6 +12,7 @@ pub struct Endpoint {
     pub(crate) config: Config,
     pub(crate) tls: Option<Arc<ClientConfig>>,
     pub(crate) is_pooled: bool,
+    pub(crate) stop: Option<Arc<AtomicBool>>,
 }
 
 impl Endpoint {
@@ -21,6 +22,7 @@ impl Endpoint {
             config,
             tls,
             is_pooled: false,
+            stop: None,
         }
     }
 
@@ -34,26 +36,36 @@ impl Endpoint {
         where_is(&self.config)
     }
 
-    /// A connection for questions, seen under this name; behind a pooler all have the same one.
-    pub(crate) fn connect_as(&self, application_name: &str) -> Result<Client, postgres::Error> {
-        let mut config = self.config.clone();
-        if !self.is_pooled {
-            config.application_name(application_name);
-        }
-        match &self.tls {
-            Some(tls) => config.connect(MakeRustlsConnect::new(ClientConfig::clone(tls))),
-            None => config.connect(NoTls),
+    /// The same; whatever is waited for on the way there ends as soon as this is set.
+    pub fn stopped_by(self, stop: &Arc<AtomicBool>) -> Endpoint {
+        Endpoint {
+            stop: Some(Arc::clone(stop)),
+            ..self
         }
     }
-}
 
-impl Endpoint {
-    /// Asks the server to give up what a connection is doing. Whether it comes in time is not to be known.
-    pub(crate) fn cancel(&self, token: &CancelToken) {
-        let _ = match &self.tls {
-            Some(tls) => token.cancel_query(MakeRustlsConnect::new(ClientConfig::clone(tls))),
-            None => token.cancel_query(NoTls),
-        };
+    /// The same for the end of something, which a request to stop does not keep from being done.
+    pub(crate) fn unstopped(&self) -> Endpoint {
+        Endpoint {
+            stop: None,
+            ..self.clone()
+        }
+    }
+
+    /// Whether somebody has asked to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop
+            .as_ref()
+            .is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// The same, seen under this name; behind a pooler all have the same one.
+    pub(crate) fn named(&self, application_name: &str) -> Endpoint {
+        let mut endpoint = self.clone();
+        if !self.is_pooled {
+            endpoint.config.application_name(application_name);
+        }
+        endpoint
     }
 }
 

@@ -100,6 +100,8 @@ pub struct LoadResult {
     pub commits_per_session: u64,
     /// The most transactions of the server in one of the load, where statements commit by themselves.
     pub commits_per_transaction_max: u64,
+    /// The word of a statement that may commit more often than its client sees: VACUUM, CALL and their like.
+    pub commits_within: Option<&'static str>,
     /// Length of the measured time.
     pub measured_s: f64,
     /// Length of the time before it.
@@ -277,6 +279,7 @@ pub fn run(
             notes_left_out: 0,
             commits_per_session: 1 + u64::from(program.prepare.is_some()),
             commits_per_transaction_max: program.statements_max(),
+            commits_within: program.commits_within(),
             measured_s: 0.0,
             warmup_s: 0.0,
             in_flight_at_end: 0,
@@ -541,14 +544,18 @@ impl Worker<'_> {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let connection =
-                connection::connect(self.endpoint, self.program.prepare()).map_err(|source| {
-                    LoadError::Connect {
+            let connection = match connection::connect(self.endpoint, self.program.prepare()) {
+                Ok(connection) => connection,
+                // What is waited for ends then, too.
+                Err(_) if self.stop.load(Ordering::Relaxed) => break,
+                Err(source) => {
+                    return Err(LoadError::Connect {
                         client: number + 1,
                         clients: self.plan.clients,
                         source,
-                    }
-                })?;
+                    });
+                }
+            };
             let stream = Stream::new(self.plan.seed, u64::from(number), Purpose::Transactions);
             let transactions = self.plan.transactions;
             let mut client = Client::new(self.program, stream, number, transactions, connection.tls);

@@ -20,6 +20,7 @@ mod gate;
 mod heat;
 mod machine;
 mod message;
+mod own;
 mod part;
 mod plan;
 mod pooler;
@@ -31,6 +32,7 @@ mod reply;
 mod scanner;
 mod schedule;
 mod script;
+mod session;
 mod tls;
 mod tpcc;
 mod uring;
@@ -42,8 +44,8 @@ pub use books::{
 };
 pub use connection::ConnectError;
 pub use data::{
-    Condition, DataError, DataObject, DataPlan, DataProgress, Dataset, Shape, check_data, create_data,
-    drop_data, shape_of, tables_there,
+    Condition, DataError, DataObject, DataPlan, DataProgress, DataSession, Dataset, Shape, check_data,
+    create_data, drop_data, shape_of, tables_there,
 };
 pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};
@@ -55,6 +57,7 @@ pub use foreign::{
 };
 pub use hdrhistogram;
 pub use heat::Heat;
+pub use own::marked;
 pub use part::Counts;
 pub use plan::{Arrivals, BATCH_MAX, CLIENTS_MAX, Engine, LoadPlan, Warmup, Work};
 pub use pooler::keeps_prepared_statements;
@@ -64,4 +67,5 @@ pub use random::stream_seed;
 pub use scanner::{Event, Malformed, Scanner, Tag};
 pub use schedule::{Rate, Spacing, Stretch, duration};
 pub use script::{SCRIPT_BYTES_MAX, Script, ScriptError, Scripts};
+pub use session::SessionError;
 pub use workload::{Control, Protocol, UnknownName, Workload};

@@ -28,7 +28,7 @@ pub fn keeps_prepared_statements(endpoint: &Endpoint) -> Result<(), ConnectError
     prepared.map_err(|error| owner.of_prepared(error))?;
     // The pooler's session is free again, and the one that became free last is mostly the next to be given away.
     other.do_all(&request(|bytes| frontend::query("BEGIN", bytes)))?;
-    owner.set_timeout(PATIENCE)?;
+    owner.set_timeout(PATIENCE);
     let found = owner.do_all(&request(|bytes| {
         frontend::describe(b'S', NAME, bytes)?;
         frontend::sync(bytes);

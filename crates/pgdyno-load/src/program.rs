@@ -97,6 +97,27 @@ pub struct StatementName {
     pub sql: String,
 }
 
+/// Commands that commit for themselves before they end: for each table, each phase, or where a procedure does.
+const COMMITTING: [&str; 6] = ["VACUUM", "ANALYZE", "CLUSTER", "REINDEX", "CALL", "DO"];
+/// Builds and drops in several transactions, in whatever command.
+const CONCURRENTLY: &str = "CONCURRENTLY";
+
+/// The word of a statement, or of several that go as a whole, by which it may commit more often than its client sees.
+fn commits_within(sql: &str) -> Option<&'static str> {
+    let first = |statement: &str| {
+        let word = statement
+            .split(|c: char| !c.is_ascii_alphabetic())
+            .find(|word| !word.is_empty());
+        let is_first = |known: &&str| word.is_some_and(|word| word.eq_ignore_ascii_case(known));
+        COMMITTING.into_iter().find(is_first)
+    };
+    let mut words = sql.split(|c: char| !c.is_ascii_alphabetic());
+    sql.split(';').find_map(first).or_else(|| {
+        let found = words.any(|word| word.eq_ignore_ascii_case(CONCURRENTLY));
+        found.then_some(CONCURRENTLY)
+    })
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) protocol: Protocol,
@@ -363,8 +384,29 @@ impl Program {
         self.routines.iter().map(of_routine).max().unwrap_or(1).max(1) as u64
     }
 
+    /// What a statement begins with that may commit more often than its client sees, if there is one.
+    pub(crate) fn commits_within(&self) -> Option<&'static str> {
+        self.statements.iter().find_map(|name| commits_within(&name.sql))
+    }
+
     /// Whether there are several statements, so that each has times of its own; of very many, none has.
     pub(crate) fn times_statements(&self) -> bool {
         (2..=TIMED_STATEMENTS_MAX).contains(&self.statements.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_commit_within_are_known_by_their_words() {
+        let check = |sql, expected| assert_eq!(commits_within(sql), expected, "{sql}");
+        check("vacuum (parallel 2) wide", Some("VACUUM"));
+        check("SELECT 1; CALL p()", Some("CALL"));
+        check("create index Concurrently z ON t (a)", Some("CONCURRENTLY"));
+        check("CREATE INDEX z ON t (a)", None);
+        check("SELECT do FROM vacuum", None);
+        check("", None);
     }
 }

@@ -7,9 +7,8 @@ use crate::plan::{LoadPlan, Work};
 use crate::program::Program;
 use crate::script::ScriptError;
 use crate::script::statements_of_script;
+use crate::session::{Session, SessionError};
 use crate::workload::{Extent, Protocol, Step};
-use postgres::error::SqlState;
-use postgres::{Client, SimpleQueryMessage};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -46,13 +45,10 @@ const PLAN_LIMIT: Duration = Duration::from_secs(10);
 /// What PostgreSQL can plan without executing it.
 const PLANNED: [&str; 7] = ["select", "insert", "update", "delete", "merge", "with", "values"];
 /// What a name that does not exist is answered with: tables, columns, functions, prepared statements, cursors.
-const MISSING: [SqlState; 5] = [
-    SqlState::UNDEFINED_FUNCTION,
-    SqlState::UNDEFINED_TABLE,
-    SqlState::UNDEFINED_COLUMN,
-    SqlState::INVALID_SQL_STATEMENT_NAME,
-    SqlState::INVALID_CURSOR_NAME,
-];
+const MISSING: [&str; 5] = [UNDEFINED_FUNCTION, "42P01", "42703", "26000", "34000"];
+const UNDEFINED_FUNCTION: &str = "42883";
+/// insufficient_privilege.
+const DENIED: &str = "42501";
 const PRIVILEGES: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "DELETE"];
 /// Names in a statement beyond this many are not looked up.
 const NAMES_MAX: usize = 200;
@@ -116,12 +112,8 @@ pub fn refused_statements(
     made: &[String],
 ) -> Result<Vec<StatementRefusal>, DataError> {
     let statements = load.work.statements(scale).unwrap_or_default();
-    let mut client = endpoint
-        .connect_as("pgdyno")
-        .map_err(|source| DataError::Connect {
-            place: endpoint.place(),
-            source,
-        })?;
+    let opened = Session::open(endpoint, "pgdyno");
+    let mut client = opened.map_err(|source| DataError::Connect { source })?;
     // A transaction each: behind a pooler the next message may be another session's, and a setting would stay in this one.
     let begin = format!("BEGIN; SET LOCAL statement_timeout = {}", PLAN_LIMIT.as_millis());
     let makes_some = statements
@@ -131,27 +123,31 @@ pub fn refused_statements(
     for of in &statements {
         let names_made = made.iter().any(|name| of.sql.contains(name.as_str()));
         let outcome = client
-            .batch_execute(&begin)
-            .and_then(|()| client.prepare(&of.sql).map(drop))
+            .rows(&begin)
+            .and_then(|_| client.describe(&of.sql))
             .and_then(|()| plan(&mut client, of));
-        let _ = client.batch_execute("ROLLBACK");
-        let Err(error) = outcome else { continue };
-        let Some(words) = error.as_db_error() else {
-            continue;
+        let ended = client.rows("ROLLBACK");
+        let (message, sqlstate) = match outcome {
+            Err(SessionError::Refused { message, sqlstate }) => (message, sqlstate),
+            Ok(()) => continue,
+            Err(SessionError::Lost(_) | SessionError::Stopped) => break,
         };
-        let is_missing = MISSING.contains(words.code());
-        let is_denied = *words.code() == SqlState::INSUFFICIENT_PRIVILEGE;
+        if matches!(ended, Err(SessionError::Lost(_) | SessionError::Stopped)) {
+            break;
+        }
+        let is_missing = MISSING.contains(&sqlstate.as_str());
+        let is_denied = sqlstate == DENIED;
         // By the simple protocol variables become text of the statement, whatever they stand for there.
         let may_be_text = load.protocol == Protocol::Simple && of.has_variables;
-        let is_of_names = is_missing && *words.code() != SqlState::UNDEFINED_FUNCTION;
+        let is_of_names = is_missing && sqlstate != UNDEFINED_FUNCTION;
         if is_missing && (names_made || makes_some) || may_be_text && !is_of_names && !is_denied {
             continue;
         }
         let refusal = StatementRefusal {
             script: of.script.clone(),
             line: of.line,
-            reason: words.message().to_owned(),
-            sqlstate: words.code().code().to_owned(),
+            reason: message,
+            sqlstate,
             grants: match is_denied {
                 true => grants(&mut client, &of.sql),
                 false => Vec::new(),
@@ -165,13 +161,13 @@ pub fn refused_statements(
 }
 
 /// Planning looks at rights, describing does not. What is wrong only with NULL for its variables is let pass.
-fn plan(client: &mut Client, of: &LoadStatement) -> Result<(), postgres::Error> {
+fn plan(client: &mut Session, of: &LoadStatement) -> Result<(), SessionError> {
     if !PLANNED.contains(&first_word(&of.sql).as_str()) {
         return Ok(());
     }
-    match client.simple_query(&format!("EXPLAIN {}", of.with_nulls)) {
-        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Err(error),
-        _ => Ok(()),
+    match client.rows(&format!("EXPLAIN {}", of.with_nulls)) {
+        Err(SessionError::Refused { sqlstate, .. }) if sqlstate != DENIED => Ok(()),
+        outcome => outcome.map(drop),
     }
 }
 
@@ -181,7 +177,7 @@ fn first_word(sql: &str) -> String {
 }
 
 /// The grants that a statement lacks: of each table that it names, those of its own words that the role has not.
-fn grants(client: &mut Client, sql: &str) -> Vec<String> {
+fn grants(client: &mut Session, sql: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let words: BTreeSet<String> = sql
         .split(|c: char| !is_part(c))
@@ -209,11 +205,8 @@ fn grants(client: &mut Client, sql: &str) -> Vec<String> {
         names.join(", "),
         lacking.join(", "),
     );
-    let rows = client.simple_query(&question).unwrap_or_default();
-    rows.iter()
-        .filter_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-            _ => None,
-        })
+    let rows = client.rows(&question).unwrap_or_default();
+    rows.into_iter()
+        .filter_map(|row| row.into_iter().next()?)
         .collect()
 }

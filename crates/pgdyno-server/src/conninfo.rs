@@ -53,9 +53,18 @@ enum Ways {
 }
 
 impl Conninfo {
-    /// The one server that a connection string names. Nobody is asked: see [`crate::Found`] for a string that may
-    /// name several.
-    pub fn resolve(text: &str, environment: Lookup<'_>) -> Result<Conninfo, ServerError> {
+    /// How the one server is shown that a connection string names. Nobody is asked.
+    ///
+    /// # Errors
+    ///
+    /// The string cannot be read, or names several.
+    pub fn shown(text: &str, environment: Lookup<'_>) -> Result<String, ServerError> {
+        Ok(Conninfo::named(text, environment)?.to_string())
+    }
+
+    /// The one server that a connection string names. Nobody is asked, so whether something stands between is not known: whoever goes
+    /// there has it from [`crate::Found`].
+    pub(crate) fn named(text: &str, environment: Lookup<'_>) -> Result<Conninfo, ServerError> {
         let mut each = Hosts::resolve(text, environment)?.each;
         match (each.pop(), each.len()) {
             (Some(one), 0) => Ok(one),

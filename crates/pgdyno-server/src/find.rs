@@ -3,11 +3,12 @@
 //! Source: PostgreSQL documentation, "Specifying Multiple Hosts", target_session_attrs, load_balance_hosts, sslmode.
 
 use crate::conninfo::{Conninfo, Hosts, Lookup, Wanted};
-use crate::server::{Server, ServerError};
+use crate::server::{Server, ServerError, connect_limit};
+use pgdyno_host::dial::{self, Until};
 use postgres::config::Host;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 
 /// cannot_connect_now: it starts, or stops, or is a standby that takes no sessions.
 const CANNOT_CONNECT_NOW: &str = "57P03";
@@ -56,6 +57,24 @@ impl Found {
             wanted: hosts.wanted.to_string(),
             each: passed_over.join("; "),
         })
+    }
+}
+
+impl Found {
+    /// The way to a server that may be down. Where nobody answers, it is the one that the string names, and something may stand between:
+    /// nothing is taken for granted that a pooler would not do.
+    ///
+    /// # Errors
+    ///
+    /// As [`Found::find`], but for a server that does not answer.
+    pub fn find_or_await(text: &str, environment: Lookup<'_>) -> Result<Conninfo, ServerError> {
+        match Found::find(text, environment) {
+            Ok(found) => Ok(found.conninfo),
+            Err(
+                ServerError::Unreachable { .. } | ServerError::Refused { .. } | ServerError::NoneFits { .. },
+            ) => Ok(Conninfo::named(text, environment)?.proxied(true)),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -127,10 +146,10 @@ fn addresses(host: &Conninfo) -> Result<Vec<Conninfo>, String> {
         (Host::Tcp(name), None) => name,
         _ => return Ok(vec![host.clone()]),
     };
-    let found: Vec<IpAddr> = (name.as_str(), host.port())
-        .to_socket_addrs()
+    let found: Vec<IpAddr> = dial::addresses(name.as_str(), host.port(), Until::after(connect_limit(host)))
         .map_err(|e| e.to_string())?
-        .map(|address| address.ip())
+        .iter()
+        .map(SocketAddr::ip)
         .collect();
     match found.as_slice() {
         [] => Err("the name has no address".into()),
@@ -213,9 +232,11 @@ fn is_proxied(conninfo: &Conninfo, address: Option<&str>, port: Option<&str>) ->
     match (conninfo.host(), conninfo.address()) {
         (_, Some(address)) => address != seen,
         (Host::Unix(_), None) => true,
-        (Host::Tcp(name), None) => (name.as_str(), conninfo.port())
-            .to_socket_addrs()
-            .is_ok_and(|mut known| known.all(|known| known.ip() != seen)),
+        (Host::Tcp(name), None) => {
+            let until = Until::after(connect_limit(conninfo));
+            dial::addresses(name.as_str(), conninfo.port(), until)
+                .is_ok_and(|known| known.iter().all(|known| known.ip() != seen))
+        }
     }
 }
 
@@ -250,7 +271,7 @@ mod tests {
     #[test]
     fn another_door_is_seen() {
         let check = |text: &str, address: Option<&str>, port: &str, expected: bool| {
-            let conninfo = Conninfo::resolve(text, &|_| None).unwrap();
+            let conninfo = Conninfo::named(text, &|_| None).unwrap();
             assert_eq!(is_proxied(&conninfo, address, Some(port)), expected, "{text}");
             let is_by_socket = text.starts_with("host=/") && !expected;
             assert_eq!(conninfo.proxied(expected).is_by_socket(), is_by_socket, "{text}");
@@ -269,6 +290,14 @@ mod tests {
     fn nobody() -> u16 {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.local_addr().unwrap().port()
+    }
+
+    #[test]
+    fn server_that_is_down_is_awaited_as_if_behind_a_pooler() {
+        let text = format!("host=127.0.0.1 port={} user=ann", nobody());
+        assert!(Found::find(&text, &|_| None).is_err());
+        let way = Found::find_or_await(&text, &|_| None).unwrap();
+        assert!(way.is_proxied() && !way.is_here());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::conninfo::keywords;
 use crate::sandbox;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Longer texts are not repeated: no sandbox, role or usual path is longer.
@@ -41,6 +42,15 @@ pub fn without_secret(text: &str) -> String {
     match may_hold_password(text) || !is_plain(text) {
         true => format!("{}\u{2026}", beginning(text)),
         false => text.to_owned(),
+    }
+}
+
+/// What others named or wrote as a part of one line of ours: its new lines and returns are shown as `\n` and `\r`, so that none of its
+/// lines passes for one of ours.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    match text.contains(['\n', '\r']) {
+        true => Cow::Owned(text.replace('\n', "\\n").replace('\r', "\\r")),
+        false => Cow::Borrowed(text),
     }
 }
 

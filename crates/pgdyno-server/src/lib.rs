@@ -15,6 +15,7 @@ mod log;
 mod made;
 mod own;
 mod pooler;
+mod postmaster;
 mod programs;
 pub mod sandbox;
 pub mod series;
@@ -35,11 +36,13 @@ pub use counters::{
 pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
-pub use given::{Given, is_meant_as_server, may_hold_password, without_secret};
+pub use given::{Given, is_meant_as_server, may_hold_password, one_line, without_secret};
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use made::{drop_made, made_objects};
+pub use own::marked;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;
+pub use postmaster::{NoPostmaster, Postmaster};
 pub use server::{Server, ServerError, Version};
 pub use settings::{
     Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,

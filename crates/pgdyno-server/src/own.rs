@@ -6,7 +6,7 @@ use std::borrow::Cow;
 const MARK: &str = "/* pgdyno";
 
 /// A statement with the mark behind its first word; one that begins otherwise, or has a mark, is as it was.
-pub(crate) fn marked(sql: &str) -> Cow<'_, str> {
+pub fn marked(sql: &str) -> Cow<'_, str> {
     let begin = sql.len() - sql.trim_start().len();
     let word = sql[begin..].find(|c: char| !c.is_ascii_alphabetic());
     let end = begin + word.unwrap_or(sql.len() - begin);

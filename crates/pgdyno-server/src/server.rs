@@ -351,19 +351,19 @@ pub struct Server {
     conninfo: Conninfo,
     version: Version,
     statements: u64,
-    /// How long an answer is waited for; `None` for as long as it takes.
-    patience: Option<Duration>,
+    /// How long an answer is waited for.
+    patience: Duration,
 }
 
 impl Server {
     /// Connects and finds out the version.
     pub fn connect(conninfo: &Conninfo) -> Result<Server, ServerError> {
         let mut server = Server::enter(conninfo)?;
-        server.limit_statements(STATEMENT_TIMEOUT_MS)?;
+        server.limit_statements()?;
         Ok(server)
     }
 
-    /// The same without a limit, for a first look at what is there.
+    /// The same without a limit on the server, for a first look at what is there.
     pub(crate) fn enter(conninfo: &Conninfo) -> Result<Server, ServerError> {
         let limit = connect_limit(conninfo);
         let wire = Wire::connect(conninfo, OWN_NAME, limit)
@@ -373,7 +373,7 @@ impl Server {
             conninfo: conninfo.clone(),
             version: Version::from_number(0),
             statements: 0,
-            patience: Some(limit),
+            patience: limit,
         };
         let what = "asking for the version";
         let number = server.value(what, "SHOW server_version_num")?.unwrap_or_default();
@@ -392,21 +392,16 @@ impl Server {
         Ok(server)
     }
 
-    /// Behind a pooler the session goes on to others, who never asked for a limit: there is none then.
-    fn limit_statements(&mut self, limit_ms: u32) -> Result<(), ServerError> {
-        self.patience = (limit_ms > 0).then(|| Duration::from_millis(limit_ms.into()) + GRACE);
+    /// Behind a pooler the session goes on to others, who never asked for a limit: there is none on the server then.
+    fn limit_statements(&mut self) -> Result<(), ServerError> {
+        self.patience = Duration::from_millis(STATEMENT_TIMEOUT_MS.into()) + GRACE;
         if self.conninfo.is_proxied() {
             return Ok(());
         }
         self.execute(
             "limiting the statement time",
-            &format!("SET statement_timeout = {limit_ms}"),
+            &format!("SET statement_timeout = {STATEMENT_TIMEOUT_MS}"),
         )
-    }
-
-    /// What follows takes as long as it takes.
-    pub fn without_limit(&mut self) -> Result<(), ServerError> {
-        self.limit_statements(0)
     }
 
     /// The server's version.
@@ -447,7 +442,7 @@ impl Server {
         statements: &[&str],
         patience: Duration,
     ) -> Result<Vec<Vec<Row>>, ServerError> {
-        Ok(self.ask(what, &joined(statements), Some(patience))?.0)
+        Ok(self.ask(what, &joined(statements), patience)?.0)
     }
 
     /// The rows of each statement of `sql`, and how long all of it took.
@@ -455,7 +450,7 @@ impl Server {
         &mut self,
         what: &str,
         sql: &str,
-        patience: Option<Duration>,
+        patience: Duration,
     ) -> Result<(Vec<Vec<Row>>, Duration), ServerError> {
         self.statements += 1;
         let wire = self.wire.as_mut().map_err(|why| ServerError::Broken {
@@ -473,7 +468,7 @@ impl Server {
                 let error = match error {
                     LinkError::Silent => ServerError::Silent {
                         what: what.clone(),
-                        waited_s: patience.unwrap_or_default().as_secs(),
+                        waited_s: patience.as_secs(),
                     },
                     other => other.into_server_error(what),
                 };

@@ -2,6 +2,7 @@
 //!
 //! Source: PostgreSQL documentation, "SSL Support" of libpq.
 
+use pgdyno_host::given_bytes;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -116,11 +117,13 @@ fn trusted(mode: Mode, files: &Files, provider: &Arc<CryptoProvider>) -> Result<
     Ok(Some(Trusted { chain, certificates }))
 }
 
+/// All authorities that a distribution trusts take a quarter of a megabyte.
+const PEM_BYTES_MAX: u64 = 16 << 20;
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let wrong = |e: &dyn fmt::Display| format!("{} holds no certificate: {e}", path.display());
-    let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
-        .map_err(|e| wrong(&e))?
-        .collect();
+    let bytes = given_bytes(path, PEM_BYTES_MAX).map_err(|e| wrong(&e))?;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match all {
         Ok(all) if all.is_empty() => Err(wrong(&"it is empty")),
         Ok(all) => Ok(all),
@@ -136,7 +139,9 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
             path.display()
         ));
     }
-    PrivateKeyDer::from_pem_file(path).map_err(|e| format!("{} holds no private key: {e}", path.display()))
+    let wrong = |e: &dyn fmt::Display| format!("{} holds no private key: {e}", path.display());
+    let bytes = given_bytes(path, PEM_BYTES_MAX).map_err(|e| wrong(&e))?;
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|e| wrong(&e))
 }
 
 /// Whether a certificate's dates hold.

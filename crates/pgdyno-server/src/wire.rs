@@ -241,9 +241,9 @@ impl Wire {
         })
     }
 
-    /// What is asked from here on is to be answered within this time; without a limit, as long as it takes.
-    pub(crate) fn begin(&mut self, limit: Option<Duration>) {
-        self.socket.lock().begin(limit, ANSWER_BYTES_MAX);
+    /// What is asked from here on is to be answered within this time.
+    pub(crate) fn begin(&mut self, limit: Duration) {
+        self.socket.lock().begin(Some(limit), ANSWER_BYTES_MAX);
         self.output.clear();
         self.received.clear();
         self.bytes_left = ANSWER_BYTES_MAX;
@@ -251,7 +251,7 @@ impl Wire {
 
     /// Ends the session in order, where it lives.
     pub(crate) fn end(mut self) {
-        self.begin(Some(END_LIMIT));
+        self.begin(END_LIMIT);
         frontend::terminate(&mut self.output);
         // A server that does not take it notices that the connection is closed.
         let _ = self.send();

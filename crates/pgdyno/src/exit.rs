@@ -2,13 +2,14 @@
 
 use crate::output::{Style, styled};
 use pgdyno_host::HostError;
-use pgdyno_knobs::{ApplyError, CatalogueError, CellError, ProfileError};
+use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError, ProfileError};
 use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
 use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
 use pgdyno_server::sandbox::SandboxError;
-use pgdyno_server::{ControlError, ServerError};
+use pgdyno_server::{ControlError, ServerError, one_line};
 use pgdyno_store::StoreError;
+use std::borrow::Cow;
 use std::error::Error;
 
 /// All went well.
@@ -148,13 +149,22 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
     }
 }
 
-/// The error with its causes on one line.
+/// Whether the lines of an error are our own: what is foreign in it is on one line already.
+fn has_own_lines(error: &Cause) -> bool {
+    error.is::<Several>() || matches!(error.downcast_ref(), Some(LabError::Findings(_)))
+}
+
+/// The error with its causes, what is foreign in it on one line.
 pub(crate) fn words(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         let words = cause.to_string();
+        let words = match has_own_lines(cause) {
+            true => Cow::Borrowed(words.as_str()),
+            false => one_line(&words),
+        };
         // Many errors hold their cause's words already.
-        if !text.contains(&words) {
+        if !text.contains(&*words) {
             if !text.is_empty() {
                 text.push_str(": ");
             }
@@ -171,7 +181,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
 
 /// The error on one line, and its hint.
 pub(crate) fn print(error: &anyhow::Error) {
-    tell!("{} {}", styled(Style::Error, "error:"), words(error));
+    tell_page!("{} {}", styled(Style::Error, "error:"), words(error));
     if let Some(hint) = hint(error) {
         tell!("{} {hint}", styled(Style::Hint, "hint:"));
     }
@@ -225,6 +235,9 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
             }
             _ => "root may be needed, or this is a container with a read-only /proc/sys",
         });
+    }
+    if let Some(JournalError::Busy { .. }) = cause.downcast_ref() {
+        return Some("`pgdyno status` shows what it changes; run this again when it has ended");
     }
     if let Some(ControlError::NotAllowed) = cause.downcast_ref() {
         return Some("--allow-restart with restart_command in the file's [target] permits it");

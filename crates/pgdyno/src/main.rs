@@ -8,6 +8,20 @@ macro_rules! put {
     };
 }
 
+/// Several lines of data; what is foreign in them is on one line each (`output::cell`, `show::wrapped`, `one_line`).
+macro_rules! put_page {
+    ($($part:tt)*) => {
+        crate::output::put_page(format_args!($($part)*))
+    };
+}
+
+/// Several lines for people; the same holds.
+macro_rules! tell_page {
+    ($($part:tt)*) => {
+        crate::output::tell_page(format_args!($($part)*))
+    };
+}
+
 /// A line for people, to standard error; the same holds.
 macro_rules! tell {
     ($($part:tt)*) => {

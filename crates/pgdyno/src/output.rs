@@ -1,10 +1,10 @@
 //! The only way to standard output and standard error: what servers, stores, files and arguments hold is cleaned here of what a terminal
-//! obeys, bounded in length, and freed of passwords. `clippy.toml` and `tests/absences.rs` forbid every other way.
+//! obeys, bounded in length, and freed of passwords. `clippy.toml` and `tests/all/absences.rs` forbid every other way.
 
 use crate::context::variable;
 use clap::error::{ContextKind, ErrorKind};
 use indicatif::ProgressBar;
-use pgdyno_server::{may_hold_password, without_secret};
+use pgdyno_server::{may_hold_password, one_line, without_secret};
 use ratatui::buffer::Buffer;
 use rustix::termios::tcgetwinsize;
 use serde::de::IgnoredAny;
@@ -77,7 +77,16 @@ pub(crate) fn columns() -> Option<usize> {
 
 /// A line of data, to standard output. That nobody reads it any more must not end a program that has to restore things.
 pub(crate) fn put(text: fmt::Arguments<'_>) {
-    let text = data_line(&text.to_string());
+    put_text(&line_of(&text.to_string()));
+}
+
+/// Lines of data that are laid out here.
+pub(crate) fn put_page(text: fmt::Arguments<'_>) {
+    put_text(&text.to_string());
+}
+
+fn put_text(text: &str) {
+    let text = data_line(text);
     let _ = writeln!(
         standard_output(),
         "{}",
@@ -87,12 +96,29 @@ pub(crate) fn put(text: fmt::Arguments<'_>) {
 
 /// A line for people, to standard error; the same holds.
 pub(crate) fn tell(text: fmt::Arguments<'_>) {
-    let text = remark(&text.to_string());
+    tell_text(&line_of(&text.to_string()));
+}
+
+/// Lines for people that are laid out here.
+pub(crate) fn tell_page(text: fmt::Arguments<'_>) {
+    tell_text(&text.to_string());
+}
+
+fn tell_text(text: &str) {
+    let text = remark(text);
     let _ = writeln!(
         standard_error(),
         "{}",
         with_styles(&text, has_colours(remarks_are_seen()))
     );
+}
+
+/// One line: a new line inside it would be a foreign value's, which could pass for a line of ours. Those at its ends are blank lines.
+fn line_of(text: &str) -> String {
+    let rest = text.trim_start_matches('\n');
+    let inner = rest.trim_end_matches('\n');
+    let (before, after) = (text.len() - rest.len(), rest.len() - inner.len());
+    format!("{}{}{}", "\n".repeat(before), one_line(inner), "\n".repeat(after))
 }
 
 fn data_line(text: &str) -> String {
@@ -168,7 +194,7 @@ fn bounded_lines(text: &str, line_max: usize) -> Cow<'_, str> {
 
 /// A cell of a table.
 pub(crate) fn cell(text: &str) -> String {
-    clean(&cut(text, CELL_MAX)).into_owned()
+    clean(&one_line(&cut(text, CELL_MAX))).into_owned()
 }
 
 /// Whether what goes to such a place is shown in colours, and nobody has switched them off.
@@ -283,7 +309,7 @@ pub(crate) fn command_line(error: &clap::Error) {
         return;
     }
     let is_plain = SECRETS.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-    tell!(
+    tell_page!(
         "{}",
         if is_plain {
             error.render().to_string().trim_end().to_owned()
@@ -312,10 +338,10 @@ fn in_general(error: &clap::Error) -> String {
 /// Prints the words of a panic, which may quote anything, as everything else is printed.
 pub(crate) fn take_panics() {
     std::panic::set_hook(Box::new(|info| {
-        tell!("{info}");
+        tell_page!("{info}");
         let trace = Backtrace::capture();
         if trace.status() == BacktraceStatus::Captured {
-            tell!("{trace}");
+            tell_page!("{trace}");
         }
     }));
 }
@@ -323,7 +349,7 @@ pub(crate) fn take_panics() {
 /// The message beside a bar of progress.
 #[expect(clippy::disallowed_methods, reason = "this is the one way out")]
 pub(crate) fn show_beside(bar: &ProgressBar, text: &str) {
-    let text = cell(&hidden(text)).replace(['\n', '\t'], " ");
+    let text = cell(&hidden(text)).replace('\t', " ");
     bar.set_message(text);
 }
 

@@ -10,7 +10,7 @@ use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
 use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind};
 use pgdyno_server::sandbox::{self, Guard, Sandbox, State};
-use pgdyno_server::{Conninfo, Control, Found, Server};
+use pgdyno_server::{Conninfo, Control, Found, Postmaster, Server};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -336,17 +336,10 @@ fn of_server(context: &Context, text: &str, restart: Option<String>) -> anyhow::
     })
 }
 
-/// Whether the server with this data directory runs on this machine and its files can be written: its postmaster.pid
-/// is here, alive, and names the same port (line 4 of the file).
+/// Whether the server with this data directory runs on this machine and its files can be written: its first process is here, and its
+/// postmaster.pid names the same port.
 fn is_here(host: &dyn HostAccess, data: &Path, port: &str) -> bool {
-    let file = |name: &str| data.join(name).to_string_lossy().into_owned();
-    let Ok(text) = host.read_in(data, "postmaster.pid") else {
-        return false;
-    };
-    let mut lines = text.lines();
-    let alive = lines
-        .next()
-        .and_then(|pid| pid.trim().parse().ok())
-        .is_some_and(|pid| pgdyno_host::is_alive(host, pid));
-    alive && lines.nth(2) == Some(port) && host.writable(&file("postgresql.auto.conf")).is_ok()
+    let auto_conf = data.join("postgresql.auto.conf");
+    Postmaster::of_data(host, data).is_ok_and(|found| found.port.is_some_and(|own| own.to_string() == port))
+        && host.writable(&auto_conf.to_string_lossy()).is_ok()
 }

@@ -8,6 +8,7 @@
 mod tree;
 mod walk;
 
+use crate::access::Identity;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat,
@@ -223,6 +224,15 @@ impl Directory {
     /// Its owner, group and permission bits when it was opened.
     pub fn owner(&self) -> Owner {
         self.owner
+    }
+
+    /// What tells it from all other directories of the machine.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn identity(&self) -> io::Result<Identity> {
+        Ok(Identity::of(&fstat(&self.handle)?))
     }
 
     /// Whether only root and this process's user can make, exchange or remove entries.

@@ -23,6 +23,14 @@ impl HostAccess for Anything {
     fn device_of(&self, _: &str) -> Result<(u32, u32), HostError> {
         Ok((8, 1))
     }
+    fn directory(&self, path: &Path) -> Result<crate::Directory, HostError> {
+        Err(HostError::Missing {
+            path: path.to_string_lossy().into_owned(),
+        })
+    }
+    fn identity_of(&self, _: &str) -> Result<crate::Identity, HostError> {
+        Ok(crate::Identity { device: 8, inode: 1 })
+    }
     fn writable(&self, _: &str) -> Result<(), HostError> {
         Ok(())
     }

@@ -9,11 +9,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept; 2 had no cells of several
-/// files that set others anew, and of swap files their size alone; 3 had lines without numbers and checksums.
-const FORMAT: u32 = 4;
+/// files that set others anew, and of swap files their size alone; 3 had lines without numbers and checksums; 4 did not count them.
+const FORMAT: u32 = 5;
 const OLDEST_FORMAT: u32 = 1;
 /// The first whose lines prove themselves.
 const SEALED_FORMAT: u32 = 4;
+/// The first whose second line counts the others.
+const COUNTED_FORMAT: u32 = 5;
+/// A journal of changes never gets near so many lines.
+const LINES_MAX: usize = 1 << 20;
 
 /// Why changes are made, and on what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +85,10 @@ impl Purpose {
 
     pub(super) fn is_sealed(&self) -> bool {
         self.format >= SEALED_FORMAT
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        self.format >= COUNTED_FORMAT
     }
 }
 
@@ -293,8 +301,19 @@ fn of_sealed_lines(id: &str, journal: Option<&[u8]>, copy: Option<&[u8]>, path: 
     let mut whole_bytes = 0;
     let bytes = journal.unwrap_or_default();
     let mut at = 0;
+    let mut count = None;
     for (index, piece) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
         at += piece.len();
+        // Behind the first line; anywhere else it is damage.
+        if let (1, Some(line)) = (index, piece.strip_suffix(b"\n"))
+            && line::is_count(line)
+        {
+            count = line::counted(id, line).filter(|&count| count <= LINES_MAX);
+            if damage.is_empty() {
+                whole_bytes = at as u64;
+            }
+            continue;
+        }
         let line = piece
             .strip_suffix(b"\n")
             .map_or(Line::Damaged, |line| line::read(id, line));
@@ -323,7 +342,9 @@ fn of_sealed_lines(id: &str, journal: Option<&[u8]>, copy: Option<&[u8]>, path: 
         }
     }
     let from_copy = found.len() - in_journal;
-    let last = found.last_key_value().map_or(0, |(number, _)| *number);
+    // Lines are counted once they are on disk, and what they announce is done after that: fewer than were counted are cut off.
+    let in_files = found.last_key_value().map_or(0, |(number, _)| *number);
+    let last = in_files.max(count.unwrap_or(0));
     let mut entries = Vec::new();
     let mut purpose = None;
     for number in 1..=last {
@@ -341,6 +362,10 @@ fn of_sealed_lines(id: &str, journal: Option<&[u8]>, copy: Option<&[u8]>, path: 
                 entries.push(Entry::Lost);
             }
         }
+    }
+    let is_counted = purpose.as_ref().is_some_and(Purpose::is_counted);
+    if is_counted && journal.is_some() && count.is_none() {
+        damage.push("the count of its lines is lost: it may have had more than are left".to_owned());
     }
     let is_emptied = journal.is_some_and(<[u8]>::is_empty);
     match (journal, from_copy) {

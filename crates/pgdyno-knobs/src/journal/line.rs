@@ -55,6 +55,55 @@ fn sum(journal: &str, number: usize, json: &str) -> String {
     hex(&hash[..SUM_BYTES])
 }
 
+/// Begins the line that counts the others. JSON does not begin so.
+const COUNT: char = '#';
+/// Digits of a count; a journal has far fewer lines.
+const COUNT_DIGITS: usize = 10;
+const SLOTS: usize = 2;
+const SLOT_BYTES: usize = COUNT_DIGITS + 1 + 2 * SUM_BYTES;
+
+/// The line that counts the others, when there are so many. It has one length for ever and is written over in place: two slots take
+/// turns, so that one of them is whole however a write ends.
+pub(super) fn count_line(journal: &str, number: usize) -> String {
+    let slot = slot(journal, number);
+    format!("{COUNT}{slot}{SEPARATOR}{slot}\n")
+}
+
+/// What is written over a part of that line after line `number`, and where from its beginning.
+pub(super) fn count_update(journal: &str, number: usize) -> (u64, String) {
+    let at = COUNT.len_utf8() + number % SLOTS * (SLOT_BYTES + SEPARATOR.len_utf8());
+    (at as u64, slot(journal, number))
+}
+
+fn slot(journal: &str, number: usize) -> String {
+    format!(
+        "{number:0COUNT_DIGITS$}-{}",
+        sum(journal, number, &COUNT.to_string())
+    )
+}
+
+/// Whether a line is the one that counts the others.
+pub(super) fn is_count(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&(COUNT as u8))
+}
+
+/// So many lines were on disk at least, by that line without its end. `None` where it is damaged.
+pub(super) fn counted(journal: &str, bytes: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(bytes).ok()?.strip_prefix(COUNT)?;
+    let slots: Vec<&str> = text.split(SEPARATOR).collect();
+    let proven = |text: &&str| {
+        let number = text.split('-').next()?.parse().ok()?;
+        (**text == slot(journal, number)).then_some(number)
+    };
+    let whole: Vec<usize> = slots.iter().filter_map(proven).collect();
+    match (slots.len(), whole.as_slice()) {
+        (SLOTS, [one, two]) => Some(*one.max(two)),
+        // The other one was about to be the next number, whose line is on disk before it.
+        (SLOTS, [one]) => Some(one + 1),
+        _ => None,
+    }
+}
+
 /// A short name for a text.
 pub(super) fn short_hash(text: &[u8]) -> String {
     hex(&Sha256::digest(text)[..SUM_BYTES])
@@ -67,6 +116,26 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn count_is_known_at_any_byte_of_its_update() {
+        let mut line = count_line("1-2", 1).into_bytes();
+        for number in 2..6 {
+            let (at, slot) = count_update("1-2", number);
+            let at = usize::try_from(at).unwrap();
+            for written in 0..=slot.len() {
+                line[at..at + written].copy_from_slice(&slot.as_bytes()[..written]);
+                let found = counted("1-2", &line[..line.len() - 1]).unwrap();
+                assert!(
+                    (number - 1..=number).contains(&found),
+                    "{number}, {written}: {found}"
+                );
+            }
+            assert_eq!(counted("1-2", &line[..line.len() - 1]), Some(number));
+        }
+        assert_eq!(counted("1-3", &line[..line.len() - 1]), None, "another journal's");
+        assert_eq!(counted("1-2", b"#"), None);
+    }
 
     #[test]
     fn line_with_any_byte_changed_is_not_proven() {

@@ -130,6 +130,15 @@ use Proven::{Both, First, Nothing, Second};
 
 type Damage = fn(&Path, &[&[u8]]);
 
+/// The lines of a journal; its first one with the count behind it.
+fn lines_of(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
+    let head = lines[0].len() + lines[1].len();
+    lines.drain(..2);
+    lines.insert(0, &bytes[..head]);
+    lines
+}
+
 /// Writes lines that are given by their places; its lines are 0 open, 1 intent, 2 done, 3 intent, 4 done, 5 intent, 6 done.
 fn only(path: &Path, lines: &[&[u8]], wanted: &[usize]) {
     let kept: Vec<&[u8]> = wanted.iter().map(|&at| lines[at]).collect();
@@ -161,19 +170,19 @@ const DAMAGES: [(&str, Damage, Proven, bool); 34] = [
         Nothing,
         false,
     ),
-    ("first line alone", |p, l| only(p, l, &[0]), Nothing, false),
-    ("first intent alone", |p, l| only(p, l, &[0, 1]), First, false),
+    ("first line alone", |p, l| only(p, l, &[0]), Nothing, true),
+    ("first intent alone", |p, l| only(p, l, &[0, 1]), First, true),
     (
         "last line gone",
         |p, l| only(p, l, &[0, 1, 2, 3, 4, 5]),
         Both,
-        false,
+        true,
     ),
     (
         "last change gone",
         |p, l| only(p, l, &[0, 1, 2, 3, 4]),
         First,
-        false,
+        true,
     ),
     (
         "torn in the first line",
@@ -185,13 +194,13 @@ const DAMAGES: [(&str, Damage, Proven, bool); 34] = [
         "torn in the first intent",
         |p, l| fs::write(p, [l[0], &l[1][..9]].concat()).unwrap(),
         Nothing,
-        false,
+        true,
     ),
     (
         "its last byte gone",
         |p, l| instead(p, l, 6, |line| line.truncate(line.len() - 1)),
         Both,
-        false,
+        true,
     ),
     (
         "first line removed",
@@ -284,7 +293,7 @@ const DAMAGES: [(&str, Damage, Proven, bool); 34] = [
         "two lines joined",
         |p, l| instead(p, l, 5, |line| line.truncate(line.len() - 1)),
         First,
-        false,
+        true,
     ),
     (
         "zeros all over",
@@ -380,7 +389,7 @@ fn damaged_journal_is_restored_from_its_copy_and_named() {
         let machine = Machine::new();
         let path = machine.changed();
         let bytes = fs::read(&path).unwrap();
-        let lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
+        let lines = lines_of(&bytes);
         assert_eq!(lines.len(), 7, "open, and three times intent and done");
         damage(&path, &lines);
         let (_, wrong) = machine.restore();
@@ -406,7 +415,7 @@ fn damaged_journal_without_its_copy_restores_what_its_lines_prove() {
         let machine = Machine::new();
         let path = machine.changed();
         let bytes = fs::read(&path).unwrap();
-        let lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
+        let lines = lines_of(&bytes);
         fs::remove_dir_all(&machine.journals.registry).unwrap();
         damage(&path, &lines);
         let (restored, wrong) = machine.restore();
@@ -425,6 +434,88 @@ fn damaged_journal_without_its_copy_restores_what_its_lines_prove() {
         assert_eq!(found, expected, "{name}: {restored:?} {wrong:?}");
         assert_eq!(!wrong.is_empty(), is_seen, "{name}: {wrong:?}");
     }
+}
+
+#[test]
+fn journal_cut_by_whole_lines_without_its_copy_is_named() {
+    for cut in 1..7 {
+        let machine = Machine::new();
+        let path = machine.changed();
+        fs::remove_dir_all(&machine.journals.registry).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, lines_of(&bytes)[..7 - cut].concat()).unwrap();
+        let (_, wrong) = machine.restore();
+        assert_eq!(wrong.len(), 1, "{cut}: {wrong:?}");
+        for number in 8 - cut..8 {
+            assert!(wrong[0].contains(&format!("entry {number} is lost")), "{wrong:?}");
+        }
+        let aside = machine.journals.set_aside().unwrap();
+        assert_eq!(aside.len(), 1, "{cut}: the file is kept");
+    }
+}
+
+/// A kill between the two writes leaves a line that is not counted, at any byte of the count; one before them leaves a part of a line.
+#[test]
+fn kill_between_a_line_and_its_count_is_no_damage() {
+    for (lines, counted) in [(7, 6), (7, 7), (6, 6), (6, 5), (2, 1), (1, 1)] {
+        for torn in [0, 9] {
+            for byte in [0, 12] {
+                let machine = Machine::new();
+                let path = machine.changed();
+                fs::remove_dir_all(&machine.journals.registry).unwrap();
+                let bytes = fs::read(&path).unwrap();
+                let all = lines_of(&bytes);
+                let mut left = all[..lines].concat();
+                left.extend_from_slice(&all.get(lines).unwrap_or(&all[6])[..torn]);
+                let id = content::id_of(&path);
+                let first = line::count_line(&id, 1);
+                let count_at = all[0].len() - first.len();
+                left[count_at..all[0].len()].copy_from_slice(first.as_bytes());
+                let mut write = |number: usize, bytes_max: usize| {
+                    let (at, slot) = line::count_update(&id, number);
+                    let at = count_at + usize::try_from(at).unwrap();
+                    let part = &slot.as_bytes()[..bytes_max.min(slot.len())];
+                    left[at..at + part.len()].copy_from_slice(part);
+                };
+                (2..=counted).for_each(|number| write(number, usize::MAX));
+                if counted < lines {
+                    write(lines, byte);
+                }
+                fs::write(&path, left).unwrap();
+                let (restored, wrong) = machine.restore();
+                let what = format!("{lines} lines, {counted} counted, {torn} and {byte} bytes");
+                assert!(wrong.is_empty(), "{what}: {wrong:?}");
+                let expected = match lines {
+                    1 => SET,
+                    2 => (FIRST.0, SET.1),
+                    _ => FIRST,
+                };
+                // What the lost lines of this test have set is somebody else's value to the journal.
+                let is_left = restored.iter().any(|line| line.outcome == Outcome::Left);
+                assert!(machine.state() == expected || is_left, "{what}: {restored:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn journal_of_the_format_before_the_count_is_read() {
+    let open = r#"{"open":{"format":4,"pid":2,"started_unix_ms":1,"boot_id":"b","purpose":"p","server":null,"server_was_running":false}}"#;
+    let lines = [
+        line::sealed("1-2", 1, open),
+        line::sealed("1-2", 2, "\"confirmed\""),
+    ];
+    let read = |lines: &[String]| parse(lines.concat().as_bytes(), Path::new("1-2.journal")).unwrap();
+    let whole = read(&lines);
+    assert_eq!((whole.entries.len(), whole.damage.len()), (1, 0));
+    let counted = [lines[0].replace("\"format\":4", "\"format\":5"), lines[1].clone()];
+    let json = counted[0].split('\t').next().unwrap();
+    let without = read(&[line::sealed("1-2", 1, json), counted[1].clone()]);
+    assert!(
+        without.damage[0].contains("count of its lines"),
+        "{:?}",
+        without.damage
+    );
 }
 
 #[test]

@@ -1,7 +1,6 @@
 use super::*;
 use serde_json::json;
 use std::fs;
-use std::path::Path;
 
 fn guc(name: &str, vartype: &str, setting: &str, unit: Option<&str>) -> Guc {
     Guc {
@@ -214,11 +213,9 @@ fn counters_have_counted_since_the_later_of_start_and_reset() {
 
 #[test]
 fn every_fact_of_a_host_begins_with_a_known_word() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
-    for entry in fs::read_dir(fixtures).unwrap().flatten() {
-        let Ok(text) = fs::read_to_string(entry.path()) else {
-            continue;
-        };
+    for machine in pgdyno_fixture::Machine::names() {
+        let golden = pgdyno_fixture::directory().join(format!("{machine}.facts.json"));
+        let text = fs::read_to_string(golden).unwrap();
         let facts: Vec<Fact> = serde_json::from_str(&text).unwrap();
         for fact in &facts {
             let word = fact.name.split('.').next().unwrap();
@@ -226,11 +223,6 @@ fn every_fact_of_a_host_begins_with_a_known_word() {
         }
         let known = Known::new(&facts, &[]);
         let memory = known.get("available.memory_bytes").is_ok();
-        assert_eq!(
-            memory,
-            known.get("memory.total_bytes").is_ok(),
-            "{:?}",
-            entry.path()
-        );
+        assert_eq!(memory, known.get("memory.total_bytes").is_ok(), "{machine}");
     }
 }

@@ -5,7 +5,9 @@ use super::{Outcome, PutBack, Restorer, foreign_words};
 use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf};
 use crate::journal::Content;
 use pgdyno_server::sandbox::{Sandbox, State};
-use pgdyno_server::{Conninfo, Control, Server, ServerError, alter_system_reset, alter_system_set, reload};
+use pgdyno_server::{
+    Conninfo, Control, Found, Server, ServerError, alter_system_reset, alter_system_set, reload,
+};
 
 impl Restorer<'_> {
     pub(super) fn conninfo_of(
@@ -34,7 +36,7 @@ impl Restorer<'_> {
     fn resolve(&self, conninfo: &str) -> Result<Conninfo, ServerError> {
         match &self.conninfo {
             Some(known) => Ok(known.clone()),
-            None => Conninfo::resolve(conninfo, self.environment),
+            None => Found::find_or_await(conninfo, self.environment),
         }
     }
 

@@ -4,10 +4,10 @@ use super::rows::Filling;
 use super::session::{self, Sorting, words_of};
 use super::{DataError, DataProgress};
 use crate::endpoint::Endpoint;
-use postgres::{CancelToken, Client};
+use crate::session::Session;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) enum Work {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     rows: AtomicU64,
 }
 
@@ -51,7 +51,6 @@ struct State {
     rows_open: usize,
     step: &'static str,
     failed: Option<DataError>,
-    cancels: Vec<CancelToken>,
 }
 
 impl Shared {
@@ -105,11 +104,12 @@ impl Shared {
 
     fn work(&self, endpoint: &Endpoint, sorting: Sorting) {
         let settings = session::for_loading(sorting);
-        let mut client = match session::open(endpoint) {
+        // Whatever it waits for ends when another one has failed, too.
+        let endpoint = endpoint.clone().stopped_by(&self.stop);
+        let mut client = match session::open(&endpoint) {
             Ok(client) => client,
             Err(error) => return self.fail(&mut self.lock(), error),
         };
-        self.lock().cancels.push(client.cancel_token());
         while let Some((place, job)) = self.next() {
             let was_rows = matches!(job.work, Work::Rows(_));
             let result = self.do_job(&mut client, &settings, job);
@@ -117,7 +117,7 @@ impl Shared {
         }
     }
 
-    fn do_job(&self, client: &mut Client, settings: &str, job: Job) -> Result<(), DataError> {
+    fn do_job(&self, client: &mut Session, settings: &str, job: Job) -> Result<(), DataError> {
         match job.work {
             Work::Rows(filling) => filling.run(client, settings, &self.stop, &self.rows)?,
             Work::Sql(statements) => {
@@ -135,18 +135,18 @@ impl Shared {
 
 /// One statement by itself: in a transaction with these settings, or outside of any where it must be.
 pub(super) fn do_statement(
-    client: &mut Client,
+    client: &mut Session,
     step: &str,
     settings: &str,
     sql: &str,
 ) -> Result<(), DataError> {
     match sql.starts_with("VACUUM") {
-        true => client.batch_execute(sql).map_err(|source| words_of(step, source)),
+        true => client.work(sql).map_err(|source| words_of(step, source)),
         false => session::run(client, step, settings, sql),
     }
 }
 
-/// Does all jobs over so many connections. A stop or an error cancels what is under way; what was committed stays,
+/// Does all jobs over so many connections. A stop or an error cancels what is under way (each connection its own); what was committed stays,
 /// and is the caller's to drop.
 pub(super) fn run(
     endpoint: &Endpoint,
@@ -167,10 +167,9 @@ pub(super) fn run(
             rows_open,
             step: ROWS,
             failed: None,
-            cancels: Vec::new(),
         }),
         changed: Condvar::new(),
-        stop: AtomicBool::new(false),
+        stop: Arc::new(AtomicBool::new(false)),
         rows: AtomicU64::new(0),
     };
     let mut stopped = false;
@@ -199,13 +198,6 @@ pub(super) fn run(
             if !stopped && !on_progress(progress) {
                 stopped = true;
                 shared.fail(&mut shared.lock(), DataError::Stopped);
-            }
-            if shared.stop.load(Ordering::Relaxed) {
-                // A request that comes between two statements is lost, so it is made anew until all have ended.
-                let cancels = shared.lock().cancels.clone();
-                for cancel in cancels {
-                    endpoint.cancel(&cancel);
-                }
             }
         }
     });

@@ -10,11 +10,12 @@ pub(crate) mod tpcc;
 mod verify;
 
 use crate::endpoint::Endpoint;
+use crate::session::{Session, SessionError};
 use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, names};
 use jobs::Job;
 pub use objects::DataObject;
-use postgres::Client;
 use serde::{Deserialize, Serialize};
+pub use session::DataSession;
 use session::{Sorting, words_of};
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -164,12 +165,10 @@ pub enum DataError {
         given: u32,
     },
     /// No connection.
-    #[error("no connection to {place}: {source}")]
+    #[error("no connection for data: {source}")]
     Connect {
-        /// Host and port, or socket.
-        place: String,
-        /// Why.
-        source: postgres::Error,
+        /// Why, and where.
+        source: SessionError,
     },
     /// The tables are not there, or not finished.
     #[error("database \"{database}\" at {place} holds no data of the set {dataset} ({why})")]
@@ -218,26 +217,18 @@ pub enum DataError {
         given: u32,
     },
     /// The server refused a step.
-    #[error("{step} failed: {}", server_words(source))]
+    #[error("{step} failed: {source}")]
     Step {
         /// What was being done.
         step: String,
         /// Why.
-        source: postgres::Error,
+        source: SessionError,
     },
     /// The server answered something else than was asked for.
     #[error("{step}: expected a row of known values, the server sent another one")]
     Answer {
         /// What was being done.
         step: String,
-    },
-    /// Sending the rows failed.
-    #[error("sending rows to {table} failed: {source}")]
-    Copy {
-        /// Name of the table.
-        table: String,
-        /// Why.
-        source: std::io::Error,
     },
     /// No thread to be had.
     #[error("the system refused a thread: {0}")]
@@ -248,13 +239,9 @@ pub enum DataError {
     /// The caller asked to stop; what had been made was dropped, and so was what it was to replace.
     #[error("stopped; the data was not created, and nothing of the set is left")]
     Stopped,
-}
-
-fn server_words(error: &postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
-        None => error.to_string(),
-    }
+    /// The caller asked to stop; nothing was changed.
+    #[error("stopped before the server had answered")]
+    Interrupted,
 }
 
 /// How far the creation is.
@@ -282,7 +269,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn find(client: &mut Client, dataset: Dataset) -> Result<Tables, DataError> {
+    fn find(client: &mut Session, dataset: Dataset) -> Result<Tables, DataError> {
         let which = match dataset {
             Dataset::Pgbench => format!("relname = ANY ('{{{}}}')", pgbench::NAMES.join(",")),
             Dataset::Oltp => "relname ~ '^sbtest[1-9][0-9]*$'".to_owned(),
@@ -364,7 +351,7 @@ pub fn tables_there(endpoint: &Endpoint, dataset: Dataset) -> Result<Vec<String>
     Ok(tables.ours.into_iter().chain(tables.foreign).collect())
 }
 
-fn shape(client: &mut Client, endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataError> {
+fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataError> {
     let missing = |why| DataError::Missing {
         place: endpoint.place(),
         database: database(endpoint),
@@ -401,7 +388,7 @@ fn shape(client: &mut Client, endpoint: &Endpoint, dataset: Dataset) -> Result<S
         "SELECT ({size}), EXISTS (SELECT FROM pg_index WHERE indrelid = '{marked}'::regclass AND indisprimary)"
     );
     let step = "reading the scale of the data";
-    let rows = session::rows(client, step, &sql)?;
+    let rows = session::rows_of_work(client, step, &sql)?;
     let row = rows.first().ok_or_else(|| session::odd(step))?;
     let size: i64 = session::number(row, 0).ok_or_else(|| session::odd(step))?;
     let keyed = session::text(row, 1) == "t";
@@ -553,9 +540,14 @@ pub fn create_data(
     });
     if made.is_err() && marks.is_none() {
         // Better none than half. Where even this fails the mark tells.
-        let _ = drop_with(&mut client, plan.dataset);
+        drop(client);
+        let dropped = session::open(&endpoint.unstopped());
+        let _ = dropped.and_then(|mut client| drop_with(&mut client, plan.dataset, SOON));
     }
-    made
+    made.map_err(|error| match error {
+        DataError::Interrupted => DataError::Stopped,
+        error => error,
+    })
 }
 
 /// Comments that say whose the objects of a plan are.
@@ -595,12 +587,12 @@ impl Marks {
 }
 
 /// The last commit is the mark's, and it waits for the disk as the user's settings want it.
-fn finish(client: &mut Client, statements: &[String], mark: &str) -> Result<(), DataError> {
+fn finish(client: &mut Session, statements: &[String], mark: &str) -> Result<(), DataError> {
     for sql in statements.iter().map(String::as_str).chain([mark]) {
         jobs::do_statement(client, "finishing", "", sql)?;
     }
     // So that a load does not begin with the writing of what was loaded. Not everyone may.
-    match client.batch_execute("CHECKPOINT") {
+    match client.work("CHECKPOINT") {
         Err(source) if !session::is_refused(&source) => Err(words_of("checkpoint", source)),
         _ => Ok(()),
     }
@@ -611,23 +603,26 @@ pub fn check_data(endpoint: &Endpoint, dataset: Dataset) -> Result<Vec<Condition
     let mut client = session::open(endpoint)?;
     let shape = shape(&mut client, endpoint, dataset)?;
     let failed = |source| words_of("checking the data", source);
-    client.batch_execute(session::FOR_READING).map_err(failed)?;
+    client.rows(session::FOR_READING).map_err(failed)?;
     let conditions = match dataset {
         Dataset::Pgbench => pgbench::check(&mut client, shape.scale),
         Dataset::Oltp => oltp::check(&mut client, shape),
         Dataset::Tpcc => tpcc::verify::check(&mut client, shape.scale),
     }?;
-    client.batch_execute("COMMIT").map_err(failed)?;
+    client.rows("COMMIT").map_err(failed)?;
     Ok(conditions)
 }
 
 /// Drops the tables and what belongs to them, if they are there.
 pub fn drop_data(endpoint: &Endpoint, dataset: Dataset) -> Result<(), DataError> {
-    drop_with(&mut session::open(endpoint)?, dataset)?.foreign(endpoint)
+    drop_with(&mut session::open(endpoint)?, dataset, "")?.foreign(endpoint)
 }
 
-fn drop_with(client: &mut Client, dataset: Dataset) -> Result<Tables, DataError> {
+/// What cleans up waits no longer for the locks of others: nobody can stop it.
+const SOON: &str = "SET LOCAL lock_timeout = '10s';";
+
+fn drop_with(client: &mut Session, dataset: Dataset, settings: &str) -> Result<Tables, DataError> {
     let tables = Tables::find(client, dataset)?;
-    session::run(client, "dropping the tables", "", &tables.drop(dataset))?;
+    session::run(client, "dropping the tables", settings, &tables.drop(dataset))?;
     Ok(tables)
 }

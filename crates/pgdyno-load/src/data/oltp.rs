@@ -6,7 +6,7 @@ use super::rows::{Fields, Filling};
 use super::verify::{Question, has_indexes};
 use super::{Condition, DataError, DataPlan, Recipe, Shape};
 use crate::random::{Purpose, Stream};
-use postgres::Client;
+use crate::session::Session;
 
 /// Rows of a table per unit of scale.
 pub(super) const ROWS_PER_SCALE: u32 = 100_000;
@@ -79,7 +79,7 @@ fn skewed(stream: &mut Stream, end: i32) -> i32 {
     }
 }
 
-pub(super) fn check(client: &mut Client, shape: Shape) -> Result<Vec<Condition>, DataError> {
+pub(super) fn check(client: &mut Session, shape: Shape) -> Result<Vec<Condition>, DataError> {
     let mut conditions = Vec::new();
     let mut indexes = Vec::new();
     for number in 1..=shape.tables {

@@ -5,8 +5,8 @@ use super::jobs::{Job, KEYS, ROWS, Work};
 use super::rows::{Constant, Fields, Filling};
 use super::verify::{Question, has_indexes};
 use super::{Condition, DataError, DataPlan, Recipe};
+use crate::session::Session;
 use crate::workload::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
-use postgres::Client;
 
 pub(super) const NAMES: [&str; 4] = [
     "pgbench_accounts",
@@ -83,7 +83,7 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
 }
 
 /// What holds whatever ran. Sums of accounts and of the history do not: some workloads change one of them alone.
-pub(super) fn check(client: &mut Client, scale: u32) -> Result<Vec<Condition>, DataError> {
+pub(super) fn check(client: &mut Session, scale: u32) -> Result<Vec<Condition>, DataError> {
     let scale = i64::from(scale);
     let (accounts, tellers) = (i64::from(ACCOUNTS_PER_SCALE), i64::from(TELLERS_PER_SCALE));
     let mut conditions = Vec::new();

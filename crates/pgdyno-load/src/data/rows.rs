@@ -2,8 +2,7 @@
 
 use super::DataError;
 use super::session::{WITHOUT_LIMITS, words_of};
-use postgres::{Client, CopyInWriter};
-use std::io::Write;
+use crate::session::{COPY_HEADER_BYTES, CopyIn, Session};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Rows are handed over in pieces of about this size: small enough for a processor's cache.
@@ -75,7 +74,7 @@ impl Filling {
     /// made and not used (seen with PostgreSQL 18).
     pub(super) fn run(
         self,
-        client: &mut Client,
+        client: &mut Session,
         settings: &str,
         stop: &AtomicBool,
         sent: &AtomicU64,
@@ -106,26 +105,30 @@ impl Filling {
         }
         let count = i16::try_from(columns.split(',').count()).unwrap_or(i16::MAX);
         let copy = format!("COPY {table} ({columns}) FROM STDIN WITH (FORMAT binary{options})");
-        let mut transaction = client.transaction().map_err(failed)?;
-        let before = format!("{WITHOUT_LIMITS} {settings} {before}");
-        transaction.batch_execute(&before).map_err(failed)?;
-        let writer = transaction.copy_in(copy.as_str()).map_err(failed)?;
-        let mut piece = Vec::with_capacity(PIECE_BYTES + ROW_BYTES_MAX);
+        let before = format!("BEGIN; {WITHOUT_LIMITS} {settings} {before}");
+        client.work(&before).map_err(failed)?;
+        let mut piece = Vec::with_capacity(COPY_HEADER_BYTES + PIECE_BYTES + ROW_BYTES_MAX);
+        piece.extend_from_slice(&[0; COPY_HEADER_BYTES]);
         piece.extend_from_slice(HEADER);
         let mut rows = Rows {
             piece,
             in_piece: 0,
             columns: count,
             suffix,
-            writer,
+            copy: client.copy_in(&copy).map_err(failed)?,
             table,
             stop,
             sent,
         };
-        (self.send)(&mut rows)?;
-        rows.finish()?.finish().map_err(failed)?;
-        transaction.batch_execute(&after).map_err(failed)?;
-        transaction.commit().map_err(failed)
+        let filled = (self.send)(&mut rows).and_then(|()| rows.end());
+        match filled {
+            Ok(()) => rows.copy.finish().map_err(failed)?,
+            Err(error) => {
+                rows.copy.fail();
+                return Err(error);
+            }
+        }
+        client.work(&format!("{after} COMMIT")).map_err(failed)
     }
 }
 
@@ -136,13 +139,13 @@ pub(super) struct Rows<'a> {
     columns: i16,
     /// Fields that end every row.
     suffix: Vec<u8>,
-    writer: CopyInWriter<'a>,
+    copy: CopyIn<'a>,
     table: &'a str,
     stop: &'a AtomicBool,
     sent: &'a AtomicU64,
 }
 
-impl<'a> Rows<'a> {
+impl Rows<'_> {
     /// One row: `fields` puts all columns that the filling has named.
     pub(super) fn row(&mut self, fields: impl FnOnce(&mut Vec<u8>)) -> Result<(), DataError> {
         self.piece.extend_from_slice(&self.columns.to_be_bytes());
@@ -159,23 +162,18 @@ impl<'a> Rows<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(DataError::Stopped);
         }
-        self.writer
-            .write_all(&self.piece)
-            .map_err(|source| DataError::Copy {
-                table: self.table.to_owned(),
-                source,
-            })?;
-        self.piece.clear();
+        let sent = self.copy.send(&mut self.piece);
+        sent.map_err(|source| words_of(format!("sending rows to {}", self.table), source))?;
+        self.piece.truncate(COPY_HEADER_BYTES);
         self.sent.fetch_add(self.in_piece, Ordering::Relaxed);
         self.in_piece = 0;
         Ok(())
     }
 
-    /// The writer, to be finished.
-    fn finish(mut self) -> Result<CopyInWriter<'a>, DataError> {
+    /// The last piece.
+    fn end(&mut self) -> Result<(), DataError> {
         self.piece.extend_from_slice(&END.to_be_bytes());
-        self.send()?;
-        Ok(self.writer)
+        self.send()
     }
 }
 

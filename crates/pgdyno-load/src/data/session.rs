@@ -3,7 +3,8 @@
 use super::DataError;
 use super::rows::Instant;
 use crate::endpoint::Endpoint;
-use postgres::{Client, SimpleQueryMessage};
+pub(super) use crate::session::Row;
+use crate::session::{Session, SessionError};
 use std::str::FromStr;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -16,10 +17,13 @@ const LOCK: i64 = 0x7067_6479_6e6f_2064;
 const LOCK_EVERY: Duration = Duration::from_millis(100);
 
 /// A server's refusal, with what was being done.
-pub(super) fn words_of(step: impl Into<String>, source: postgres::Error) -> DataError {
-    DataError::Step {
-        step: step.into(),
-        source,
+pub(super) fn words_of(step: impl Into<String>, source: SessionError) -> DataError {
+    match source {
+        SessionError::Stopped => DataError::Interrupted,
+        source => DataError::Step {
+            step: step.into(),
+            source,
+        },
     }
 }
 
@@ -30,55 +34,42 @@ pub(super) const WITHOUT_LIMITS: &str = "SELECT pg_catalog.set_config(name, '0',
 /// The name under which sessions for data are seen.
 const NAME: &str = "pgdyno data";
 
-/// A row of text values, NULL as `None`.
-pub(super) type Row = Vec<Option<String>>;
-
 /// A connection. What is asked for data goes by the simple protocol: a pooler may have another session answer the next message, where
 /// nothing is prepared.
-pub(super) fn open(endpoint: &Endpoint) -> Result<Client, DataError> {
-    let mut client = endpoint.connect_as(NAME).map_err(|source| DataError::Connect {
-        place: endpoint.place(),
-        source,
+pub(super) fn open(endpoint: &Endpoint) -> Result<Session, DataError> {
+    let opened = Session::open(endpoint, NAME);
+    let mut session = opened.map_err(|source| match source {
+        SessionError::Stopped => DataError::Interrupted,
+        source => DataError::Connect { source },
     })?;
     if !endpoint.is_pooled {
         // VACUUM is in no transaction.
         let sql = WITHOUT_LIMITS.replace("true", "false");
-        let prepared = client.batch_execute(&sql);
+        let prepared = session.rows(&sql).and_then(|_| session.find_itself());
         prepared.map_err(|source| words_of("preparing the session", source))?;
     }
-    Ok(client)
+    Ok(session)
 }
 
-/// The rows of the last statement of `sql`, all of which are one transaction without limits of time.
-pub(super) fn rows(client: &mut Client, step: &str, sql: &str) -> Result<Vec<Row>, DataError> {
-    let messages = client
-        .simple_query(&format!("{WITHOUT_LIMITS} {sql}"))
-        .map_err(|source| words_of(step, source))?;
-    Ok(last_rows(messages))
-}
-
-/// Statements that are one transaction without limits of time; `settings` hold in it alone.
-pub(super) fn run(client: &mut Client, step: &str, settings: &str, sql: &str) -> Result<(), DataError> {
-    client
-        .batch_execute(&format!("{WITHOUT_LIMITS} {settings} {sql}"))
+/// The rows of the last statement of `sql`, all of which are one transaction without limits of time; they read little.
+pub(super) fn rows(session: &mut Session, step: &str, sql: &str) -> Result<Vec<Row>, DataError> {
+    session
+        .rows(&format!("{WITHOUT_LIMITS} {sql}"))
         .map_err(|source| words_of(step, source))
 }
 
-/// The rows of the last statement.
-pub(super) fn last_rows(messages: Vec<SimpleQueryMessage>) -> Vec<Row> {
-    let (mut rows, mut last) = (Vec::new(), Vec::new());
-    for message in messages {
-        match message {
-            SimpleQueryMessage::Row(row) => {
-                let values =
-                    (0..row.len()).map(|column| row.try_get(column).ok().flatten().map(str::to_owned));
-                rows.push(values.collect());
-            }
-            SimpleQueryMessage::CommandComplete(_) => last = std::mem::take(&mut rows),
-            _ => {}
-        }
-    }
-    last
+/// The same where whole tables are read.
+pub(super) fn rows_of_work(session: &mut Session, step: &str, sql: &str) -> Result<Vec<Row>, DataError> {
+    session
+        .rows_of_work(&format!("{WITHOUT_LIMITS} {sql}"))
+        .map_err(|source| words_of(step, source))
+}
+
+/// Statements that are one transaction without limits of time; `settings` hold in it alone.
+pub(super) fn run(session: &mut Session, step: &str, settings: &str, sql: &str) -> Result<(), DataError> {
+    session
+        .work(&format!("{WITHOUT_LIMITS} {settings} {sql}"))
+        .map_err(|source| words_of(step, source))
 }
 
 /// A value of a row as a number; what is none is `None`.
@@ -129,20 +120,20 @@ pub(super) fn for_loading(sorting: Sorting) -> String {
 pub(super) fn take_turn(
     endpoint: &Endpoint,
     go_on: &mut dyn FnMut() -> bool,
-) -> Result<(Client, bool), DataError> {
+) -> Result<(Session, bool), DataError> {
     let step = "waiting for another creation of data";
     let (_never, alarm) = channel::<()>();
     let mut client = open(endpoint)?;
     let mut waited = false;
     loop {
         let sql = format!("SELECT pg_catalog.pg_try_advisory_xact_lock({LOCK})");
-        let begun = client.batch_execute("BEGIN");
+        let begun = client.rows("BEGIN");
         begun.map_err(|source| words_of(step, source))?;
         let rows = rows(&mut client, step, &sql)?;
         if rows.first().is_some_and(|row| text(row, 0) == "t") {
             return Ok((client, waited));
         }
-        let ended = client.batch_execute("ROLLBACK");
+        let ended = client.rows("ROLLBACK");
         ended.map_err(|source| words_of(step, source))?;
         waited = true;
         if !go_on() || alarm.recv_timeout(LOCK_EVERY) == Err(RecvTimeoutError::Disconnected) {
@@ -152,12 +143,12 @@ pub(super) fn take_turn(
 }
 
 /// Whether a statement was refused for want of permission.
-pub(super) fn is_refused(error: &postgres::Error) -> bool {
-    error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE)
+pub(super) fn is_refused(error: &SessionError) -> bool {
+    matches!(error, SessionError::Refused { sqlstate, .. } if sqlstate == "42501")
 }
 
 /// The server's time.
-pub(super) fn now(client: &mut Client) -> Result<Instant, DataError> {
+pub(super) fn now(client: &mut Session) -> Result<Instant, DataError> {
     let step = "asking for the time";
     let sql = "SELECT (extract(epoch FROM now() - '2000-01-01 00:00:00+00') * 1000000)::bigint, now()::text";
     let rows = rows(client, step, sql)?;
@@ -166,6 +157,30 @@ pub(super) fn now(client: &mut Client) -> Result<Instant, DataError> {
         us: number(row, 0).ok_or_else(|| odd(step))?,
         sql: text(row, 1).to_owned(),
     })
+}
+
+/// A session for long work beside the making of data: vacuums, checkpoints, copies of databases, reading into caches. It lasts as long
+/// as the server is at it, and ends when the endpoint's request to stop comes.
+pub struct DataSession(Session);
+
+impl DataSession {
+    /// Opens one.
+    ///
+    /// # Errors
+    ///
+    /// No connection, or a request to stop.
+    pub fn open(endpoint: &Endpoint) -> Result<DataSession, DataError> {
+        open(endpoint).map(DataSession)
+    }
+
+    /// One statement, its rows dropped; `step` says what is being done, for an error.
+    ///
+    /// # Errors
+    ///
+    /// The server's refusal, a server that is not at it any more, or a request to stop.
+    pub fn work(&mut self, step: &str, sql: &str) -> Result<(), DataError> {
+        self.0.work(sql).map_err(|source| words_of(step, source))
+    }
 }
 
 /// Begins a check: all of it sees one snapshot, with memory for the hashes of large aggregates.

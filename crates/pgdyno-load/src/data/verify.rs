@@ -2,14 +2,14 @@
 
 use super::session::{self, Row, number, odd};
 use super::{Condition, DataError};
-use postgres::Client;
+use crate::session::Session;
 
 /// For errors.
 const STEP: &str = "checking the data";
 
 /// Asks within the transaction of a check.
 pub(super) struct Question<'a> {
-    client: &'a mut Client,
+    client: &'a mut Session,
 }
 
 /// How often something was compared, and what did not hold.
@@ -34,12 +34,12 @@ impl Tally {
 }
 
 impl<'a> Question<'a> {
-    pub(super) fn new(client: &'a mut Client) -> Question<'a> {
+    pub(super) fn new(client: &'a mut Session) -> Question<'a> {
         Question { client }
     }
 
     fn one(self, sql: &str) -> Result<Row, DataError> {
-        let rows = session::rows(self.client, STEP, sql)?;
+        let rows = session::rows_of_work(self.client, STEP, sql)?;
         rows.into_iter().next().ok_or_else(|| odd(STEP))
     }
 
@@ -53,7 +53,7 @@ impl<'a> Question<'a> {
                 first: row.get_mut(3)?.take(),
             })
         };
-        let rows = session::rows(self.client, STEP, sql)?;
+        let rows = session::rows_of_work(self.client, STEP, sql)?;
         rows.into_iter()
             .map(|row| tally(row).ok_or_else(|| odd(STEP)))
             .collect()
@@ -82,7 +82,7 @@ impl<'a> Question<'a> {
 }
 
 /// All of these indexes are there and valid.
-pub(super) fn has_indexes(client: &mut Client, names: &[String]) -> Result<Condition, DataError> {
+pub(super) fn has_indexes(client: &mut Session, names: &[String]) -> Result<Condition, DataError> {
     let sql = format!(
         "SELECT name FROM unnest('{{{}}}'::text[]) AS name
          WHERE NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(name) AND indisvalid)",

@@ -3,7 +3,7 @@
 pub(crate) mod evaluate;
 pub(crate) mod expression;
 mod functions;
-mod split;
+pub(crate) mod split;
 pub(crate) mod value;
 
 use crate::message::Type;

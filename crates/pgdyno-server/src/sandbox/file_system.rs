@@ -7,12 +7,13 @@
 mod tools;
 
 use super::SandboxError;
-use pgdyno_host::{HostAccess, LocalHost, Space};
+use pgdyno_host::{Directory, HostAccess, LocalHost, Space};
 use rustix::fs::FallocateFlags;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tools::{mkfs, mount, unmount};
 
@@ -182,11 +183,11 @@ impl FileSystem {
     pub(super) fn make(&self) -> Result<(), SandboxError> {
         fs::create_dir_all(&self.point).map_err(SandboxError::io(&self.point, "made"))?;
         if let Some(image) = &self.image {
-            let file = fs::File::options()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(image)
+            let Some((above, name)) = self.image_place()? else {
+                return mount(self);
+            };
+            let file = above
+                .create(name, 0o600)
                 .map_err(SandboxError::io(image, "made"))?;
             // All of it is reserved now: a full disk must not be found out by the server.
             let reserved = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, self.size_bytes);
@@ -205,7 +206,10 @@ impl FileSystem {
             return self.check_kind();
         }
         match &self.image {
-            Some(image) if image.exists() => mount(self),
+            Some(image) if image.exists() => {
+                self.image_place()?;
+                mount(self)
+            }
             gone => Err(SandboxError::Lost {
                 name: sandbox.to_owned(),
                 what: match gone {
@@ -217,6 +221,21 @@ impl FileSystem {
                 },
             }),
         }
+    }
+
+    /// The directory of its image, by whose path root mounts it, and the image's name.
+    fn image_place(&self) -> Result<Option<(Directory, OsString)>, SandboxError> {
+        let Some(image) = &self.image else {
+            return Ok(None);
+        };
+        let (above, name) = Directory::above(image).map_err(SandboxError::io(image, "opened"))?;
+        if !above.keeps_paths() {
+            return Err(SandboxError::FileSystem {
+                what: image.display().to_string(),
+                reason: "other users than root can exchange it, or a directory above it".to_owned(),
+            });
+        }
+        Ok(Some((above, name)))
     }
 
     /// Whether something is mounted at its point. Missing is not mounted.
@@ -256,19 +275,25 @@ impl FileSystem {
                     reason: "it has no sandbox's name and is left alone".into(),
                 });
             }
-            removed(fs::remove_file(image)).map_err(SandboxError::io(image, "removed"))?;
+            let removed = Directory::above(image).and_then(|(above, name)| above.remove(name));
+            removed
+                .or_else(absent)
+                .map_err(SandboxError::io(image, "removed"))?;
         }
-        removed(fs::remove_dir(&self.point)).map_err(SandboxError::io(&self.point, "removed"))
+        let removed = Directory::above(&self.point).and_then(|(above, name)| above.remove_empty(name));
+        removed
+            .or_else(absent)
+            .map_err(SandboxError::io(&self.point, "removed"))
     }
 }
 
 const IMAGE_PREFIX: &str = "pgdyno-sandbox-";
 
 /// What is not there need not be removed.
-fn removed(outcome: io::Result<()>) -> io::Result<()> {
-    match outcome {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+fn absent(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
     }
 }
 

@@ -1,12 +1,15 @@
 //! One command at a time per sandbox: an advisory lock on a file that says who holds it.
 
-use super::SandboxError;
 use super::record::check_name;
+use super::{SMALL_BYTES_MAX, SandboxError};
 use crate::counters::pause;
+use pgdyno_host::Directory;
 use std::fs::{self, File, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+const LOCKS: &str = ".locks";
 
 /// Held as long as this lives; a killed process lets go of it.
 #[derive(Debug)]
@@ -24,16 +27,10 @@ pub fn lock(
     on_wait: &mut dyn FnMut(&str),
 ) -> Result<Guard, SandboxError> {
     check_name(name)?;
-    let directory = root.join(".locks");
-    fs::create_dir_all(&directory).map_err(SandboxError::io(&directory, "made"))?;
+    let directory = root.join(LOCKS);
     let path = directory.join(name);
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(SandboxError::io(&path, "opened"))?;
+    let held = directory_of_locks(root).map_err(SandboxError::io(&directory, "made"))?;
+    let mut file = opened(&held, name).map_err(SandboxError::io(&path, "opened"))?;
     let deadline = Instant::now() + patience;
     let mut told = false;
     loop {
@@ -44,7 +41,7 @@ pub fn lock(
                 let mut holder = String::new();
                 let _ = file
                     .seek(SeekFrom::Start(0))
-                    .and_then(|_| file.read_to_string(&mut holder));
+                    .and_then(|_| (&file).take(SMALL_BYTES_MAX).read_to_string(&mut holder));
                 let holder = if holder.is_empty() {
                     "another command".to_owned()
                 } else {
@@ -72,9 +69,39 @@ pub fn lock(
     Ok(Guard { _file: file })
 }
 
+fn directory_of_locks(root: &Path) -> io::Result<Directory> {
+    fs::create_dir_all(root)?;
+    let root = Directory::open(root)?;
+    match root.make(LOCKS, 0o755) {
+        // Another command has just made it, or one long ago.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => root.directory(LOCKS),
+        other => other,
+    }
+}
+
+/// The file of that name, made where it is missing; no link leads elsewhere, for its content is written over.
+fn opened(locks: &Directory, name: &str) -> io::Result<File> {
+    match locks.create(name, 0o600) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => locks.update(name),
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn link_in_the_place_of_a_lock_is_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let victim = root.path().join("victim");
+        fs::write(&victim, "content").unwrap();
+        fs::create_dir(root.path().join(LOCKS)).unwrap();
+        std::os::unix::fs::symlink(&victim, root.path().join(LOCKS).join("demo")).unwrap();
+        let error = lock(root.path(), "demo", "stop", Duration::ZERO, &mut |_| ()).unwrap_err();
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "content");
+    }
 
     #[test]
     fn the_second_is_told_who_holds_it_and_gets_it_afterwards() {

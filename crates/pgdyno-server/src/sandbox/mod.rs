@@ -24,13 +24,12 @@ pub use network::{Network, NetworkPlan};
 pub(crate) use record::is_name;
 pub use record::{Record, list_names};
 
-use crate::Conninfo;
 use crate::counters::pause;
 use crate::server::Server;
+use crate::{Conninfo, NoPostmaster, Postmaster};
 use pgdyno_host::{Cgroup, Directory, HostAccess, LocalHost, block, tree_bytes};
 use postgres::Config;
 use process::Entrance;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -97,20 +96,16 @@ impl Sandbox {
         if own.any(|own| !own.is_mounted().unwrap_or(false)) {
             return State::Unmounted;
         }
-        let Some(text) = self.pid_file() else {
-            return State::Stopped;
-        };
-        match pid_in(&text) {
-            Some(pid) if self.is_postmaster(pid) => State::Running(pid),
+        match self.postmaster() {
+            Ok(postmaster) if !postmaster.is_single_user => State::Running(postmaster.pid),
+            Err(NoPostmaster::NoFile(_) | NoPostmaster::Unknown { pid: None, .. }) => State::Stopped,
             _ => State::Crashed,
         }
     }
 
-    /// A process id can have been given to somebody else since: the working directory tells.
-    fn is_postmaster(&self, pid: u32) -> bool {
-        pgdyno_host::is_alive(&LocalHost::new(), pid)
-            && fs::canonicalize(&self.record.data)
-                .is_ok_and(|data| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == data))
+    /// A process id can have been given to somebody else since, and the server's user can write any other.
+    fn postmaster(&self) -> Result<Postmaster, NoPostmaster> {
+        Postmaster::of_data(&LocalHost::new(), &self.record.data)
     }
 
     /// How to connect, as its superuser, to the database postgres: over its socket, or over the link of a network of its own with
@@ -237,7 +232,8 @@ impl Sandbox {
 
     /// Whether its server lives, whatever its record says.
     pub(crate) fn has_postmaster(&self) -> bool {
-        self.recorded_pid().is_some_and(|pid| self.is_postmaster(pid))
+        self.postmaster()
+            .is_ok_and(|postmaster| !postmaster.is_single_user)
     }
 
     fn recorded_pid(&self) -> Option<u32> {

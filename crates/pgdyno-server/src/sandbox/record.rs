@@ -1,13 +1,12 @@
 //! What is written down about a sandbox: sandbox.json, formats 1 to 3.
 
-use super::SandboxError;
 use super::file_system::FileSystem;
 use super::network::Network;
+use super::{SMALL_BYTES_MAX, SandboxError};
 use crate::User;
-use pgdyno_host::{Limits, Unlimited};
+use pgdyno_host::{Directory, EntryKind, Limits, Owner, Unlimited, give};
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The newest that this version knows; a newer one is refused, not guessed at.
@@ -17,6 +16,8 @@ const FORMAT_WITHOUT_NETWORK: u32 = 2;
 /// Knows no file systems of a sandbox's own either. A sandbox is written in the oldest format that has what it has, for older
 /// versions to read.
 const FORMAT_WITHOUT_FILE_SYSTEMS: u32 = 1;
+/// Its file.
+const RECORD: &str = "sandbox.json";
 const NAME_LENGTH_MAX: usize = 40;
 
 /// The record.
@@ -66,7 +67,7 @@ impl Record {
     }
 
     fn file(directory: &Path) -> PathBuf {
-        directory.join("sandbox.json")
+        directory.join(RECORD)
     }
 
     /// Reads it; `None` where there is no sandbox.
@@ -76,17 +77,24 @@ impl Record {
             path: path.clone(),
             reason,
         };
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return if directory.is_dir() {
-                    Err(broken("it is missing".into()))
-                } else {
-                    Ok(None)
-                };
-            }
+        let held = match Directory::open(directory) {
+            Ok(held) => held,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(broken(e.to_string())),
         };
+        check_private(&held).map_err(broken)?;
+        let text = match held.text(RECORD, SMALL_BYTES_MAX) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(broken("it is missing".into())),
+            Err(e) => return Err(broken(e.to_string())),
+        };
+        // As earlier versions made it; without that it is as good.
+        if let Ok(file) = held.file(RECORD)
+            && let Ok(now) = Owner::of(&file)
+            && now.mode != 0o600
+        {
+            let _ = give(&file, Owner { mode: 0o600, ..now });
+        }
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| broken(e.to_string()))?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
             Some(format) if (1..=u64::from(FORMAT)).contains(&format) => {
@@ -113,30 +121,43 @@ impl Record {
     /// Writes it in one step.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), SandboxError> {
         let path = Record::file(directory);
-        let temporary = directory.join("sandbox.json.new");
         let text = serde_json::to_string_pretty(self).map_err(|e| SandboxError::Record {
             path: path.clone(),
             reason: e.to_string(),
         })?;
-        let mut file = fs::File::create(&temporary).map_err(SandboxError::io(&temporary, "written"))?;
-        file.write_all(text.as_bytes())
-            .and_then(|()| file.sync_all())
-            .and_then(|()| fs::rename(&temporary, &path))
+        Directory::open(directory)
+            .and_then(|held| held.replace(RECORD, text.as_bytes(), Owner::own(0o600)))
             .map_err(SandboxError::io(&path, "written"))
+    }
+}
+
+/// What is run, mounted and removed is read from a sandbox's files, and programs get its paths: by root only where nobody else can have
+/// written or exchanged them.
+pub(super) fn check_private(directory: &Directory) -> Result<(), String> {
+    let owner = directory.owner();
+    if !directory.is_private() {
+        return Err(format!(
+            "its directory belongs to user {} (mode {:o}), and others than root and this user can write there",
+            owner.uid, owner.mode
+        ));
+    }
+    match User::is_root() && !directory.keeps_paths() {
+        true => Err("other users than root can exchange a directory above it".to_owned()),
+        false => Ok(()),
     }
 }
 
 /// Names below `root`, sorted; half-made ones among them.
 pub fn list_names(root: &Path) -> Result<Vec<String>, SandboxError> {
-    let entries = match fs::read_dir(root) {
+    let entries = match Directory::open(root).and_then(|held| held.entries()) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(SandboxError::io(root, "read")(e)),
     };
     let mut names: Vec<String> = entries
-        .flatten()
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .into_iter()
+        .filter(|(_, kind)| *kind == EntryKind::Directory)
+        .map(|(name, _)| name.to_string_lossy().into_owned())
         .filter(|name| check_name(name).is_ok())
         .collect();
     names.sort();
@@ -163,6 +184,66 @@ pub(crate) fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+
+    fn record() -> Record {
+        Record {
+            format: FORMAT_WITHOUT_FILE_SYSTEMS,
+            name: "x".to_owned(),
+            ready: true,
+            version: "18.1".to_owned(),
+            bin: "/bin".into(),
+            data: "/data".into(),
+            wal: None,
+            port: 1,
+            user: None,
+            limits: Limits::default(),
+            unlimited: Vec::new(),
+            created_unix_ms: 0,
+            file_systems: Vec::new(),
+            network: None,
+        }
+    }
+
+    #[test]
+    fn record_is_readable_by_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        record().write(dir.path()).unwrap();
+        let file = dir.path().join(RECORD);
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(Record::read(dir.path()).unwrap(), Some(record()));
+        // As earlier versions made it.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(Record::read(dir.path()).unwrap(), Some(record()));
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    }
+
+    /// A record names programs that are run: as root none of another user's.
+    #[test]
+    fn record_that_another_user_can_have_written_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let sandbox = home.path().join("x");
+        fs::create_dir(&sandbox).unwrap();
+        record().write(&sandbox).unwrap();
+        let refused = |words: &str| {
+            let error = Record::read(&sandbox).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        chown(&sandbox, Some(65534), None).unwrap();
+        refused("belongs to user 65534");
+        chown(&sandbox, Some(0), None).unwrap();
+        fs::set_permissions(&sandbox, fs::Permissions::from_mode(0o777)).unwrap();
+        refused("mode 777");
+        fs::set_permissions(&sandbox, fs::Permissions::from_mode(0o755)).unwrap();
+        chown(home.path(), Some(65534), None).unwrap();
+        refused("a directory above it");
+        chown(home.path(), Some(0), None).unwrap();
+        let file = sandbox.join(RECORD);
+        fs::rename(&file, sandbox.join("other")).unwrap();
+        symlink("other", &file).unwrap();
+        refused("symbolic link");
+    }
 
     #[test]
     fn records_of_other_formats_and_broken_ones_are_named() {

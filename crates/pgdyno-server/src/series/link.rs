@@ -155,7 +155,7 @@ impl Link {
             false => self.prepare(questions)?,
         };
         let Session { wire, prepared } = self.session.as_mut().ok_or(LinkError::Silent)?;
-        wire.begin(Some(ANSWER_LIMIT));
+        wire.begin(ANSWER_LIMIT);
         let ways: Vec<Option<Way<'_>>> = questions
             .iter()
             .map(|(sql, _)| match prepared.get(*sql) {
@@ -207,7 +207,7 @@ impl Link {
             if prepared.contains_key(*sql) {
                 continue;
             }
-            wire.begin(Some(ANSWER_LIMIT));
+            wire.begin(ANSWER_LIMIT);
             let statement = wire.prepare(sql)?;
             self.commits.count(&statement);
             match statement {
@@ -264,7 +264,7 @@ impl Link {
         let Some(Session { wire, .. }) = &mut self.session else {
             return Err(error(LinkError::Silent));
         };
-        wire.begin(Some(limit));
+        wire.begin(limit);
         wire.run(&settings).map_err(error)?.map_err(error)?;
         let asked = Way::Text("SELECT current_setting('server_version_num')::int4, pg_backend_pid()");
         wire.ask(&asked, &[]).map_err(error)?;

@@ -1,14 +1,13 @@
 //! A socket that waits no longer than up to an instant, for the driver that opens the session and for what comes after.
 
 use crate::conninfo::Conninfo;
+use pgdyno_host::dial::{self, LossLimits, Until};
 use postgres::Config;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -18,12 +17,6 @@ use tokio_postgres::config::Host;
 /// A socket's own limit is set anew when it is off by more than this: that spares a system call for each question.
 const LIMIT_SLACK: Duration = Duration::from_millis(50);
 
-/// Bytes of ours that nobody confirms for so long go to a host that is gone.
-const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
-/// A host that is gone while its answer is waited for is noticed within half a minute too.
-const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
-const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(5);
-const KEEPALIVES_RETRIES: u32 = 3;
 /// The driver's own, where none is given.
 const DRIVERS_KEEPALIVES_IDLE: Duration = Duration::from_hours(2);
 /// An instant that no answer is waited for: a year ahead.
@@ -51,18 +44,16 @@ enum Inner {
 impl Socket {
     /// Connects to the one host and address.
     pub(crate) fn connect(conninfo: &Conninfo, deadline: Instant, bytes_max: usize) -> io::Result<Socket> {
+        let until = Until { deadline, stop: None };
         let inner = match (conninfo.address(), conninfo.host()) {
-            (None, Host::Unix(directory)) => {
-                Inner::Unix(unix(&directory.join(format!(".s.PGSQL.{}", conninfo.port())))?)
+            (None, Host::Unix(directory)) => Inner::Unix(dial::unix(
+                &directory.join(format!(".s.PGSQL.{}", conninfo.port())),
+            )?),
+            (Some(address), _) => Inner::Tcp(dial::tcp(&[SocketAddr::new(address, conninfo.port())], until)?),
+            (None, Host::Tcp(name)) => {
+                let addresses = dial::addresses(name.as_str(), conninfo.port(), until)?;
+                Inner::Tcp(dial::tcp(&addresses, until)?)
             }
-            (Some(address), _) => Inner::Tcp(tcp(
-                &mut [SocketAddr::new(address, conninfo.port())].into_iter(),
-                deadline,
-            )?),
-            (None, Host::Tcp(name)) => Inner::Tcp(tcp(
-                &mut (name.as_str(), conninfo.port()).to_socket_addrs()?,
-                deadline,
-            )?),
         };
         if let Inner::Tcp(stream) = &inner {
             notice_loss(stream, conninfo.config())?;
@@ -180,49 +171,14 @@ impl Socket {
 
 /// A connection to a host that is gone breaks, and does not wait for ever.
 fn notice_loss(stream: &TcpStream, known: &Config) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let timeout = known.get_tcp_user_timeout().copied().unwrap_or(TCP_USER_TIMEOUT);
-    let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-    sockopt::set_tcp_user_timeout(stream, timeout_ms)?;
-    if known.get_keepalives() {
-        let idle = match known.get_keepalives_idle() {
-            DRIVERS_KEEPALIVES_IDLE => KEEPALIVES_IDLE,
-            given => given,
-        };
-        sockopt::set_socket_keepalive(stream, true)?;
-        sockopt::set_tcp_keepidle(stream, idle)?;
-        let interval = known.get_keepalives_interval().unwrap_or(KEEPALIVES_INTERVAL);
-        sockopt::set_tcp_keepintvl(stream, interval)?;
-        let retries = known.get_keepalives_retries().unwrap_or(KEEPALIVES_RETRIES);
-        sockopt::set_tcp_keepcnt(stream, retries)?;
-    }
-    Ok(())
-}
-
-/// A server that takes no more connections has a full queue, and an ordinary call would wait for it without a limit.
-fn unix(path: &Path) -> io::Result<UnixStream> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(UnixStream::from(socket))
-}
-
-fn tcp(addresses: &mut dyn Iterator<Item = SocketAddr>, deadline: Instant) -> io::Result<TcpStream> {
-    let mut last = io::Error::other("the name has no address");
-    for address in addresses {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        match TcpStream::connect_timeout(&address, left) {
-            Ok(stream) => {
-                stream.set_nonblocking(true)?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
+    let limits = LossLimits {
+        user_timeout: known.get_tcp_user_timeout().copied(),
+        keepalives: known.get_keepalives(),
+        idle: Some(known.get_keepalives_idle()).filter(|&idle| idle != DRIVERS_KEEPALIVES_IDLE),
+        interval: known.get_keepalives_interval(),
+        retries: known.get_keepalives_retries(),
+    };
+    limits.set(stream)
 }
 
 // The driver's traits over plain calls.

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn conninfo(port: u16) -> Conninfo {
     let text = format!("host=127.0.0.1 port={port} user=x dbname=x sslmode=disable connect_timeout=1");
-    Conninfo::resolve(&text, &|_| None).unwrap()
+    Conninfo::named(&text, &|_| None).unwrap()
 }
 
 /// Asks a server of every mode, all at once; each error that comes in time holds the words.

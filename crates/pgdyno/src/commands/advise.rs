@@ -92,17 +92,17 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
         details: &args.detail,
     };
     if args.json {
-        put!("{:#}", as_json(&page, found.target.as_deref(), begun)?);
+        put_page!("{:#}", as_json(&page, found.target.as_deref(), begun)?);
     } else {
         match args.format {
             AdviseFormat::Text => {
                 let text = text::page(&page, width());
                 match args.no_color {
-                    true => put!("{}", output::with_styles(&text, false)),
-                    false => put!("{text}"),
+                    true => put_page!("{}", output::with_styles(&text, false)),
+                    false => put_page!("{text}"),
                 }
             }
-            AdviseFormat::Md => put!("{}", markdown::page(&page)),
+            AdviseFormat::Md => put_page!("{}", markdown::page(&page)),
         }
     }
     if let Some(file) = &args.experiment {

@@ -100,7 +100,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
     };
     if stop.load(Ordering::Relaxed) {
         let back = put_back(context, changer)?;
-        tell!("{}", show::put_back(&back));
+        tell_page!("{}", show::put_back(&back));
         restore::check(&back)?;
         anyhow::bail!("stopped before the end; everything was put back");
     }
@@ -111,7 +111,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         tell!("in force until this ends (Ctrl-C)");
         wait(&stop);
         let back = put_back(context, changer)?;
-        tell!("{}", show::put_back(&back));
+        tell_page!("{}", show::put_back(&back));
         restore::check(&back)?;
         return Ok(code);
     }
@@ -254,7 +254,7 @@ fn dry_run(reader: &Reader<'_>, settings: &[Setting], as_json: bool) -> anyhow::
                 json!({ "knob": setting.knob, "now": now, "value": setting.value, "cost": cost, "risk": risk })
             })
             .collect();
-        put!("{}", serde_json::to_string_pretty(&rows)?);
+        put_page!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(exit::FINE);
     }
     let rows = rows
@@ -269,7 +269,7 @@ fn dry_run(reader: &Reader<'_>, settings: &[Setting], as_json: bool) -> anyhow::
             ]
         })
         .collect();
-    put!(
+    put_page!(
         "{}",
         show::table(&["knob", "now", "would be", "costs", "risk"], &[], rows)
     );
@@ -281,9 +281,9 @@ fn print(applied: &[Applied], target: &str, as_json: bool, until_unix_ms: Option
     if as_json {
         let lines: Vec<Value> = applied.iter().map(applied_json).collect();
         let all = json!({ "target": target, "settings": lines, "reverted_at_unix_ms": until_unix_ms });
-        put!("{}", serde_json::to_string_pretty(&all)?);
+        put_page!("{}", serde_json::to_string_pretty(&all)?);
     } else {
-        put!("{}", applied_table(applied));
+        put_page!("{}", applied_table(applied));
     }
     Ok(())
 }

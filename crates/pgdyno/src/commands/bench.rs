@@ -8,7 +8,7 @@ use crate::exit::{self, Usage};
 use crate::placement::Placement;
 use crate::{output, show, target};
 use anyhow::Context as _;
-use pgdyno_host::{HostAccess, block};
+use pgdyno_host::{HostAccess, block, given_bytes};
 use pgdyno_lab::{Depth, Measurement, Probe, measure};
 use pgdyno_load::{
     Arrivals, Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Second, Spacing, Warmup, Work,
@@ -17,8 +17,8 @@ use pgdyno_load::{
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Conninfo, Server};
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{BufWriter, Read};
+use std::io::{self, BufWriter};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -82,18 +82,18 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         .iter()
         .map(|(plan, measurement)| words::as_json(plan, measurement, &server));
     match (as_json, args.clients.len()) {
-        (true, 1) => put!("{}", written(&documents.next().unwrap_or_default())),
+        (true, 1) => put_page!("{}", written(&documents.next().unwrap_or_default())),
         (true, _) => {
             let runs: Vec<_> = documents.collect();
             let ladder = json!({ "format": "pgdyno-bench-ladder/1", "runs": runs });
-            put!("{}", written(&ladder));
+            put_page!("{}", written(&ladder));
         }
         (false, 1) => {}
         (false, _) => {
-            put!("{}", words::heading(&done[0].0, &done[0].1, &server, None));
+            put_page!("{}", words::heading(&done[0].0, &done[0].1, &server, None));
             let (names, right) = words::LADDER;
             let rows = done.iter().map(|(plan, m)| words::rung(plan, m)).collect();
-            put!("{}", show::table(&names, &right, rows));
+            put_page!("{}", show::table(&names, &right, rows));
         }
     }
     if let Some(reason) = done
@@ -116,7 +116,7 @@ fn watch(
     conninfo: &Conninfo,
     plan: &LoadPlan,
     probe: &Probe,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Measurement> {
     let lines = !args.quiet && output::remarks_are_seen();
     let show = |second: &Second| {
@@ -125,7 +125,7 @@ fn watch(
             tell!("{}", words::line(&second, plan));
         }
         if args.stream {
-            put!("{}", words::second_json(&second));
+            put_page!("{}", words::second_json(&second));
         }
     };
     let Some(path) = &args.histogram else {
@@ -176,17 +176,16 @@ fn script(word: &str) -> anyhow::Result<Script> {
         }
         _ => (word, 1),
     };
-    let mut bytes = Vec::new();
-    let limit = SCRIPT_BYTES_MAX as u64 + 1;
-    File::open(path)
-        .and_then(|file| file.take(limit).read_to_end(&mut bytes))
-        .with_context(|| format!("the script {path} cannot be read"))?;
-    if bytes.len() > SCRIPT_BYTES_MAX {
-        return Err(Usage(format!(
-            "the script {path} has more than {SCRIPT_BYTES_MAX} bytes"
-        ))
-        .into());
-    }
+    let read = given_bytes(Path::new(path), SCRIPT_BYTES_MAX as u64);
+    let bytes = match read {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return Err(Usage(format!(
+                "the script {path} has more than {SCRIPT_BYTES_MAX} bytes"
+            ))
+            .into());
+        }
+        read => read.with_context(|| format!("the script {path} cannot be read"))?,
+    };
     let text = String::from_utf8(bytes)
         .map_err(|error| Usage(format!("the script {path} is no UTF-8: {}", error.utf8_error())))?;
     Ok(Script {

@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, args: &CapacityArgs) -> anyhow::Result<u8> 
     };
     let answer = answer(&stored, &context.catalogue, &question)?;
     if args.json {
-        put!("{}", serde_json::to_string_pretty(&document(&answer, &question))?);
+        put_page!("{}", serde_json::to_string_pretty(&document(&answer, &question))?);
     } else {
         print(&answer, &question);
     }
@@ -156,7 +156,7 @@ fn print(answer: &Answer, question: &Question) {
     }
     if answer.cpu_factors.is_empty() {
         let rows = answer.rows.iter().map(zone).collect();
-        put!(
+        put_page!(
             "{}\n",
             show::table(
                 &["for", "peak TPS", "clients there", "happy zone", "answer"],
@@ -169,8 +169,8 @@ fn print(answer: &Answer, question: &Question) {
             advice()
         );
     } else {
-        put!("{}\n", needs(answer, question.price.is_some()));
-        put!("{}\n", measured(answer));
+        put_page!("{}\n", needs(answer, question.price.is_some()));
+        put_page!("{}\n", measured(answer));
         put!(
             "intervals are at {:.0} %, each by itself",
             answer.confidence * 100.0

@@ -42,11 +42,14 @@ pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<u8> {
     bar.finish_and_clear();
     let report = report?;
     match args.json {
-        true => put!("{:#}", as_json(&report)?),
+        true => put_page!("{:#}", as_json(&report)?),
         false => summary(&report),
     }
     if report.is_stopped {
         anyhow::bail!("stopped before the end; the files that were made are gone");
+    }
+    if !report.has_figures() {
+        anyhow::bail!("nothing could be measured, for the reasons above");
     }
     Ok(match report.poor().next() {
         Some(_) => exit::NOT_HELD,

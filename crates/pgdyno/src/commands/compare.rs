@@ -38,14 +38,14 @@ pub(crate) fn run(context: &Context, args: &CompareArgs) -> anyhow::Result<u8> {
         );
     }
     if args.json {
-        put!(
+        put_page!(
             "{}",
             serde_json::to_string_pretty(&document(&comparison, &judged))?
         );
     } else if args.md {
-        put!("{}", markdown(&comparison, &judged).trim_end());
+        put_page!("{}", markdown(&comparison, &judged).trim_end());
     } else {
-        put!("{}", text(&comparison, &judged).trim_end());
+        put_page!("{}", text(&comparison, &judged).trim_end());
     }
     let is_undecided = judged.iter().any(|judged| judged.outcome == Outcome::NotDecided);
     if is_undecided && !args.strict && !args.allow_undecided {

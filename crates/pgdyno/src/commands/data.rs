@@ -20,7 +20,8 @@ pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8>
             json,
         } => {
             let (conninfo, _) = target::conninfo(context, &target)?;
-            let conditions = check_data(&endpoint(&conninfo), dataset)?;
+            let endpoint = endpoint(&conninfo).stopped_by(&stop_flag()?);
+            let conditions = check_data(&endpoint, dataset)?;
             print(&conditions, json)?;
             if conditions.iter().any(|condition| !condition.holds) {
                 return Ok(exit::NOT_HELD);
@@ -28,7 +29,7 @@ pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8>
         }
         DataCommand::Drop { target, dataset } => {
             let (conninfo, _) = target::conninfo(context, &target)?;
-            drop_data(&endpoint(&conninfo), dataset)?;
+            drop_data(&endpoint(&conninfo).stopped_by(&stop_flag()?), dataset)?;
         }
     }
     Ok(exit::FINE)
@@ -45,7 +46,9 @@ fn create(context: &Context, args: &CreateDataArgs) -> anyhow::Result<()> {
     }
     plan.check()?;
     let wanted = words(plan.dataset, plan.scale, plan.tables);
-    match shape_of(&endpoint(&conninfo), args.dataset) {
+    let stop = stop_flag()?;
+    let endpoint = endpoint(&conninfo).stopped_by(&stop);
+    match shape_of(&endpoint, args.dataset) {
         Ok(Shape { scale, tables, .. }) if !args.replace => {
             let there = words(plan.dataset, scale, tables);
             let words = format!("{conninfo} holds data of {there}; --replace drops it and creates {wanted}");
@@ -54,11 +57,10 @@ fn create(context: &Context, args: &CreateDataArgs) -> anyhow::Result<()> {
         Ok(_) | Err(DataError::Missing { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    let stop = stop_flag()?;
     let bar = progress::DataBar::new();
     let begun = Instant::now();
     let (mut rows, mut rows_s) = (0, 0.0);
-    let created = create_data(&endpoint(&conninfo), &plan, &mut |progress| {
+    let created = create_data(&endpoint, &plan, &mut |progress| {
         bar.update(progress);
         if progress.rows > rows {
             (rows, rows_s) = (progress.rows, begun.elapsed().as_secs_f64());
@@ -84,7 +86,7 @@ fn words(dataset: Dataset, scale: u32, tables: u32) -> String {
 
 fn print(conditions: &[Condition], json: bool) -> anyhow::Result<()> {
     if json {
-        put!("{}", serde_json::to_string_pretty(conditions)?);
+        put_page!("{}", serde_json::to_string_pretty(conditions)?);
         return Ok(());
     }
     let rows = conditions
@@ -94,6 +96,6 @@ fn print(conditions: &[Condition], json: bool) -> anyhow::Result<()> {
             vec![condition.name.clone(), holds.to_owned(), condition.words.clone()]
         })
         .collect();
-    put!("{}", show::table(&["condition", "", "figures"], &[], rows));
+    put_page!("{}", show::table(&["condition", "", "figures"], &[], rows));
     Ok(())
 }

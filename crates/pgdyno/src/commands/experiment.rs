@@ -54,7 +54,7 @@ fn text_of(path: &Path) -> anyhow::Result<String> {
     {
         return Ok(text.to_owned());
     }
-    std::fs::read_to_string(path).map_err(|error| {
+    pgdyno_host::given_text(path).map_err(|error| {
         let near = near(&path.to_string_lossy());
         Usage(format!("{} could not be read: {error}{near}", path.display())).into()
     })
@@ -204,7 +204,7 @@ pub(crate) fn finish(
 ) -> anyhow::Result<u8> {
     let report = commands::report::build(context, store, summary.id)?;
     if as_json {
-        put!("{}", serde_json::to_string_pretty(&report)?);
+        put_page!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print(&report);
     }
@@ -221,7 +221,7 @@ pub(crate) fn finish(
         );
     }
     if !summary.put_back.is_empty() {
-        tell!("\nput back:\n{}", show::put_back(&summary.put_back));
+        tell_page!("\nput back:\n{}", show::put_back(&summary.put_back));
     }
     restore::check(&summary.put_back)?;
     let none_finished = report.treatments.iter().all(|t| t.trials_finished == 0);
@@ -244,7 +244,7 @@ pub(crate) fn finish(
 
 fn print(report: &Report) {
     put!("{}\n", report.experiment.question);
-    put!("{}\n", show::verdicts(report));
+    put_page!("{}\n", show::verdicts(report));
     for treatment in report.treatments.iter().filter(|t| t.why_not.is_some()) {
         put!(
             "not tested: {}: {}",

@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u8> {
     if args.schema {
-        put!("{}", serde_json::to_string_pretty(&ExperimentFile::schema())?);
+        put_page!("{}", serde_json::to_string_pretty(&ExperimentFile::schema())?);
         return Ok(exit::FINE);
     }
     if let Some(name) = &args.name {
@@ -19,7 +19,7 @@ pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u
                 "no experiment \"{name}\" is shipped; `pgdyno experiments` lists those there are"
             ))
         })?;
-        put!("{}", text.trim_end());
+        put_page!("{}", text.trim_end());
         return Ok(exit::FINE);
     }
     let mut lines = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u
                 })
             })
             .collect();
-        put!("{}", serde_json::to_string_pretty(&values)?);
+        put_page!("{}", serde_json::to_string_pretty(&values)?);
         return Ok(exit::FINE);
     }
     for (name, plan) in &lines {

@@ -38,12 +38,12 @@ pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
             "format": FORMAT, "took_ms": took_ms, "target": found.target, "facts": found.facts,
             "settings": found.settings,
         });
-        put!("{}", serde_json::to_string_pretty(&value)?);
+        put_page!("{}", serde_json::to_string_pretty(&value)?);
     } else {
         if let Some(target) = &found.target {
             put!("{target}\n");
         }
-        put!("{}", text::page(&found.facts));
+        put_page!("{}", text::page(&found.facts));
     }
     Ok(exit::FINE)
 }

@@ -24,12 +24,12 @@ pub(crate) fn run(args: &KnobsArgs) -> anyhow::Result<u8> {
     if let Some(id) = &args.id {
         let knob = catalogue.get(id)?;
         if args.json {
-            put!("{}", json(&[knob])?);
+            put_page!("{}", json(&[knob])?);
         } else if args.format == KnobsFormat::Md {
-            put!("{}", markdown::entry(knob).trim_end());
+            put_page!("{}", markdown::entry(knob).trim_end());
         } else {
             let columns = columns.unwrap_or(PAGE_COLUMNS).min(PAGE_COLUMNS);
-            put!("{}", text::one(knob, columns));
+            put_page!("{}", text::one(knob, columns));
         }
         return Ok(exit::FINE);
     }
@@ -39,11 +39,11 @@ pub(crate) fn run(args: &KnobsArgs) -> anyhow::Result<u8> {
             .iter()
             .flat_map(|(_, knobs)| knobs.iter().copied())
             .collect();
-        put!("{}", json(&knobs)?);
+        put_page!("{}", json(&knobs)?);
     } else if args.format == KnobsFormat::Md {
-        put!("{}", markdown::page(&sections).trim_end());
+        put_page!("{}", markdown::page(&sections).trim_end());
     } else {
-        put!("{}", text::list(&sections, columns));
+        put_page!("{}", text::list(&sections, columns));
     }
     Ok(exit::FINE)
 }

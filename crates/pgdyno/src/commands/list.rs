@@ -19,14 +19,14 @@ pub(crate) fn run(context: &Context, args: &ListArgs) -> anyhow::Result<u8> {
     let found = store.find(&filter)?;
     if args.store.json {
         let rows: Vec<_> = found.iter().map(as_json).collect();
-        put!("{}", serde_json::to_string_pretty(&rows)?);
+        put_page!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(exit::FINE);
     }
     let path = store.place();
     match (found.is_empty(), filter == Filter::default()) {
         (true, true) => tell!("no experiments in {path}; `pgdyno demo` makes one"),
         (true, false) => tell!("no such experiment in {path}; `pgdyno list` shows all"),
-        (false, _) => put!("{}", table(&found)),
+        (false, _) => put_page!("{}", table(&found)),
     }
     Ok(exit::FINE)
 }

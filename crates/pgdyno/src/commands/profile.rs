@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::exit::{self, Refused, Usage};
 use crate::target;
 use anyhow::Context as _;
+use pgdyno_host::given_text;
 use pgdyno_host::{Fact, HostAccess};
 use pgdyno_knobs::{
     Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Setting,
@@ -35,9 +36,9 @@ fn list(json: bool) -> anyhow::Result<u8> {
     let profiles = Profiles::shipped()?;
     if json {
         let all: Vec<Value> = profiles.iter().map(head).collect();
-        put!("{:#}", json!({ "format": FORMAT, "profiles": all }));
+        put_page!("{:#}", json!({ "format": FORMAT, "profiles": all }));
     } else {
-        put!("{}", text::list(&profiles.iter().collect::<Vec<_>>()));
+        put_page!("{}", text::list(&profiles.iter().collect::<Vec<_>>()));
     }
     Ok(exit::FINE)
 }
@@ -58,9 +59,9 @@ fn show(name: &str, json: bool) -> anyhow::Result<u8> {
             .iter()
             .map(|(of, setting)| as_written(of, setting))
             .collect();
-        put!("{document:#}");
+        put_page!("{document:#}");
     } else {
-        put!("{}", text::shown(&profile, &settings));
+        put_page!("{}", text::shown(&profile, &settings));
     }
     Ok(exit::FINE)
 }
@@ -82,9 +83,9 @@ fn diff(context: &Context, args: &DiffArgs) -> anyhow::Result<u8> {
         {
             document.extend(fields);
         }
-        put!("{document:#}");
+        put_page!("{document:#}");
     } else {
-        put!("{}", text::difference(&resolved, &looked.name));
+        put_page!("{}", text::difference(&resolved, &looked.name));
     }
     Ok(exit::FINE)
 }
@@ -99,7 +100,7 @@ fn write(context: &Context, args: &ExportArgs) -> anyhow::Result<u8> {
         &|knob| looked.place(context, knob),
     );
     match &args.output {
-        None => put!("{}", exported.text.trim_end()),
+        None => put_page!("{}", exported.text.trim_end()),
         Some(output) => {
             let path = path_of(output, &exported);
             save(&path, &exported.text)?;
@@ -126,9 +127,7 @@ fn path_of(output: &Path, exported: &Exported) -> PathBuf {
 
 /// Written beside and renamed, so that nobody reads half of it. A file of somebody else's is not written over.
 fn save(path: &Path, text: &str) -> anyhow::Result<()> {
-    if let Ok(there) = fs::read_to_string(path)
-        && !Exported::is_one(&there)
-    {
+    if path.exists() && !given_text(path).is_ok_and(|there| Exported::is_one(&there)) {
         return Err(Refused(format!(
             "{} is there and is no export of a profile; it is not written over",
             path.display()

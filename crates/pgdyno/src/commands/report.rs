@@ -116,7 +116,7 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
             // Nobody may read on: `| head` has what it wants.
             let _ = output::data().write_all(text.as_bytes());
         }
-        None => put!("{}", text.trim_end()),
+        None => put_page!("{}", text.trim_end()),
     }
     Ok(exit::FINE)
 }

@@ -8,6 +8,7 @@ use crate::{exit, show};
 use pgdyno_knobs::{
     Content, DAMAGED_JOURNAL, Journal, JournalError, Listed, Outcome, Patience, PutBack, Restorer, ServerRef,
 };
+use pgdyno_server::one_line;
 use pgdyno_server::sandbox::{Sandbox, State};
 use std::path::Path;
 use std::time::Duration;
@@ -43,9 +44,9 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
         false => chosen.contains(&path),
     })?;
     if args.json {
-        put!("{}", serde_json::to_string_pretty(&left.lines)?);
+        put_page!("{}", serde_json::to_string_pretty(&left.lines)?);
     } else if !left.lines.is_empty() {
-        put!("{}", show::put_back(&left.lines));
+        put_page!("{}", show::put_back(&left.lines));
     } else if left.held.is_empty() && left.covered.is_empty() && left.unreadable.is_empty() {
         tell!("nothing to put back");
     }
@@ -305,7 +306,12 @@ pub(crate) fn check_unreadable(left: &mut Left) -> anyhow::Result<()> {
         ),
         _ => "hint: the pgdyno that has written it reads it".to_owned(),
     };
-    Err(anyhow::Error::new(last).context(format!("not restored\n{hint}")))
+    let words = exit::words(&last.into());
+    Err(exit::Several {
+        text: format!("not restored: {words}\n{}", one_line(&hint)),
+        code: exit::FAILED,
+    }
+    .into())
 }
 
 /// Whether every journal was whole.
@@ -327,7 +333,7 @@ fn check_damaged(lines: &[PutBack]) -> anyhow::Result<()> {
 fn tell_left(lines: &[PutBack]) {
     if !lines.is_empty() {
         tell!("an earlier command was killed, or its time is over; first what it had changed is put back:");
-        tell!("{}", show::put_back(lines));
+        tell_page!("{}", show::put_back(lines));
     }
 }
 

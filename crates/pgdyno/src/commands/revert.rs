@@ -65,7 +65,7 @@ pub(crate) fn run(context: &Context, args: &RevertArgs) -> anyhow::Result<u8> {
         restore::check_unreadable(&mut left)?;
         if left.held.is_empty() {
             tell!("{}: its time was over", args.journal.display());
-            tell!("{}", crate::show::put_back(&left.lines));
+            tell_page!("{}", crate::show::put_back(&left.lines));
             restore::check(&left.lines)?;
             restore::check_covered(&left)?;
             return Ok(exit::FINE);

@@ -17,7 +17,7 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> anyhow::Result<
         SandboxCommand::Create(args) => {
             let sandbox = create(context, &args)?;
             stands::disclaim(context, &args.name);
-            put!("{}", how_to_connect(&sandbox));
+            put_page!("{}", how_to_connect(&sandbox));
         }
         SandboxCommand::Start { name } => {
             let _guard = lock_sandbox(context, &name, "sandbox start")?;
@@ -26,7 +26,7 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> anyhow::Result<
                 tell!("the sandbox \"{name}\" had crashed; it recovers now");
             }
             sandbox.start()?;
-            put!("{}", how_to_connect(&sandbox));
+            put_page!("{}", how_to_connect(&sandbox));
         }
         SandboxCommand::Stop { name } => {
             let _guard = lock_sandbox(context, &name, "sandbox stop")?;
@@ -144,7 +144,7 @@ fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
         });
     }
     if as_json {
-        put!("{}", serde_json::to_string_pretty(&found)?);
+        put_page!("{}", serde_json::to_string_pretty(&found)?);
         return Ok(());
     }
     if found.is_empty() {
@@ -175,7 +175,7 @@ fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
             ]
         })
         .collect();
-    put!(
+    put_page!(
         "{}",
         show::table(
             &[

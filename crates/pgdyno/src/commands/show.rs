@@ -55,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &ShowArgs) -> anyhow::Result<u8> {
     let stored = store.experiment(id)?;
     let report = report::build(context, &store, id)?;
     if args.json {
-        put!(
+        put_page!(
             "{}",
             serde_json::to_string_pretty(&as_json(&stored, &report.experiment.answer))?
         );
@@ -67,13 +67,13 @@ pub(crate) fn run(context: &Context, args: &ShowArgs) -> anyhow::Result<u8> {
         put!("{line}");
     }
     put!("{}\n", report.experiment.answer);
-    put!("{}\n", show::verdicts(&report));
+    put_page!("{}\n", show::verdicts(&report));
     for treatment in &record.treatments {
         if let Some(why) = &treatment.why_not {
             put!("not tested: {}: {why}", treatment.name);
         }
     }
-    put!("{}", trials(&stored));
+    put_page!("{}", trials(&stored));
     Ok(exit::FINE)
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
         },
     };
     if args.store.json {
-        put!(
+        put_page!(
             "{}",
             serde_json::to_string_pretty(&plan_as_json(&plan, args.dry_run, sizes))?
         );
@@ -78,7 +78,7 @@ fn say(plan: &PrunePlan, dry_run: bool) {
         };
         let headings = ["id", "started", "name", "status", "trials", "size"];
         let rows = plan.removed.iter().map(row).collect();
-        put!("{}", show::table(&headings, &[0, 4, 5], rows));
+        put_page!("{}", show::table(&headings, &[0, 4, 5], rows));
     }
     let trials: u64 = plan.removed.iter().map(|r| r.trials).sum();
     let bytes: u64 = plan.removed.iter().map(|r| r.bytes).sum();
@@ -127,7 +127,7 @@ pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8>
     let done = store.import(&other.reader(IMPORT_PATIENCE)?)?;
     if args.store.json {
         let rows: Vec<_> = done.iter().map(imported_as_json).collect();
-        put!("{}", serde_json::to_string_pretty(&rows)?);
+        put_page!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(exit::FINE);
     }
     let row = |imported: &Imported| {
@@ -154,7 +154,7 @@ pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8>
     };
     match done.is_empty() {
         true => tell!("no experiments in {name}"),
-        false => put!(
+        false => put_page!(
             "{}",
             show::table(
                 &["there", "here", "name", ""],
@@ -187,7 +187,7 @@ pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> anyhow::Result<
         let mut value = serde_json::to_value(&found)?;
         value["format"] = json!("pgdyno-check-store/1");
         value["holds"] = json!(found.faults.is_empty());
-        put!("{}", serde_json::to_string_pretty(&value)?);
+        put_page!("{}", serde_json::to_string_pretty(&value)?);
     } else {
         for fault in &found.faults {
             put!("{fault}");

@@ -33,8 +33,8 @@ pub(crate) fn run(context: &Context, args: &WatchArgs) -> anyhow::Result<u8> {
     if args.once {
         once::look(&source, &mut model, args.interval, &stop);
         match args.json {
-            true => put!("{:#}", once::as_json(&model, args.interval)),
-            false => put!("{}", once::text(&model, &state)),
+            true => put_page!("{:#}", once::as_json(&model, args.interval)),
+            false => put_page!("{}", once::text(&model, &state)),
         }
     } else {
         watch::run(&source, &mut model, &mut state, &stop)?;

@@ -19,6 +19,35 @@ fn what_a_terminal_obeys_is_made_visible() {
 }
 
 #[test]
+fn foreign_value_with_line_breaks_makes_no_second_line() {
+    for foreign in [
+        "x\nhint: run this",
+        "x\r\nhint: run this",
+        "x\rhint: run this",
+        "x\u{2028}hint: run this",
+        "x\u{2029}hint: run this",
+        "x\u{85}hint: run this",
+        "x\u{b}hint: run this",
+        "x\u{c}hint: run this",
+    ] {
+        let seen = [
+            data_line(&line_of(&format!("name {foreign} end"))),
+            remark(&line_of(&format!("error: {foreign}"))),
+            cell(foreign),
+        ];
+        for text in seen {
+            let breaks = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+            assert!(
+                !text.contains(breaks) && text.contains("hint: run this"),
+                "{text:?}"
+            );
+        }
+    }
+    // Blank lines around a line are our own.
+    assert_eq!(line_of("\nmade:\n\n"), "\nmade:\n\n");
+}
+
+#[test]
 fn long_lines_are_cut_and_json_is_not() {
     let long = "x".repeat(LINE_MAX + 7);
     let line = data_line(&format!("a\n{long}\nb"));

@@ -115,10 +115,7 @@ fn of_target<'a>(all: &'a [Changed], target: &str) -> Vec<&'a Value> {
 fn name_of(server: &ServerRef) -> Option<String> {
     match server {
         ServerRef::Sandbox { name, .. } => Some(format!("sandbox {name}")),
-        ServerRef::Address { conninfo, .. } => {
-            let conninfo = Conninfo::resolve(conninfo, &|_| None).ok()?;
-            Some(conninfo.to_string())
-        }
+        ServerRef::Address { conninfo, .. } => Conninfo::shown(conninfo, &|_| None).ok(),
     }
 }
 

@@ -35,7 +35,7 @@ impl Claim {
 
     /// Makes the sandbox where there is none; one that is somebody else's is left alone.
     pub(super) fn ensure(&self, context: &Context, base: &str, stand: &Stand) -> anyhow::Result<()> {
-        let is_ours = fs::read_to_string(&self.mark).is_ok_and(|text| text == self.text);
+        let is_ours = pgdyno_host::given_text(&self.mark).is_ok_and(|text| text == self.text);
         if context.sandboxes().join(&self.name).exists() {
             anyhow::ensure!(
                 is_ours,

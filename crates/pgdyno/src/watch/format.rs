@@ -5,17 +5,20 @@ use ratatui::text::Span;
 /// Stands where a value is not known.
 pub(crate) const NOTHING: &str = "-";
 
-/// A number per second and the like: 0, 0.25, 7.4, 812, 12345, 1.2M; a whole number without decimals.
+/// A number per second and the like with three digits or more: 0, 0.0123, 0.250, 7.42, 812, 12345, 1.20M; a whole number without decimals.
 pub(crate) fn number(value: f64) -> String {
     match value {
         0.0 => "0".into(),
         v if v.fract() == 0.0 && v < 99_999.5 => format!("{v:.0}"),
-        v if v < 1.0 => format!("{v:.2}"),
+        v if v < 0.0995 => format!("{v:.4}"),
+        v if v < 0.9995 => format!("{v:.3}"),
+        v if v < 9.995 => format!("{v:.2}"),
         v if v < 99.95 => format!("{v:.1}"),
         v if v < 99_999.5 => format!("{v:.0}"),
-        v if v < 9_999_950.0 => format!("{:.0}k", v / 1e3),
-        v if v < 9_999_950_000.0 => format!("{:.1}M", v / 1e6),
-        v => format!("{:.1}G", v / 1e9),
+        v if v < 9_999_500.0 => format!("{:.0}k", v / 1e3),
+        v if v < 99_950_000.0 => format!("{:.2}M", v / 1e6),
+        v if v < 9_999_500_000.0 => format!("{:.0}M", v / 1e6),
+        v => format!("{:.2}G", v / 1e9),
     }
 }
 
@@ -157,14 +160,16 @@ mod tests {
         for (value, words) in [
             (0.0, "0"),
             (-0.0, "0"),
-            (0.254, "0.25"),
-            (7.44, "7.4"),
+            (0.0123, "0.0123"),
+            (0.254, "0.254"),
+            (7.444, "7.44"),
             (34.0, "34"),
             (99.96, "100"),
             (12_345.0, "12345"),
             (123_456.0, "123k"),
-            (123_456_789.0, "123.5M"),
-            (2e10, "20.0G"),
+            (12_345_678.0, "12.35M"),
+            (123_456_789.0, "123M"),
+            (2e10, "20.00G"),
         ] {
             assert_eq!(number(value), words);
         }

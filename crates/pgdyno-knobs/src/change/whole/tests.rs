@@ -7,6 +7,7 @@ use crate::restore::{Outcome, Restorer};
 use crate::status::Standing;
 use pgdyno_host::{HostAccess, HostError, LocalHost};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What processes are bound to stands in files, as the kernel would show it.
@@ -37,12 +38,19 @@ impl Machine {
         );
         fs::write(process.join("stat"), stat).unwrap();
         fs::write(self.dir.path().join("data/postmaster.pid"), format!("{pid}\n")).unwrap();
+        let _ = std::os::unix::fs::symlink("/data", process.join("cwd"));
         self.bound(pid, cpus);
     }
 
     fn bound(&self, pid: u32, cpus: &str) {
         let path = self.dir.path().join(format!("proc/{pid}/status"));
-        fs::write(path, format!("Name:\tpostgres\nCpus_allowed_list:\t{cpus}\n")).unwrap();
+        let uid = fs::metadata(self.dir.path().join("data")).unwrap().uid();
+        let users = format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}");
+        fs::write(
+            path,
+            format!("Name:\tpostgres\n{users}\nCpus_allowed_list:\t{cpus}\n"),
+        )
+        .unwrap();
     }
 
     fn cpus(&self, pid: u32) -> String {
@@ -65,6 +73,12 @@ impl HostAccess for Machine {
     }
     fn device_of(&self, path: &str) -> Result<(u32, u32), HostError> {
         self.files.device_of(path)
+    }
+    fn directory(&self, path: &Path) -> Result<pgdyno_host::Directory, HostError> {
+        self.files.directory(path)
+    }
+    fn identity_of(&self, path: &str) -> Result<pgdyno_host::Identity, HostError> {
+        self.files.identity_of(path)
     }
     fn writable(&self, path: &str) -> Result<(), HostError> {
         self.files.writable(path)

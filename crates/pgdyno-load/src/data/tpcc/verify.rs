@@ -4,7 +4,7 @@ use super::tables;
 use super::values::{CUSTOMERS, DISTRICTS, ITEMS};
 use crate::data::verify::{Question, has_indexes};
 use crate::data::{Condition, DataError};
-use postgres::Client;
+use crate::session::Session;
 
 /// Conditions 1 to 3, 8, 9 and 11: about warehouses and districts.
 const DISTRICT_LEVEL: &str = "
@@ -113,7 +113,7 @@ fn name(number: i32) -> &'static str {
     }
 }
 
-pub(in crate::data) fn check(client: &mut Client, warehouses: u32) -> Result<Vec<Condition>, DataError> {
+pub(in crate::data) fn check(client: &mut Session, warehouses: u32) -> Result<Vec<Condition>, DataError> {
     let warehouses = i64::from(warehouses);
     let mut conditions = Vec::new();
     for (table, rows) in [

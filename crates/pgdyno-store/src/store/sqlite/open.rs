@@ -130,7 +130,7 @@ impl Sqlite {
         let parameter = if alone.is_some() { "immutable=1" } else { "mode=ro" };
         let failed = |source| failed(&place, "opened", source);
         let mut connection = Connection::open_with_flags(uri(path, parameter), flags).map_err(failed)?;
-        let clock = guard(&mut connection).map_err(failed)?;
+        let clock = guard(&mut connection, Clock::LIMIT).map_err(failed)?;
         let version = look(&connection, &place, patience).map_err(|error| cut_off(path).unwrap_or(error))?;
         if version == 0 {
             return Err(StoreError::Foreign { place });
@@ -160,7 +160,7 @@ fn opened(
     closed_to_others(path);
     let failed = |source| failed(place, "opened", source);
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    let clock = guard(&mut connection).map_err(failed)?;
+    let clock = guard(&mut connection, Clock::LIMIT).map_err(failed)?;
     let version = look(&connection, place, patience)?;
     for (name, value) in [("synchronous", "FULL"), ("foreign_keys", "ON")] {
         connection.pragma_update(None, name, value).map_err(failed)?;
@@ -170,12 +170,12 @@ fn opened(
 
 /// Bounds what the file's own schema can make SQLite do: its views and triggers are off, and so is every function that is not
 /// innocuous; a value has a largest size, and a row a longest time.
-fn guard(connection: &mut Connection) -> rusqlite::Result<Clock> {
+fn guard(connection: &mut Connection, limit: Duration) -> rusqlite::Result<Clock> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)?;
-    let clock = Clock::default();
+    let clock = Clock::with(limit);
     let watched = clock.clone();
     connection.progress_handler(Clock::EVERY_STEPS, Some(move || watched.is_over()))?;
     Ok(clock)
@@ -185,19 +185,9 @@ fn guard(connection: &mut Connection) -> rusqlite::Result<Clock> {
 #[derive(Clone)]
 pub(super) struct Clock {
     begun: Instant,
+    limit: Duration,
     /// Milliseconds after `begun`; 0 where there is no limit.
     until_ms: Arc<AtomicU64>,
-}
-
-impl Default for Clock {
-    fn default() -> Clock {
-        let clock = Clock {
-            begun: Instant::now(),
-            until_ms: Arc::default(),
-        };
-        clock.start();
-        clock
-    }
 }
 
 impl Clock {
@@ -206,13 +196,24 @@ impl Clock {
     /// No row of a store takes near as long.
     const LIMIT: Duration = Duration::from_secs(60);
 
+    /// Each row has so much time, from now on.
+    fn with(limit: Duration) -> Clock {
+        let clock = Clock {
+            begun: Instant::now(),
+            limit,
+            until_ms: Arc::default(),
+        };
+        clock.start();
+        clock
+    }
+
     fn now_ms(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// The next row has all its time.
     pub(super) fn start(&self) {
-        let limit_ms = u64::try_from(Clock::LIMIT.as_millis()).unwrap_or(u64::MAX);
+        let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
         let until_ms = self.now_ms().saturating_add(limit_ms);
         self.until_ms.store(until_ms, Ordering::Relaxed);
     }
@@ -378,4 +379,28 @@ fn expected_bytes(head: &[u8]) -> Option<u64> {
         size => u64::from(size),
     };
     (number(24) == number(92)).then(|| page_bytes * u64::from(number(28)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_never_comes_is_given_up_at_its_limit() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let clock = guard(&mut connection, Duration::from_millis(1)).unwrap();
+        let endless =
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        let count = || connection.query_row(endless, [], |row| row.get::<_, i64>(0));
+        for _ in 0..2 {
+            clock.start();
+            let error = failed(&Place::Server("memory".to_owned()), "read", count().unwrap_err());
+            assert!(matches!(error, StoreError::Endless { .. }), "{error}");
+        }
+        // What grows with the file alone has no limit: a count of more steps than lie between two looks.
+        clock.stop();
+        let long = endless.replace("FROM n)", "FROM n WHERE i < 100000)");
+        let counted: i64 = connection.query_row(&long, [], |row| row.get(0)).unwrap();
+        assert_eq!(counted, 100_000);
+    }
 }

@@ -139,15 +139,10 @@ fn server() -> Config {
         .tempdir_in("/tmp")
         .unwrap();
     fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let bin = fs::read_dir("/usr/lib/postgresql")
-        .expect("Debian's postgresql (make test installs it)")
-        .flatten()
-        .map(|entry| entry.path().join("bin"))
-        .find(|bin| bin.join("initdb").exists())
-        .expect("initdb");
+    let initdb = pgdyno_testing::system_program("initdb");
     let plan = Plan {
         name: "store".into(),
-        binaries: Binaries::in_directory(&bin).unwrap(),
+        binaries: Binaries::in_directory(initdb.parent().unwrap()).unwrap(),
         data: None,
         wal: None,
         data_file_system: None,

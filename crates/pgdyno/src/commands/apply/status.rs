@@ -173,7 +173,7 @@ fn unasked(restorer: &Restorer<'_>, content: &Content) -> Vec<StatusLine> {
 fn show_journals(all: &[Shown], as_json: bool) -> anyhow::Result<()> {
     if as_json {
         let list: Vec<Value> = all.iter().map(journal_json).collect::<Result<_, _>>()?;
-        put!("{}", serde_json::to_string_pretty(&list)?);
+        put_page!("{}", serde_json::to_string_pretty(&list)?);
         return Ok(());
     }
     for (at, journal) in all.iter().enumerate() {
@@ -204,7 +204,7 @@ fn show_journals(all: &[Shown], as_json: bool) -> anyhow::Result<()> {
                 ]
             })
             .collect();
-        put!(
+        put_page!(
             "{}",
             show::table(&["knob", "before", "set to", "is", ""], &[], rows)
         );

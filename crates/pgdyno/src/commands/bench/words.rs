@@ -240,7 +240,7 @@ pub(super) fn heading(
 pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerWords<'_>, statements: bool) {
     let load = &measurement.load;
     let books = &load.measured;
-    put!("{}", heading(plan, measurement, server, Some(plan.clients)));
+    put_page!("{}", heading(plan, measurement, server, Some(plan.clients)));
     if !plan.cpus.is_empty() {
         put!("placement {}", server.placement.words());
     }
@@ -336,10 +336,10 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerW
         put!("note           ... and {} more", load.notes_left_out);
     }
     if !load.kinds.is_empty() {
-        put!("{}", kinds_table(measurement));
+        put_page!("{}", kinds_table(measurement));
     }
     if statements {
-        put!("{}", statements_table(measurement));
+        put_page!("{}", statements_table(measurement));
     }
     match measurement.cross_check {
         Some(check) => put!(

@@ -112,7 +112,7 @@ pub(super) fn dry_run(
         / MAKE_BYTES_PER_S;
     let all_s = made_s + lines.iter().map(Line::seconds).sum::<f64>();
     match args.store.json {
-        true => put!(
+        true => put_page!(
             "{}",
             serde_json::to_string_pretty(&as_json(&looked, &lines, all_s))?
         ),

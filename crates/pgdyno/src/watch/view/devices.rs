@@ -18,7 +18,7 @@ const MEASURES: [Measure; 9] = [
     (right("r ms", 6), "disk.read_await_ms", ms),
     (right("w ms", 6), "disk.write_await_ms", ms),
     (right("f ms", 6), "disk.flush_await_ms", ms),
-    (right("queue", 5), "disk.queue", number),
+    (right("queue", 6), "disk.queue", number),
     (right("util", 5), names::DISK_UTIL, percent),
 ];
 

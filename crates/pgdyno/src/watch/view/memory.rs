@@ -30,7 +30,7 @@ type Measure = (Column, &'static str, fn(f64) -> String);
 
 const MEASURES: [Measure; 8] = [
     (right("count", 5), "process.count", number),
-    (right("CPUs", 5), "process.cpu_ratio", number),
+    (right("CPUs", 6), "process.cpu_ratio", number),
     (right("RSS", 7), "process.rss_bytes", bytes),
     (right("PSS", 7), "process.pss_bytes", bytes),
     (right("minor/s", 7), "process.minor_faults_per_s", number),
@@ -40,7 +40,7 @@ const MEASURES: [Measure; 8] = [
 ];
 
 /// Width of a class's name.
-const CLASS: usize = 18;
+const CLASS: usize = 17;
 
 pub(crate) fn lines(model: &Model, state: &State, columns: usize) -> Vec<Line<'static>> {
     if let Some(why) = model.no_host() {

@@ -1,0 +1,164 @@
+//! The first process of a server whose files are here: read from its postmaster.pid and proven, in this one place.
+
+use pgdyno_host::{HostAccess, NotThere, works_in};
+use std::path::Path;
+
+const PID_FILE: &str = "postmaster.pid";
+/// The file has eight lines, two of them paths.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// A server's first process, proven to be one of the data directory's owner that works in that directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Postmaster {
+    /// Its number.
+    pub pid: u32,
+    /// When it was started, in ticks since the machine was.
+    pub started_ticks: u64,
+    /// The server's port, where the file has it already.
+    pub port: Option<u16>,
+    /// Whether it is a server in single-user mode, as initdb starts it: it has no children, takes no connection, and is not stopped by
+    /// pg_ctl.
+    pub is_single_user: bool,
+}
+
+/// Why there is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoPostmaster {
+    /// There is no file: it was stopped in order, or never started.
+    #[error("there is no postmaster.pid in {0}")]
+    NoFile(String),
+    /// Its process is gone, or is another one.
+    #[error("{0}")]
+    NotRunning(String),
+    /// It cannot be proven by this process, which may lack the rights.
+    #[error("{why}")]
+    Unknown {
+        /// The number in the file, if there is one.
+        pid: Option<u32>,
+        /// What keeps it from being proven.
+        why: String,
+    },
+}
+
+impl Postmaster {
+    /// The first process of the server with this data directory.
+    ///
+    /// The server's user writes the file and could name any process in it, so the process is proven.
+    ///
+    /// # Errors
+    ///
+    /// [`NoPostmaster`].
+    pub fn of_data(host: &dyn HostAccess, data: &Path) -> Result<Postmaster, NoPostmaster> {
+        let unknown = |pid, why| NoPostmaster::Unknown { pid, why };
+        let directory = match host.directory(data) {
+            Ok(directory) => directory,
+            Err(error) => return Err(unknown(None, error.to_string())),
+        };
+        let path = data.join(PID_FILE);
+        let text = match directory.text(PID_FILE, FILE_BYTES_MAX) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(NoPostmaster::NoFile(data.display().to_string()));
+            }
+            Err(e) => return Err(unknown(None, format!("{}: {e}", path.display()))),
+        };
+        let mut lines = text.lines().map(str::trim);
+        // A server in single-user mode writes its number with a sign.
+        let number = lines.next().and_then(|line| line.parse::<i32>().ok());
+        let number = number.filter(|number| *number != 0).ok_or_else(|| {
+            NoPostmaster::NotRunning(format!("{}, line 1: expected a process id", path.display()))
+        })?;
+        let pid = number.unsigned_abs();
+        match works_in(host, pid, &directory) {
+            Ok(started_ticks) => Ok(Postmaster {
+                pid,
+                started_ticks,
+                port: lines.nth(2).and_then(|line| line.parse().ok()),
+                is_single_user: number < 0,
+            }),
+            Err(why @ (NotThere::Gone(_) | NotThere::Another(_))) => {
+                Err(NoPostmaster::NotRunning(why.to_string()))
+            }
+            Err(NotThere::Unseen(why)) => Err(unknown(Some(pid), why)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_host::LocalHost;
+    use std::fs;
+    use std::process::{Child, Command, Stdio};
+
+    /// A process that works in a directory until its input ends.
+    struct Working(Child);
+
+    impl Working {
+        fn in_directory(directory: &Path) -> Working {
+            let mut command = Command::new("cat");
+            command
+                .current_dir(directory)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null());
+            Working(command.spawn().unwrap())
+        }
+    }
+
+    impl Drop for Working {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn found(data: &Path, text: &str) -> Result<Postmaster, NoPostmaster> {
+        fs::write(data.join(PID_FILE), text).unwrap();
+        Postmaster::of_data(&LocalHost::new(), data)
+    }
+
+    #[test]
+    fn planted_pid_file_that_names_another_process_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, elsewhere) = (dir.path().join("data"), dir.path().join("elsewhere"));
+        for path in [&data, &elsewhere] {
+            fs::create_dir(path).unwrap();
+        }
+        let (own, other) = (Working::in_directory(&data), Working::in_directory(&elsewhere));
+        let text = |pid: u32| format!("{pid}\n/data\n1500\n5433\n/tmp\n");
+        let proven = found(&data, &text(own.0.id())).unwrap();
+        assert_eq!((proven.pid, proven.port), (own.0.id(), Some(5433)));
+        for (pid, words) in [
+            (other.0.id(), "does not work in"),
+            (std::process::id(), "does not work in"),
+            (u32::MAX >> 2, "there is no process"),
+        ] {
+            let error = found(&data, &text(pid)).unwrap_err();
+            assert!(matches!(error, NoPostmaster::NotRunning(_)), "{error:?}");
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        for broken in ["", "x\n", "0\n", "-99999999999\n"] {
+            assert!(matches!(found(&data, broken), Err(NoPostmaster::NotRunning(_))));
+        }
+        fs::remove_file(data.join(PID_FILE)).unwrap();
+        let none = Postmaster::of_data(&LocalHost::new(), &data);
+        assert!(matches!(none, Err(NoPostmaster::NoFile(_))), "{none:?}");
+    }
+
+    #[test]
+    fn process_of_another_user_in_the_directory_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = Working::in_directory(dir.path());
+        assert!(crate::User::is_root(), "the tests run as root");
+        // A process of root's in a directory of another user's.
+        std::os::unix::fs::chown(dir.path(), Some(65534), Some(65534)).unwrap();
+        fs::write(dir.path().join(PID_FILE), format!("{}\n", own.0.id())).unwrap();
+        let file = dir.path().join(PID_FILE);
+        std::os::unix::fs::chown(&file, Some(65534), Some(65534)).unwrap();
+        let error = Postmaster::of_data(&LocalHost::new(), dir.path()).unwrap_err();
+        assert!(
+            error.to_string().contains("is of user 0, expected user 65534"),
+            "{error}"
+        );
+    }
+}
