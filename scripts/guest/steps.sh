@@ -21,7 +21,7 @@ picture() {
     grep -v -e /proc/sys/kernel/random/ -e ns_last_pid -e pty/nr -e hung_task_detect -e /meminfo: -e /numastat: -e /vmstat: \
       -e /cpumap: -e free_hugepages -e /debug/sched/debug: -e /domains/ -e _info: -e full_scans -e pages_collapsed -e /spurious: \
       -e '/ksm/pages_[suv]' -e /mm/ksm/general -e /stats/ -e max_newidle -e effective_affinity -e /proc/sys/vm/stat_refresh \
-      -e perf_event_max_sample_rate -e perf_cpu_time |
+      -e perf_event_max_sample_rate -e perf_cpu_time -e /kernel/tainted: |
     sort >"$1"
 }
 
