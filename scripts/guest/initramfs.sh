@@ -1,5 +1,6 @@
 #!/bin/sh
-# The root of a guest as an archive that its kernel unpacks: busybox, the modules in order, init, a job, files for /bin.
+# The root of a guest as an archive that its kernel unpacks: busybox, the modules in order, init, a job, files for /bin with
+# the libraries that a program among them is linked to.
 #
 #   initramfs.sh NAME ARCHIVE JOB [FILE...]
 set -eu
@@ -20,7 +21,16 @@ cp "$place/busybox" "$tree/bin/busybox"
 cp "$root/scripts/guest/init" "$tree/init"
 cp "$job" "$tree/job"
 cp "$root/scripts/capture-host.sh" "$tree/bin/capture-host.sh"
-for file in "$@"; do cp "$file" "$tree/bin/"; done
+for file in "$@"; do
+  cp "$file" "$tree/bin/"
+  libraries=$(ldd "$file" 2>/dev/null | grep -o '/[^ ]*') || continue
+  # Where the loader looks for them; a name may be a link, of which the guest needs the file.
+  for library in $libraries; do
+    mkdir -p "$tree${library%/*}"
+    cp -L --remove-destination "$library" "$tree$library"
+  done
+  strip "$tree/bin/${file##*/}"
+done
 chmod 755 "$tree/init" "$tree/bin"/*
 
 # A module comes after all that it depends on, which its own text names; what is built into the kernel is left out.

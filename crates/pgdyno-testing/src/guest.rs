@@ -1,4 +1,4 @@
-//! Machines booted by emulation, with one static pgdyno in them: scripts/guest.
+//! Machines booted by emulation, with the program and the libraries that it is linked to: scripts/guest.
 
 use super::Said;
 use serde_json::Value;
@@ -14,7 +14,6 @@ fn scripts() -> PathBuf {
 fn script(name: &str, arguments: &[&Path]) -> String {
     let output = Command::new(scripts().join(name))
         .args(arguments)
-        .env("CARGO", env!("CARGO"))
         .output()
         .unwrap_or_else(|e| panic!("{name}: {e}"));
     let printed = String::from_utf8_lossy(&output.stdout).replace('\r', "");
@@ -30,11 +29,11 @@ fn script(name: &str, arguments: &[&Path]) -> String {
 /// What a guest has said from its first step to the last.
 pub struct Console(String);
 
-/// Boots a machine of scripts/guest/machine.sh with a job and a static pgdyno; `options` are those of boot.sh.
+/// Boots a machine of scripts/guest/machine.sh with a job and the program; `options` are those of boot.sh.
 pub fn boot(machine: &str, job: &str, options: &[&str]) -> Console {
     let work = tempfile::tempdir().expect("a directory");
     let (machine, archive) = (Path::new(machine), work.path().join("archive"));
-    let program = PathBuf::from(script("static.sh", &[]).trim());
+    let program = super::program();
     let (job, steps) = (scripts().join("jobs").join(job), scripts().join("steps.sh"));
     script("initramfs.sh", &[machine, &archive, &job, &program, &steps]);
     let mut arguments: Vec<&Path> = options.iter().map(Path::new).collect();

@@ -55,7 +55,7 @@ fn line_with(console: &Console, label: &str, knob: &str, words: &str) {
 }
 
 #[test]
-fn four_nodes_are_found_by_one_static_file() {
+fn four_nodes_are_found() {
     let version = concat!("pgdyno ", env!("CARGO_PKG_VERSION"), "\n");
     assert_eq!(KNOBS.printed("version"), version);
     let facts = KNOBS.json("facts");
