@@ -1,12 +1,17 @@
 import { defineConfig } from "vitest/config";
 
+/** Timeouts only end what hangs: each is far longer than a busy host needs. Playwright's own are 30 s, three minutes to start. */
 export default defineConfig({
   test: {
     include: ["test/browser/**/*.test.ts"],
     environment: "node",
-    // One browser at a time: a report is measured on small machines too.
-    fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    globalSetup: "test/browser-setup.ts",
+    // Two keep two CPUs busy while a third waits for a pause of the page.
+    maxWorkers: 3,
+    isolate: false,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    teardownTimeout: 60_000,
+    expect: { poll: { timeout: 30_000 } },
   },
 });

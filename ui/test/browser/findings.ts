@@ -18,8 +18,8 @@ export async function findings(page: Page): Promise<string[]> {
   // The devtools protocol is not bound by the page's policy for scripts.
   await page.evaluate(AXE);
   const found = await page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: { run: () => Promise<{ violations: Found[] }> } };
-    return (await axe.run()).violations;
+    const { axe } = window as unknown as { axe: { run: (options: object) => Promise<{ violations: Found[] }> } };
+    return (await axe.run({ resultTypes: ["violations"] })).violations;
   });
   return found
     .filter(({ impact }) => impact === "serious" || impact === "critical")

@@ -10,12 +10,11 @@ import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
 import { VARIANTS } from "../sample/variants.ts";
 import { sampleWorld } from "../sample/world.ts";
-import { Harness } from "./harness.ts";
+import { useHarness } from "./harness.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "pgdyno-debug-"));
-let harness: Harness;
+const harness = useHarness();
 beforeAll(async () => {
-  harness = new Harness();
   await build({
     configFile: false,
     logLevel: "error",
@@ -28,8 +27,7 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(async () => {
-  await harness.close();
+afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 

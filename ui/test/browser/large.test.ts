@@ -1,26 +1,15 @@
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
-import { MockServer } from "../../scripts/mock-server.ts";
 import { trialElements } from "../../scripts/pack.ts";
 import { SERVED } from "../../scripts/views.ts";
 import { cores } from "../sample/capacity.ts";
 import { hugeLadder } from "../sample/huge.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
-import { sampleWorld } from "../sample/world.ts";
-import { Harness } from "./harness.ts";
+import { useHarness, useServer } from "./harness.ts";
 
-let harness: Harness;
-let server: MockServer;
-beforeAll(async () => {
-  harness = new Harness();
-  server = await MockServer.start(sampleWorld(), join(import.meta.dirname, "../../dist"));
-});
-afterAll(async () => {
-  await harness.close();
-  await server.stop();
-});
+const harness = useHarness();
+const served = useServer();
 
 const ODD = /NaN|undefined|Infinity|\[object/;
 
@@ -86,8 +75,8 @@ describe("on A4", () => {
   test.each([["the sample", sampleReport], ["a ladder of CPUs", cores], ["10,000 clients", hugeLadder]])("%s is one page wide, and no chart is cut", async (_name, make) => {
     const { page, complaints } = await harness.open(make());
     await onPaper(page);
-    expect(await overflow(page)).toBe(0);
-    expect(await cut(page)).toEqual([]);
+    await expect.poll(() => overflow(page)).toBe(0);
+    await expect.poll(() => cut(page)).toEqual([]);
     const pdf = (await page.pdf({ preferCSSPageSize: true })).toString("latin1");
     // Points of an inch: A4 upright, each page.
     const boxes = [...pdf.matchAll(/\/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]/g)];
@@ -106,8 +95,8 @@ describe("on A4", () => {
       }, hash);
       await page.locator(".panel canvas").first().waitFor();
       await onPaper(page);
-      expect(await overflow(page)).toBe(0);
-      expect(await cut(page)).toEqual([]);
+      await expect.poll(() => overflow(page)).toBe(0);
+      await expect.poll(() => cut(page)).toEqual([]);
       await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
       await page.emulateMedia({ media: "screen" });
     }
@@ -116,7 +105,7 @@ describe("on A4", () => {
 
 describe("2560 pixels over the served page", () => {
   test.each(Object.entries(SERVED))("%s uses the room and scrolls no way sideways", async (_name, hash) => {
-    const { page, complaints } = await harness.openServed(server.url + hash, { viewport: { width: 2560, height: 1300 } });
+    const { page, complaints } = await harness.openServed(served().url + hash, { viewport: { width: 2560, height: 1300 } });
     await page.locator("main h1, main h2, header h1").first().waitFor();
     if (hash.includes("trials") || hash.includes("compare")) await page.locator(".panel canvas").first().waitFor();
     expect(await overflow(page)).toBe(0);

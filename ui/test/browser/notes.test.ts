@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
-import { useHarness, useServer } from "./harness.ts";
+import { type Look, useHarness, useServer } from "./harness.ts";
 
 const harness = useHarness();
 const served = useServer();
 
-async function open(): Promise<Page> {
-  const { page } = await harness.openServed(`${served().url}#/experiments/7`);
+async function open(look: Look = {}): Promise<Page> {
+  const { page } = await harness.openServed(`${served().url}#/experiments/7`, look);
   await page.locator("#notes .note").waitFor();
   return page;
 }
@@ -16,6 +16,19 @@ const undo = (page: Page) => page.getByRole("button", { name: /^Undo/ });
 const deletions = () => served().asked.filter((asked) => asked.startsWith("DELETE"));
 /** Longer than there is a way back. */
 const PAST_MS = 11_000;
+
+/** The page with its clock stopped: a slow host does not end the way back. */
+async function openStopped(): Promise<Page> {
+  const page = await open({ apart: true });
+  await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 60_000);
+  return page;
+}
+
+async function endWayBack(page: Page): Promise<void> {
+  await page.clock.fastForward(PAST_MS);
+  await page.clock.resume();
+}
 
 describe("what was typed", () => {
   test("stays where it is when it cannot be kept, and goes when it can", async () => {
@@ -39,7 +52,7 @@ describe("what was typed", () => {
 
 describe("what was removed", () => {
   test("comes back by undoing, and nothing was asked of the server", async () => {
-    const page = await open();
+    const page = await openStopped();
     await tag(page).click();
     await expect.poll(() => tag(page).count()).toBe(0);
     await page.getByRole("button", { name: /^Remove the note/ }).click();
@@ -54,11 +67,10 @@ describe("what was removed", () => {
   });
 
   test("is taken from the server when the way back ends", async () => {
-    const page = await open();
-    await page.clock.install();
+    const page = await openStopped();
     await tag(page).click();
     await undo(page).waitFor();
-    await page.clock.fastForward(PAST_MS);
+    await endWayBack(page);
     await expect.poll(deletions).toEqual(["DELETE /api/experiments/7/tags/keep"]);
     await expect.poll(() => undo(page).count()).toBe(0);
     expect(await tag(page).count()).toBe(0);
@@ -69,12 +81,11 @@ describe("what was removed", () => {
   });
 
   test("is there again when the server would not", async () => {
-    const page = await open();
-    await page.clock.install();
+    const page = await openStopped();
     await page.getByRole("button", { name: /^Remove the note/ }).click();
     await undo(page).waitFor();
     served().world.is_broken = true;
-    await page.clock.fastForward(PAST_MS);
+    await endWayBack(page);
     await expect.poll(() => page.locator("#notes .trouble").innerText()).toContain("the store is locked");
     expect(await page.locator(".note").count()).toBe(1);
   });

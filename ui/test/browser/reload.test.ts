@@ -6,8 +6,6 @@ import { useHarness, useServer } from "./harness.ts";
 const harness = useHarness();
 const served = useServer();
 
-/** Pauses are seconds long. */
-const LONG = { timeout: 15_000 };
 const textOf = (page: Page, part: string) => () => page.locator(part).innerText();
 const more = (finished: number) => ({ trials_finished: finished, trials_failed: 0, trials_planned: 21, elapsed_s: 2300, left_s: null, current: null, phase: null, decided: [] });
 
@@ -27,11 +25,11 @@ describe("the stream of what runs", () => {
     await expect.poll(textOf(page, ".live")).toContain("11 of 21");
     served().world.refuses = true;
     served().cut();
-    await expect.poll(textOf(page, ".live-state"), LONG).toContain("This server does not know you. The token is missing, wrong");
+    await expect.poll(textOf(page, ".live-state")).toContain("This server does not know you. The token is missing, wrong");
     expect(await page.locator(".live-state").innerText()).toMatch(/figures are of \d\d:\d\d/);
     served().world.refuses = false;
     await page.locator(".live").getByRole("button", { name: "Try again" }).click();
-    await expect.poll(textOf(page, ".live-state"), LONG).toBe("Live");
+    await expect.poll(textOf(page, ".live-state")).toBe("Live");
   });
 
   test("a busy server is said to be so, and asked again", async () => {
@@ -40,12 +38,12 @@ describe("the stream of what runs", () => {
     const { page } = await harness.openServed(`${served().url}#/live`);
     await expect.poll(textOf(page, ".trouble")).toContain("tried again by itself");
     served().world.is_broken = false;
-    await expect.poll(textOf(page, ".live-state"), LONG).toBe("Live");
+    await expect.poll(textOf(page, ".live-state")).toBe("Live");
     served().world.is_broken = true;
     served().cut();
-    await expect.poll(textOf(page, ".live-state"), LONG).toContain("the store is locked");
+    await expect.poll(textOf(page, ".live-state")).toContain("the store is locked");
     served().world.is_broken = false;
-    await expect.poll(textOf(page, ".live-state"), LONG).toBe("Live");
+    await expect.poll(textOf(page, ".live-state")).toBe("Live");
   });
 });
 
@@ -71,7 +69,7 @@ describe("what begins later", () => {
   test.each([["#/", ".index-table tbody tr", 64], ["#/live", ".live", 1]])("%s shows it by itself", async (hash, part, expected) => {
     const all = served().world.experiments;
     served().world.experiments = all.slice(1, 2);
-    const { page } = await harness.openServed(`${served().url}#/targets`);
+    const { page } = await harness.openServed(`${served().url}#/targets`, { apart: true });
     await page.clock.install();
     await page.evaluate((to) => {
       location.hash = to;
@@ -98,7 +96,7 @@ describe("what cannot be loaded", () => {
     await expect.poll(textOf(page, ".trouble")).toContain("the store is locked");
     expect(await page.getByRole("button", { name: "Try again" }).count()).toBe(1);
     served().world.is_broken = false;
-    await expect.poll(() => page.locator(".trouble").count(), LONG).toBe(0);
+    await expect.poll(() => page.locator(".trouble").count()).toBe(0);
     await page.locator(".index-table, .live, .compare-table").first().waitFor();
   });
 
@@ -111,7 +109,7 @@ describe("what cannot be loaded", () => {
     await expect.poll(textOf(page, ".stale")).toMatch(/What is shown is of \d\d:\d\d\..*the store is locked/);
     expect(await page.locator("#figures").count()).toBe(1);
     served().world.is_broken = false;
-    await expect.poll(() => page.locator(".stale").count(), LONG).toBe(0);
+    await expect.poll(() => page.locator(".stale").count()).toBe(0);
   });
 
   test("the reader who comes back sees what is new", async () => {

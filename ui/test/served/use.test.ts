@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Visitor } from "./visitor.ts";
 
-let visitor: Visitor;
-beforeAll(() => {
-  visitor = new Visitor();
-});
-afterAll(() => visitor.close());
+const visitor = new Visitor();
 
 describe("who is let in", () => {
   test("the link leads to the index, and the token does not stay in the address", async () => {
@@ -26,7 +22,7 @@ describe("who is let in", () => {
   });
 
   test("a page whose token has gone says so", async () => {
-    const { page } = await visitor.open("index");
+    const { page } = await visitor.open("index", { apart: true });
     await page.context().clearCookies();
     await page.evaluate(() => {
       location.hash = "#/experiments/1";

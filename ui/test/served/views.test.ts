@@ -1,17 +1,13 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { findings } from "../browser/findings.ts";
 import { VIEWS, Visitor } from "./visitor.ts";
 
 /** Where pictures of the views go, if anywhere. */
 const PICTURES = process.env.PGDYNO_PICTURES;
 
-let visitor: Visitor;
-beforeAll(() => {
-  visitor = new Visitor();
-});
-afterAll(() => visitor.close());
+const visitor = new Visitor();
 
 describe.each(["light", "dark"] as const)("over the real server, %s", (colorScheme) => {
   test.each(Object.keys(VIEWS))("%s: no complaint, no markup of the data's, no serious finding", async (view) => {

@@ -1,13 +1,6 @@
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { launchBrowser } from "../../scripts/browser.ts";
+import { type Heard, type Look, useHarness } from "../browser/harness.ts";
 
-/** A view over the real server, and whatever was complained of: console errors and warnings, breaches of the policy, exceptions. */
-export interface Visited {
-  page: Page;
-  complaints: string[];
-}
-
-/** Views by the fragment of their address; the store behind them is the one of crates/pgdyno/tests/page.rs. */
+/** Views by the fragment of their address; the store behind them is the one of crates/pgdyno/tests/all/page.rs. */
 export const VIEWS: Record<string, string> = {
   index: "#/",
   experiment: "#/experiments/1",
@@ -36,41 +29,29 @@ const READY: Record<string, string> = {
 };
 
 export class Visitor {
-  private readonly browser: Promise<Browser> = launchBrowser();
+  private readonly harness = useHarness();
   readonly link: string;
   /** Without the token. */
   readonly base: string;
 
   constructor() {
     const link = process.env.PGDYNO_LINK;
-    if (link === undefined) throw new Error("PGDYNO_LINK is not set: cargo test -p pgdyno --test page starts a server and runs these tests.");
+    if (link === undefined) throw new Error("PGDYNO_LINK is not set: cargo test -p pgdyno --test all page starts a server and runs these tests.");
     this.link = link;
     this.base = `${new URL(link).origin}/`;
   }
 
   /** A browser of somebody who has not been here. */
-  async stranger(options: BrowserContextOptions = {}): Promise<Visited> {
-    const context = await (await this.browser).newContext({ viewport: { width: 1280, height: 900 }, ...options });
-    const page = await context.newPage();
-    const complaints: string[] = [];
-    page.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning") complaints.push(`${message.text()} ${message.location().url}`);
-    });
-    page.on("pageerror", (error) => complaints.push(error.message));
-    return { page, complaints };
+  stranger(): Promise<Heard> {
+    return this.harness.newPage({ apart: true });
   }
 
   /** In by the link, and on to a view. */
-  async open(view: string, options: BrowserContextOptions = {}): Promise<Visited> {
-    const visited = await this.stranger(options);
-    await visited.page.goto(this.link);
+  async open(view: string, look: Look = {}): Promise<Heard> {
+    const visited = await this.harness.openServed(this.link, look);
     await visited.page.locator(READY.index ?? "").first().waitFor();
     await visited.page.goto(this.base + (VIEWS[view] ?? view));
     await visited.page.locator(READY[view] ?? "main").first().waitFor();
     return visited;
-  }
-
-  async close(): Promise<void> {
-    await (await this.browser).close();
   }
 }
