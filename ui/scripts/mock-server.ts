@@ -25,6 +25,8 @@ export interface World {
   progress: Progress | null;
   /** Refuses whoever asks. */
   refuses: boolean;
+  /** Ends each stream before it begins. */
+  cuts: boolean;
   /** Cannot read its store. */
   is_broken: boolean;
   /** Cannot answer addresses that begin so. */
@@ -160,6 +162,10 @@ export class MockServer {
   }
 
   private stream(answer: ServerResponse): Promise<void> {
+    if (this.world.cuts) {
+      answer.destroy();
+      return Promise.resolve();
+    }
     answer.writeHead(200, { "content-type": "text/event-stream" });
     this.streams.add(answer);
     answer.on("close", () => this.streams.delete(answer));

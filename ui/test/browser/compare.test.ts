@@ -112,7 +112,6 @@ describe("with a server", () => {
 });
 
 describe("a side that cannot be had for a while", () => {
-  const LONG = { timeout: 15_000 };
   const THREE = "#/compare?a=7/1&b=7/2&c=7/3";
 
   test("is not drawn coarser without a word: it is said, and tried again", async () => {
@@ -122,7 +121,7 @@ describe("a side that cannot be had for a while", () => {
     expect(await page.locator("#response .stale").innerText()).toContain("B · trial 2: of its curve only some percentiles are known");
     expect(await page.locator(".panel").first().locator(".panel-keys li").allInnerTexts()).toEqual(["A · trial 1", "C · trial 3"]);
     delete served().world.broken;
-    await expect.poll(() => page.locator(".stale").count(), LONG).toBe(0);
+    await expect.poll(() => page.locator(".stale").count()).toBe(0);
     expect(await page.locator(".panel").first().locator(".panel-keys li").allInnerTexts()).toEqual(["A · trial 1", "B · trial 2", "C · trial 3"]);
   });
 
@@ -131,7 +130,7 @@ describe("a side that cannot be had for a while", () => {
     const { page } = await harness.openServed(served().url + THREE);
     await expect.poll(() => page.locator(".answers li").first().innerText()).toMatch(/^B: the store is locked.*tried again by itself/);
     delete served().world.broken;
-    await expect.poll(() => page.locator(".answers li").first().innerText(), LONG).toContain("B is better");
+    await expect.poll(() => page.locator(".answers li").first().innerText()).toContain("B is better");
     const asked = await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => new URL(name)).filter(({ pathname }) => pathname === "/api/compare").map(({ search }) => search));
     expect(asked.filter((search) => search.includes("b=7%2F3"))).toHaveLength(1);
     expect(asked.filter((search) => search.includes("b=7%2F2")).length).toBeGreaterThan(1);

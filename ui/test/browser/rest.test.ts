@@ -5,8 +5,6 @@ import { useHarness, useServer } from "./harness.ts";
 const harness = useHarness();
 const served = useServer();
 
-/** Pauses are seconds long. */
-const LONG = { timeout: 15_000 };
 const textOf = (page: Page, part: string) => () => page.locator(part).innerText();
 
 /** What the server has not made yet is asked for again; what it has is not. */
@@ -22,7 +20,7 @@ describe("the rest of an answer", () => {
     expect(await page.locator(".index-table").innerText()).not.toContain(answer);
     served().world.experiments = whole;
     served().world.lacks_answers = false;
-    await expect.poll(textOf(page, ".index-table"), LONG).toContain(answer);
+    await expect.poll(textOf(page, ".index-table")).toContain(answer);
   });
 
   test("advice that is not made yet is told apart from none, and comes by itself", async () => {
@@ -31,7 +29,7 @@ describe("the rest of an answer", () => {
     const { page } = await harness.openServed(`${served().url}#/targets/sandbox%20demo`);
     await expect.poll(textOf(page, "#advice")).toContain("being worked out");
     served().world.targets = whole;
-    await expect.poll(textOf(page, "#advice"), LONG).toContain("wal_compression");
+    await expect.poll(textOf(page, "#advice")).toContain("wal_compression");
     await page.goto(`${served().url}#/targets/db1.example%3A5432`);
     await expect.poll(textOf(page, "#advice")).toContain("None is stored");
   });

@@ -132,6 +132,7 @@ export function sampleWorld(): World {
     servers_asked: true,
     progress: { trials_finished: 11, trials_failed: 0, trials_planned: 21, elapsed_s: 2260, left_s: 2100, current: { treatment: "read-ahead", block: 2, phase: "measuring" }, decided: [{ treatment: "memory", verdict: "better" }], phase: "measuring" },
     refuses: false,
+    cuts: false,
     is_broken: false,
   };
 }
