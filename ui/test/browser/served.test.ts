@@ -4,7 +4,7 @@ import { useHarness, useServer } from "./harness.ts";
 const harness = useHarness();
 const served = useServer();
 
-const NO_ICON = (complaint: string) => !complaint.includes("404");
+const NO_ICON = (complaint: string) => !complaint.includes("status of 404");
 
 describe("the index", () => {
   test("is filtered by words, tag and status, and sorted; markup in names is text", async () => {
