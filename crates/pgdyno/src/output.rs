@@ -15,7 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Characters of a line of data: the longest of a report's tables have about 2,000.
 const LINE_MAX: usize = 16_384;
@@ -86,7 +86,7 @@ pub(crate) fn put_page(text: fmt::Arguments<'_>) {
 }
 
 fn put_text(text: &str) {
-    let text = data_line(text);
+    let text = data_line(text, &secrets());
     let _ = writeln!(
         standard_output(),
         "{}",
@@ -105,7 +105,7 @@ pub(crate) fn tell_page(text: fmt::Arguments<'_>) {
 }
 
 fn tell_text(text: &str) {
-    let text = remark(text);
+    let text = remark(text, &secrets());
     let _ = writeln!(
         standard_error(),
         "{}",
@@ -121,13 +121,13 @@ fn line_of(text: &str) -> String {
     format!("{}{}{}", "\n".repeat(before), one_line(inner), "\n".repeat(after))
 }
 
-fn data_line(text: &str) -> String {
-    clean(&bounded_lines(&hidden(text), LINE_MAX)).into_owned()
+fn data_line(text: &str, secrets: &Secrets) -> String {
+    clean(&bounded_lines(&secrets.hidden(text), LINE_MAX)).into_owned()
 }
 
-fn remark(text: &str) -> String {
+fn remark(text: &str, secrets: &Secrets) -> String {
     // So that a message without end takes no time without end; a password that this cuts in two is not printed.
-    let text = hidden(&cut(text, 2 * REMARK_MAX)).into_owned();
+    let text = secrets.hidden(&cut(text, 2 * REMARK_MAX)).into_owned();
     let lines: Vec<String> = text.split('\n').map(without_user_info).collect();
     clean(&cut(
         &bounded_lines(&lines.join("\n"), REMARK_LINE_MAX),
@@ -214,30 +214,55 @@ pub(crate) fn with_styles(text: &str, has_colours: bool) -> Cow<'_, str> {
     Cow::Owned(styled)
 }
 
-/// Texts of this command line, its environment and its files that may hold a password, each with what is shown in its place.
-static SECRETS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+/// Texts of a command line, its environment and its files that may hold a password, each with what is shown in its place.
+#[derive(Debug, Default)]
+struct Secrets(Vec<(String, String)>);
 
-/// Takes care that a text is never printed as it is, if it may hold a password.
-pub(crate) fn hide(text: &str) {
-    let value = text.split_once('=').map(|(_, value)| value);
-    let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-    for text in [Some(text), value].into_iter().flatten() {
-        let text = text.trim();
-        if !may_hold_password(text) {
-            continue;
-        }
-        // As it is, and as Rust's and JSON's quotation writes it.
-        let quoted = format!("{text:?}");
-        let quoted = quoted.trim_matches('"');
-        // What names a place behind an `@` is split there before it is shown.
-        let user = text.rsplit_once('@').map(|(user, _)| user);
-        let user = user.filter(|user| may_hold_password(&format!("{user}@")));
-        for form in [Some(text), Some(quoted), user].into_iter().flatten() {
-            if secrets.iter().all(|(known, _)| known != form) {
-                secrets.push((form.to_owned(), without_secret(text)));
+impl Secrets {
+    /// Adds a text, and what follows an equals sign in it, if it may hold a password.
+    fn add(&mut self, text: &str) {
+        let value = text.split_once('=').map(|(_, value)| value);
+        for text in [Some(text), value].into_iter().flatten() {
+            let text = text.trim();
+            if !may_hold_password(text) {
+                continue;
+            }
+            // As it is, and as Rust's and JSON's quotation writes it.
+            let quoted = format!("{text:?}");
+            let quoted = quoted.trim_matches('"');
+            // What names a place behind an `@` is split there before it is shown.
+            let user = text.rsplit_once('@').map(|(user, _)| user);
+            let user = user.filter(|user| may_hold_password(&format!("{user}@")));
+            for form in [Some(text), Some(quoted), user].into_iter().flatten() {
+                if self.0.iter().all(|(known, _)| known != form) {
+                    self.0.push((form.to_owned(), without_secret(text)));
+                }
             }
         }
     }
+
+    /// The text without any of them.
+    fn hidden<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut shown = Cow::Borrowed(text);
+        for (secret, instead) in &self.0 {
+            if shown.contains(secret.as_str()) {
+                shown = Cow::Owned(shown.replace(secret.as_str(), instead));
+            }
+        }
+        shown
+    }
+}
+
+/// Those of this process.
+static SECRETS: Mutex<Secrets> = Mutex::new(Secrets(Vec::new()));
+
+fn secrets() -> MutexGuard<'static, Secrets> {
+    SECRETS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ensures that a text is never printed as it is, if it may hold a password.
+pub(crate) fn hide(text: &str) {
+    secrets().add(text);
 }
 
 /// What was given on the command line and in the environment.
@@ -248,17 +273,6 @@ pub(crate) fn hide_arguments() {
     if let Some(store) = variable("PGDYNO_STORE") {
         hide(&store);
     }
-}
-
-fn hidden(text: &str) -> Cow<'_, str> {
-    let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut shown = Cow::Borrowed(text);
-    for (secret, instead) in secrets.iter() {
-        if shown.contains(secret.as_str()) {
-            shown = Cow::Owned(shown.replace(secret.as_str(), instead));
-        }
-    }
-    shown
 }
 
 /// A line for people without the passwords of `user:password@host` and `password=...` in it, wherever they come from.
@@ -308,7 +322,7 @@ pub(crate) fn command_line(error: &clap::Error) {
         let _ = error.print();
         return;
     }
-    let is_plain = SECRETS.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+    let is_plain = secrets().0.is_empty();
     tell_page!(
         "{}",
         if is_plain {
@@ -349,7 +363,7 @@ pub(crate) fn take_panics() {
 /// The message beside a bar of progress.
 #[expect(clippy::disallowed_methods, reason = "this is the one way out")]
 pub(crate) fn show_beside(bar: &ProgressBar, text: &str) {
-    let text = cell(&hidden(text)).replace('\t', " ");
+    let text = cell(&secrets().hidden(text)).replace('\t', " ");
     bar.set_message(text);
 }
 

@@ -1,6 +1,15 @@
 use super::*;
 use proptest::prelude::*;
 
+/// A process that was given no passwords: those of this one are what other tests name.
+fn data_line(text: &str) -> String {
+    super::data_line(text, &Secrets::default())
+}
+
+fn remark(text: &str) -> String {
+    super::remark(text, &Secrets::default())
+}
+
 #[test]
 fn what_a_terminal_obeys_is_made_visible() {
     let check = |text: &str, expected: &str| assert_eq!(clean(text), expected);
@@ -84,8 +93,9 @@ fn passwords_in_messages_are_hidden_wherever_they_come_from() {
 
 #[test]
 fn an_argument_with_a_password_is_hidden_in_data_too() {
-    hide("--store=postgress://u:Q7 Q7@h/d");
-    let line = data_line("{\"store\": \"postgress://u:Q7 Q7@h/d\"}");
+    let mut secrets = Secrets::default();
+    secrets.add("--store=postgress://u:Q7 Q7@h/d");
+    let line = super::data_line("{\"store\": \"postgress://u:Q7 Q7@h/d\"}", &secrets);
     assert_eq!(line, "{\"store\": \"postgres\u{2026}\"}");
 }
 
