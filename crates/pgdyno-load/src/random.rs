@@ -1,6 +1,6 @@
 //! One seed, a stream per client and purpose.
 
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
 /// What a stream is used for; each purpose has its own, so that a new one does not shift the others.

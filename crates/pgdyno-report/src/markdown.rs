@@ -47,7 +47,7 @@ fn head(text: &mut String, report: &Report) {
         .ok()
         .and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let when = started.map(|t| {
-        t.to_zoned(TimeZone::UTC)
+        t.to_zoned_datetime(TimeZone::UTC)
             .strftime("%Y-%m-%d %H:%M UTC")
             .to_string()
     });

@@ -147,7 +147,7 @@ fn squares(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_core::{RngCore, SeedableRng};
+    use rand_core::{Rng, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     /// AR(1) around 1, of standard deviation `sd`.

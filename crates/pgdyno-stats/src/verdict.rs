@@ -139,7 +139,7 @@ pub(crate) fn verdict(low: f64, high: f64, rules: Rules) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_core::{RngCore, SeedableRng};
+    use rand_core::{Rng, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     const RULES: Rules = Rules {

@@ -5,7 +5,7 @@
 use pgdyno_store::{
     ColumnRecord, ExperimentRecord, ExperimentStatus, Filter, SeriesRecord, Store, TrialRecord, pack_series,
 };
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 use std::error::Error;

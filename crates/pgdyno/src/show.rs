@@ -1,23 +1,20 @@
 //! Tables and wrapped text for the terminal.
 
 use crate::output;
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use pgdyno_report::{Report, Treatment, effect, figure_heading, figure_value, verdict_word};
 pub(crate) use pgdyno_stats::three_digits as figure;
+
+/// A line below the headings, and no other.
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('\u{2500}').junction('\u{2500}'));
 
 /// A table with headings; columns named in `right` hold numbers.
 pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table
-        .load_preset(NOTHING)
+        .load_style(STYLE)
         .set_content_arrangement(ContentArrangement::Disabled);
-    for part in [
-        TableComponent::HeaderLines,
-        TableComponent::MiddleHeaderIntersections,
-    ] {
-        table.set_style(part, '\u{2500}');
-    }
     table.set_header(headings.to_vec());
     for row in rows {
         // Cleaned here, so that each column is as wide as what is shown.
@@ -29,12 +26,7 @@ pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) 
         }
     }
     // Lines that end in blanks are a nuisance to copy.
-    table
-        .to_string()
-        .lines()
-        .map(str::trim_end)
-        .collect::<Vec<_>>()
-        .join("\n")
+    table.trim_fmt()
 }
 
 /// The verdicts of an experiment by the figure that decides; of one that compares nothing, its figures.
@@ -113,7 +105,7 @@ pub(crate) fn instant(unix_ms: u64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(
         |_| unix_ms.to_string(),
         |instant| {
-            let zoned = instant.to_zoned(jiff::tz::TimeZone::system());
+            let zoned = instant.to_zoned_datetime(jiff::tz::TimeZone::system());
             zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
         },
     )

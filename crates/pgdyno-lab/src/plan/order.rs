@@ -1,7 +1,7 @@
 //! The order of trials in a block: random, but for what is dear to change.
 
 use super::{Plan, Treatment};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 

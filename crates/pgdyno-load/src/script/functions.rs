@@ -1,7 +1,7 @@
 //! Functions of pgbench's expressions that are more than arithmetic.
 
 use crate::random::Stream;
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoroshiro128StarStar;
 
 /// FNV-1a over the eight bytes of `value`, the lowest first (source: Fowler, Noll, Vo; the seed is mixed into the

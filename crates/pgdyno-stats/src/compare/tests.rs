@@ -1,7 +1,7 @@
 use super::*;
 use crate::verdict::Verdict;
 use proptest::prelude::*;
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 const RULES: Rules = Rules {

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "tests and the example each use a part")]
 
 use pgdyno_stats::{Comparison, Looked, Observation, Sequential, Trials, Verdict};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::f64::consts::TAU;
 

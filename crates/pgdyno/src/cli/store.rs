@@ -168,7 +168,7 @@ pub(crate) fn since(text: &str) -> Result<u64, String> {
     let is_day = !text.contains(['T', 't', ' ', ':', '[']);
     let day = text.parse::<civil::Date>().ok().filter(|_| is_day);
     let begins = |day: civil::Date| {
-        day.to_zoned(TimeZone::system())
+        day.to_zoned_datetime(TimeZone::system())
             .ok()
             .map(|zoned| zoned.timestamp())
     };

@@ -190,7 +190,7 @@ fn with_lab(
 }
 
 fn minute_of_day() -> u32 {
-    let now = jiff::Zoned::now();
+    let now = jiff::ZonedDateTime::now();
     u32::try_from(i32::from(now.hour()) * 60 + i32::from(now.minute())).unwrap_or(0)
 }
 

@@ -4,7 +4,7 @@
 
 use common::machine::{kills, quiet_machine};
 use common::{Home, disk_of, ended, kernel};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 
 use common::machine::{kills, quiet_machine};
 use common::{Home, disk_of, kernel, pass};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fs;
 use std::path::Path;

@@ -433,7 +433,7 @@ fn files_of_huge_pages_can_follow_one_another_in_any_order() {
 #[test]
 fn outside_of_its_hours_it_waits_with_everything_put_back() {
     let home = Home::new();
-    let now = jiff::Zoned::now();
+    let now = jiff::ZonedDateTime::now();
     let clock = |hours: i64| {
         let then = now.saturating_add(jiff::Span::new().hours(hours));
         then.strftime("%H:%M").to_string()
