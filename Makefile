@@ -7,7 +7,7 @@ PGDYNO := target/release/pgdyno
 TEST_THREADS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test soak lint bench screenshots images fuzz clean need-build need-test need-bench
+.PHONY: help demo build test soak lint bench screenshots images fuzz clean need-build need-lint need-test need-bench
 
 help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
@@ -34,9 +34,10 @@ test: need-test ui/dist/app.js ## everything
 soak: need-test ui/dist/app.js ## what make test does in short, for hours
 	scripts/soak
 
-lint: need-build ui/node_modules/.package-lock.json ## warnings are errors
+lint: need-build need-lint ui/node_modules/.package-lock.json ## warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	PATH="$$PWD/target/tools/bin:$$PATH" $(CARGO) deny --locked --log-level error check bans licenses sources
 	cd ui && $(NPM) run lint
 
 bench: need-bench build ## load engine, facts, sampler, store, page, and the reference against itself, about an hour
@@ -73,6 +74,8 @@ clean: ## remove what was built
 
 need-build:
 	@scripts/need.sh build
+need-lint:
+	@scripts/need.sh lint
 need-test:
 	@scripts/need.sh test
 need-bench:

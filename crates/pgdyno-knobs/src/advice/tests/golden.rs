@@ -2,7 +2,8 @@
 
 use super::{advisor, in_bytes};
 use crate::advice::{Advised, Question};
-use pgdyno_host::Fact;
+use pgdyno_fixture::Machine;
+use pgdyno_host::{Fact, LocalHost};
 use pgdyno_server::Guc;
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,17 +31,7 @@ fn fixtures() -> PathBuf {
 }
 
 pub(super) fn host_facts(name: &str) -> Vec<Fact> {
-    let path = fixtures().join(format!("hosts/{name}.facts.json"));
-    let all: Vec<Value> = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let text = |fact: &Value, field: &str| fact[field].as_str().map(str::to_owned);
-    all.iter()
-        .map(|fact| Fact {
-            name: text(fact, "name").unwrap(),
-            value: (!fact["value"].is_null()).then(|| fact["value"].clone()),
-            missing: text(fact, "missing"),
-            source: text(fact, "source").unwrap(),
-        })
-        .collect()
+    pgdyno_host::host_facts(&LocalHost::at(Machine::named(name).root()))
 }
 
 pub(super) fn settings(name: &str, changed: &BTreeMap<String, String>) -> Vec<Guc> {
@@ -134,19 +125,9 @@ fn check(name: &str) {
     for rule in &advised.not_judged {
         assert!(!rule.because.starts_with('`'), "{}: {}", rule.rule, rule.because);
     }
-    let found = told(&advised);
-    let path = fixtures().join(format!("advice/{name}.txt"));
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    if found != expected {
-        let place = fixtures().join(format!("../target/tmp/advice-{name}.txt"));
-        fs::create_dir_all(place.parent().unwrap()).unwrap();
-        fs::write(&place, &found).unwrap();
-        panic!(
-            "{} is not what is found now, which is in {}",
-            path.display(),
-            place.display()
-        );
-    }
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, told(&advised));
+    });
 }
 
 #[test]

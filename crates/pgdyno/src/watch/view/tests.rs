@@ -10,8 +10,6 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
-use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 const MB: f64 = 1024.0 * 1024.0;
@@ -320,20 +318,11 @@ fn text_of(terminal: &Terminal<TestBackend>) -> String {
     text
 }
 
-/// Compares with the text of that name; what was shown instead is left where one can look at it, and copy it.
 #[track_caller]
 fn check(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/watch/view/snapshots/{name}.txt"));
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    if expected != found {
-        let place = std::env::temp_dir().join(format!("pgdyno-snapshot-{name}.txt"));
-        fs::write(&place, found).expect("written");
-        panic!(
-            "{} is not what is shown ({}):\n{found}",
-            path.display(),
-            place.display()
-        );
-    }
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, found);
+    });
 }
 
 #[test]
