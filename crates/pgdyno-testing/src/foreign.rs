@@ -1,9 +1,7 @@
 //! A server that pgdyno did not create: Debian's, in a directory of its own, reached over its socket.
 
-use super::{system_program, tool};
+use super::{directory, memory, system_program, tool};
 use postgres::{Client, NoTls, SimpleQueryMessage};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -16,11 +14,7 @@ pub struct Foreign {
 impl Foreign {
     /// A running server with the superuser postgres.
     pub fn start() -> Foreign {
-        let directory = tempfile::Builder::new()
-            .prefix("pgdyno-foreign-")
-            .tempdir_in("/tmp")
-            .expect("a directory");
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
+        let directory = directory(memory(), "pgdyno-foreign-");
         let place = directory.path().to_string_lossy().into_owned();
         tool("chown", &["postgres", &place]);
         let initdb = system_program("initdb");

@@ -1,5 +1,4 @@
-//! What the tests share. For each a home of its own: sandboxes, journals and results below one directory in /tmp, gone
-//! afterwards.
+//! What the tests share. For each a home of its own: sandboxes, journals and results below one directory, gone afterwards.
 
 pub mod foreign;
 pub mod guest;
@@ -44,12 +43,32 @@ of = "load.clients"
 values = [4, 16]
 "#;
 
-/// What was fetched and unpacked once serves all tests. It is not below the target folder, which may be in a home that
-/// the server's user cannot enter.
+/// What was fetched and unpacked once serves all tests.
 pub(crate) fn shared() -> PathBuf {
     // The user's number, from the owner of this process's directory.
     let uid = fs::metadata("/proc/self").map_or(0, |meta| meta.uid());
-    PathBuf::from(format!("/tmp/pgdyno-test-cache-{uid}"))
+    Path::new(DISK).join(format!("pgdyno-test-cache-{uid}"))
+}
+
+/// Where files of tests are on a disk. It is not below the target folder, which may be in a home that the server's user
+/// cannot enter.
+const DISK: &str = "/tmp";
+/// Free bytes of memory's own file system with which the servers of all tests have room in it.
+const ROOM_BYTES: u64 = 6 << 30;
+
+/// Where files of tests are that have nothing to do with disks: in memory, where nothing is flushed, if there is room.
+pub fn memory() -> &'static str {
+    let place = "/dev/shm";
+    let has_room = rustix::fs::statvfs(place).is_ok_and(|it| it.f_bavail * it.f_frsize >= ROOM_BYTES);
+    if has_room { place } else { DISK }
+}
+
+/// A new directory below this place, which the server's user can enter, gone afterwards.
+pub fn directory(place: &str, prefix: &str) -> tempfile::TempDir {
+    let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(place);
+    let directory = directory.expect("a directory");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
+    directory
 }
 
 /// The program, which cargo builds beside the folder of the tests of its crate.
@@ -118,13 +137,17 @@ impl Home {
         reason = "it is made on disk, and may have to wait"
     )]
     pub fn new() -> Home {
+        Home::below(memory())
+    }
+
+    /// The same on a disk, for what is tested of disks: `new` may be in memory.
+    pub fn on_disk() -> Home {
+        Home::below(DISK)
+    }
+
+    fn below(place: &str) -> Home {
         let lane = Lane::enter();
-        let path = tempfile::Builder::new()
-            .prefix("pgdyno-test-")
-            .tempdir_in("/tmp")
-            .expect("a directory");
-        fs::set_permissions(path.path(), fs::Permissions::from_mode(0o755))
-            .expect("open to the server's user");
+        let path = directory(place, "pgdyno-test-");
         for part in ["cache", "installed"] {
             fs::create_dir_all(shared().join(part)).expect("a shared directory");
         }
@@ -292,6 +315,15 @@ pub fn until<T, E: Debug>(what: &str, ask: impl FnMut() -> Result<T, E>) -> T {
     until_within(PATIENCE, what, ask)
 }
 
+/// Asks again until the answer is the expected one, a minute at most; then the failure shows the last answer.
+#[track_caller]
+pub fn until_is<T: PartialEq + Debug>(what: &str, expected: T, mut ask: impl FnMut() -> T) {
+    until(what, || {
+        let seen = ask();
+        if seen == expected { Ok(()) } else { Err(seen) }
+    });
+}
+
 #[track_caller]
 fn until_within<T, E: Debug>(limit: Duration, what: &str, mut ask: impl FnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + limit;
@@ -329,6 +361,15 @@ pub fn kernel(path: &str) -> String {
         .unwrap_or_else(|e| panic!("{path}: {e}"))
         .trim()
         .to_owned()
+}
+
+/// What is swapped to: path, kind, size and priority. How much of it is in use changes by itself.
+pub fn swap() -> Vec<String> {
+    let fields = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        [0, 1, 2, 4].map(|at| fields[at]).join(" ")
+    };
+    kernel("/proc/swaps").lines().skip(1).map(fields).collect()
 }
 
 /// The settings that ALTER SYSTEM has written for the sandbox x.

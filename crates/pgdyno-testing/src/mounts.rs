@@ -1,6 +1,6 @@
 //! What sandboxes leave mounted.
 
-use super::{Home, kernel, wait_for};
+use super::{Home, kernel, until_is};
 use std::fs;
 use std::path::Path;
 
@@ -31,8 +31,8 @@ pub fn loops_below(directory: &Path) -> Vec<String> {
 
 /// A kernel may free a loop device a moment after its mount is gone.
 pub fn nothing_is_left(home: &Home) {
-    wait_for("loop devices are left", || {
-        loops_below(home.path.path()).is_empty()
+    until_is("loop devices that are left", Vec::new(), || {
+        loops_below(home.path.path())
     });
     assert_eq!(mounts_below(home.path.path()), []);
     assert!(!home.file("state/sandboxes/x").exists());

@@ -3,9 +3,7 @@
 use pgdyno_host::Limits;
 use pgdyno_server::postgres::{NoTls, SimpleQueryMessage};
 use pgdyno_server::sandbox::{Binaries, FileSystemPlan, Plan, Sandbox, create};
-use pgdyno_testing::system_program;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use pgdyno_testing::{directory, memory, system_program};
 use std::path::PathBuf;
 
 pub(crate) struct Home {
@@ -15,12 +13,7 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new(data: Option<FileSystemPlan>) -> Home {
-        // Not below the target folder, which may be in a home that the server's user cannot enter.
-        let root = tempfile::Builder::new()
-            .prefix("pgdyno-test-")
-            .tempdir_in("/tmp")
-            .expect("a directory");
-        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
+        let root = directory(memory(), "pgdyno-test-");
         let initdb = system_program("initdb");
         let bin = initdb.parent().expect("a directory");
         let plan = Plan {

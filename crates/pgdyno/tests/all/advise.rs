@@ -18,7 +18,7 @@ fn rules_of(value: &Value, list: &str) -> Vec<String> {
 
 #[test]
 fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
-    let home = Home::new();
+    let home = Home::on_disk();
     home.run(&["sandbox", "create", "stock"]).fine();
     let advised = home.run(&["advise", "sandbox:stock", "--json"]).fine().json();
     assert_eq!(advised["format"], "pgdyno-advice/1");
@@ -185,7 +185,7 @@ fn rows(page: &str) -> Vec<&str> {
 /// A server that is set by a profile, with what a careful owner sets beside it: little is left to say, and nothing grave.
 #[test]
 fn a_sensibly_configured_server_gets_three_lines_at_most() {
-    let home = Home::new();
+    let home = Home::on_disk();
     home.sandbox("healthy", &[]);
     let profile = home
         .run(&[
@@ -488,7 +488,7 @@ fn end_holders(home: &Home, client: &mut Client, kind: &str) {
 
 #[test]
 fn a_planted_server_is_seen_through_rule_by_rule() {
-    let home = Home::new();
+    let home = Home::on_disk();
     let settings = [
         "shared_preload_libraries=pg_stat_statements",
         "max_prepared_transactions=5",

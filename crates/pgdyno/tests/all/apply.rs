@@ -2,7 +2,7 @@
 //! Needs root.
 
 use common::machine::{Volume, quiet_machine, whole_machine};
-use common::{Home, Said, auto_conf, disk_of, kernel, tool, wait_for};
+use common::{Home, Said, auto_conf, disk_of, kernel, tool, until, until_is};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -53,7 +53,7 @@ fn deadline(status: &Said) -> SystemTime {
 #[test]
 fn what_is_applied_stays_is_told_and_comes_back() {
     let _machine = quiet_machine();
-    let home = Home::new();
+    let home = Home::on_disk();
     home.run(&["sandbox", "create", "x"]).fine();
     let disk = disk_of(&home.data("x"));
     let read_ahead = format!("/sys/block/{disk}/queue/read_ahead_kb");
@@ -173,9 +173,14 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
     let timed = ["apply", "--host-only", "vm.swappiness=17", "--revert-after", "2s"];
     home.run(&timed).fine();
     assert_eq!(kernel(SWAPPINESS), "17");
-    wait_for("it is put back", || kernel(SWAPPINESS) == before);
-    wait_for("its journal is closed", || {
-        home.run(&["status"]).fine().err.contains("nothing is changed")
+    until_is("it is restored", before.clone(), || kernel(SWAPPINESS));
+    until("its journal is closed", || {
+        let said = home.run(&["status"]).fine().err;
+        if said.contains("nothing is changed") {
+            Ok(())
+        } else {
+            Err(said)
+        }
     });
 
     home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "5m"])
@@ -184,7 +189,7 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
     assert!(timer_of(&status()).is_some(), "somebody waits");
     home.run(&["confirm"]).fine();
     home.run(&["confirm"]).fails(2, &["nothing waits"]);
-    wait_for("nobody is left to put it back", || timer_of(&status()).is_none());
+    until_is("who waits to restore it", None, || timer_of(&status()));
     assert_eq!(kernel(SWAPPINESS), "17", "confirmed is confirmed");
     home.run(&["restore"]).fine();
     assert_eq!(kernel(SWAPPINESS), before);
@@ -194,7 +199,9 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
         .fine();
     let waiting = status();
     tool("kill", &["-KILL", &timer_of(&waiting).expect("somebody waits")]);
-    wait_for("its time is over", || SystemTime::now() > deadline(&waiting));
+    until_is("its time is over", true, || {
+        SystemTime::now() > deadline(&waiting)
+    });
     assert_eq!(kernel(SWAPPINESS), "17");
     let next = home.run(&["apply", "--host-only", "vm.page-cluster=2"]).fine();
     assert!(next.err.contains("its time is over"), "{}", next.err);
@@ -212,7 +219,7 @@ fn until_exit_is_until_exit_and_a_held_file_too() {
         settings.push("cpu.dma_latency_us=10");
     }
     let child = home.spawn(&settings);
-    wait_for("it is applied", || kernel(SWAPPINESS) == "17");
+    until_is("it is applied", "17".to_owned(), || kernel(SWAPPINESS));
     // A second one waits for the first.
     let mut second = home.spawn(&["apply", "--host-only", "vm.swappiness=18"]);
     let mut said = BufReader::new(second.stderr.take().expect("its standard error"));
@@ -278,7 +285,8 @@ fn of_a_stopped_server_what_is_not_known_is_said_once() {
 #[test]
 fn tables_wal_processors_and_swap_are_changed_and_come_back() {
     let _machine = quiet_machine();
-    let home = Home::new();
+    let home = Home::on_disk();
+    let swaps = common::swap();
     home.run(&["sandbox", "create", "x", "--cpus", "1.5", "--memory", "1G"])
         .fine();
     let volume = Volume::new(&home, "wal");
@@ -378,7 +386,7 @@ fn tables_wal_processors_and_swap_are_changed_and_come_back() {
     assert_eq!(rows(), content, "what was written meanwhile is there");
     assert_eq!(quota(&group()), "150000");
     assert!(!home.data("x").join("pg_wal").is_symlink() && !wal.exists());
-    assert!(!swap.exists() && !fs::read_to_string("/proc/swaps").expect("swaps").contains("file"));
+    assert!(!swap.exists() && common::swap() == swaps);
     assert_eq!(auto_conf(&home), conf);
     home.run(&["sandbox", "stop", "x"]).fine();
     home.run(&["sandbox", "start", "x"]).fine();
@@ -536,7 +544,7 @@ fn change_of_another_home_is_named_and_only_the_same_server_or_the_host_waits() 
         "vm.swappiness=17",
         "--until-exit",
     ]);
-    wait_for("it is applied", || kernel("/proc/sys/vm/swappiness") == "17");
+    until_is("it is applied", "17".to_owned(), || kernel(SWAPPINESS));
     let status = run(&["status"]).fine();
     let home = format!("PGDYNO_HOME={}", first.file("").display());
     assert!(status.out.contains(home.trim_end_matches('/')), "{}", status.out);

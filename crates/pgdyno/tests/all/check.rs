@@ -1,12 +1,11 @@
 //! `pgdyno check` against real servers: what it tells, that it leaves nothing behind, however it ends. Needs root.
 
-use common::{Home, Said, said};
+use common::{Home, Said, said, until, until_is};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
 /// Long enough for each measurement to have something to count.
 const SHORT: &str = "0.2";
@@ -77,11 +76,10 @@ fn catalogue(home: &Home, name: &str) -> Vec<String> {
 }
 
 fn wait_for_own_file(home: &Home, child: &mut Child) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while own_files(home).is_empty() {
-        assert!(Instant::now() < deadline, "no file was made");
+    until_is("a file is made", true, || {
         assert!(child.try_wait().expect("a child").is_none(), "it ended too soon");
-    }
+        !own_files(home).is_empty()
+    });
 }
 
 #[test]
@@ -276,7 +274,7 @@ fn a_user_without_rights_is_told_what_is_missing() {
 /// Data and WAL on two volumes: each is measured where it is, beside the server's directories.
 #[test]
 fn files_are_made_on_the_volumes_of_data_and_wal() {
-    let home = Home::new();
+    let home = Home::on_disk();
     let memory = tempfile::tempdir_in("/dev/shm").expect("a directory");
     fs::set_permissions(memory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("open");
     let wal = memory.path().join("wal");
@@ -333,12 +331,14 @@ fn a_signal_leaves_nothing_and_what_a_kill_leaves_goes_with_the_next() {
     assert_eq!(left.len(), 1, "{left:?}");
     // One that is in use is left alone, by the check that clears up.
     let mut other = begin("wal_sync");
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while own_files(&home) == left || own_files(&home).is_empty() {
-        assert!(Instant::now() < deadline, "no other file was made");
-    }
-    let used = own_files(&home);
-    assert!(used.len() == 1 && used != left, "{used:?} after {left:?}");
+    let used = until("one other file is made", || {
+        let used = own_files(&home);
+        if used.len() == 1 && used != left {
+            Ok(used)
+        } else {
+            Err(used)
+        }
+    });
     let third = check(&home, &["sandbox:x", "--only", "timer", "--seconds", SHORT]);
     assert!(!third.err.contains("removed"), "{}", third.err);
     assert_eq!(own_files(&home), used);
@@ -353,17 +353,19 @@ fn a_signal_leaves_nothing_and_what_a_kill_leaves_goes_with_the_next() {
     assert_eq!(own_files(&home), [""; 0]);
     // In the middle of commits, too.
     let mut child = begin("commit");
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let has_table = "SELECT count(*) FROM pg_class WHERE relname = 'pgdyno_check'";
-    while home.ask("x", has_table) != "1" {
-        assert!(Instant::now() < deadline, "no table was made");
-        assert!(child.try_wait().expect("a child").is_none());
-    }
+    let tables = || {
+        home.ask(
+            "x",
+            "SELECT count(*) FROM pg_class WHERE relname = 'pgdyno_check'",
+        )
+    };
+    until_is("a table is made", "1".to_owned(), || {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended too soon");
+        tables()
+    });
     child.kill().expect("killed");
     child.wait().expect("dead");
-    while home.ask("x", has_table) != "0" {
-        assert!(Instant::now() < deadline, "the table outlives its session");
-    }
+    until_is("the table is gone with its session", "0".to_owned(), tables);
     assert_eq!(before, (files(&home, "x"), catalogue(&home, "x")));
 }
 

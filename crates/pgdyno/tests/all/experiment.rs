@@ -2,13 +2,12 @@
 
 use common::foreign::Foreign;
 use common::machine::whole_machine;
-use common::{Home, Said, ended, kernel, pass, said};
+use common::{Home, Said, ended, kernel, said, until, until_is};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
@@ -29,15 +28,16 @@ const TWO_STEPS: &str = "[[step]]\nname = \"memory\"\nsettings.shared_buffers = 
 
 /// Waits until the load of a trial is on the server.
 fn until_loaded(home: &Home, child: &mut Child) {
-    let deadline = Instant::now() + Duration::from_secs(60);
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
-    loop {
-        assert!(Instant::now() < deadline, "no load arrives");
+    until("two sessions of the load", || {
         assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
-        if home.postmaster("x").is_some() && count(home, sql) >= Some(2) {
-            return;
+        let sessions = home.postmaster("x").and_then(|_| count(home, sql));
+        if sessions >= Some(2) {
+            Ok(())
+        } else {
+            Err(sessions)
         }
-    }
+    });
 }
 
 /// The server may be restarting right now.
@@ -190,7 +190,7 @@ fn a_server_that_dies_costs_its_trial_and_not_the_experiment() {
 #[test]
 fn what_cannot_start_or_is_no_choice_here_is_told_and_the_rest_goes_on() {
     let _machine = whole_machine();
-    let home = Home::new();
+    let home = Home::on_disk();
     home.sandbox("x", &[]);
     let steps = format!(
         "{TWO_STEPS}[[step]]\nname = \"far too much\"\nsettings.shared_buffers = \"7TB\"\n\
@@ -271,10 +271,10 @@ const ONE_STEP: &str = "[[step]]\nname = \"swap\"\nsettings.vm.swappiness = 17\n
 fn caught_in_the_step(home: &Home, blocks: u32, measure_s: f64) -> Child {
     let path = file(home, blocks, measure_s, ONE_STEP);
     let mut child = home.spawn(&["run", &path]);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while kernel(SWAPPINESS) != "17" {
-        assert!(Instant::now() < deadline && child.try_wait().expect("a child").is_none());
-    }
+    until_is("the knob is turned", "17".to_owned(), || {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+        kernel(SWAPPINESS)
+    });
     child
 }
 
@@ -319,9 +319,9 @@ fn a_foreign_change_during_a_run_fails_its_trials_and_stays() {
     let home = Home::new();
     home.sandbox("x", &[]);
     let swappiness = kernel(SWAPPINESS);
-    let child = caught_in_the_step(&home, 2, 2.0);
-    // Not between the write and the look at what became of it.
-    pass(Duration::from_millis(200));
+    let mut child = caught_in_the_step(&home, 2, 2.0);
+    // Not between the write and its verification.
+    until_loaded(&home, &mut child);
     fs::write(SWAPPINESS, "33").expect("written");
     let run = said(child.wait_with_output().expect("ends"));
     assert_eq!(kernel(SWAPPINESS), "33");
@@ -577,9 +577,9 @@ fn data_on_a_server_of_others_wants_consent_and_is_dropped_however_the_run_ends(
     let loaded = "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'pgdyno load' \
                   AND query ~ '^(UPDATE|INSERT)' AND to_regclass('pgbench_history') IS NOT NULL";
     let until_loaded = |child: &mut Child| {
-        common::wait_for("the load", || {
+        until_is("the load", "t".to_owned(), || {
             assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
-            foreign.ask(loaded) == "t"
+            foreign.ask(loaded)
         });
     };
     let mut child = home.spawn(&["run", &path, "--target", &target, "--allow-data"]);

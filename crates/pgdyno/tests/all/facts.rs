@@ -99,7 +99,7 @@ impl Drop for Loop {
 /// Needs root.
 #[test]
 fn data_and_wal_on_two_devices_or_one_are_told_apart() {
-    let home = Home::new();
+    let home = Home::on_disk();
     let (one, other) = (Loop::make(&home, "one"), Loop::make(&home, "other"));
     let make = |name: &str, data: &Loop, wal: &Loop| {
         let (data, wal) = (
@@ -155,7 +155,7 @@ fn data_and_wal_on_two_devices_or_one_are_told_apart() {
 /// Needs root.
 #[test]
 fn limits_of_the_servers_control_groups_are_seen() {
-    let home = Home::new();
+    let home = Home::on_disk();
     let arguments = [
         "sandbox", "create", "small", "--memory", "1G", "--cpus", "1.5", "--iops", "5000",
     ];

@@ -1,7 +1,8 @@
 //! Sandboxes with file systems of their own, for real: in memory, in images, killed while they are made. Needs root.
 
+use common::machine::kills;
 use common::mounts::{loops_below, mounts_below, nothing_is_left};
-use common::{Home, kernel, pass, wait_for};
+use common::{Home, kernel, pass, until_is};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
@@ -152,7 +153,7 @@ fn file_systems_that_cannot_be_are_told_with_what_to_do() {
 /// Killed at instants all over its creation: whatever there is by then, `destroy` removes it.
 #[test]
 fn a_killed_creation_leaves_nothing_that_destroy_does_not_find() {
-    for step in 0..8_u64 {
+    for step in (0..8_u64).step_by(8 / kills(4).min(8) as usize) {
         let home = Home::new();
         let mut child = home.spawn(&[
             "sandbox",
@@ -164,7 +165,7 @@ fn a_killed_creation_leaves_nothing_that_destroy_does_not_find() {
             "tmpfs:128M",
         ]);
         let record = home.file("state/sandboxes/x/sandbox.json");
-        wait_for("no record", || record.exists());
+        until_is("there is a record", true, || record.exists());
         pass(Duration::from_millis(step * step * 25));
         child.kill().expect("killed");
         child.wait().expect("gone");

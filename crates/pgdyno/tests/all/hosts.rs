@@ -1,10 +1,8 @@
 //! Several hosts in one connection string: which server is taken, and that questions and load go to it alone.
 
-use common::{Home, Said, said};
-use pgdyno_server::pause;
+use common::{Home, Said, said, until_is};
 use std::fs;
 use std::net::TcpListener;
-use std::time::{Duration, Instant};
 
 /// A primary "p", a standby "s", and a primary "r" whose sessions are read-only.
 struct Servers {
@@ -202,11 +200,7 @@ fn a_lost_connection_is_made_anew_to_the_same_server() {
         home.ask(name, sql)
     };
     let until_all_are_there = || {
-        let limit = Instant::now() + Duration::from_secs(30);
-        while of_load("p") != "4" {
-            assert!(Instant::now() < limit, "the load has {} sessions", of_load("p"));
-            pause(Duration::from_millis(20));
-        }
+        until_is("sessions of the load", "4".to_owned(), || of_load("p"));
     };
     until_all_are_there();
     home.run(&["sandbox", "restart", "p"]).fine();

@@ -132,7 +132,7 @@ fn kills_at_random_instants_lose_nothing() {
     let blocks = (kills * 2 / 5).max(3);
     let trials = (blocks * TREATMENTS) as usize;
     let _machine = quiet_machine();
-    let home = Home::new();
+    let home = Home::on_disk();
     home.sandbox("x", &[]);
     let path = home
         .write("kill.toml", &FILE.replace("BLOCKS", &blocks.to_string()))

@@ -44,7 +44,7 @@ const SETTINGS: [&str; 29] = [
     "server.cpu_affinity=0",
 ];
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 12] = [
     "/proc/sys/vm/nr_hugepages",
     "/proc/sys/vm/dirty_bytes",
     "/proc/sys/vm/dirty_ratio",
@@ -57,7 +57,6 @@ const FILES: [&str; 13] = [
     "/sys/kernel/mm/transparent_hugepage/enabled",
     "/sys/kernel/mm/transparent_hugepage/defrag",
     "/proc/sys/net/core/somaxconn",
-    "/proc/swaps",
 ];
 
 /// Everything that is touched, as it is now.
@@ -66,6 +65,7 @@ fn state(home: &Home, disk: &str, wal: &Path) -> Vec<(String, String)> {
         ["read_ahead_kb", "scheduler", "nr_requests"].map(|file| format!("/sys/block/{disk}/queue/{file}"));
     let files = FILES.iter().map(|file| (*file).to_owned()).chain(queue);
     let mut all: Vec<(String, String)> = files.map(|path| (path.clone(), kernel(&path))).collect();
+    all.push(("swap".into(), common::swap().join("; ")));
     let data = home.data("x");
     let conf = fs::read_to_string(data.join("postgresql.auto.conf")).expect("a file");
     all.push(("postgresql.auto.conf".into(), conf));
@@ -93,7 +93,7 @@ fn state(home: &Home, disk: &str, wal: &Path) -> Vec<(String, String)> {
 #[test]
 fn kills_while_thirty_knobs_are_applied_lose_nothing() {
     let _machine = quiet_machine();
-    let home = Home::new();
+    let home = Home::on_disk();
     home.run(&["sandbox", "create", "x"]).fine();
     home.ask(
         "x",

@@ -2,7 +2,7 @@
 //! budgets, crashes, and ending when all is decided. On real servers and a real kernel. Needs root.
 
 use common::machine::whole_machine;
-use common::{Home, Said, ended, kernel, wait_for};
+use common::{Home, Said, ended, kernel, until, until_is};
 use pgdyno_store::Store;
 use serde_json::Value;
 use std::fs;
@@ -95,13 +95,9 @@ fn a_sandbox_of_the_users_is_not_taken_for_one_of_the_experiments() {
         &format!("{TPCB}{factors}"),
     );
     let begun = home.spawn(&["run", &path]);
-    let mut name = String::new();
-    wait_for("a sandbox of the experiment's own", || {
-        name = sandboxes(&home)
-            .into_iter()
-            .find(|name| name != "x")
-            .unwrap_or_default();
-        !name.is_empty()
+    let name = until("a sandbox of the experiment's own", || {
+        let all = sandboxes(&home);
+        all.iter().find(|name| *name != "x").cloned().ok_or(all)
     });
     common::said(begun.wait_with_output().expect("ends")).fine();
     assert_eq!(sandboxes(&home), ["x"]);
@@ -398,7 +394,7 @@ fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
 #[test]
 fn schedulers_can_follow_one_another_in_any_order() {
     let _machine = whole_machine();
-    let home = Home::new();
+    let home = Home::on_disk();
     let factors =
         "[[factor]]\nname = \"scheduler\"\nof = \"block.scheduler\"\nvalues = [\"mq-deadline\", \"none\"]\n";
     let path = file(
@@ -441,11 +437,8 @@ fn outside_of_its_hours_it_waits_with_everything_put_back() {
     let window = format!("[window]\nfrom = \"{}\"\nto = \"{}\"\n", clock(2), clock(3));
     let path = file(&home, "design = \"a-a\"\nblocks = 1", &format!("{TPCB}{window}"));
     let child = home.spawn(&["run", &path]);
-    wait_for("it begins", || {
-        home.run(&["list", "--json"])
-            .json()
-            .as_array()
-            .is_some_and(|all| !all.is_empty())
+    until_is("experiments that have begun", Some(1), || {
+        home.run(&["list", "--json"]).json().as_array().map(Vec::len)
     });
     let status = std::process::Command::new("kill")
         .args(["-INT", &child.id().to_string()])

@@ -1,7 +1,8 @@
 //! Sandboxes behind a link to a network namespace of their own, for real. Needs root.
 
+use common::machine::kills;
 use common::mounts::nothing_is_left;
-use common::{Home, Said, kernel, pass, said, wait_for};
+use common::{Home, Said, kernel, pass, said, until_is};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -37,7 +38,7 @@ fn load(home: &Home, more: &[&str]) -> Said {
 }
 
 fn lives_behind_a_link(mtu: u64) {
-    let home = Home::new();
+    let home = Home::on_disk();
     let plan = format!("mtu:{mtu}");
     home.run(&["sandbox", "create", "x", "--network", &plan]).fine();
     let (record, network) = (home.record("x"), network_of(&home, "x"));
@@ -172,11 +173,11 @@ fn networks_that_cannot_be_are_told_with_what_to_do() {
 /// As for file systems: whatever there is of it by then, `destroy` removes it.
 #[test]
 fn a_creation_killed_with_a_network_leaves_nothing_that_destroy_does_not_find() {
-    for step in 0..16_u64 {
+    for step in (0..16_u64).step_by(16 / kills(4).min(16) as usize) {
         let home = Home::new();
         let mut child = home.spawn(&["sandbox", "create", "x", "--network", "mtu:9000"]);
         let record = home.file("state/sandboxes/x/sandbox.json");
-        wait_for("no record", || record.exists());
+        until_is("there is a record", true, || record.exists());
         // Making the network takes some 30 ms; then come initdb and the start.
         pass(Duration::from_millis(step * step * 4));
         child.kill().expect("killed");

@@ -1,12 +1,11 @@
 //! Private servers, for real: made, limited, crashed, half-made, fought over, destroyed.
 
-use common::{Home, kernel, said};
+use common::{Home, kernel, said, until_is};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 fn kill_9(pid: u32) {
     let status = Command::new("kill")
@@ -14,17 +13,13 @@ fn kill_9(pid: u32) {
         .status()
         .expect("kill runs");
     assert!(status.success());
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while Path::new(&format!("/proc/{pid}/cwd")).exists() && fs::read_link(format!("/proc/{pid}/cwd")).is_ok()
-    {
-        assert!(Instant::now() < deadline, "{pid} does not die");
-        std::thread::yield_now();
-    }
+    let cwd = format!("/proc/{pid}/cwd");
+    until_is("the process is gone", None, || fs::read_link(&cwd).ok());
 }
 
 #[test]
 fn every_version_is_made_listed_and_destroyed() {
-    let home = Home::new();
+    let home = Home::on_disk();
     for major in ["14", "15", "16", "17", "18"] {
         let name = format!("v{major}");
         let made = home.run(&["sandbox", "create", &name, "--version", major]).fine();
@@ -166,11 +161,8 @@ fn the_second_of_two_commands_waits_for_the_first() {
     let home = Home::new();
     let first = home.spawn(&["sandbox", "create", "x"]);
     // The lock is taken before anything else is made.
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !home.file("state/sandboxes/.locks/x").exists() {
-        assert!(Instant::now() < deadline);
-        std::thread::yield_now();
-    }
+    let lock = home.file("state/sandboxes/.locks/x");
+    until_is("the lock is taken", true, || lock.exists());
     let second = home.run(&["sandbox", "create", "x"]);
     said(first.wait_with_output().expect("ends")).fine();
     second.fails(1, &["exists already"]);
@@ -179,7 +171,7 @@ fn the_second_of_two_commands_waits_for_the_first() {
 /// The kernel has the limits that the sandbox was given, and its server lives inside them. Needs root.
 #[test]
 fn limits_hold_in_the_kernel() {
-    let home = Home::new();
+    let home = Home::on_disk();
     let arguments = [
         "sandbox",
         "create",

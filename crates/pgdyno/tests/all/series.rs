@@ -1,6 +1,6 @@
 //! Series of a server, on real servers of each version: every metric is a value or a gap with a reason, whatever happens.
 
-use common::{Home, pass};
+use common::Home;
 use pgdyno_host::series::Reading;
 use pgdyno_lab::{Recorder, RecorderEvent, RecorderOptions};
 use pgdyno_server::Found;
@@ -10,10 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// For what a server does in its own time.
-const LIMIT: Duration = Duration::from_secs(60);
 
 struct Target {
     home: Home,
@@ -63,22 +62,16 @@ fn until(
     what: &str,
     mut holds: impl FnMut(&Reading) -> bool,
 ) -> Vec<Reading> {
-    let deadline = Instant::now() + LIMIT;
     let mut readings = Vec::new();
-    while Instant::now() < deadline {
+    common::until(what, || {
         let reading = read();
         for (key, value) in &reading.values {
             assert!(value.is_finite() && *value >= 0.0, "{what}: {key:?} is {value}");
         }
-        let done = holds(&reading);
-        readings.push(reading);
-        if done {
-            return readings;
-        }
-        // Two readings within a millisecond make no rate.
-        pass(Duration::from_millis(20));
-    }
-    panic!("not seen within {LIMIT:?}: {what}; last: {:?}", readings.last());
+        readings.push(reading.clone());
+        if holds(&reading) { Ok(()) } else { Err(reading) }
+    });
+    readings
 }
 
 fn says(reading: &Reading, words: &str) -> bool {
@@ -225,15 +218,12 @@ fn a_wait_for_a_row_is_seen(target: &Target) {
     let waiting = std::thread::spawn(move || waiter.batch_execute("UPDATE t SET a = 1"));
     let is_it =
         |key: &WaitKey| key.kind == "Lock" && key.event == "transactionid" && key.class == "client backend";
-    let deadline = Instant::now() + LIMIT;
-    let seen = loop {
+    let seen = common::until("a wait for a row", || {
         let sample = series.sample_waits();
         assert_eq!(sample.gap, None);
-        if let Some(found) = sample.counts.into_iter().find(|(key, _)| is_it(key)) {
-            break found;
-        }
-        assert!(Instant::now() < deadline, "no such wait");
-    };
+        let found = sample.counts.iter().find(|(key, _)| is_it(key)).cloned();
+        found.ok_or(sample)
+    });
     assert_eq!(seen.1, 1);
     assert_eq!(
         seen.0.query_id.is_some(),
@@ -274,8 +264,7 @@ fn sessions_that_wait_alike_are_counted_together(target: &Target) {
             std::thread::spawn(move || waiter.batch_execute(statement))
         })
         .collect();
-    let deadline = Instant::now() + LIMIT;
-    loop {
+    common::until_is("eight and twelve waits", vec![8, 12], || {
         let sample = series.sample_waits();
         let are_it = |(key, _): &&(WaitKey, u32)| key.event == "advisory";
         let mut counts: Vec<u32> = sample
@@ -285,11 +274,8 @@ fn sessions_that_wait_alike_are_counted_together(target: &Target) {
             .map(|(_, count)| *count)
             .collect();
         counts.sort_unstable();
-        if counts == [8, 12] {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{sample:?}");
-    }
+        counts
+    });
     holder
         .batch_execute("SELECT pg_advisory_unlock(1)")
         .expect("unlocked");
@@ -354,15 +340,12 @@ fn a_vacuum_is_seen(target: &Target) {
         .expect("slowed down");
     let cancel = client.cancel_token();
     let vacuum = std::thread::spawn(move || client.batch_execute("VACUUM big"));
-    let deadline = Instant::now() + LIMIT;
-    let row = loop {
+    let row = common::until("a vacuum", || {
         let rows = series.vacuums().expect("vacuums");
-        // Its first words are told before its table's size.
-        if let Some(row) = rows.into_iter().find(|row| row.heap_total > Some(0)) {
-            break row;
-        }
-        assert!(Instant::now() < deadline, "no vacuum");
-    };
+        // Its phase is there before its table's size.
+        let found = rows.iter().find(|row| row.heap_total > Some(0)).cloned();
+        found.ok_or(rows)
+    });
     assert_eq!(row.table.as_deref(), Some("big"), "{row:?}");
     assert_eq!(row.database.as_deref(), Some("postgres"), "{row:?}");
     assert!(

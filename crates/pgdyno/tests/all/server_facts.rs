@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What stands for everything that must not be shown.
 const SECRET: &str = "hunter2";
@@ -131,18 +131,14 @@ impl Target {
 
     /// Facts, once what other sessions did is counted: servers tell of it a moment later.
     fn facts_once(&self, counted: impl Fn(&ServerFacts) -> bool) -> ServerFacts {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        common::until("it is counted", || {
             let facts = self.facts();
             if counted(&facts) {
-                return facts;
+                Ok(facts)
+            } else {
+                Err(facts.facts)
             }
-            assert!(
-                Instant::now() < deadline,
-                "it is never counted: {:#?}",
-                facts.facts
-            );
-        }
+        })
     }
 }
 
@@ -429,7 +425,9 @@ fn jit_is_available_where_the_server_has_it_whatever_is_set() {
         .batch_execute("ALTER SYSTEM SET jit = on")
         .expect("a setting");
     client.batch_execute("SELECT pg_reload_conf()").expect("a reload");
-    common::wait_for("jit is on", || plain_session(&target, "SHOW jit")[0][0] == "on");
+    common::until_is("jit", "on".to_owned(), || {
+        plain_session(&target, "SHOW jit")[0][0].clone()
+    });
     assert_eq!(plain_session(&target, "SELECT pg_jit_available()")[0][0], "t");
     assert_eq!(available(), json!(true));
     assert_eq!(value(&target.facts(), "jit.enabled"), &json!(true));

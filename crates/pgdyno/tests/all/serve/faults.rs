@@ -3,7 +3,7 @@
 use super::{SECOND, experiment, fill, open, store_of, trial};
 use common::openmetrics::parsed;
 use common::web::Web;
-use common::{Home, wait_for};
+use common::{Home, until_is};
 use pgdyno_store::{ExperimentStatus, SeriesRecord, TrialRecord};
 use serde_json::{Value, json};
 use std::fs;
@@ -56,7 +56,7 @@ fn markup_in_names_stays_text() {
 
 #[test]
 fn a_store_that_cannot_be_read_is_told() {
-    let home = Home::new();
+    let home = Home::on_disk();
     let web = Web::start(&home, &[]);
     let ask = || web.get("/api/experiments");
     ask().is_problem(503, &["there is no store of results", "pgdyno demo"]);
@@ -187,5 +187,5 @@ fn broken_requests_are_survived() {
     let path = "/api/experiments/1/tags/%FF";
     web.ask("PUT", path, &[], "")
         .is_problem(400, &["cannot be understood"]);
-    wait_for("an answer", || web.get("/api/experiments").status == 200);
+    until_is("an answer", 200, || web.get("/api/experiments").status);
 }

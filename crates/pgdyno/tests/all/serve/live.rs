@@ -3,7 +3,7 @@
 use super::{SECOND, experiment, open, stop, store_of, trial};
 use common::openmetrics::parsed;
 use common::web::Web;
-use common::{Home, wait_for};
+use common::{Home, until_is};
 use pgdyno_store::{ExperimentStatus, ProgressRecord, SeriesRecord, Store};
 use serde_json::{Value, json};
 use std::fs;
@@ -202,11 +202,11 @@ fn so_many_views_and_their_places_come_back() {
     open.pop();
     let bearer = format!("Bearer {}", web.token);
     let headers = [("Host", web.address.as_str()), ("Authorization", &bearer)];
-    wait_for("a place", || {
+    until_is("a place", *b"HTTP/1.1 200", || {
         let mut start = [0; 12];
         let mut stream = web.send("GET", &path, &headers, "");
         stream.read_exact(&mut start).expect("an answer");
-        start == *b"HTTP/1.1 200"
+        start
     });
 }
 
