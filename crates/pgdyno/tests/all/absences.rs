@@ -492,10 +492,6 @@ fn files_that_a_user_names_are_read_in_one_place() {
                 "pgdyno-server/src/sandbox/",
                 "what root has written, and its own cache",
             ),
-            (
-                "pgdyno-store/src/store/sqlite/open.rs",
-                "the head of a store that was found to be a regular file",
-            ),
         ],
         planted: &[
             "use std::fs; fn f() { fs::read(a); fs::read_to_string(a); fs::File::open(a); }",
