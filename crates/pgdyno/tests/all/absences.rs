@@ -440,7 +440,6 @@ fn files_are_reached_by_handles_of_their_directories() {
                 "pgdyno-knobs/src/journal",
                 "pgdyno's own directory, whose files it checks by itself",
             ),
-            ("pgdyno-lab/src/real/mod.rs", "pgdyno's own scratch directory"),
             (
                 "pgdyno-server/src/conninfo/",
                 "the user's own password and service files",
