@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// No file of a host that is read here is near this: the largest, /proc/PID/smaps of a large server, has some MB.
@@ -144,22 +143,6 @@ pub trait HostAccess: Send + Sync {
     fn read_trimmed(&self, path: &str) -> Result<String, HostError> {
         self.read(path).map(|text| text.trim().to_owned())
     }
-}
-
-/// Makes a directory with this mode, so that it is not gone after a power loss. Those above it that are missing have the usual mode: what
-/// else is made below them may be another user's.
-pub fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
-    let missing = path.ancestors().take_while(|above| !above.exists());
-    let missing: Vec<&Path> = missing.filter(|above| *above != Path::new("")).collect();
-    if let Some(above) = path.parent() {
-        fs::create_dir_all(above)?;
-    }
-    fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
-    for made in missing {
-        let above = made.parent().filter(|above| *above != Path::new(""));
-        File::open(above.unwrap_or(Path::new(".")))?.sync_all()?;
-    }
-    Ok(())
 }
 
 /// A file or directory, whatever it is called.
@@ -470,23 +453,6 @@ mod tests {
         host.write_raw("/proc/sys/vm/swappiness", "1").unwrap();
         assert_eq!(host.read("/proc/sys/vm/swappiness").unwrap(), "1");
         assert_eq!(host.list("/proc/sys/vm").unwrap(), ["swappiness"]);
-    }
-
-    #[test]
-    fn directories_are_made_down_to_the_last() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
-        let wanted = dir.path().join("a/b/c");
-        for _ in 0..2 {
-            make_directory(&wanted, 0o700).unwrap();
-            assert_eq!(fs::metadata(&wanted).unwrap().permissions().mode() & 0o777, 0o700);
-        }
-        // Other users must be able to pass through to its siblings.
-        fs::create_dir(dir.path().join("usual")).unwrap();
-        let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
-        assert_eq!([mode("a"), mode("a/b")], [mode("usual"); 2]);
-        fs::write(dir.path().join("file"), "").unwrap();
-        assert!(make_directory(&dir.path().join("file/below"), 0o700).is_err());
     }
 
     #[test]

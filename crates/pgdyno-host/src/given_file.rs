@@ -1,9 +1,13 @@
-//! Files that a user names: the one way by which they are read. A regular file of limited size; a FIFO or a device is not waited for.
+//! Files that a user names: the one way by which they are read and written.
+//!
+//! What is read is a regular file of limited size; a FIFO or a device is not waited for. What is written is a new file in an open
+//! directory: nothing that another user has put there is followed, written or waited for.
 
-use crate::beneath::{not_regular, read_whole};
+use crate::beneath::{Directory, EntryKind, Owner, give, not_regular, read_whole, refused};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, stat};
+use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Bytes of a file of text that a user names; nothing that somebody has written by hand is near this.
@@ -43,11 +47,108 @@ pub fn given_text(path: &Path) -> io::Result<String> {
     })
 }
 
+/// Where a name leads that is to be written.
+enum Output {
+    /// To a file, or to none yet.
+    File(Directory, OsString),
+    /// To a device, a pipe, or what this process has open.
+    Special(File),
+}
+
+impl Output {
+    fn named(path: &Path) -> io::Result<Output> {
+        /// As many symbolic links as the kernel follows in one path.
+        const LINKS_MAX: usize = 40;
+        let special = |path: &Path| {
+            let file = File::options().write(true).truncate(true).open(path);
+            file.map(Output::Special)
+        };
+        let mut path = path.to_owned();
+        for _ in 0..LINKS_MAX {
+            let (above, name) = Directory::above(&path)?;
+            // The links there are the kernel's, and name files that are open.
+            if above.resolved()?.starts_with("/proc") {
+                return special(&path);
+            }
+            let kind = above.kind(&name)?;
+            let stranger = above.owner_of(&name)?.filter(|owner| !owner.is_mine());
+            match (kind, stranger) {
+                (None | Some(EntryKind::File), _) => return Ok(Output::File(above, name)),
+                (Some(EntryKind::Directory), _) => return Err(rustix::io::Errno::ISDIR.into()),
+                (Some(_), Some(stranger)) => {
+                    return Err(refused(format!(
+                        "it is no file, and belongs to user {}; it is neither followed nor written",
+                        stranger.uid
+                    )));
+                }
+                (Some(EntryKind::Link), None) => path = above.path().join(above.read_link(&name)?),
+                (Some(EntryKind::Other), None) => return special(&path),
+            }
+        }
+        Err(rustix::io::Errno::LOOP.into())
+    }
+}
+
+/// The mode of this user's file that is there, or another one for a new file.
+fn mode_of(above: &Directory, name: &OsString, mode: u32) -> io::Result<Owner> {
+    let there = above.owner_of(name)?.filter(|there| there.is_mine());
+    Ok(Owner::own(there.map_or(mode, |there| there.mode)))
+}
+
+/// A file that cannot be replaced, in a directory that is not this user's or as the place of a mount, is written over.
+fn written_over(above: &Directory, name: &OsString, error: io::Error) -> io::Result<File> {
+    let is_fixed = [io::ErrorKind::PermissionDenied, io::ErrorKind::ResourceBusy].contains(&error.kind());
+    if !is_fixed || above.kind(name)? != Some(EntryKind::File) {
+        return Err(error);
+    }
+    let file = above.update(name)?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// Opens the file of this name to be written anew; a new one has this mode, and one that is there keeps its own.
+///
+/// # Errors
+///
+/// What the system says; `PermissionDenied` with the reason for what another user has put there.
+pub fn given_output(path: &Path, mode: u32) -> io::Result<File> {
+    let (above, name) = match Output::named(path)? {
+        Output::File(above, name) => (above, name),
+        Output::Special(file) => return Ok(file),
+    };
+    let owner = mode_of(&above, &name, mode)?;
+    if let Err(error) = above.remove(&name) {
+        return written_over(&above, &name, error);
+    }
+    let file = above.create(&name, 0o600)?;
+    give(&file, owner)?;
+    Ok(file)
+}
+
+/// Writes the file of this name whole or not at all; a new one has this mode, and one that is there keeps its own.
+///
+/// # Errors
+///
+/// As [`given_output`].
+pub fn replace_given(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    match Output::named(path)? {
+        Output::Special(mut file) => file.write_all(bytes),
+        Output::File(above, name) => {
+            let owner = mode_of(&above, &name, mode)?;
+            match above.replace(&name, bytes, owner) {
+                Err(error) => written_over(&above, &name, error)?.write_all(bytes),
+                Ok(()) => Ok(()),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::fs::mkfifoat;
-    use std::os::unix::fs::symlink;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 
     #[test]
     fn what_is_no_file_of_limited_size_is_refused_and_not_waited_for() {
@@ -55,12 +156,12 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         mkfifoat(CWD, path("fifo"), Mode::from_raw_mode(0o600)).unwrap();
         symlink("/dev/zero", path("link")).unwrap();
-        std::fs::write(path("text"), "text").unwrap();
+        fs::write(path("text"), "text").unwrap();
         File::create(path("large"))
             .unwrap()
             .set_len(TEXT_BYTES_MAX + 1)
             .unwrap();
-        std::fs::write(path("binary"), [0xff]).unwrap();
+        fs::write(path("binary"), [0xff]).unwrap();
         let check = |name: &str, expected: &str| {
             let error = given_text(&path(name)).unwrap_err().to_string();
             assert!(error.contains(expected), "{name}: {error}");
@@ -78,5 +179,87 @@ mod tests {
                 .unwrap()
                 .contains("Pid:")
         );
+    }
+
+    /// Both ways by which a file is written.
+    fn writes(path: &Path) -> [io::Result<()>; 2] {
+        let opened = given_output(path, 0o600).and_then(|mut file| file.write_all(b"new"));
+        [opened, replace_given(path, b"new", 0o600)]
+    }
+
+    #[test]
+    fn what_another_user_has_put_in_the_place_of_an_output_is_not_written() {
+        const STRANGER: u32 = 12_345;
+        let directory = tempfile::tempdir().unwrap();
+        let (theirs, secret) = (directory.path().join("theirs"), directory.path().join("secret"));
+        fs::create_dir(&theirs).unwrap();
+        fs::write(&secret, "content").unwrap();
+        let path = theirs.join("out");
+        for beside in ["out", "out.new", "out.pgdyno-new"] {
+            symlink(&secret, theirs.join(beside)).unwrap();
+            lchown(theirs.join(beside), Some(STRANGER), Some(STRANGER)).unwrap();
+        }
+        lchown(&theirs, Some(STRANGER), Some(STRANGER)).unwrap();
+        for outcome in writes(&path) {
+            let words = outcome.unwrap_err().to_string();
+            assert!(words.contains("belongs to user 12345"), "{words}");
+        }
+        fs::remove_file(&path).unwrap();
+        mkfifoat(CWD, &path, Mode::from_raw_mode(0o600)).unwrap();
+        lchown(&path, Some(STRANGER), Some(STRANGER)).unwrap();
+        for outcome in writes(&path) {
+            let words = outcome.unwrap_err().to_string();
+            assert!(words.contains("belongs to user 12345"), "{words}");
+        }
+        // A second name of root's file, and the stranger's own: another file takes its place.
+        fs::remove_file(&path).unwrap();
+        fs::hard_link(&secret, &path).unwrap();
+        for outcome in writes(&path) {
+            outcome.unwrap();
+        }
+        assert_eq!(fs::metadata(&path).unwrap().uid(), Owner::own(0).uid);
+        let planted = theirs.join("planted");
+        fs::write(&planted, "").unwrap();
+        lchown(&planted, Some(STRANGER), Some(STRANGER)).unwrap();
+        let open = File::open(&planted).unwrap();
+        given_output(&planted, 0o600).unwrap().write_all(b"new").unwrap();
+        assert_eq!(open.metadata().unwrap().len(), 0);
+        assert_eq!(fs::metadata(&planted).unwrap().uid(), Owner::own(0).uid);
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "content");
+    }
+
+    #[test]
+    fn output_is_new_or_keeps_its_mode_and_may_be_a_link_of_ones_own_or_a_device() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+        given_output(&path, 0o600).unwrap().write_all(b"new").unwrap();
+        assert_eq!(
+            (fs::read_to_string(&path).unwrap().as_str(), mode(&path)),
+            ("new", 0o600)
+        );
+        fs::remove_file(&path).unwrap();
+        replace_given(&path, b"new", 0o640).unwrap();
+        assert_eq!(
+            (fs::read_to_string(&path).unwrap().as_str(), mode(&path)),
+            ("new", 0o640)
+        );
+        fs::write(&path, "a longer one").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let link = directory.path().join("link");
+        symlink("out", &link).unwrap();
+        for outcome in writes(&link) {
+            outcome.unwrap();
+            let found = fs::read_to_string(&path).unwrap();
+            assert_eq!((found.as_str(), mode(&path)), ("new", 0o644));
+        }
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        for outcome in writes(Path::new("/dev/null")) {
+            outcome.unwrap();
+        }
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        for outcome in writes(directory.path()) {
+            assert!(outcome.unwrap_err().to_string().contains("directory"));
+        }
     }
 }

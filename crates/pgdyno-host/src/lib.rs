@@ -18,15 +18,15 @@ mod process;
 pub mod series;
 mod size;
 
-pub use access::{HostAccess, HostError, Identity, LocalHost, Space, make_directory};
-pub use beneath::{COMING, Directory, EntryKind, Owner, give, tree_bytes};
+pub use access::{HostAccess, HostError, Identity, LocalHost, Space};
+pub use beneath::{COMING, Directory, EntryKind, Owner, give, make_directory, tree_bytes};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
 pub use facts::{
     boot_id, group_directory, host_facts, parent, process_facts, same_device_fact, started_unix_s,
     storage_facts,
 };
-pub use given_file::{given_bytes, given_text};
+pub use given_file::{given_bytes, given_output, given_text, replace_given};
 pub use perf::PerfCounters;
 pub use process::{NotThere, children, cpu_us_of_tree, cpus_of, is_alive, started_ticks, works_in};
 pub use series::{HostSeries, HostSeriesOptions};

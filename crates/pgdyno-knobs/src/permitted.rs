@@ -4,6 +4,9 @@
 use crate::catalogue::{Catalogue, Kind, sysctl_path};
 use crate::cell::Cell;
 use crate::persist::{SYSCTL_FILE, TMPFILES_FILE};
+use crate::swap;
+use pgdyno_host::Directory;
+use std::io;
 use std::path::{Component, Path};
 
 /// Why a cell is none that pgdyno would have changed; `None`: it is one.
@@ -27,12 +30,39 @@ pub(crate) fn refusal(cell: &Cell, catalogue: &Catalogue) -> Option<String> {
             let is_parameter = catalogue.get(name).is_ok_and(|knob| knob.kind == Kind::Guc);
             (!is_parameter).then(|| format!("{name} is no parameter that pgdyno changes"))
         }
-        Cell::Swap { path } => (!is_plain(Path::new(path))).then(|| unknown(path)),
+        Cell::Swap { path } if is_plain(Path::new(path)) => swap::objection(path),
+        Cell::Swap { path } => Some(unknown(path)),
         Cell::AutoConf { data } | Cell::WalDirectory { data } | Cell::Affinity { data } => {
-            (!is_plain(data)).then(|| unknown(&data.display().to_string()))
+            let reason = is_plain(data).then(|| not_data(data));
+            reason.unwrap_or_else(|| Some(unknown(&data.display().to_string())))
         }
         // Asked of the server by its name, and only what it answers is set.
         Cell::Storage { .. } | Cell::Made { .. } => None,
+    }
+}
+
+/// Why a directory is no server's data; `None` where it is, or where there is none.
+fn not_data(data: &Path) -> Option<String> {
+    const MARK: &str = "PG_VERSION";
+    const MARK_BYTES_MAX: u64 = 64;
+    let failed = |why: String| {
+        Some(format!(
+            "{} is not used as a data directory: {why}",
+            data.display()
+        ))
+    };
+    let held = match Directory::open(data) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return None,
+        Err(e) => return failed(e.to_string()),
+        Ok(held) => held,
+    };
+    let text = held
+        .file_of(MARK, held.owner().uid)
+        .and_then(|_| held.text(MARK, MARK_BYTES_MAX));
+    match text {
+        Ok(text) if text.trim().parse::<u32>().is_ok() => None,
+        Ok(_) => failed(format!("its {MARK} is not a server's")),
+        Err(e) => failed(format!("{MARK}: {e}")),
     }
 }
 
@@ -91,6 +121,7 @@ fn fits_name(name: &str, found: &str) -> bool {
 mod tests {
     use super::*;
     use crate::cell::{Form, KernelFile};
+    use std::path::PathBuf;
 
     fn refused(cell: &Cell) -> bool {
         refusal(cell, &Catalogue::shipped().unwrap()).is_some()
@@ -142,6 +173,46 @@ mod tests {
         let parameter = |name: &str| Cell::Parameter { name: name.into() };
         assert!(!refused(&parameter("work_mem")) && refused(&parameter("no_such_parameter")));
         let data = |path: &str| Cell::AutoConf { data: path.into() };
-        assert!(!refused(&data("/srv/data")) && refused(&data("/srv/../etc")) && refused(&data("x")));
+        assert!(refused(&data("/srv/../etc")) && refused(&data("x")));
+    }
+
+    /// A data directory says its version by its owner's file, and a swap file is where nobody else can exchange it.
+    #[test]
+    fn directory_that_is_no_servers_data_and_swap_file_of_others_are_refused() {
+        const STRANGER: u32 = 12_345;
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        let of = |data: &Path| {
+            [
+                Cell::AutoConf { data: data.into() },
+                Cell::WalDirectory { data: data.into() },
+                Cell::Affinity { data: data.into() },
+            ]
+        };
+        let is_refused = |words: Option<&str>| {
+            for cell in of(&data) {
+                let reason = refusal(&cell, &Catalogue::shipped().unwrap());
+                assert_eq!(reason.is_some(), words.is_some(), "{reason:?}");
+                let words = words.unwrap_or_default();
+                assert!(reason.unwrap_or_default().contains(words), "{words}");
+            }
+        };
+        // Gone with its sandbox: there is nothing to be restored, which restoring says.
+        is_refused(None);
+        std::fs::create_dir(&data).unwrap();
+        is_refused(Some("No such file"));
+        std::fs::write(data.join("PG_VERSION"), "18\n").unwrap();
+        is_refused(None);
+        std::os::unix::fs::chown(&data, Some(STRANGER), None).unwrap();
+        is_refused(Some("belongs to user 0, expected user 12345"));
+        std::os::unix::fs::chown(data.join("PG_VERSION"), Some(STRANGER), None).unwrap();
+        is_refused(None);
+        std::fs::write(data.join("PG_VERSION"), "root:x:0:0\n").unwrap();
+        is_refused(Some("not a server's"));
+        let swap = |path: PathBuf| Cell::Swap {
+            path: path.to_string_lossy().into_owned(),
+        };
+        assert!(refused(&swap(data.join("swap"))) && !refused(&swap(dir.path().join("swap"))));
+        assert!(refused(&Cell::Swap { path: "swap".into() }));
     }
 }

@@ -104,6 +104,11 @@ fn place_of(path: &str) -> Result<Option<(Directory, OsString)>, CellError> {
     Ok(Some((directory, name)))
 }
 
+/// Why a swap file cannot be there; `None` where it can, or where there is no such directory.
+pub(crate) fn objection(path: &str) -> Option<String> {
+    place_of(path).err().map(|error| error.to_string())
+}
+
 /// What the file is now; `None` where there is none.
 pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>, CellError> {
     let swaps = match host.read("/proc/swaps") {
@@ -112,8 +117,11 @@ pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>
         Err(error) => return Err(error.into()),
     };
     // The kernel tells its path without links, with blanks and the like by their octal numbers.
-    let full = std::fs::canonicalize(path)
-        .map_or_else(|_| path.to_owned(), |full| full.to_string_lossy().into_owned());
+    let Some((directory, name)) = place_of(path)? else {
+        return Ok(None);
+    };
+    let full = directory.resolved().map_err(|e| wrong(path, e))?.join(&name);
+    let full = full.to_string_lossy();
     let escaped: String = full
         .chars()
         .map(|c| match c {
@@ -125,9 +133,6 @@ pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>
         .lines()
         .skip(1)
         .find(|line| line.split_whitespace().next() == Some(&escaped));
-    let Some((directory, name)) = place_of(path)? else {
-        return Ok(None);
-    };
     let bytes = match directory.kind(&name).map_err(|e| wrong(path, e))? {
         None => return Ok(None),
         Some(EntryKind::File) => directory.size(&name).map_err(|e| wrong(path, e))?,

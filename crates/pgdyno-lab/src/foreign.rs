@@ -4,6 +4,7 @@
 use crate::file::LoadPart;
 use crate::measure::{MeasureError, Measurement, Probe, Shape, endpoint, watch};
 use crate::plan::{Treatment, measure_s, threads_of};
+use pgdyno_host::make_directory;
 use pgdyno_load::{
     Books, CommandError, Counts, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan,
     JobResult, LoadResult, Second, SecondFigures, command_words, foreign_formats, run_foreign, run_job,
@@ -68,7 +69,7 @@ fn words(command: &str) -> Result<Vec<String>, MeasureError> {
 
 impl Around<'_> {
     fn job_plan(&self, command: &str, load: &LoadPart, scale: u32) -> Result<JobPlan, MeasureError> {
-        std::fs::create_dir_all(self.scratch)
+        make_directory(self.scratch, 0o777)
             .map_err(|e| MeasureError::Program(format!("{}: {e}", self.scratch.display())))?;
         Ok(JobPlan {
             threads: threads_of(load),

@@ -2,10 +2,11 @@
 
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::server::Server;
-use crate::{Conninfo, counters::pause, log};
+use crate::{Conninfo, Postmaster, counters::pause, log};
+use pgdyno_host::{Directory, LocalHost};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -160,6 +161,8 @@ impl Words {
 /// The log that a server on this machine writes to, and how long it was before the restart.
 struct CurrentLog {
     path: PathBuf,
+    /// Kept open: its name may be another file's by the time that it is read.
+    log: File,
     before: u64,
 }
 
@@ -177,18 +180,23 @@ impl CurrentLog {
         let [Some(directory), Some(file)] = rows.first()?.as_slice() else {
             return None;
         };
-        let path = Path::new(directory).join(file);
-        let about = log::opened(&path)?.metadata().ok()?;
-        // No server runs as root: this would be another file, which the server's owner may not be shown.
-        (about.uid() != 0).then_some(CurrentLog {
-            before: about.len(),
-            path,
-        })
+        CurrentLog::found(Path::new(directory), file)
+    }
+
+    /// The server chooses both names, so the directory is proven to be a running server's, and the log is its owner's.
+    fn found(directory: &Path, file: &str) -> Option<CurrentLog> {
+        Postmaster::of_data(&LocalHost::new(), directory).ok()?;
+        let owner = Directory::open(directory).ok()?.owner().uid;
+        let path = directory.join(file);
+        let (above, name) = Directory::above(&path).ok()?;
+        let log = above.file_of(name, owner).ok()?;
+        let before = log.metadata().ok()?.len();
+        Some(CurrentLog { path, log, before })
     }
 
     /// What it says since, as the end of a sentence.
     fn end(&self) -> Option<String> {
-        let words = log::reason(&log::opened(&self.path)?, self.before)?;
+        let words = log::reason(&self.log, self.before)?;
         Some(format!(
             "; the server's log {} ends with: {words}",
             self.path.display()
@@ -200,6 +208,45 @@ impl CurrentLog {
 mod tests {
     use super::*;
     use postgres::Config;
+    use std::fs;
+    use std::os::unix::fs::{chown, symlink};
+
+    /// The server names its log: a file of root's is not shown, nor is one that a proven server is not behind.
+    #[test]
+    fn log_is_one_of_the_owner_of_a_running_servers_data() {
+        const SERVER: u32 = 12_345;
+        let dir = tempfile::tempdir().unwrap();
+        let (data, secret) = (dir.path().join("data"), dir.path().join("secret"));
+        fs::create_dir(&data).unwrap();
+        fs::write(&secret, "FATAL:  root only\n").unwrap();
+        fs::write(data.join("log"), "FATAL:  old\n").unwrap();
+        assert!(CurrentLog::found(&data, "log").is_none(), "no server runs");
+        let mut server = Command::new("cat")
+            .current_dir(&data)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .uid(SERVER)
+            .spawn()
+            .unwrap();
+        fs::write(data.join("postmaster.pid"), format!("{}\n", server.id())).unwrap();
+        for path in [&data, &data.join("log"), &data.join("postmaster.pid")] {
+            chown(path, Some(SERVER), Some(SERVER)).unwrap();
+        }
+        let log = CurrentLog::found(&data, "log").unwrap();
+        assert_eq!(log.end(), None);
+        symlink(dir.path(), data.join("way")).unwrap();
+        for file in ["../secret", "way/secret", &secret.to_string_lossy()] {
+            assert!(CurrentLog::found(&data, file).is_none(), "{file}");
+        }
+        // What has its name meanwhile is not shown.
+        fs::write(data.join("log"), "FATAL:  old\nFATAL:  new\n").unwrap();
+        fs::rename(data.join("log"), data.join("moved")).unwrap();
+        symlink(&secret, data.join("log")).unwrap();
+        let words = log.end().unwrap();
+        assert!(words.ends_with("ends with: new"), "{words}");
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
 
     #[test]
     fn a_failed_restart_command_is_shown_with_its_last_words() {

@@ -1,9 +1,7 @@
-//! Why a server did not start, from the end of its log: read with a limit, and never through a link or from what is no file.
+//! Why a server did not start, from the end of its log, of which a limited part is read.
 
-use rustix::fs::{Mode, OFlags, open};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
 
 /// Bytes of the log that are read, from its end.
 const READ_MAX: u64 = 64 * 1024;
@@ -11,13 +9,6 @@ const READ_MAX: u64 = 64 * 1024;
 const LINES: usize = 5;
 const LINE_CHARS: usize = 300;
 const MARKS: [&str; 4] = ["FATAL:", "PANIC:", "DETAIL:", "HINT:"];
-
-/// Opens a log as a regular file.
-pub(crate) fn opened(path: &Path) -> Option<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(open(path, flags, Mode::empty()).ok()?);
-    file.metadata().ok()?.is_file().then_some(file)
-}
 
 /// Why the server did not start, from what it wrote behind the first `from` bytes: the last FATAL or PANIC with its detail and
 /// hint, or the last lines. `None` where it wrote nothing.
@@ -82,13 +73,10 @@ mod tests {
         let new = "t [1] LOG:  starting\nt [1] FATAL:  could not map memory\nt [1] DETAIL:  12 bytes\n\
                    t [1] HINT:  more huge pages\nt [1] LOG:  shut down\n";
         fs::write(&path, format!("{old}{new}")).unwrap();
-        let log = opened(&path).unwrap();
+        let log = File::open(&path).unwrap();
         let found = reason(&log, old.len() as u64).unwrap();
         assert_eq!(found, "could not map memory; 12 bytes; more huge pages");
         assert_eq!(reason(&log, (old.len() + new.len()) as u64), None);
-        let link = dir.path().join("link");
-        std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(opened(&link).is_none() && opened(dir.path()).is_none());
     }
 
     #[test]

@@ -394,11 +394,12 @@ fn own_directory(path: &Path, user: Option<&User>) -> Result<PathBuf, PoolerErro
             holder: format!("process {pid}"),
         });
     }
-    pgdyno_host::make_directory(path, 0o700).map_err(PoolerError::io(path, "made"))?;
-    Directory::open(path)
-        .and_then(|mut directory| directory.give(owner_of(user, 0o700)))
-        .map_err(PoolerError::io(path, "handed over"))?;
-    fs::canonicalize(path).map_err(PoolerError::io(path, "read"))
+    let made = pgdyno_host::make_directory(path, 0o700);
+    let mut directory = made.map_err(PoolerError::io(path, "made"))?;
+    directory
+        .give(owner_of(user, 0o700))
+        .and_then(|()| directory.resolved())
+        .map_err(PoolerError::io(path, "handed over"))
 }
 
 fn owner_of(user: Option<&User>, mode: u32) -> Owner {

@@ -1,12 +1,14 @@
 //! What every command needs: the environment, directories, and the request to stop.
 
+use crate::exit::Exposed;
 use anyhow::{Context as _, anyhow};
-use pgdyno_host::LocalHost;
+use pgdyno_host::{Directory, LocalHost};
 use pgdyno_knobs::{Catalogue, Journals};
 use pgdyno_server::User;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -37,7 +39,7 @@ impl Context {
         Ok(Context {
             host: LocalHost::new(),
             catalogue: Catalogue::shipped()?,
-            directories: Directories::find(&variable)?,
+            directories: Directories::find(&variable)?.kept_from_others()?,
         })
     }
 
@@ -66,8 +68,10 @@ impl Directories {
         let registry = registry(variable);
         if let Some(home) = variable("PGDYNO_HOME") {
             let home = std::path::absolute(&home).with_context(|| format!("PGDYNO_HOME={home}"))?;
-            // Whoever named it means where its links lead to now; below it none of another user's is followed.
-            let home = home.canonicalize().unwrap_or(home);
+            // Whoever named it means where its links lead to now; none of another user's is followed.
+            let home = Directory::open(&home)
+                .and_then(|held| held.resolved())
+                .unwrap_or(home);
             return Ok(Directories {
                 cache: home.join("cache"),
                 state: home.join("state"),
@@ -106,6 +110,41 @@ impl Directories {
             state,
         })
     }
+
+    /// Root runs programs from there, mounts and removes below it, and restores what a journal there says: by paths, which nobody else
+    /// may be able to lead elsewhere.
+    fn kept_from_others(self) -> anyhow::Result<Directories> {
+        if !User::is_root() {
+            return Ok(self);
+        }
+        for place in [&self.state, &self.data] {
+            if let Some(reason) = exposed(place) {
+                let words = format!("{} is not used by root: {reason}", place.display());
+                return Err(Exposed(words).into());
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Why other users can lead a path elsewhere; `None` where they cannot. What is not there yet is as what is there above it.
+fn exposed(place: &Path) -> Option<String> {
+    for above in place.ancestors() {
+        let held = match Directory::open(above) {
+            Ok(held) => held,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Some(format!("{}: {e}", above.display())),
+        };
+        return (!held.keeps_paths()).then(|| {
+            format!(
+                "other users can exchange {} or what is in it (user {}, mode {:o})",
+                above.display(),
+                held.owner().uid,
+                held.owner().mode
+            )
+        });
+    }
+    None
 }
 
 /// One place for all homes of a user: root's changes of this host, or those that another user can make. A boot keeps it, for
@@ -154,7 +193,6 @@ pub(crate) fn now_unix_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn directories_follow_the_variables() {
@@ -170,5 +208,44 @@ mod tests {
         let found = Directories::find(&|name| (name == "PGDYNO_HOME").then(|| "/x".into())).unwrap();
         assert_eq!(found.data, Path::new("/x/data"));
         assert!(Directories::find(&|_| None).is_err() || User::is_root());
+    }
+
+    /// As sudo -E passes them on.
+    #[test]
+    fn directory_of_another_user_is_not_roots_home() {
+        const STRANGER: u32 = 12_345;
+        let dir = tempfile::tempdir().unwrap();
+        let (theirs, roots) = (dir.path().join("theirs"), dir.path().join("roots"));
+        for place in [&theirs, &roots] {
+            std::fs::create_dir(place).unwrap();
+        }
+        let link = theirs.join("link");
+        std::os::unix::fs::symlink(&roots, &link).unwrap();
+        for path in [&theirs, &link] {
+            std::os::unix::fs::lchown(path, Some(STRANGER), Some(STRANGER)).unwrap();
+        }
+        let find = |name: &'static str, place: &Path| {
+            let text = |path: &Path| Some(path.to_string_lossy().into_owned());
+            Directories::find(&|wanted| match wanted {
+                _ if wanted == name => text(place),
+                "HOME" => text(dir.path()),
+                _ => None,
+            })
+            .and_then(Directories::kept_from_others)
+        };
+        for name in ["PGDYNO_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
+            for place in [&theirs, &theirs.join("new/er"), &link, &link.join("new")] {
+                let error = find(name, place).unwrap_err();
+                assert_eq!(crate::exit::code_of(&error), crate::exit::REFUSED, "{error}");
+                assert!(error.to_string().contains("theirs"), "{error}");
+                assert!(crate::exit::hint(&error).is_some());
+            }
+        }
+        let own = dir.path().join("own");
+        std::os::unix::fs::symlink(&roots, &own).unwrap();
+        assert_eq!(
+            find("PGDYNO_HOME", &own).unwrap().state,
+            roots.canonicalize().unwrap().join("state")
+        );
     }
 }

@@ -35,6 +35,11 @@ pub(crate) struct Usage(pub(crate) String);
 #[error("{0}")]
 pub(crate) struct Refused(pub(crate) String);
 
+/// A directory of pgdyno's that other users can lead elsewhere.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Exposed(pub(crate) String);
+
 /// Several errors found at once, with the code of the gravest.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
@@ -125,6 +130,7 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
         };
     }
     if cause.is::<Refused>()
+        || cause.is::<Exposed>()
         || matches!(cause.downcast_ref(), Some(ApplyError::NoRoom { .. }))
         || matches!(cause.downcast_ref(), Some(LabError::DataNotAgreed { .. }))
         || matches!(
@@ -212,6 +218,11 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
                 "`pgdyno data create TARGET tpcc --scale N` makes it (a warehouse and 100 MB per unit)"
             }
         });
+    }
+    if cause.is::<Exposed>() {
+        return Some(
+            "`sudo` without -E leaves the variables of the other user out; or name a directory that root alone can write by PGDYNO_HOME",
+        );
     }
     if let Some(DataError::Foreign { .. }) = cause.downcast_ref() {
         return Some("a database of its own (CREATE DATABASE) has room for them");

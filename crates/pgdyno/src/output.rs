@@ -11,9 +11,8 @@ use serde::de::IgnoredAny;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -429,12 +428,7 @@ fn seen(bytes: &mut Vec<u8>) -> String {
 
 /// A file for its owner alone, for what may hold the statements and settings of a server. One that is there keeps its mode.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
+    pgdyno_host::given_output(path, 0o600)
 }
 
 #[cfg(test)]

@@ -5,70 +5,30 @@
 //! written the same way: made new under another name, given owner and mode by their handle, made durable, and renamed. So the
 //! owner of the directory gains nothing by exchanging a file for a link at any instant.
 
+mod owner;
 mod tree;
 mod walk;
 
 use crate::access::Identity;
-use rustix::fd::{AsFd, OwnedFd};
+pub use owner::{Owner, give};
+use owner::{is_mine, owner_of};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat,
-    readlinkat, renameat, statat, symlinkat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fstat, mkdirat, openat, readlinkat, renameat,
+    statat, symlinkat, unlinkat,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-pub use tree::tree_bytes;
+pub use tree::{make_directory, tree_bytes};
 pub(crate) use walk::{Reached, walk};
 
 /// Ends the name of a file that is about to take another one's place.
 pub const COMING: &str = ".pgdyno-new";
 /// Entries of one directory; more is nothing that a server makes.
 const ENTRIES_MAX: usize = 1 << 20;
-
-/// Owner, group and permission bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Owner {
-    /// User number.
-    pub uid: u32,
-    /// Group number.
-    pub gid: u32,
-    /// Permission bits.
-    pub mode: u32,
-}
-
-impl Owner {
-    /// Those of an open file or directory.
-    ///
-    /// # Errors
-    ///
-    /// What the system says.
-    pub fn of(handle: impl AsFd) -> io::Result<Owner> {
-        Ok(owner_of(&fstat(handle)?))
-    }
-
-    /// Whether others than this process's user and root can make entries in such a directory.
-    fn is_shared(self) -> bool {
-        let by_group = self.mode & 0o020 != 0 && self.gid != 0 && self.gid != Owner::own(0).gid;
-        by_group || self.mode & 0o002 != 0
-    }
-
-    /// Whether entries of ours stay what they are in such a directory: in /tmp others can make entries, and exchange none of ours.
-    fn keeps_entries(self) -> bool {
-        const STICKY: u32 = 0o1000;
-        is_mine(self.uid) && (!self.is_shared() || self.mode & STICKY != 0)
-    }
-
-    /// Those of this process, with a mode.
-    pub fn own(mode: u32) -> Owner {
-        Owner {
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-            mode,
-        }
-    }
-}
 
 /// What an entry of a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,18 +65,6 @@ fn kind_of(found: &Stat) -> EntryKind {
         FileType::Symlink => EntryKind::Link,
         _ => EntryKind::Other,
     }
-}
-
-fn owner_of(found: &Stat) -> Owner {
-    Owner {
-        uid: found.st_uid,
-        gid: found.st_gid,
-        mode: found.st_mode & 0o7777,
-    }
-}
-
-fn is_mine(uid: u32) -> bool {
-    uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
 /// A single component.
@@ -216,6 +164,20 @@ impl Directory {
         }
     }
 
+    /// Where the kernel has it now, without links: another user may lead its path elsewhere meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; `NotFound` for one that has been removed.
+    pub fn resolved(&self) -> io::Result<PathBuf> {
+        let handle = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
+        let path = readlinkat(CWD, handle, Vec::new())?.into_bytes();
+        match fstat(&self.handle)?.st_nlink {
+            0 => Err(io::ErrorKind::NotFound.into()),
+            _ => Ok(PathBuf::from(OsString::from_vec(path))),
+        }
+    }
+
     /// As it was opened; for messages.
     pub fn path(&self) -> &Path {
         &self.path
@@ -258,12 +220,29 @@ impl Directory {
         if by_owner && !is_linked_in {
             return Ok(());
         }
-        Err(refused(format!(
-            "it belongs to user {}, expected user {}, the owner of {}",
-            file.uid,
-            own.uid,
+        Err(self.belongs_to(file.uid))
+    }
+
+    /// Whoever can put an entry here may write it himself, so nothing of others is changed for him.
+    fn check_for_writing(&self, found: &Stat) -> io::Result<()> {
+        if self.is_private() {
+            return Ok(());
+        }
+        if found.st_uid != self.owner.uid {
+            return Err(self.belongs_to(found.st_uid));
+        }
+        match found.st_nlink {
+            1 => Ok(()),
+            _ => Err(refused("it has another name elsewhere, and is not written")),
+        }
+    }
+
+    fn belongs_to(&self, uid: u32) -> io::Error {
+        refused(format!(
+            "it belongs to user {uid}, expected user {}, the owner of {}",
+            self.owner.uid,
             self.path.display()
-        )))
+        ))
     }
 
     /// What a name is; `None` where there is no such entry.
@@ -299,25 +278,68 @@ impl Directory {
     /// What the system says; `PermissionDenied` with the reason for a symbolic link, a FIFO, a device, and a file that the
     /// directory's owner may not read.
     pub fn file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.regular(name.as_ref(), OFlags::RDONLY)
+        let file = self.regular(name.as_ref(), OFlags::RDONLY)?;
+        self.check(&fstat(&file)?)?;
+        Ok(file)
     }
 
-    /// Opens a regular file to write at its end. Errors as for [`Directory::file`].
+    /// Opens a regular file of the user `uid` to read it, whoever owns the directory.
     ///
     /// # Errors
     ///
-    /// As [`Directory::file`].
+    /// As [`Directory::file`]; `PermissionDenied` for another user's file.
+    pub fn file_of(&self, name: impl AsRef<OsStr>, uid: u32) -> io::Result<File> {
+        let file = self.regular(name.as_ref(), OFlags::RDONLY)?;
+        let found = fstat(&file)?.st_uid;
+        match found == uid {
+            true => Ok(file),
+            false => Err(refused(format!(
+                "it belongs to user {found}, expected user {uid}"
+            ))),
+        }
+    }
+
+    /// Opens a regular file to write at its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Directory::update`].
     pub fn append(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.regular(name.as_ref(), OFlags::WRONLY | OFlags::APPEND)
+        self.written(name.as_ref(), OFlags::WRONLY | OFlags::APPEND)
     }
 
     /// Opens a regular file to read and write it.
     ///
     /// # Errors
     ///
-    /// As [`Directory::file`].
+    /// As [`Directory::file`]; where others can make entries, `PermissionDenied` for a file that the directory's owner does not own
+    /// and for one with several names.
     pub fn update(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.regular(name.as_ref(), OFlags::RDWR)
+        self.written(name.as_ref(), OFlags::RDWR)
+    }
+
+    fn written(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
+        let file = self.regular(name, flags)?;
+        self.check_for_writing(&fstat(&file)?)?;
+        Ok(file)
+    }
+
+    /// Gives a regular file of this process's user another mode. It is not opened for that: the end of any handle of a file drops the
+    /// record locks that this process has on it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Directory::update`].
+    pub fn set_mode(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = openat(&self.handle, checked(name.as_ref())?, flags, Mode::empty())?;
+        let found = fstat(&handle)?;
+        if kind_of(&found) != EntryKind::File {
+            return Err(not_regular(&found));
+        }
+        self.check_for_writing(&found)?;
+        let handle = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        Ok(rustix::fs::chmod(handle, Mode::from_raw_mode(mode))?)
     }
 
     fn regular(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
@@ -337,7 +359,6 @@ impl Directory {
         if kind_of(&found) != EntryKind::File {
             return Err(not_regular(&found));
         }
-        self.check(&found)?;
         Ok(File::from(handle))
     }
 
@@ -598,24 +619,6 @@ fn gone(removed: rustix::io::Result<()>) -> io::Result<()> {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Gives an open file or directory an owner and a mode. Only root gives away; what is right already stays.
-///
-/// # Errors
-///
-/// What the system says.
-pub fn give(handle: impl AsFd, owner: Owner) -> io::Result<()> {
-    let now = owner_of(&fstat(&handle)?);
-    if (now.uid, now.gid) != (owner.uid, owner.gid) {
-        fchown(
-            &handle,
-            Some(Uid::from_raw(owner.uid)),
-            Some(Gid::from_raw(owner.gid)),
-        )?;
-    }
-    // After the owner: a change of owner takes bits away.
-    Ok(fchmod(&handle, Mode::from_raw_mode(owner.mode & 0o7777))?)
 }
 
 #[cfg(test)]

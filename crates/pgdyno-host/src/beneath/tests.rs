@@ -193,3 +193,96 @@ fn a_swapped_link_discloses_nothing_at_any_instant() {
     assert_eq!(seen.0 + seen.1, ROUNDS);
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
 }
+
+#[test]
+fn directories_are_made_down_to_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let wanted = dir.path().join("a/b/c");
+    for _ in 0..2 {
+        make_directory(&wanted, 0o700).unwrap();
+        assert_eq!(fs::metadata(&wanted).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+    // Other users must be able to pass through to its siblings.
+    fs::create_dir(dir.path().join("usual")).unwrap();
+    let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+    assert_eq!([mode("a"), mode("a/b")], [mode("usual"); 2]);
+    fs::write(dir.path().join("file"), "").unwrap();
+    assert!(make_directory(&dir.path().join("file/below"), 0o700).is_err());
+}
+
+#[test]
+fn a_directory_below_a_strangers_link_to_roots_is_not_made() {
+    let Scene {
+        dir: _dir,
+        theirs,
+        secret,
+    } = scene();
+    symlink(secret.parent().unwrap(), theirs.join("way")).unwrap();
+    std::os::unix::fs::lchown(theirs.join("way"), Some(STRANGER), Some(STRANGER)).unwrap();
+    assert!(refusal(make_directory(&theirs.join("way/a/b"), 0o700)).contains("belongs to user 12345"));
+    assert_eq!(fs::read_dir(secret.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_directory_that_was_exchanged_is_where_its_handle_leads() {
+    let Scene {
+        dir: _dir,
+        theirs,
+        secret,
+    } = scene();
+    let (place, moved) = (theirs.join("data"), theirs.join("moved"));
+    let held = make_directory(&place, 0o700).unwrap();
+    assert_eq!(held.resolved().unwrap(), place.canonicalize().unwrap());
+    fs::rename(&place, &moved).unwrap();
+    symlink(secret.parent().unwrap(), &place).unwrap();
+    assert_eq!(held.resolved().unwrap(), moved.canonicalize().unwrap());
+    fs::remove_dir(&moved).unwrap();
+    assert_eq!(held.resolved().unwrap_err().kind(), io::ErrorKind::NotFound);
+}
+
+/// The bits of a group are the mask of an access control list, and users are members of root's group.
+#[test]
+fn a_directory_that_a_group_may_write_is_shared_whatever_group_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for (mode, is_private) in [(0o750, true), (0o770, false), (0o702, false)] {
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let directory = Directory::open(dir.path()).unwrap();
+        assert_eq!(directory.owner().gid, 0);
+        assert_eq!(directory.is_private(), is_private, "{mode:o}");
+        assert_eq!(directory.keeps_paths(), is_private, "{mode:o}");
+    }
+}
+
+#[test]
+fn a_file_of_others_in_a_strangers_directory_is_neither_written_nor_given_a_mode() {
+    let Scene {
+        dir: _dir,
+        theirs,
+        secret,
+    } = scene();
+    let directory = Directory::open(&theirs).unwrap();
+    // Everybody may read it, and nobody but root write it.
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::hard_link(&secret, theirs.join("conf")).unwrap();
+    assert!(directory.file("conf").is_ok());
+    for refused in [
+        directory.append("conf").map(drop),
+        directory.update("conf").map(drop),
+    ] {
+        assert!(refusal(refused).contains("belongs to user 0"));
+    }
+    assert!(refusal(directory.set_mode("conf", 0o600)).contains("belongs to user 0"));
+    assert!(refusal(directory.file_of("conf", STRANGER)).contains("belongs to user 0"));
+    // His own, with a name elsewhere.
+    fs::remove_file(theirs.join("conf")).unwrap();
+    directory.replace("conf", b"", owner(STRANGER, 0o600)).unwrap();
+    fs::hard_link(theirs.join("conf"), theirs.join("again")).unwrap();
+    assert!(refusal(directory.append("conf")).contains("another name"));
+    fs::remove_file(theirs.join("again")).unwrap();
+    assert!(directory.append("conf").is_ok() && directory.file_of("conf", STRANGER).is_ok());
+    directory.set_mode("conf", 0o640).unwrap();
+    assert_eq!(fs::metadata(theirs.join("conf")).unwrap().mode() & 0o7777, 0o640);
+    symlink(&secret, theirs.join("link")).unwrap();
+    assert!(refusal(directory.set_mode("link", 0o600)).contains("symbolic link"));
+    assert_eq!(fs::metadata(&secret).unwrap().mode() & 0o7777, 0o644);
+}

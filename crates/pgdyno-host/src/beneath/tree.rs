@@ -1,4 +1,4 @@
-//! Whole trees below a directory: removed, emptied and measured without following a link.
+//! Whole trees below a directory: made, removed, emptied and measured without following a link.
 
 use super::{Directory, EntryKind, refused};
 use rustix::fs::AtFlags;
@@ -95,4 +95,34 @@ pub fn tree_bytes(path: &Path) -> u64 {
     Directory::open(path)
         .and_then(|directory| directory.bytes(&[]))
         .unwrap_or(0)
+}
+
+/// Makes a directory with this mode, so that it is not gone after a power loss, or opens the one that is there. Those above it that are
+/// missing have the usual mode: what else is made below them may be another user's.
+///
+/// # Errors
+///
+/// As [`Directory::open`].
+pub fn make_directory(path: &Path, mode: u32) -> io::Result<Directory> {
+    const USUAL: u32 = 0o777;
+    let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    match Directory::open(path) {
+        Err(e) if is_missing(&e) => {}
+        other => return other,
+    }
+    let path = std::path::absolute(path)?;
+    let (above, name) = match Directory::above(&path) {
+        Err(e) if is_missing(&e) => match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => (make_directory(parent, USUAL)?, name.to_owned()),
+            _ => return Err(e),
+        },
+        other => other?,
+    };
+    let made = match above.make(&name, mode) {
+        // Another process has made it meanwhile.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => above.directory(&name),
+        other => other,
+    }?;
+    above.sync()?;
+    Ok(made)
 }

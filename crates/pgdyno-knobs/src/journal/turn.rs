@@ -2,11 +2,12 @@
 
 use super::registry::Journals;
 use super::{JournalError, LOOK_AGAIN, io_error, line};
+use pgdyno_host::Directory;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -117,15 +118,12 @@ fn one_at_a_time(
     name: &str,
     patience: &mut Patience<'_>,
 ) -> Result<File, JournalError> {
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0))
-        .open(path)
-        .map_err(io_error(path, "opened"))?;
+    let (registry, file_name) = Directory::above(path).map_err(io_error(path, "opened"))?;
+    let mut file = match registry.create(&file_name, 0o600) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => registry.update(&file_name),
+        other => other,
+    }
+    .map_err(io_error(path, "opened"))?;
     let deadline = Instant::now() + patience.limit;
     loop {
         match file.try_lock() {
@@ -133,7 +131,7 @@ fn one_at_a_time(
             Err(TryLockError::Error(e)) => return Err(io_error(path, "locked")(e)),
             Err(TryLockError::WouldBlock) => {}
         }
-        let holder = holder_in(path);
+        let holder = holder_in(&registry, &file_name);
         if Instant::now() >= deadline {
             return Err(JournalError::Busy {
                 holder,
@@ -149,16 +147,46 @@ fn one_at_a_time(
     let _ = file
         .set_len(0)
         .and_then(|()| file.seek(SeekFrom::Start(0)))
-        .and_then(|_| file.write_all(std::ffi::OsStr::new(name).as_bytes()));
+        .and_then(|_| file.write_all(OsStr::new(name).as_bytes()));
     Ok(file)
 }
 
-fn holder_in(path: &Path) -> String {
+fn holder_in(registry: &Directory, name: &OsStr) -> String {
     const WORDS_MAX_BYTES: u64 = 1 << 10;
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(WORDS_MAX_BYTES).read_to_end(&mut bytes));
-    match read {
-        Ok(1..) => String::from_utf8_lossy(&bytes).into_owned(),
+    match registry.tail(name, 0, WORDS_MAX_BYTES) {
+        Ok(bytes) if !bytes.is_empty() => String::from_utf8_lossy(&bytes).into_owned(),
         _ => "another process".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_that_is_a_fifo_or_a_link_is_refused_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let journals = Journals::in_test(dir.path());
+        let scope = Scope {
+            host: true,
+            server: None,
+        };
+        let lock = || journals.lock(&scope, "test", &mut Patience::none());
+        let path = journals.registry.join(Part::Host.file_name());
+        let held = lock().unwrap();
+        assert!(lock().unwrap_err().to_string().contains("(test)"));
+        drop(held);
+        std::fs::remove_file(&path).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        // Held by somebody, whose words would be waited for.
+        let holder = File::options().read(true).write(true).open(&path).unwrap();
+        holder.lock().unwrap();
+        let words = format!("{:?}", lock().unwrap_err());
+        assert!(words.contains("a FIFO"), "{words}");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        let words = format!("{:?}", lock().unwrap_err());
+        assert!(words.contains("symbolic link"), "{words}");
     }
 }

@@ -8,7 +8,7 @@ mod site;
 use crate::plan::{Consent, Stand};
 use crate::ports::{Clock, Purpose, Results, Servers, Site};
 use crate::runner::LabError;
-use pgdyno_host::HostAccess;
+use pgdyno_host::{Directory, HostAccess};
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
 use pgdyno_server::{Lookup, Pooler, pause};
 use pgdyno_store::{
@@ -115,11 +115,12 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
 
     fn end(&mut self, id: i64) -> Result<(), LabError> {
         let own = |name: &str| name == id.to_string() || name.starts_with(&format!("{id}-"));
-        let entries = std::fs::read_dir(self.means.scratch);
-        for entry in entries.into_iter().flatten().flatten() {
-            if entry.file_name().to_str().is_some_and(own) {
-                // What cannot be removed is in nobody's way.
-                let _ = std::fs::remove_dir_all(entry.path());
+        if let Ok(scratch) = Directory::open(self.means.scratch) {
+            for (name, _) in scratch.entries().unwrap_or_default() {
+                if name.to_str().is_some_and(own) {
+                    // What cannot be removed is in nobody's way.
+                    let _ = scratch.remove_tree(name);
+                }
             }
         }
         self.stands

@@ -6,7 +6,6 @@ use pgdyno_host::{COMING, Directory, HostAccess, LocalHost, Owner, is_alive, sta
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -88,7 +87,7 @@ pub(super) fn forget(directory: &Path) -> Result<(), PoolerError> {
 
 /// A pooler that works in a directory.
 pub(super) fn living(directory: &Path) -> Option<u32> {
-    let directory = fs::canonicalize(directory).ok()?;
+    let directory = Directory::open(directory).and_then(|held| held.resolved()).ok()?;
     let mut all = PROGRAMS.iter().map(|program| Left::of(&directory, program));
     all.find_map(|left| left.processes().first().copied())
 }
@@ -120,7 +119,9 @@ pub(super) fn end_left_behind(directory: &Path) -> Result<bool, PoolerError> {
             holder: format!("process {owner}, which has started a pooler there"),
         });
     }
-    let directory = fs::canonicalize(directory).map_err(PoolerError::io(directory, "read"))?;
+    let directory = Directory::open(directory)
+        .and_then(|held| held.resolved())
+        .map_err(PoolerError::io(directory, "read"))?;
     let left = Left {
         started_ticks_min: announced.started_ticks.unwrap_or(announced.owner_started_ticks),
         ..Left::of(&directory, program)

@@ -8,7 +8,6 @@ mod tree;
 use super::{Sandbox, SandboxError, State, create};
 use pgdyno_host::{Directory, EntryKind, HostAccess, LocalHost, Owner};
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -68,14 +67,13 @@ impl Sandbox {
         if self.state() != State::Stopped {
             return Err(self.unfit("its server has not stopped in order; start and stop it"));
         }
-        let (data, wal) = (&self.record.data, self.present_wal()?);
-        self.check_tablespaces()?;
+        let data = self.present_data()?;
+        let wal = present_wal(&data)?;
+        self.check_tablespaces(&data)?;
         let begun = Instant::now();
-        prepare(to, &[data, &wal])?;
-        let (data, wal) = (tree::open(data)?, tree::open(&wal)?);
+        let held = prepare(to, &[&data, &wal])?;
         let size = |of: &Directory, but: &[&str]| of.bytes(but).map_err(SandboxError::io(of.path(), "read"));
         let bytes = size(&data, &[WAL])?.saturating_add(size(&wal, &[])?);
-        let held = tree::open(to)?;
         let mut copier = Copier::new(bytes, on_progress);
         if !tree::can_share(&data, &held) {
             check_room(to, bytes)?;
@@ -90,7 +88,7 @@ impl Sandbox {
             bytes: copier.bytes,
             files: copier.files,
         };
-        write_mark(to, &mark)?;
+        write_mark(&held, &mark)?;
         Ok(copier.told(begun))
     }
 
@@ -107,18 +105,21 @@ impl Sandbox {
             return Err(place(from, reason));
         }
         let begun = Instant::now();
-        let (data, wal) = (&self.record.data, self.present_wal()?);
-        for ours in [data, &wal] {
+        let to_data = self.present_data()?;
+        let to_wal = present_wal(&to_data)?;
+        let held = tree::open(from)?;
+        let where_from = resolved(&held)?;
+        for ours in [&to_data, &to_wal] {
             if !self.owns(ours) {
                 return Err(place(
-                    ours,
+                    ours.path(),
                     "it does not bear the sandbox's mark and is left alone".into(),
                 ));
             }
-            if from.starts_with(ours) {
+            if where_from.starts_with(resolved(ours)?) {
                 return Err(place(
                     from,
-                    format!("it lies in {}, which it would replace", ours.display()),
+                    format!("it lies in {}, which it would replace", ours.path().display()),
                 ));
             }
         }
@@ -127,14 +128,13 @@ impl Sandbox {
         let own = tree::open(&self.directory)?;
         own.replace(RESTORING, words.as_bytes(), Owner::own(0o644))
             .map_err(SandboxError::io(&note, "written"))?;
-        let (to_data, to_wal) = (tree::open(data)?, tree::open(&wal)?);
-        let (from_data, from_wal) = (tree::open(&from.join("data"))?, tree::open(&from.join("wal"))?);
+        let (from_data, from_wal) = (tree::below(&held, "data")?, tree::below(&held, "wal")?);
         let empty =
             |of: &Directory, but: &[&str]| of.empty(but).map_err(SandboxError::io(of.path(), "emptied"));
         empty(&to_data, &[WAL, KEPT])?;
         empty(&to_wal, &[])?;
         if !tree::can_share(&from_data, &to_data) {
-            check_room(data, mark.bytes)?;
+            check_room(to_data.path(), mark.bytes)?;
         }
         let mut copier = Copier::new(mark.bytes, on_progress);
         copier.back(&from_data, &to_data, &[KEPT])?;
@@ -182,30 +182,57 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Where pg_wal leads now.
-    fn present_wal(&self) -> Result<PathBuf, SandboxError> {
-        let place = self.record.data.join(WAL);
-        fs::canonicalize(&place).map_err(SandboxError::io(&place, "read"))
+    /// The data directory. Whoever may write above it can have exchanged it, so it is one of the server's user's.
+    fn present_data(&self) -> Result<Directory, SandboxError> {
+        let data = tree::open(&self.record.data)?;
+        of_user(&data, self.record.owner(0).uid)?;
+        Ok(data)
     }
 
-    fn check_tablespaces(&self) -> Result<(), SandboxError> {
-        let place = self.record.data.join("pg_tblspc");
-        let entries = tree::open(&place)?.entries();
-        match entries.map_err(SandboxError::io(&place, "read"))?.first() {
+    fn check_tablespaces(&self, data: &Directory) -> Result<(), SandboxError> {
+        let spaces = tree::below(data, "pg_tblspc")?;
+        let entries = spaces.entries();
+        match entries.map_err(SandboxError::io(spaces.path(), "read"))?.first() {
             Some(_) => Err(self.unfit("it has tablespaces, which are not copied; drop them")),
             None => Ok(()),
         }
     }
 
     /// Whether a directory is this sandbox's: below its own, or marked beside.
-    fn owns(&self, path: &Path) -> bool {
-        let below = |above: &Path| {
-            fs::canonicalize(path).is_ok_and(|path| {
-                fs::canonicalize(above).is_ok_and(|above| path != above && path.starts_with(above))
-            })
-        };
-        below(&self.directory) || create::is_marked(path, &self.record.name)
+    fn owns(&self, held: &Directory) -> bool {
+        let own = || Ok::<_, SandboxError>((resolved(held)?, resolved(&tree::open(&self.directory)?)?));
+        let is_below = own().is_ok_and(|(path, own)| path != own && path.starts_with(own));
+        is_below || create::is_marked(held, &self.record.name)
     }
+}
+
+/// Where pg_wal leads now. The server's user makes it lead anywhere, so it is a directory of the same user's.
+fn present_wal(data: &Directory) -> Result<Directory, SandboxError> {
+    let path = data.path().join(WAL);
+    let failed = |e: io::Error| SandboxError::io(&path, "opened")(e);
+    let wal = match data.kind(WAL).map_err(failed)? {
+        Some(EntryKind::Link) => {
+            let leads = data.read_link(WAL).map_err(failed)?;
+            Directory::open(&resolved(data)?.join(leads)).map_err(failed)?
+        }
+        _ => data.directory(WAL).map_err(failed)?,
+    };
+    of_user(&wal, data.owner().uid)?;
+    Ok(wal)
+}
+
+fn of_user(held: &Directory, expected: u32) -> Result<(), SandboxError> {
+    match held.owner().uid {
+        uid if uid == expected => Ok(()),
+        uid => Err(place(
+            held.path(),
+            format!("it belongs to user {uid}, expected user {expected}, whom the sandbox runs as"),
+        )),
+    }
+}
+
+fn resolved(held: &Directory) -> Result<PathBuf, SandboxError> {
+    held.resolved().map_err(SandboxError::io(held.path(), "read"))
 }
 
 /// Whether a whole copy lies there.
@@ -225,10 +252,13 @@ pub fn remove_copy(path: &Path) -> Result<(), SandboxError> {
     // Its mark first: what is there only in part is no copy.
     copy.remove(MARK)
         .map_err(SandboxError::io(&mark_file(path), "removed"))?;
-    for part in ["data", "wal"] {
-        super::remove_tree(&path.join(part))?;
-    }
-    super::remove_tree(path)
+    ["data", "wal"]
+        .iter()
+        .try_for_each(|part| copy.remove_tree(part))
+        .and_then(|()| copy.empty(&[]))
+        .and_then(|()| Directory::above(path))
+        .and_then(|(above, name)| above.remove_empty(name))
+        .map_err(SandboxError::io(path, "removed"))
 }
 
 fn place(path: &Path, reason: String) -> SandboxError {
@@ -249,7 +279,7 @@ fn has(copy: &Directory, name: &str) -> Result<bool, SandboxError> {
 }
 
 /// An empty directory that says that a copy has begun.
-fn prepare(to: &Path, originals: &[&Path]) -> Result<(), SandboxError> {
+fn prepare(to: &Path, originals: &[&Directory]) -> Result<Directory, SandboxError> {
     if let Ok(there) = Directory::open(to) {
         if has(&there, MARK)? {
             return Err(place(to, "there is a copy already; remove it first".into()));
@@ -263,17 +293,21 @@ fn prepare(to: &Path, originals: &[&Path]) -> Result<(), SandboxError> {
             ));
         }
     }
-    pgdyno_host::make_directory(to, 0o700).map_err(SandboxError::io(to, "made"))?;
-    let whole = fs::canonicalize(to).map_err(SandboxError::io(to, "read"))?;
-    if let Some(original) = originals.iter().find(|original| whole.starts_with(original)) {
-        let _ = Directory::above(to).and_then(|(above, name)| above.remove_empty(name));
-        return Err(place(
-            to,
-            format!("it lies in {}, of which it is to be a copy", original.display()),
-        ));
+    let held = pgdyno_host::make_directory(to, 0o700).map_err(SandboxError::io(to, "made"))?;
+    let whole = resolved(&held)?;
+    for original in originals {
+        if whole.starts_with(resolved(original)?) {
+            let _ = Directory::above(to).and_then(|(above, name)| above.remove_empty(name));
+            let words = format!(
+                "it lies in {}, of which it is to be a copy",
+                original.path().display()
+            );
+            return Err(place(to, words));
+        }
     }
-    let begun = tree::open(to)?.replace(BEGUN, b"", Owner::own(0o644));
-    begun.map_err(SandboxError::io(&to.join(BEGUN), "written"))
+    held.replace(BEGUN, b"", Owner::own(0o644))
+        .map_err(SandboxError::io(&to.join(BEGUN), "written"))?;
+    Ok(held)
 }
 
 fn check_room(path: &Path, bytes: u64) -> Result<(), SandboxError> {
@@ -286,11 +320,10 @@ fn check_room(path: &Path, bytes: u64) -> Result<(), SandboxError> {
     }
 }
 
-fn write_mark(to: &Path, mark: &Mark) -> Result<(), SandboxError> {
-    let path = mark_file(to);
+fn write_mark(to: &Directory, mark: &Mark) -> Result<(), SandboxError> {
+    let path = mark_file(to.path());
     let text = serde_json::to_string_pretty(mark).map_err(|e| place(&path, e.to_string()))?;
-    tree::open(to)?
-        .replace(MARK, text.as_bytes(), Owner::own(0o644))
+    to.replace(MARK, text.as_bytes(), Owner::own(0o644))
         .map_err(SandboxError::io(&path, "written"))
 }
 

@@ -5,9 +5,8 @@ use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
 use super::network::{self, Network, NetworkPlan};
 use super::record::{self, Record, check_private};
 use super::{Sandbox, SandboxError, owner_of, process};
-use pgdyno_host::{Directory, EntryKind, Limits, LocalHost, Owner};
+use pgdyno_host::{Directory, EntryKind, Limits, LocalHost, Owner, make_directory};
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -40,6 +39,8 @@ pub struct Plan {
     pub settings: Vec<(String, String)>,
 }
 
+/// Mode of a directory that others pass through.
+const USUAL: u32 = 0o777;
 /// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
 const SOCKET_PATH_MAX: usize = 107;
 
@@ -60,21 +61,59 @@ fn mark(place: &Path, sandbox: &str) -> io::Result<()> {
     above.replace(mark_name(place), sandbox.as_bytes(), Owner::own(0o644))
 }
 
-/// Whether a directory bears the mark of the sandbox, which nobody but this process's user, or root, has written.
-pub(super) fn is_marked(place: &Path, sandbox: &str) -> bool {
+/// Whether an open directory bears the mark of the sandbox beside it.
+pub(super) fn is_marked(held: &Directory, sandbox: &str) -> bool {
     let found = || -> io::Result<bool> {
-        let (above, _) = Directory::above(place)?;
-        let name = mark_name(place);
-        let owner = above.owner_of(&name)?;
-        let is_ours = owner.is_some_and(|owner| owner.uid == 0 || owner.uid == Owner::own(0).uid);
-        Ok(is_ours && above.text(&name, super::SMALL_BYTES_MAX)? == sandbox)
+        let place = held.resolved()?;
+        let (above, name) = Directory::above(&place)?;
+        Ok(above.directory(name)?.identity()? == held.identity()? && has_mark(&above, &place, sandbox)?)
     };
     found().unwrap_or(false)
 }
 
-/// Removes the mark.
-pub(super) fn unmark(place: &Path) {
-    let _ = Directory::above(place).and_then(|(above, _)| above.remove(mark_name(place)));
+/// Whether the mark is there, which nobody but this process's user, or root, has written.
+fn has_mark(above: &Directory, place: &Path, sandbox: &str) -> io::Result<bool> {
+    let name = mark_name(place);
+    let owner = above.owner_of(&name)?;
+    let is_ours = owner.is_some_and(|owner| owner.uid == 0 || owner.uid == Owner::own(0).uid);
+    Ok(is_ours && above.text(&name, super::SMALL_BYTES_MAX)? == sandbox)
+}
+
+/// Removes a directory that bears the sandbox's mark, with the mark. Who may write the directory above can have exchanged it: what is
+/// not the server's user's stays, and is the error.
+pub(super) fn remove_marked(place: &Path, record: &Record) -> Result<(), SandboxError> {
+    let failed = |e: io::Error| SandboxError::io(place, "removed")(e);
+    let (above, name) = match Directory::above(place) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(failed)?,
+    };
+    if !has_mark(&above, place, &record.name).unwrap_or(false) {
+        return Ok(());
+    }
+    let left_alone = |reason: String| SandboxError::Place {
+        path: place.to_owned(),
+        reason: format!("{reason}; it is left alone"),
+    };
+    match above.kind(&name).map_err(failed)? {
+        None => {}
+        Some(EntryKind::Directory) => {
+            let held = above.directory(&name).map_err(|e| left_alone(e.to_string()))?;
+            let (uid, expected) = (held.owner().uid, record.owner(0).uid);
+            if uid != expected {
+                return Err(left_alone(format!(
+                    "it belongs to user {uid}, expected user {expected}, whom the sandbox runs as"
+                )));
+            }
+            held.empty(&[]).map_err(failed)?;
+            match above.remove_empty(&name) {
+                // A mount point.
+                Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {}
+                other => other.map_err(failed)?,
+            }
+        }
+        Some(_) => return Err(left_alone("it is no directory any more".to_owned())),
+    }
+    above.remove(mark_name(place)).map_err(failed)
 }
 
 /// Makes the sandbox below `root` and starts it. What is made before an error stays, marked as half-made.
@@ -95,8 +134,7 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     };
     process::check_port(port)?;
     let network = plan.network.map(Network::planned).transpose()?;
-    fs::create_dir_all(&directory).map_err(SandboxError::io(&directory, "made"))?;
-    Directory::open(&directory)
+    make_directory(&directory, USUAL)
         .map_err(|e| e.to_string())
         .and_then(|held| check_private(&held))
         .map_err(|reason| SandboxError::Place {
@@ -134,21 +172,15 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
         network.make(&directory)?;
     }
     let socket = directory.join("socket");
-    let places = [
-        Some(record.data.as_path()),
-        record.wal.as_deref(),
-        Some(socket.as_path()),
-    ];
-    for place in places.into_iter().flatten() {
-        make_private(place, &record)?;
-    }
-    // As the kernel resolves them: the mark stands beside the directory itself, not beside a link to it, and the
+    let owner = record.owner(0o700);
+    make_private(&socket, owner)?;
+    // Where what was handed over is: the mark stands beside the directory itself, not beside a link to it, and the
     // postmaster's working directory is its data directory.
     for place in [Some(&mut record.data), record.wal.as_mut()]
         .into_iter()
         .flatten()
     {
-        *place = fs::canonicalize(&*place).map_err(SandboxError::io(place, "read"))?;
+        *place = make_private(place, owner)?;
     }
     record.write(&directory)?;
     for place in [Some(&record.data), record.wal.as_ref()].into_iter().flatten() {
@@ -236,7 +268,7 @@ fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
 
 impl Record {
     /// The server's user, or this process's, with a mode.
-    fn owner(&self, mode: u32) -> Owner {
+    pub(super) fn owner(&self, mode: u32) -> Owner {
         match &self.user {
             Some(user) => Owner {
                 uid: user.uid,
@@ -248,25 +280,10 @@ impl Record {
     }
 }
 
-/// An empty directory for the server's user alone, made or taken over. What is given away is the directory itself, whatever its
-/// name means by then.
-fn make_private(path: &Path, record: &Record) -> Result<(), SandboxError> {
-    let make = || -> io::Result<Directory> {
-        let (above, name) = match Directory::above(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                let parent = path.parent().unwrap_or(Path::new("/"));
-                fs::create_dir_all(parent)?;
-                Directory::above(path)?
-            }
-            other => other?,
-        };
-        match above.kind(&name)? {
-            None => above.make(name, 0o700),
-            Some(EntryKind::Directory | EntryKind::Link) => Directory::open(path),
-            Some(_) => Err(io::ErrorKind::NotADirectory.into()),
-        }
-    };
-    let mut directory = make().map_err(SandboxError::io(path, "made"))?;
+/// An empty directory for the server's user alone, made or taken over, and where it is. What is given away, and found later, is the
+/// directory itself, whatever its name means by then.
+fn make_private(path: &Path, owner: Owner) -> Result<PathBuf, SandboxError> {
+    let mut directory = make_directory(path, 0o700).map_err(SandboxError::io(path, "made"))?;
     let entries = directory.entries().map_err(SandboxError::io(path, "read"))?;
     if !entries.is_empty() {
         let reason = "it is not empty any more; a sandbox wants a new or an empty directory".to_owned();
@@ -274,7 +291,8 @@ fn make_private(path: &Path, record: &Record) -> Result<(), SandboxError> {
         return Err(SandboxError::Place { path, reason });
     }
     directory
-        .give(record.owner(0o700))
+        .give(owner)
+        .and_then(|()| directory.resolved())
         .map_err(SandboxError::io(path, "handed over"))
 }
 
@@ -375,4 +393,82 @@ fn admit_host_alone(record: &Record, network: &Network) -> Result<(), SandboxErr
 fn now_unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, chown, lchown, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// The owner of the directory above exchanges what was handed over for a link to a directory of root's, and makes the way to the
+    /// WAL a long one, which takes time to walk.
+    #[test]
+    fn directory_that_is_exchanged_once_it_is_handed_over_does_not_become_the_sandboxes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (theirs, victim) = (dir.path().join("theirs"), dir.path().join("roots/victim"));
+        fs::create_dir_all(theirs.join("x")).unwrap();
+        fs::create_dir_all(&victim).unwrap();
+        fs::write(victim.join("precious"), "").unwrap();
+        let user = owner_of(&LocalHost::new())
+            .unwrap()
+            .expect("the tests run as root");
+        chown(&theirs, Some(user.uid), None).unwrap();
+        let linked = |leads: &Path, link: &Path| {
+            symlink(leads, link).unwrap();
+            lchown(link, Some(user.uid), None).unwrap();
+        };
+        const LINKS: usize = 38;
+        fs::create_dir(theirs.join(format!("w{LINKS}"))).unwrap();
+        for number in 0..LINKS {
+            let leads = format!("{}w{}", "x/../".repeat(45), number + 1);
+            linked(Path::new(&leads), &theirs.join(format!("w{number}")));
+        }
+        let plan = Plan {
+            name: "x".to_owned(),
+            binaries: Binaries {
+                directory: "/nowhere".into(),
+                version: "18.1".to_owned(),
+            },
+            data: Some(theirs.join("pg")),
+            wal: Some(theirs.join("w0/../wal")),
+            data_file_system: None,
+            wal_file_system: None,
+            image_directory: None,
+            network: None,
+            port: None,
+            limits: Limits::default(),
+            settings: Vec::new(),
+        };
+        let root = dir.path().join("sandboxes");
+        let is_over = AtomicBool::new(false);
+        let was_exchanged = std::thread::scope(|scope| {
+            let exchange = scope.spawn(|| {
+                let place = theirs.join("pg");
+                while !is_over.load(Ordering::Relaxed) {
+                    if fs::symlink_metadata(&place).is_ok_and(|found| found.uid() == user.uid) {
+                        fs::rename(&place, theirs.join("gone")).unwrap();
+                        linked(&victim, &place);
+                        return true;
+                    }
+                }
+                false
+            });
+            assert!(create(&root, &plan).is_err(), "there is no initdb");
+            is_over.store(true, Ordering::Relaxed);
+            exchange.join().unwrap()
+        });
+        assert!(was_exchanged || theirs.join("pg").exists());
+        let record = Record::read(&root.join("x")).unwrap().unwrap();
+        assert!(
+            record.data.starts_with(theirs.canonicalize().unwrap()),
+            "{:?}",
+            record.data
+        );
+        // Whether it is refused or not, root's directory stays.
+        let _ = Sandbox::open(&root, "x").unwrap().destroy();
+        assert!(victim.join("precious").exists());
+        assert!(!mark_of(&victim).exists());
+    }
 }

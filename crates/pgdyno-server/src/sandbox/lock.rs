@@ -3,8 +3,8 @@
 use super::record::check_name;
 use super::{SMALL_BYTES_MAX, SandboxError};
 use crate::counters::pause;
-use pgdyno_host::Directory;
-use std::fs::{self, File, TryLockError};
+use pgdyno_host::{Directory, make_directory};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -70,8 +70,7 @@ pub fn lock(
 }
 
 fn directory_of_locks(root: &Path) -> io::Result<Directory> {
-    fs::create_dir_all(root)?;
-    let root = Directory::open(root)?;
+    let root = make_directory(root, 0o777)?;
     match root.make(LOCKS, 0o755) {
         // Another command has just made it, or one long ago.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => root.directory(LOCKS),
@@ -90,6 +89,7 @@ fn opened(locks: &Directory, name: &str) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn link_in_the_place_of_a_lock_is_not_followed() {

@@ -317,22 +317,18 @@ impl Sandbox {
         if !self.record.limits.is_none() {
             Cgroup::remove(&LocalHost::new(), &self.group_name()).map_err(SandboxError::Limits)?;
         }
+        let mut outcome = Ok(());
         for place in [Some(&self.record.data), self.record.wal.as_ref()]
             .into_iter()
             .flatten()
         {
-            // Only what bears the sandbox's own mark is removed: a record can be wrong.
-            let marked = create::is_marked(place, &self.record.name);
-            // What is on a file system of its own goes with it.
-            let own = self
-                .record
-                .file_systems
-                .iter()
-                .any(|own| place.starts_with(&own.point));
-            if marked || (place.starts_with(&self.directory) && !own) {
-                remove_tree(place)?;
-                create::unmark(place);
-            }
+            // What is on a file system of its own, or in the sandbox's directory, goes with that. Elsewhere only what bears the
+            // sandbox's own mark is removed: a record can be wrong.
+            let removed = match place.starts_with(&self.directory) {
+                true => Ok(()),
+                false => create::remove_marked(place, &self.record),
+            };
+            outcome = outcome.and(removed);
         }
         for own in &self.record.file_systems {
             own.remove(&self.directory)?;
@@ -340,7 +336,8 @@ impl Sandbox {
         if let Some(network) = &self.record.network {
             network.remove()?;
         }
-        remove_tree(&self.directory)
+        remove_tree(&self.directory)?;
+        outcome
     }
 
     /// Ends its server, whatever its record says: an interrupted creation can have started it, or be about to. What a killed
@@ -370,6 +367,16 @@ impl Sandbox {
 pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
     record::check_name(name)?;
     let directory = root.join(name);
+    match Directory::open(&directory) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        held => held
+            .map_err(|e| e.to_string())
+            .and_then(|held| record::check_private(&held)),
+    }
+    .map_err(|reason| SandboxError::Place {
+        path: directory.clone(),
+        reason: format!("{reason}; it is left alone"),
+    })?;
     file_system::unmount_below(&directory)?;
     network::remove_of(&directory)?;
     remove_tree(&directory)

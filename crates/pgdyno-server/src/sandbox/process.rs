@@ -4,7 +4,6 @@ use super::{Sandbox, SandboxError, State};
 use crate::counters::pause;
 use crate::{Server, User, log};
 use pgdyno_host::Directory;
-use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
@@ -144,7 +143,8 @@ pub(crate) fn start(sandbox: &Sandbox, entrances: &[Entrance], options: &[&str])
         arguments.extend(["--options", &options]);
     }
     arguments.push("start");
-    let why = || log::reason(&log::opened(&log)?, before);
+    let opened = || Directory::above(&log).and_then(|(above, name)| above.file(name));
+    let why = || log::reason(&opened().ok()?, before);
     match pg_ctl(sandbox, entrances, &arguments) {
         Ok(_) => wait_until_ready(sandbox).map_err(|error| match error {
             SandboxError::Program { program, reason } => SandboxError::Program {
@@ -168,11 +168,8 @@ pub(crate) fn start(sandbox: &Sandbox, entrances: &[Entrance], options: &[&str])
 
 /// A log holds statements; earlier versions made it readable to everybody.
 fn close_to_others(log: &Path) {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    if let Ok(file) = rustix::fs::open(log, flags, Mode::empty()) {
-        // Without it the server is as good.
-        let _ = rustix::fs::fchmod(file, Mode::RUSR | Mode::WUSR);
-    }
+    // Without it the server is as good.
+    let _ = Directory::above(log).and_then(|(above, name)| above.set_mode(name, 0o600));
 }
 
 pub(crate) fn stop(sandbox: &Sandbox, mode: &str) -> Result<(), SandboxError> {

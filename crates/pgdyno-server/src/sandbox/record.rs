@@ -238,6 +238,15 @@ mod tests {
         fs::set_permissions(&sandbox, fs::Permissions::from_mode(0o755)).unwrap();
         chown(home.path(), Some(65534), None).unwrap();
         refused("a directory above it");
+        // Nothing is unmounted or removed there.
+        let error = crate::sandbox::remove_remains(home.path(), "x")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("a directory above it; it is left alone"),
+            "{error}"
+        );
+        assert!(sandbox.exists());
         chown(home.path(), Some(0), None).unwrap();
         let file = sandbox.join(RECORD);
         fs::rename(&file, sandbox.join("other")).unwrap();

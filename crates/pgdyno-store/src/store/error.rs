@@ -54,6 +54,16 @@ pub enum StoreError {
         /// Its schema.
         found: i64,
     },
+    /// Something else than a file, by the name of the store or of a file that SQLite keeps beside it.
+    #[error("the store {place} is not opened: {} is {what}; expected a regular file", file.display())]
+    NoFile {
+        /// The file.
+        place: Place,
+        /// What is none.
+        file: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// A database of another program.
     #[error("{place} is a database of another program; name another store")]
     Foreign {

@@ -1,5 +1,6 @@
 //! A store in one file of SQLite: safe for two processes, every trial durable when it ends.
 
+mod named;
 mod open;
 pub(super) mod running;
 
@@ -13,7 +14,9 @@ use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// No value of a store is near this.
@@ -54,11 +57,14 @@ impl Sqlite {
         }
         let mut saved = self.saved.borrow_mut();
         if saved.is_none() {
-            let path = free_name(&self.path);
-            let copied = self
-                .connection
-                .execute("VACUUM INTO $1", [path.to_string_lossy()]);
-            *saved = copied.is_ok().then_some(path);
+            // SQLite would make it as the umask says, and takes an empty file that is there.
+            let path = free_name(&self.path).filter(|path| {
+                let copied = self
+                    .connection
+                    .execute("VACUUM INTO $1", [path.to_string_lossy()]);
+                copied.is_ok()
+            });
+            *saved = path;
         }
         Err(StoreError::Removed {
             place: self.place.clone(),
@@ -102,18 +108,23 @@ impl Sqlite {
     }
 }
 
-/// A name beside a store that is not taken.
-fn free_name(path: &Path) -> PathBuf {
-    let mut number = 1_u32;
-    loop {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!("-saved-{number}"));
-        let name = PathBuf::from(name);
-        if std::fs::symlink_metadata(&name).is_err() {
-            return name;
+/// An empty file of its own beside a store, for its owner alone.
+fn free_name(path: &Path) -> Option<PathBuf> {
+    const NAMES_TRIED: u32 = 1000;
+    for number in 1..=NAMES_TRIED {
+        let name = named::beside(path, &format!("-saved-{number}"));
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(named::MODE)
+            .open(&name);
+        match made {
+            Ok(_) => return Some(name),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(_) => return None,
         }
-        number += 1;
     }
+    None
 }
 
 /// SQLite's error, or that another process has the file.

@@ -12,12 +12,11 @@ use crate::cli::{AdviseArgs, AdviseFormat};
 use crate::context::Context;
 use crate::exit::{self, Usage};
 use crate::output::{self, Style, styled};
-use pgdyno_host::Fact;
+use pgdyno_host::{Fact, replace_given};
 use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, RuleKind, Severity};
 use pgdyno_server::may_hold_password;
 use pgdyno_store::{FactRecord, Store};
 use serde_json::{Value, json};
-use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
@@ -359,7 +358,8 @@ fn as_json(page: &Page<'_>, target: Option<&str>, begun: Instant) -> anyhow::Res
 /// A file's content, whole or not at all.
 fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     use anyhow::Context as _;
-    fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+    replace_given(path, text.as_bytes(), 0o644)
+        .with_context(|| format!("{} cannot be written", path.display()))
 }
 
 #[cfg(test)]

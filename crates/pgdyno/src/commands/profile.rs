@@ -7,8 +7,7 @@ use crate::context::Context;
 use crate::exit::{self, Refused, Usage};
 use crate::target;
 use anyhow::Context as _;
-use pgdyno_host::given_text;
-use pgdyno_host::{Fact, HostAccess};
+use pgdyno_host::{Fact, HostAccess, given_text, make_directory, replace_given};
 use pgdyno_knobs::{
     Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Setting,
     Target, export,
@@ -17,7 +16,6 @@ use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_server::{Control, Guc, Server};
 use pgdyno_store::FactRecord;
 use serde_json::{Value, json};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Of the JSON that is printed; docs/profiles.md describes it.
@@ -125,7 +123,7 @@ fn path_of(output: &Path, exported: &Exported) -> PathBuf {
     }
 }
 
-/// Written beside and renamed, so that nobody reads half of it. A file of somebody else's is not written over.
+/// Whole or not at all. A file of somebody else's is not written over.
 fn save(path: &Path, text: &str) -> anyhow::Result<()> {
     if path.exists() && !given_text(path).is_ok_and(|there| Exported::is_one(&there)) {
         return Err(Refused(format!(
@@ -139,12 +137,9 @@ fn save(path: &Path, text: &str) -> anyhow::Result<()> {
         .parent()
         .filter(|directory| !directory.as_os_str().is_empty())
     {
-        fs::create_dir_all(directory).with_context(wrong)?;
+        make_directory(directory, 0o777).with_context(wrong)?;
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    fs::write(&beside, text).with_context(wrong)?;
-    fs::rename(&beside, path).with_context(wrong)
+    replace_given(path, text.as_bytes(), 0o644).with_context(wrong)
 }
 
 /// What was found out about a target.

@@ -5,8 +5,9 @@ use crate::commands::restore;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use anyhow::Context as _;
+use pgdyno_host::Directory;
 use pgdyno_knobs::{Content, Keep};
-use std::fs::File;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,10 +22,11 @@ pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>)
     use std::os::unix::ffi::OsStrExt;
     let program = std::env::current_exe().context("this program's own file")?;
     let log = journal.with_file_name(LOG);
-    let log = File::options()
-        .append(true)
-        .create(true)
-        .open(&log)
+    let log = Directory::above(&log)
+        .and_then(|(above, name)| match above.create(&name, 0o600) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => above.append(&name),
+            other => other,
+        })
         .with_context(|| log.display().to_string())?;
     let mut command = Command::new(program);
     command

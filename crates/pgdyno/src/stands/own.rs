@@ -4,9 +4,9 @@ use crate::cli::CreateArgs;
 use crate::commands::sandbox;
 use crate::context::Context;
 use anyhow::Context as _;
+use pgdyno_host::{Directory, Owner, make_directory};
 use pgdyno_lab::{Place, Stand};
 use pgdyno_server::sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
-use std::fs;
 use std::path::PathBuf;
 
 /// Longest name of a sandbox.
@@ -51,10 +51,10 @@ impl Claim {
         }
         let args = like(context, base, &self.name, stand)?;
         let wrong = || format!("{} could not be written", self.mark.display());
-        if let Some(directory) = self.mark.parent() {
-            fs::create_dir_all(directory).with_context(wrong)?;
-        }
-        fs::write(&self.mark, &self.text).with_context(wrong)?;
+        let stands = context.directories.state.join("stands");
+        make_directory(&stands, 0o777)
+            .and_then(|stands| stands.replace(&self.name, self.text.as_bytes(), Owner::own(0o644)))
+            .with_context(wrong)?;
         sandbox::create(context, &args)?;
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Claim {
 /// A sandbox that the user makes, or removes, is no experiment's any more.
 pub(crate) fn disclaim(context: &Context, name: &str) {
     // Where there is no mark there is nothing to remove.
-    let _ = fs::remove_file(mark_of(context, name));
+    let _ = Directory::above(&mark_of(context, name)).and_then(|(stands, name)| stands.remove(name));
 }
 
 fn mark_of(context: &Context, name: &str) -> PathBuf {

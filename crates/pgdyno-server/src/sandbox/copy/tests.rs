@@ -3,6 +3,7 @@
 use super::super::record::Record;
 use super::*;
 use pgdyno_host::Limits;
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 struct Place {
@@ -213,4 +214,69 @@ fn what_is_not_the_sandboxs_is_neither_copied_nor_emptied() {
     fs::remove_file(place.data("pg_tblspc/16384")).unwrap();
     fs::write(place.data("postmaster.pid"), "4194304\n").unwrap();
     refused(place.save(), "has not stopped in order");
+}
+
+/// A user other than root.
+const SERVER: u32 = 12_345;
+
+fn give_all(path: &Path) {
+    std::os::unix::fs::lchown(path, Some(SERVER), Some(SERVER)).unwrap();
+    if fs::symlink_metadata(path).unwrap().is_dir() {
+        for entry in fs::read_dir(path).unwrap().flatten() {
+            give_all(&entry.path());
+        }
+    }
+}
+
+/// The server's user makes pg_wal lead to a directory of root's, and back before the copy is restored.
+#[test]
+fn wal_that_leads_to_a_directory_of_another_user_is_not_copied() {
+    let mut place = Place::new(false);
+    place.sandbox.record.user = Some(crate::User {
+        name: "server".to_owned(),
+        uid: SERVER,
+        gid: SERVER,
+    });
+    let roots = place.root.path().join("roots");
+    fs::create_dir(&roots).unwrap();
+    fs::set_permissions(&roots, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(roots.join("secret"), "root only").unwrap();
+    give_all(&place.data(""));
+    fs::rename(place.data(WAL), place.data("kept")).unwrap();
+    symlink(&roots, place.data(WAL)).unwrap();
+    std::os::unix::fs::lchown(place.data(WAL), Some(SERVER), Some(SERVER)).unwrap();
+    refused(place.save(), "belongs to user 0, expected user 12345");
+    assert!(!place.to().join("wal").exists());
+    // Root's own link does not lead there either.
+    std::os::unix::fs::lchown(place.data(WAL), Some(0), Some(0)).unwrap();
+    refused(place.save(), "belongs to user 0, expected user 12345");
+    fs::remove_file(place.data(WAL)).unwrap();
+    fs::rename(place.data("kept"), place.data(WAL)).unwrap();
+    place.save().unwrap();
+    place.restore().unwrap();
+}
+
+/// Who owns the directory above the data has put a directory of root's in its place, beside which the mark still is.
+#[test]
+fn directory_of_another_user_in_the_place_of_the_data_is_neither_emptied_nor_removed() {
+    let mut place = Place::new(false);
+    place.save().unwrap();
+    let elsewhere = place.root.path().join("theirs/data");
+    fs::create_dir(elsewhere.parent().unwrap()).unwrap();
+    fs::create_dir_all(elsewhere.join(WAL)).unwrap();
+    fs::write(elsewhere.join("precious"), "").unwrap();
+    fs::write(create::mark_of(&elsewhere), "x").unwrap();
+    place.sandbox.record.data = elsewhere.clone();
+    place.sandbox.record.user = Some(crate::User {
+        name: "server".to_owned(),
+        uid: SERVER,
+        gid: SERVER,
+    });
+    refused(place.restore(), "belongs to user 0, expected user 12345");
+    let directory = place.sandbox.directory.clone();
+    refused(
+        place.sandbox.destroy(),
+        "belongs to user 0, expected user 12345, whom the sandbox runs as; it is left alone",
+    );
+    assert!(elsewhere.join("precious").exists() && !directory.exists());
 }

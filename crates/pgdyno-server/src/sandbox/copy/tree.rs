@@ -222,6 +222,12 @@ pub(super) fn can_share(data: &Directory, directory: &Directory) -> bool {
     shared
 }
 
+pub(super) fn below(above: &Directory, name: &str) -> Result<Directory, SandboxError> {
+    above
+        .directory(name)
+        .map_err(SandboxError::io(&above.path().join(name), "opened"))
+}
+
 pub(super) fn open(directory: &Path) -> Result<Directory, SandboxError> {
     Directory::open(directory).map_err(SandboxError::io(directory, "opened"))
 }

@@ -1,17 +1,15 @@
 //! How a file is opened: made or brought up to this schema, or read as it is and never changed.
 
-use super::{Sqlite, VALUE_BYTES_MAX, failed, file_id};
+use super::{Sqlite, VALUE_BYTES_MAX, failed, file_id, named};
 use crate::schema;
 use crate::store::StoreError;
 use crate::store::database::Place;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
-use rustix::fs::{FileType, Mode, OFlags};
 use std::cell::RefCell;
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, Metadata, OpenOptions};
 use std::io::Read;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,12 +23,8 @@ const BUSY: Duration = Duration::from_secs(30);
 /// of changes at 24, of pages at 28, and for which count of changes the number of pages is valid at 92.
 const HEADER_BYTES: usize = 100;
 
-/// A store holds statements, settings and the names of servers: its file is its owner's alone.
-const FILE_MODE: u32 = 0o600;
 /// Nobody else lists a directory that is made for a store. It may be passed through, because sandboxes may be below it.
 const DIRECTORY_MODE: u32 = 0o711;
-/// Permissions of everybody.
-const EVERYBODY: u32 = 0o007;
 
 impl Sqlite {
     /// Opens the file at `path`, making it if it is not there.
@@ -46,19 +40,19 @@ impl Sqlite {
                 source,
             })?;
         }
+        let path = &named::found(path)?;
         // SQLite would make it as the umask says, and the files beside it like it. What cannot be made is SQLite's to name.
         let _ = OpenOptions::new()
             .write(true)
             .create_new(true)
-            .mode(FILE_MODE)
+            .mode(named::MODE)
             .open(path);
         let (mut connection, version, clock) = opened(path, &place, OpenFlags::default(), BUSY)?;
         let failed = |source| failed(&place, "opened", source);
         if version < schema::VERSION {
             // One at a time: of two that change the journal's mode at once, one would wait for the other in vain. Where a directory
             // cannot be locked, SQLite's own locks remain.
-            let turn = path.parent().and_then(|directory| File::open(directory).ok());
-            let _turn = turn.filter(|directory| directory.lock().is_ok());
+            let _turn = named::directory_of(path).filter(|directory| directory.lock().is_ok());
             clock.stop();
             // Kept in the file from then on.
             connection
@@ -83,6 +77,7 @@ impl Sqlite {
     pub(in crate::store) fn open_as_it_is(path: &Path, patience: Duration) -> Result<Sqlite, StoreError> {
         let place = Place::File(path.to_owned());
         let missing = || StoreError::Missing { place: place.clone() };
+        let path = &named::found(path)?;
         if !path.exists() {
             return Err(missing());
         }
@@ -111,6 +106,7 @@ impl Sqlite {
     pub(in crate::store) fn read(path: &Path, patience: Duration) -> Result<Sqlite, StoreError> {
         let place = Place::File(path.to_owned());
         let missing = || StoreError::Missing { place: place.clone() };
+        let path = &named::found(path)?;
         let about = std::fs::metadata(path)
             .ok()
             .filter(Metadata::is_file)
@@ -122,8 +118,7 @@ impl Sqlite {
                 expected_bytes: HEADER_BYTES as u64,
             });
         }
-        whole(path)?;
-        closed_to_others(path);
+        whole(path, &place)?;
         let alone = (!log_is_there(path)).then(|| Alone(state(&about)));
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -131,7 +126,8 @@ impl Sqlite {
         let failed = |source| failed(&place, "opened", source);
         let mut connection = Connection::open_with_flags(uri(path, parameter), flags).map_err(failed)?;
         let clock = guard(&mut connection, Clock::LIMIT).map_err(failed)?;
-        let version = look(&connection, &place, patience).map_err(|error| cut_off(path).unwrap_or(error))?;
+        let looked = look(&connection, &place, patience);
+        let Looked { version, .. } = looked.map_err(|error| cut_off(path, &place).unwrap_or(error))?;
         if version == 0 {
             return Err(StoreError::Foreign { place });
         }
@@ -156,12 +152,14 @@ fn opened(
     flags: OpenFlags,
     patience: Duration,
 ) -> Result<(Connection, i64, Clock), StoreError> {
-    whole(path)?;
-    closed_to_others(path);
+    whole(path, place)?;
     let failed = |source| failed(place, "opened", source);
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     let clock = guard(&mut connection, Clock::LIMIT).map_err(failed)?;
-    let version = look(&connection, place, patience)?;
+    let Looked { version, is_store } = look(&connection, place, patience)?;
+    if is_store {
+        named::close_to_others(path);
+    }
     for (name, value) in [("synchronous", "FULL"), ("foreign_keys", "ON")] {
         connection.pragma_update(None, name, value).map_err(failed)?;
     }
@@ -234,31 +232,6 @@ impl Clock {
     }
 }
 
-/// Takes a store that everybody may read, and what SQLite keeps beside it, back for its owner, if that is who opens it. A mode that names a
-/// group alone is left: somebody chose it.
-fn closed_to_others(path: &Path) {
-    for beside in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(beside);
-        // Through a handle, for by then the name may be another file's; and through one that opens nothing, for the end of any other
-        // would drop the locks that SQLite has on the file in this process.
-        let Ok(file) = rustix::fs::open(Path::new(&name), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        else {
-            continue;
-        };
-        let is_open = rustix::fs::fstat(&file).is_ok_and(|about| {
-            FileType::from_raw_mode(about.st_mode).is_file()
-                && about.st_mode & EVERYBODY != 0
-                && about.st_uid == rustix::process::geteuid().as_raw()
-        });
-        if is_open {
-            // A file system without modes keeps what it has.
-            let handle = format!("/proc/self/fd/{}", file.as_raw_fd());
-            let _ = rustix::fs::chmod(handle, Mode::from_raw_mode(FILE_MODE));
-        }
-    }
-}
-
 /// Length and time of a file that is read without locks.
 pub(in crate::store) struct Alone((u64, SystemTime));
 
@@ -276,9 +249,7 @@ fn state(about: &Metadata) -> (u64, SystemTime) {
 
 /// SQLite's write-ahead log, which is there while somebody has the store open, or was killed.
 fn log_is_there(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    Path::new(&log).exists()
+    named::beside(path, "-wal").exists()
 }
 
 /// A path as SQLite's URI.
@@ -297,8 +268,16 @@ fn uri(path: &Path, parameter: &str) -> String {
     text + "?" + parameter
 }
 
-/// The schema of a file, 0 of an empty one; other programs' and newer ones are refused.
-fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<i64, StoreError> {
+/// What a file holds.
+struct Looked {
+    /// Its schema, 0 of an empty one.
+    version: i64,
+    /// Whether it says that it is a store: what is nobody's yet does not.
+    is_store: bool,
+}
+
+/// Other programs' files and newer ones are refused.
+fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<Looked, StoreError> {
     let failed = |source| failed(place, "opened", source);
     connection.busy_timeout(patience).map_err(failed)?;
     // All of one instant: another process may be making the store just now.
@@ -335,22 +314,25 @@ fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<i6
             found: version,
         });
     }
-    Ok(version)
+    Ok(Looked {
+        version,
+        is_store: application == schema::APPLICATION_ID,
+    })
 }
 
 /// Refuses a file that is shorter than its own head says: SQLite would tell only once it misses a page.
-fn whole(path: &Path) -> Result<(), StoreError> {
+fn whole(path: &Path, place: &Place) -> Result<(), StoreError> {
     // What a log holds need not be in the file yet.
-    match cut_off(path).filter(|_| !log_is_there(path)) {
+    match cut_off(path, place).filter(|_| !log_is_there(path)) {
         Some(error) => Err(error),
         None => Ok(()),
     }
 }
 
 /// What is missing of a file that is shorter than it says, which is why SQLite cannot read it.
-fn cut_off(path: &Path) -> Option<StoreError> {
+fn cut_off(path: &Path, place: &Place) -> Option<StoreError> {
     let mut head = Vec::with_capacity(HEADER_BYTES);
-    let read = File::open(path).and_then(|file| {
+    let read = named::read(path).and_then(|file| {
         let about = file.metadata()?;
         file.take(HEADER_BYTES as u64).read_to_end(&mut head)?;
         Ok(about.len())
@@ -359,7 +341,7 @@ fn cut_off(path: &Path) -> Option<StoreError> {
     let found_bytes = read.ok()?;
     let expected_bytes = expected_bytes(&head).filter(|&expected| found_bytes < expected)?;
     Some(StoreError::Truncated {
-        place: Place::File(path.to_owned()),
+        place: place.clone(),
         found_bytes,
         expected_bytes,
     })

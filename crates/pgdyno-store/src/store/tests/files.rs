@@ -8,6 +8,7 @@ use crate::series::SeriesRecord;
 use crate::store::{Filter, ImportOutcome, Integrity, Life, PruneRule, Reader, Store, StoreError};
 use crate::{ExperimentStatus, TrialStatus};
 use rusqlite::Connection;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -325,9 +326,102 @@ fn store_that_is_removed_while_it_is_open_is_saved_and_named() {
             assert!(words.contains(&expected), "{words}");
             assert!(matches!(store.keep(), Err(StoreError::Removed { .. })));
         }
+        assert_eq!(mode(&saved), 0o600);
         let copy = Store::open(&saved).unwrap();
         assert_eq!(copy.done(id).unwrap(), [(1, "reference".to_owned())]);
         assert_eq!(path.exists(), is_replaced);
         drop(dir);
     }
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// All ways in which a file is opened as a store.
+fn open_in_all_ways(path: &Path) -> [Option<StoreError>; 3] {
+    let patience = Duration::from_millis(100);
+    [
+        Store::open(path).err(),
+        Store::open_as_it_is(path, patience).err(),
+        Reader::of_file(path, patience).err(),
+    ]
+}
+
+#[test]
+fn mode_of_a_file_that_is_no_store_stays_as_it_is() {
+    let (dir, path) = here();
+    let text = dir.path().join("text");
+    std::fs::write(&text, "of another program\n".repeat(100)).unwrap();
+    let foreign = dir.path().join("foreign");
+    let connection = Connection::open(&foreign).unwrap();
+    connection.execute_batch("CREATE TABLE a (b)").unwrap();
+    drop(connection);
+    for file in [&text, &foreign] {
+        set_mode(file, 0o644);
+        for error in open_in_all_ways(file) {
+            assert!(error.is_some(), "{}", file.display());
+        }
+        assert_eq!(mode(file), 0o644, "{}", file.display());
+    }
+    // A store is closed by who writes it, and not changed by who only reads it.
+    drop(Store::open(&path).unwrap());
+    set_mode(&path, 0o644);
+    other_store(&path);
+    assert_eq!(mode(&path), 0o644);
+    drop(Store::open(&path).unwrap());
+    assert_eq!(mode(&path), 0o600);
+    // Another user can exchange it there.
+    set_mode(dir.path(), 0o777);
+    set_mode(&path, 0o644);
+    drop(Store::open(&path).unwrap());
+    assert_eq!(mode(&path), 0o644);
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_by_name_and_not_waited_for() {
+    let (dir, path) = here();
+    drop(Store::open(&path).unwrap());
+    let victim = dir.path().join("victim");
+    std::fs::write(&victim, "content").unwrap();
+    set_mode(&victim, 0o644);
+    let fifo = |path: &Path| {
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    };
+    let refused = |path: &Path, file: &Path, what: &str| {
+        for error in open_in_all_ways(path) {
+            let words = error.unwrap().to_string();
+            let expected = format!("{} is {what}", file.display());
+            assert!(words.contains(&expected), "{words}");
+        }
+    };
+    let alone = dir.path().join("fifo");
+    fifo(&alone);
+    refused(&alone, &alone, "a FIFO");
+    for ending in ["-wal", "-shm", "-journal"] {
+        let beside = path.with_file_name(format!("results.sqlite{ending}"));
+        let _ = std::fs::remove_file(&beside);
+        fifo(&beside);
+        refused(&path, &beside, "a FIFO");
+        std::fs::remove_file(&beside).unwrap();
+        symlink(&victim, &beside).unwrap();
+        refused(&path, &beside, "a symbolic link");
+        std::fs::remove_file(&beside).unwrap();
+        std::fs::hard_link(&victim, &beside).unwrap();
+        refused(&path, &beside, "a file with several names");
+        std::fs::remove_file(&beside).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "content");
+    assert_eq!(mode(&victim), 0o644);
+    // Its owner's link leads to the store, and another user's nowhere.
+    let link = dir.path().join("link");
+    symlink("results.sqlite", &link).unwrap();
+    assert!(open_in_all_ways(&link).iter().all(Option::is_none));
+    std::os::unix::fs::lchown(&link, Some(12_345), Some(12_345)).unwrap();
+    refused(&link, &link, "a symbolic link of another user's");
 }
