@@ -183,6 +183,7 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
             what: &[
                 What::Call("alter_system_set"),
                 What::Call("alter_system_reset"),
+                What::Call("reload_by_signal"),
                 What::Text("ALTER SYSTEM"),
                 What::Call("set_storage"),
             ],
@@ -193,6 +194,7 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
             ],
             planted: &[
                 "fn f(s: &Server) { s.alter_system_set(a, b); s.alter_system_reset(a); s.set_storage(a, b); }",
+                "fn f(h: &LocalHost) { Postmaster::reload_by_signal(h, a); }",
                 "const RELOADED: &str = \"ALTER SYSTEM SET work_mem = '1GB'\";",
             ],
         },
