@@ -36,7 +36,7 @@ pub use counters::{
 };
 pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
-pub use find::Found;
+pub use find::{Found, keeps_sessions};
 pub use given::{Given, is_meant_as_server, may_hold_password, one_line, without_secret};
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use lists::{assigned, expected_list, is_empty_list, missing_libraries, one_spelling};
