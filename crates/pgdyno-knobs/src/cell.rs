@@ -14,7 +14,7 @@ use crate::{affinity, wal};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{
     Conninfo, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf, drop_made,
-    made_objects, set_storage, storage_of,
+    made_objects, one_spelling, set_storage, storage_of,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -606,7 +606,8 @@ pub(crate) fn in_auto_conf(server: &mut Server, name: &str) -> Result<Option<Str
          ORDER BY seqno DESC LIMIT 1",
         name.replace('\'', "''")
     );
-    server.value(&format!("reading {AUTO_CONF}"), &sql)
+    let value = server.value(&format!("reading {AUTO_CONF}"), &sql)?;
+    Ok(value.map(|value| one_spelling(name, &value)))
 }
 
 /// Whether a server may run in a data directory: one that is not known to be stopped may.

@@ -19,7 +19,7 @@ use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{ControlError, Server, ServerError, autoconf, pause, reload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// When the server is restarted.
@@ -253,6 +253,16 @@ fn server_key(target: &Target) -> String {
     }
 }
 
+/// Puts a text in the place of postgresql.auto.conf.
+fn write_auto_conf(data: &Path, text: String) -> Result<Captured, CellError> {
+    autoconf::replace(data, text.as_bytes()).map_err(|source| CellError::AutoConf {
+        path: autoconf::path_in(data),
+        action: "written",
+        source,
+    })?;
+    Ok(Captured::AutoConf(text))
+}
+
 impl<'a> Changer<'a> {
     /// Begins a journal in `journals` for changes to `target`, to the host where `host` says so, or to the host alone; another
     /// process that changes the same is waited for as `patience` says. `by` is the user who does it.
@@ -455,12 +465,7 @@ impl<'a> Changer<'a> {
             return Err(error.into());
         };
         self.change(AUTO_CONF, (&cell, 0), Captured::AutoConf(now), None, |_| {
-            autoconf::replace(&data, first.as_bytes()).map_err(|source| CellError::AutoConf {
-                path: autoconf::path_in(&data),
-                action: "written",
-                source,
-            })?;
-            Ok(Captured::AutoConf(first))
+            Ok(write_auto_conf(&data, first)?)
         })?;
         for parameter in self.parameters.values_mut() {
             parameter.now.clone_from(&parameter.first);

@@ -4,7 +4,7 @@ mod legal;
 
 pub(crate) use legal::{expected, nearest};
 
-use pgdyno_server::Guc;
+use pgdyno_server::{Guc, one_spelling};
 
 /// Whether `asked` is what the server now shows. Units as PostgreSQL documents them ("Parameter Names and Values").
 pub(crate) fn same(asked: &str, guc: &Guc) -> bool {
@@ -28,7 +28,7 @@ pub(crate) fn same(asked: &str, guc: &Guc) -> bool {
         },
         // An enumeration may take a yes for one of its words: wal_compression = on shows as pglz.
         "enum" => truth(asked) == Some(true) && truth(&guc.setting) != Some(false),
-        _ => false,
+        _ => one_spelling(&guc.name, asked) == one_spelling(&guc.name, &guc.shown),
     }
 }
 

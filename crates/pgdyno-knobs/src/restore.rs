@@ -225,7 +225,8 @@ impl Restorer<'_> {
             .map(|write| write.knob.as_str())
             .collect();
         let last: Vec<&Group> = of_turn(groups, Turn::Last).collect();
-        let mut lines = self.restart(control, content, &names, !last.is_empty());
+        let data = groups.iter().find_map(|group| group.cell.data());
+        let mut lines = self.restart(control, content, (&names, data), !last.is_empty());
         let conninfo = self.conninfo_of(control, content.purpose.server.as_ref());
         for group in last {
             lines.push(match &conninfo {

@@ -1,5 +1,6 @@
 //! The file postgresql.auto.conf, in which ALTER SYSTEM keeps its settings.
 
+use crate::lists::one_spelling;
 use pgdyno_host::{Directory, EntryKind, Owner};
 use std::collections::BTreeMap;
 use std::io;
@@ -12,14 +13,15 @@ pub fn path_in(data_directory: &Path) -> PathBuf {
     data_directory.join(NAME)
 }
 
-/// Its settings: name and raw value text, the last of a name wins. Comments and lines that are no setting are passed
-/// over: the server's own parser is the judge of them.
+/// Its settings: name and value, that of a list in [one spelling](one_spelling), the last of a name wins. Comments and lines that are no
+/// setting are passed over: the server's own parser is the judge of them.
 pub fn parse(text: &str) -> BTreeMap<String, String> {
     text.lines()
         .map(str::trim)
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.split_once('='))
-        .map(|(name, value)| (name.trim().to_owned(), unquote(value.trim())))
+        .map(|(name, value)| (name.trim(), unquote(value.trim())))
+        .map(|(name, value)| (name.to_owned(), one_spelling(name, &value)))
         .collect()
 }
 
@@ -81,10 +83,10 @@ mod tests {
 
     #[test]
     fn settings_are_read_with_quotes_and_comments() {
-        let text = "# Do not edit\nshared_buffers = '256MB'\nsearch_path = '\"a''b\"'\nshared_buffers = '1GB'\nnonsense\n";
+        let text = "# Do not edit\nshared_buffers = '256MB'\nsearch_path = '\"a''b\",\"c\"'\nshared_buffers = '1GB'\nnonsense\n";
         let found = parse(text);
         assert_eq!(found["shared_buffers"], "1GB");
-        assert_eq!(found["search_path"], "\"a'b\"");
+        assert_eq!(found["search_path"], "\"a'b\", c");
         assert_eq!(found.len(), 2);
     }
 

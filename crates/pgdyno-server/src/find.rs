@@ -240,6 +240,35 @@ fn is_proxied(conninfo: &Conninfo, address: Option<&str>, port: Option<&str>) ->
     }
 }
 
+/// Whether a session of a way keeps its server process from one transaction to the next, as a forwarded port and a pooler in session
+/// mode let it. In transaction mode the next session gets the process that the last one has left.
+///
+/// # Errors
+///
+/// [`ServerError`], where no session is to be had.
+pub fn keeps_sessions(conninfo: &Conninfo) -> Result<bool, ServerError> {
+    /// Other clients of the pooler may take a process meanwhile.
+    const LOOKS: u32 = 3;
+    let process = |server: &mut Server| {
+        server.value(
+            "asking for the process of a session",
+            "SELECT pg_catalog.pg_backend_pid()",
+        )
+    };
+    let mut one = Server::enter(conninfo)?;
+    // The pool has room for one session, which keeps its process then.
+    let Ok(mut other) = Server::enter(conninfo) else {
+        return Ok(true);
+    };
+    for _ in 0..LOOKS {
+        let first = process(&mut one)?;
+        if process(&mut other)? == first || process(&mut one)? != first {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Any order is as likely as any other; who is served is no secret and nothing is repeated by it.
 fn shuffle<T>(items: &mut [T]) {
     let random = RandomState::new();

@@ -1,6 +1,7 @@
 //! The first process of a server whose files are here: read from its postmaster.pid and proven, in this one place.
 
 use pgdyno_host::{HostAccess, NotThere, works_in};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::path::Path;
 
 const PID_FILE: &str = "postmaster.pid";
@@ -81,6 +82,29 @@ impl Postmaster {
             }
             Err(NotThere::Unseen(why)) => Err(unknown(Some(pid), why)),
         }
+    }
+
+    /// Makes the server with this data directory read its files again, where it lets no session in that could ask for it. For
+    /// pgdyno-knobs alone.
+    ///
+    /// # Errors
+    ///
+    /// Why no process is proven to be the server's, or takes no signal.
+    pub fn reload_by_signal(host: &dyn HostAccess, data: &Path) -> Result<(), String> {
+        let proven = || Postmaster::of_data(host, data).map_err(|error| error.to_string());
+        let first = proven()?;
+        let pid = Pid::from_raw(first.pid.cast_signed()).ok_or("process 0 is no server's")?;
+        // A process is held before it is proven once more: its number can be given to another one meanwhile.
+        let held = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| error.to_string())?;
+        let again = proven()?;
+        if again != first || again.is_single_user {
+            return Err(format!(
+                "process {} of {} takes no reload",
+                again.pid,
+                data.display()
+            ));
+        }
+        pidfd_send_signal(held, Signal::HUP).map_err(|error| error.to_string())
     }
 }
 

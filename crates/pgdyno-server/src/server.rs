@@ -142,6 +142,14 @@ pub enum ServerError {
         /// Error code.
         sqlstate: String,
     },
+    /// A list that ALTER SYSTEM has no words for.
+    #[error("ALTER SYSTEM cannot write {name} = '{value}'; a line of postgresql.auto.conf can")]
+    NotWritable {
+        /// The parameter.
+        name: String,
+        /// The list.
+        value: String,
+    },
     /// The connection broke.
     #[error("{what}: the connection to the server broke: {reason}")]
     Broken {

@@ -1,5 +1,6 @@
 //! Settings of a server: reading them, and the raw changes that pgdyno-knobs alone may make.
 
+use crate::lists::assigned;
 use crate::server::{Server, ServerError};
 use serde::{Deserialize, Serialize};
 
@@ -100,11 +101,11 @@ pub fn refused_by_server(
     /// The class of values that are not right.
     const DATA_EXCEPTION: &str = "22";
     let what = format!("trying {name} = {value}");
-    let sql = format!(
-        "BEGIN; SET LOCAL {} = {}; ROLLBACK",
-        identifier(name),
-        literal(value)
-    );
+    // What no session can set, none can try.
+    let Some(assigned) = assigned(name, value) else {
+        return Ok(None);
+    };
+    let sql = format!("BEGIN; SET LOCAL {} = {assigned}; ROLLBACK", identifier(name));
     match server.execute(&what, &sql) {
         Ok(()) => Ok(None),
         Err(ServerError::Statement { reason, sqlstate, .. }) => {
@@ -181,8 +182,16 @@ pub fn other_owner(server: &mut Server, table: &str) -> Result<Option<String>, S
 }
 
 /// Sets a value in postgresql.auto.conf. For pgdyno-knobs alone.
+///
+/// # Errors
+///
+/// [`ServerError::NotWritable`] for a list without names; else the server's.
 pub fn alter_system_set(server: &mut Server, name: &str, value: &str) -> Result<(), ServerError> {
-    let sql = format!("ALTER SYSTEM SET {} = {}", identifier(name), literal(value));
+    let assigned = assigned(name, value).ok_or_else(|| ServerError::NotWritable {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    })?;
+    let sql = format!("ALTER SYSTEM SET {} = {assigned}", identifier(name));
     server.execute(&format!("setting {name} to {value}"), &sql)
 }
 

@@ -41,7 +41,37 @@ impl Foreign {
             .current_dir("/")
             .status()
             .expect("setpriv runs");
-        assert!(status.success(), "{program}");
+        // A test that fails may leave it stopped already.
+        assert!(status.success() || std::thread::panicking(), "{program}");
+    }
+
+    /// A command of its owner's that restarts it, with the options it has.
+    pub fn restart_command(&self) -> String {
+        let (place, program) = (self.directory.path().display(), self.bin.join("pg_ctl"));
+        format!(
+            "setpriv --reuid=postgres --regid=postgres --clear-groups {} -D {place}/data -l {place}/log -w restart",
+            program.display()
+        )
+    }
+
+    /// What ALTER SYSTEM has written.
+    pub fn auto_conf(&self) -> String {
+        let path = self.directory.path().join("data/postgresql.auto.conf");
+        fs::read_to_string(path).expect("a file")
+    }
+
+    /// Adds a line to postgresql.conf, and reloads.
+    pub fn configure(&self, line: &str) {
+        let path = self.directory.path().join("data/postgresql.conf");
+        let text = fs::read_to_string(&path).expect("a file");
+        fs::write(&path, format!("{text}\n{line}\n")).expect("written");
+        self.ask("SELECT pg_reload_conf()");
+    }
+
+    /// A library of its build.
+    pub fn library(&self, name: &str) -> PathBuf {
+        PathBuf::from(self.ask("SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'"))
+            .join(format!("{name}.so"))
     }
 
     /// A connection string.

@@ -3,7 +3,9 @@
 use crate::context::{Context, variable};
 use crate::exit::Usage;
 use crate::output::hide;
-use pgdyno_server::{Found, Given, Session, begins_with_word, is_meant_as_server, shown, without_word};
+use pgdyno_server::{
+    Found, Given, Session, begins_with_word, is_meant_as_server, keeps_sessions, shown, without_word,
+};
 use pgdyno_store::{Link, Reader, Store, StoreError};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -153,10 +155,18 @@ fn in_url(text: &str) -> String {
     quoted
 }
 
+/// Why there is no way through a pooler that gives each transaction another session.
+const POOLED: &str = "a pooler gives each transaction another session, and a store needs one that stays: name the server itself, or a \
+    database for which the pooler is in session mode";
+
 /// The way there is looked for at each connection: after a fail-over it is another server of the string.
 fn link(text: String, schema: String, name: String) -> Link {
     Link::new(name, schema, move || {
         let found = Found::find(&text, &variable)?;
+        // A store prepares statements, and holds locks and its schema by the session.
+        if found.conninfo.is_proxied() && !keeps_sessions(&found.conninfo)? {
+            return Err(POOLED.into());
+        }
         Ok(Session::connect(&found.conninfo)?)
     })
 }

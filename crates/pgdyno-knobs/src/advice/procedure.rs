@@ -3,6 +3,7 @@
 use super::rule::Rule;
 use crate::catalogue::{Cost, Kind, Knob, Setting};
 use crate::known::Known;
+use pgdyno_server::assigned;
 
 /// The steps, in their order; none where only the recommendation itself can be named.
 pub(super) fn of(rule: &Rule, known: &Known, knob: Option<&Knob>, setting: Option<&Setting>) -> Vec<String> {
@@ -25,12 +26,12 @@ fn lasting(knob: &Knob, setting: &Setting) -> Vec<String> {
     let Setting { knob: id, value } = setting;
     match knob.kind {
         Kind::Guc => {
-            let value = value.replace('\'', "''");
+            let value = assigned(id, value).unwrap_or_default();
             let then = match knob.cost {
                 Cost::Restart => "Restart the server.",
                 _ => "SELECT pg_reload_conf();",
             };
-            vec![format!("ALTER SYSTEM SET {id} = '{value}';"), then.to_owned()]
+            vec![format!("ALTER SYSTEM SET {id} = {value};"), then.to_owned()]
         }
         Kind::Sysctl => vec![
             format!("Write the line \"{id} = {value}\" to /etc/sysctl.d/90-postgresql.conf."),

@@ -3,8 +3,9 @@
 use super::rule::{Confidence, Rule, RuleKind, Severity};
 use super::service::Limits;
 use super::{Advice, Advised, Evidence, Question, SetAside, Shown};
-use crate::catalogue::{Catalogue, Layer, split};
+use crate::catalogue::{Catalogue, Layer, Setting, split};
 use crate::gucvalue;
+use pgdyno_server::one_spelling;
 
 /// What advice without a number is worth beside such as has one, in percent: safety goes before single percents.
 const GAIN_UNTOLD: f64 = 8.0;
@@ -76,7 +77,9 @@ fn forbidden(advice: &Advice, limits: &Limits<'_>, catalogue: &Catalogue) -> Opt
 fn measured(advice: &mut Advice, evidence: &[Evidence]) -> Option<String> {
     let setting = advice.setting.as_ref()?;
     let same = |other: &&Evidence| {
-        other.setting.knob == setting.knob && gucvalue::same_texts(&other.setting.value, &setting.value)
+        let spelled = |setting: &Setting| one_spelling(&setting.knob, &setting.value);
+        other.setting.knob == setting.knob
+            && gucvalue::same_texts(&spelled(&other.setting), &spelled(setting))
     };
     // Of several experiments the newest counts.
     let shown = evidence

@@ -1,9 +1,10 @@
 //! The server's part of applying: its parameters, in postgresql.auto.conf.
 
-use super::{ApplyError, Changer};
+use super::{ApplyError, Changer, write_auto_conf};
 use crate::catalogue::{Kind, Setting};
 use crate::cell::{Captured, Cell, in_auto_conf};
-use pgdyno_server::{Server, alter_system_reset, alter_system_set, autoconf};
+use crate::restore::merged;
+use pgdyno_server::{Server, alter_system_reset, alter_system_set, autoconf, is_empty_list};
 use std::collections::BTreeMap;
 
 /// A parameter that was touched, as postgresql.auto.conf has it: the value before the first change, and now.
@@ -23,7 +24,7 @@ impl Changer<'_> {
             .collect();
         for setting in settings {
             if self.catalogue.get(&setting.knob)?.kind == Kind::Guc {
-                wanted.insert(setting.knob.clone(), Some(setting.value.clone()));
+                wanted.insert(setting.knob.clone(), self.reader().in_file_as(setting));
             }
         }
         if wanted.is_empty() {
@@ -82,10 +83,16 @@ impl Changer<'_> {
                 )
             }
         };
-        self.change(name, (&cell, 0), before, value, |this| {
-            match value {
-                Some(value) => alter_system_set(server, name, value)?,
-                None => alter_system_reset(server, name)?,
+        self.change(name, (&cell, 0), before.clone(), value, |this| {
+            match (value, &cell, &before) {
+                (Some(empty), Cell::AutoConf { data }, Captured::AutoConf(text))
+                    if is_empty_list(name, empty) =>
+                {
+                    let line = BTreeMap::from([(name.to_owned(), Some(empty.to_owned()))]);
+                    return Ok(write_auto_conf(data, merged(text, &line))?);
+                }
+                (Some(value), ..) => alter_system_set(server, name, value)?,
+                (None, ..) => alter_system_reset(server, name)?,
             }
             Ok(match &cell {
                 Cell::Parameter { .. } => Captured::Parameter(value.map(str::to_owned)),

@@ -3,6 +3,7 @@
 use super::resolve::{Resolved, ResolvedSetting};
 use crate::catalogue::{AUTO, Catalogue, Cost, Kind, Knob, split, sysctl_path};
 use crate::reader::{Means, Reader};
+use pgdyno_server::assigned;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -363,20 +364,15 @@ impl Writer {
 
     fn sql(&mut self, routed: &Routed<'_>) {
         let gucs = self.gucs(routed);
-        let lists = server_lists();
         for setting in &gucs {
+            let Some(value) = assigned(&setting.knob, &setting.value) else {
+                self.cannot(setting, "ALTER SYSTEM cannot write a list without names");
+                continue;
+            };
             self.line("");
             self.why(setting);
-            self.line(&format!(
-                "ALTER SYSTEM SET {} = {};{}",
-                setting.knob,
-                if lists.contains(&setting.knob) {
-                    quoted_list(&setting.value)
-                } else {
-                    quoted(&setting.value)
-                },
-                remark(setting, "--")
-            ));
+            let remark = remark(setting, "--");
+            self.line(&format!("ALTER SYSTEM SET {} = {value};{remark}", setting.knob));
         }
         if !gucs.is_empty() {
             self.line("");
@@ -502,18 +498,9 @@ fn remark(setting: &ResolvedSetting, sign: &str) -> String {
     }
 }
 
-/// A value in quotes, for postgresql.conf and SQL with standard_conforming_strings alike.
+/// A value in quotes, for postgresql.conf.
 fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
-}
-
-/// Each name of a list in quotes.
-fn quoted_list(value: &str) -> String {
-    let names: Vec<String> = value
-        .split(',')
-        .map(|name| quoted(name.trim().trim_matches('"')))
-        .collect();
-    names.join(", ")
 }
 
 /// A text as YAML takes it: JSON's texts are YAML's.
@@ -546,26 +533,12 @@ fn tuned_options() -> Vec<TunedOption> {
     toml::from_str::<TunedFile>(text).map_or_else(|_| Vec::new(), |file| file.option)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ServerFile {
-    lists: Vec<String>,
-}
-
-/// Parameters that are lists of names; shipped, and read by a test.
-fn server_lists() -> Vec<String> {
-    let text = include_str!("../../../../catalog/formats/postgresql.toml");
-    toml::from_str::<ServerFile>(text).map_or_else(|_| Vec::new(), |file| file.lists)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_quoted_name_by_name() {
-        assert!(!server_lists().is_empty());
-        assert_eq!(quoted_list("a, \"b\",c'd"), "'a', 'b', 'c''d'");
+    fn values_are_quoted_for_each_format() {
         assert_eq!(quoted("it's"), "'it''s'");
         assert_eq!(yaml("a \"b\" {{ c }}: # d"), r#""a \"b\" { { c }}: # d""#);
     }

@@ -4,6 +4,7 @@ use super::{Only, Profile, ProfileError, ProfileSetting, ProfileValue, value};
 use crate::catalogue::{Catalogue, Cost, Kind, Knob, Per, Risk, Setting, split};
 use crate::expression::ExpressionError;
 use crate::known::{Known, Lacking};
+use pgdyno_server::one_spelling;
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -397,7 +398,10 @@ impl Resolver<'_> {
         }
         Ok(ResolvedSetting {
             knob: setting.knob.clone(),
-            is_now: now.as_ref().is_some_and(|now| value::same(now, &text)),
+            is_now: now.as_ref().is_some_and(|now| {
+                let spelled = |value: &str| one_spelling(&setting.knob, value);
+                value::same(&spelled(now), &spelled(&text))
+            }),
             risk: knob.risk_of(&text),
             value: text,
             now,

@@ -2,12 +2,12 @@
 
 use super::{Means, Reader};
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
-use crate::cell::{Captured, Cell, CellError, in_auto_conf};
+use crate::cell::{AUTO_CONF, Captured, Cell, CellError, in_auto_conf};
 use crate::change::ApplyError;
 use crate::gucvalue;
 use pgdyno_server::{
-    ControlError, Guc, Server, ServerError, SettingRights, autoconf, bounds, may_alter_system, other_owner,
-    refused_by_server, setting_rights,
+    ControlError, Guc, Server, ServerError, SettingRights, autoconf, bounds, expected_list, is_empty_list,
+    may_alter_system, missing_libraries, one_spelling, other_owner, refused_by_server, setting_rights,
 };
 
 /// Why a setting cannot be applied here, found without changing anything.
@@ -82,6 +82,9 @@ impl Reader<'_> {
         }
         let mut objections = Vec::new();
         objections.extend(of_value(&mut server, &guc, setting)?);
+        if self.in_file_as(setting).is_none() && rights.file_settings && rights.file_settings_function {
+            objections.extend(of_removal(&mut server, setting)?);
+        }
         if !may_alter_system(&mut server, &guc.name)? {
             let what = format!("set {} by ALTER SYSTEM", guc.name);
             let mend = match server.version().major >= GRANTED_SINCE {
@@ -93,7 +96,7 @@ impl Reader<'_> {
         objections.extend(of_rights(&rights, target.data.is_none()));
         let is_set = match target.data.is_none() && !(rights.file_settings && rights.file_settings_function) {
             true => false,
-            false => self.in_file(&mut server, &guc.name)?.as_deref() == Some(setting.value.as_str()),
+            false => self.in_file(&mut server, &guc.name)? == self.in_file_as(setting),
         };
         if guc.context == "postmaster" && !is_set {
             if !target.control.can_restart() {
@@ -135,6 +138,14 @@ impl Reader<'_> {
         }
     }
 
+    /// What postgresql.auto.conf is to hold of a parameter. ALTER SYSTEM can only remove a list that has no names; in the file itself it
+    /// can be written.
+    pub(crate) fn in_file_as(&self, setting: &Setting) -> Option<String> {
+        let is_removed = is_empty_list(&setting.knob, &setting.value)
+            && self.target.is_none_or(|target| target.data.is_none());
+        (!is_removed).then(|| one_spelling(&setting.knob, &setting.value))
+    }
+
     /// When the change of a knob counts on this target: by the server's own word for a parameter.
     pub fn cost(&self, knob: &str) -> Result<Cost, ApplyError> {
         let of = self.catalogue.get(knob)?;
@@ -157,8 +168,7 @@ impl Reader<'_> {
     pub fn would_change(&self, setting: &Setting) -> Result<bool, ApplyError> {
         let knob = self.catalogue.get(&setting.knob)?;
         if knob.kind == Kind::Guc {
-            let now = self.in_file(&mut self.server()?, &knob.id)?;
-            return Ok(now.as_deref() != Some(setting.value.as_str()));
+            return Ok(self.in_file(&mut self.server()?, &knob.id)? != self.in_file_as(setting));
         }
         // How many pages a pool gets is known when the server is down.
         Ok(knob.kind == Kind::HugepagePool || !self.verify_one(setting)?.took)
@@ -167,7 +177,18 @@ impl Reader<'_> {
 
 fn of_value(server: &mut Server, guc: &Guc, setting: &Setting) -> Result<Option<Objection>, ServerError> {
     let bounds = bounds(server, &guc.name)?;
-    let mut expected = gucvalue::expected(&setting.value, guc, &bounds);
+    let mut expected = gucvalue::expected(&setting.value, guc, &bounds)
+        .or_else(|| expected_list(&guc.name, &setting.value).map(str::to_owned));
+    if expected.is_none() {
+        let missing = missing_libraries(server, &guc.name, &setting.value)?;
+        expected = missing.first().map(|(_, place)| {
+            let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+            format!(
+                "libraries that the server has; {} is not in {place}",
+                names.join(", ")
+            )
+        });
+    }
     // A session may try what it may set; a parameter of the whole server cannot be tried.
     if expected.is_none() && guc.context == "user" && guc.vartype == "string" {
         let refused = refused_by_server(server, &guc.name, &setting.value)?;
@@ -188,6 +209,29 @@ fn of_value(server: &mut Server, guc: &Guc, setting: &Setting) -> Result<Option<
     Ok(expected.map(|expected| Objection {
         error: error(expected),
         mends,
+    }))
+}
+
+/// A list without names where ALTER SYSTEM can only remove it: another file's would count then.
+fn of_removal(server: &mut Server, setting: &Setting) -> Result<Option<Objection>, ServerError> {
+    let sql = format!(
+        "SELECT sourcefile || ', line ' || sourceline FROM pg_file_settings WHERE name = '{}' AND setting <> '' \
+         AND sourcefile NOT LIKE '%{AUTO_CONF}' ORDER BY seqno DESC LIMIT 1",
+        setting.knob.replace('\'', "''")
+    );
+    let place = server.value("looking for other values of a list", &sql)?;
+    Ok(place.map(|place| {
+        let error = CatalogueError::Value {
+            id: setting.knob.clone(),
+            value: setting.value.clone(),
+            expected: format!(
+                "a name at least: ALTER SYSTEM cannot write an empty list over the one in {place}"
+            ),
+        };
+        Objection {
+            error: ApplyError::from(error),
+            mends: vec![format!("remove {place}, and reload")],
+        }
     }))
 }
 

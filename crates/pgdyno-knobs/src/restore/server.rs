@@ -6,8 +6,15 @@ use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf};
 use crate::journal::Content;
 use pgdyno_server::sandbox::{Sandbox, State};
 use pgdyno_server::{
-    Conninfo, Control, Found, Server, ServerError, alter_system_reset, alter_system_set, reload,
+    Conninfo, Control, Found, Postmaster, Server, ServerError, alter_system_reset, alter_system_set, pause,
+    reload,
 };
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A server that was told to read its files does so within this time.
+const LETS_IN_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Restorer<'_> {
     pub(super) fn conninfo_of(
@@ -75,13 +82,13 @@ impl Restorer<'_> {
         }
     }
 
-    /// Brings the server to the life it had, with the settings it had; `names` are the parameters put back. One that was
-    /// stopped is started all the same where there is something to ask of it.
+    /// Brings the server to the life it had, with the settings it had; `names` are the parameters put back, in the
+    /// files in `data` where these are within reach. One that was stopped is started all the same where there is something to ask of it.
     pub(super) fn restart(
         &self,
         control: &Control,
         content: &Content,
-        names: &[&str],
+        (names, data): (&[&str], Option<&Path>),
         is_wanted: bool,
     ) -> Vec<PutBack> {
         let Some(reference) = &content.purpose.server else {
@@ -93,7 +100,7 @@ impl Restorer<'_> {
             (_, ServerRef::Address { conninfo, .. }) if !names.is_empty() => self
                 .resolve(conninfo)
                 .map_err(|e| e.to_string())
-                .and_then(|conninfo| match reload_at(&conninfo, names) {
+                .and_then(|conninfo| match self.reload_at(&conninfo, names, data) {
                     Ok(waits) if waits.is_empty() => Ok(()),
                     // It waits for a restart, or is down with what was just taken back.
                     _ if control.can_restart() => control.start().map_err(|e| e.to_string()),
@@ -108,6 +115,30 @@ impl Restorer<'_> {
             Ok(()) => Vec::new(),
             Err(error) => vec![server_line(&describe(reference), "starting", &error)],
         }
+    }
+
+    /// Reloads and names the settings that still wait for a restart. What was set may let nobody in before it is reloaded: then a server
+    /// whose process is here is told by a signal.
+    fn reload_at(&self, conninfo: &Conninfo, names: &[&str], data: Option<&Path>) -> Result<String, String> {
+        let error = match Server::connect(conninfo) {
+            Ok(_) => return waiting_at(conninfo, names),
+            Err(error) => error.to_string(),
+        };
+        let by_signal = data.map(|data| Postmaster::reload_by_signal(self.host, data));
+        match by_signal {
+            None => return Err(error),
+            Some(Err(why)) => {
+                return Err(format!(
+                    "{error}; it cannot be reloaded by a signal either: {why}"
+                ));
+            }
+            Some(Ok(())) => {}
+        }
+        let deadline = Instant::now() + LETS_IN_WITHIN;
+        while Server::connect(conninfo).is_err() && Instant::now() < deadline {
+            pause(LOOK_AGAIN);
+        }
+        waiting_at(conninfo, names)
     }
 
     pub(super) fn undo_server(&self, group: &Group, server: Option<&ServerRef>) -> Vec<PutBack> {
@@ -169,8 +200,8 @@ pub(super) fn stop(sandbox: &Sandbox) -> Option<PutBack> {
     ))
 }
 
-/// Reloads and names the settings that still wait for a restart.
-fn reload_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
+/// Names the settings that still wait for a restart, after a reload.
+fn waiting_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
     let mut server = Server::connect(conninfo).map_err(|e| e.to_string())?;
     reload(&mut server).map_err(|e| e.to_string())?;
     // The server reads its files a moment after it was asked to.

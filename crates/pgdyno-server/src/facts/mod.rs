@@ -10,6 +10,7 @@ mod statement;
 mod statements;
 mod texts;
 
+use crate::lists::names_in;
 use crate::server::{Server, ServerError};
 use crate::settings::{AS_BEGUN, Guc};
 use ask::{Outcome, Question, Signs};
@@ -384,10 +385,9 @@ fn round_trip(server: &mut Server) -> Result<Fact, ServerError> {
 /// Where temporary files go: temp_tablespaces, else the database's own tablespace.
 fn temp_directories(settings: &Settings<'_>, data: Option<&PathBuf>) -> Vec<(String, PathBuf)> {
     let signs = settings.signs;
-    let mut names = settings
-        .value("temp_tablespaces")
-        .map(settings::names_of)
-        .unwrap_or_default();
+    let name = "temp_tablespaces";
+    let names = settings.value(name).map(|text| names_in(name, text));
+    let mut names = names.unwrap_or_default();
     if names.is_empty() {
         names.push(signs.default_tablespace.clone());
     }

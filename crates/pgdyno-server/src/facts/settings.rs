@@ -2,6 +2,7 @@
 
 use super::ask::Signs;
 use super::scrub::{HIDDEN, may_hold_a_secret};
+use crate::lists::names_in;
 use crate::server::Version;
 use crate::settings::Guc;
 use pgdyno_host::Fact;
@@ -171,7 +172,7 @@ impl Settings<'_> {
     fn preloaded(&self) -> Fact {
         let name = "shared_preload_libraries";
         let value = self.value(name).map(|text| {
-            let names = names_of(text).into_iter();
+            let names = names_in(name, text).into_iter();
             names.map(Value::String).collect::<Vec<_>>()
         });
         Fact::new(
@@ -314,12 +315,6 @@ fn bytes(setting: &str, unit: Option<&str>) -> Option<u64> {
         .checked_mul(scale)
 }
 
-/// The names of a list as settings hold them: separated by commas, perhaps in double quotes.
-pub(super) fn names_of(list: &str) -> Vec<String> {
-    let names = list.split(',').map(|name| name.trim().trim_matches('"'));
-    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
-}
-
 fn shown(setting: &Setting) -> Value {
     let guc = &setting.guc;
     let hidden = may_hold_a_secret(&guc.name);
@@ -369,17 +364,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn lists_are_read() {
-        assert_eq!(names_of(" a, \"b c\",,d "), ["a", "b c", "d"]);
-        assert!(names_of("\"\"").is_empty());
-    }
-
     proptest! {
         #[test]
         fn nothing_makes_it_panic(setting in "\\PC{0,12}", unit in proptest::option::of("[0-9]{0,22}\\PC{0,3}")) {
             bytes(&setting, unit.as_deref());
-            names_of(&setting);
         }
     }
 }

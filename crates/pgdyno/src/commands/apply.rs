@@ -94,8 +94,10 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         Ok(applied) => applied,
         Err(error) => {
             let back = put_back(context, changer)?;
-            restore::check(&back)?;
-            return Err(error.context("everything was put back"));
+            return Err(match restore::check(&back) {
+                Ok(()) => error.context("everything was put back"),
+                Err(left) => error.context(left.to_string()),
+            });
         }
     };
     if stop.load(Ordering::Relaxed) {

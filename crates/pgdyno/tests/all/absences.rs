@@ -183,6 +183,7 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
             what: &[
                 What::Call("alter_system_set"),
                 What::Call("alter_system_reset"),
+                What::Call("reload_by_signal"),
                 What::Text("ALTER SYSTEM"),
                 What::Call("set_storage"),
             ],
@@ -193,6 +194,7 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
             ],
             planted: &[
                 "fn f(s: &Server) { s.alter_system_set(a, b); s.alter_system_reset(a); s.set_storage(a, b); }",
+                "fn f(h: &LocalHost) { Postmaster::reload_by_signal(h, a); }",
                 "const RELOADED: &str = \"ALTER SYSTEM SET work_mem = '1GB'\";",
             ],
         },
@@ -245,7 +247,10 @@ fn sql_about_results_lives_in_the_store_alone() {
 /// transaction. Where it is known that there is none, sessions are set up.
 #[test]
 fn sessions_that_may_be_a_poolers_are_neither_prepared_nor_set() {
-    const OWN_SESSIONS: (&str, &str) = ("pgdyno-store/", "a store is never reached through a pooler");
+    const OWN_SESSIONS: (&str, &str) = (
+        "pgdyno-store/",
+        "a store is never reached through a pooler that shares sessions: store_place.rs",
+    );
     hold(&[
         Rule {
             what: &[

@@ -2,7 +2,7 @@
 
 use common::foreign::Foreign;
 use common::machine::whole_machine;
-use common::{Home, Said, ended, kernel, said, until, until_is};
+use common::{Home, Said, ended, kernel, said, tool, until, until_is};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use std::process::{Child, Command};
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
 /// An experiment file on the sandbox x; `rest` is its steps.
-fn file(home: &Home, blocks: u32, measure_s: f64, rest: &str) -> String {
+pub(crate) fn file(home: &Home, blocks: u32, measure_s: f64, rest: &str) -> String {
     let text = format!(
         "name = \"test\"\nquestion = \"Does it <b>work</b>?\"\ndesign = \"one-at-a-time\"\nblocks = {blocks}\nseed = 5\n\
          [target]\nsandbox = \"x\"\n[data]\nscale = 1\n\
@@ -357,18 +357,25 @@ fn a_stopped_sandbox_is_stopped_again_and_destroying_one_restores_first() {
 }
 
 /// A user without rights: a directory of its own, and the program where it can be run.
-struct Nobody {
+pub(crate) struct Nobody {
     program: PathBuf,
     own: PathBuf,
 }
 
 impl Nobody {
-    fn new(home: &Home) -> Nobody {
+    pub(crate) fn new(home: &Home) -> Nobody {
         let nobody = Nobody {
             program: home.file("pgdyno"),
             own: home.file("nobody"),
         };
-        fs::copy(common::program(), &nobody.program).expect("a copy");
+        // By another process: a child that is forked meanwhile would hold the file open for writing, and nobody could run it.
+        tool(
+            "cp",
+            &[
+                &common::program().to_string_lossy(),
+                &nobody.program.to_string_lossy(),
+            ],
+        );
         // Unpacked by root before, so that nobody needs no network.
         let shared = fs::canonicalize(home.file("state/postgresql")).expect("shared binaries");
         for directory in ["cache", "state", "data"] {
@@ -383,7 +390,7 @@ impl Nobody {
         nobody
     }
 
-    fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
+    pub(crate) fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
         let output = Command::new("setpriv")
             .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"])
             .arg(&self.program)

@@ -6,6 +6,7 @@ extern crate pgdyno_testing as common;
 mod absences;
 mod advise;
 mod apply;
+mod apply_lists;
 mod apply_memory;
 mod apply_refused;
 mod arrows;

@@ -80,20 +80,19 @@ impl Pooler {
         }
     }
 
-    fn run(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Said {
+    /// An experiment file.
+    fn file(home: &Home, workload: &str, protocol: &str, measure_s: u32, more: &str) -> String {
         let text = format!(
             "name = \"pooled\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n[data]\nscale = 1\n\
              [load]\nworkload = \"{workload}\"\nprotocol = \"{protocol}\"\nclients = 3\nthreads = 1\nwarmup_s = 0.2\n\
-             measure_s = 1\n{more}\n[[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
+             measure_s = {measure_s}\n{more}\n[[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
         );
-        let file = home.write("pooled.toml", &text);
-        home.run(&[
-            "run",
-            &file.to_string_lossy(),
-            "--target",
-            &self.target(),
-            "--json",
-        ])
+        home.write("pooled.toml", &text).to_string_lossy().into_owned()
+    }
+
+    fn run(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Said {
+        let file = Pooler::file(home, workload, protocol, 1, more);
+        home.run(&["run", &file, "--target", &self.target(), "--json"])
     }
 
     /// An experiment whose every trial is finished and counted; its trials.
@@ -250,4 +249,47 @@ fn pgpool_before_the_oldest_version() {
 #[test]
 fn pgpool_before_the_newest_version() {
     through_pgpool("18");
+}
+
+/// What a store in the sandbox's own database says, reached through a pooler.
+fn store_through(mode: PoolMode) -> (Home, Said) {
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x"]).fine();
+    let said = home.run(&["list", "--store", &Pooler::bouncer(&home, mode).target()]);
+    (home, said)
+}
+
+#[test]
+fn store_behind_a_pooler_in_transaction_mode_is_refused() {
+    let (_home, said) = store_through(PoolMode::Transaction);
+    said.fails(1, &["a store needs one that stays", "session mode"]);
+}
+
+#[test]
+fn store_behind_a_pooler_in_session_mode_is_looked_for() {
+    let (_home, said) = store_through(PoolMode::Session);
+    let words = said.fine().err;
+    assert!(words.contains("no experiments in postgres://"), "{words}");
+}
+
+#[test]
+fn interrupted_run_through_a_pooler_is_resumed_through_it() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let pooler = Pooler::bouncer(&home, PoolMode::Transaction);
+    let (target, file) = (pooler.target(), Pooler::file(&home, "tpcb", "extended", 4, ""));
+    let mut child = home.spawn(&["run", &file, "--target", &target]);
+    // The data is there already: nothing else writes.
+    let loaded = "SELECT count(*) > 0 FROM pg_stat_activity WHERE query ~ '^(UPDATE|INSERT)'";
+    common::wait_for("the load", || {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+        home.ask("x", loaded) == "t"
+    });
+    common::tool("kill", &["-INT", &child.id().to_string()]);
+    common::said(child.wait_with_output().expect("it ends")).fails(1, &["stopped"]);
+    home.run(&["resume", "--target", &target]).fine();
+    let report = home.run(&["report", "--format", "json"]).fine().json();
+    assert_eq!(common::ended(&report, "finished"), 2, "{report}");
+    assert_eq!(home.ask("x", "SHOW work_mem"), "4MB");
+    assert_eq!(pooler.left_behind(), Vec::<String>::new());
 }
