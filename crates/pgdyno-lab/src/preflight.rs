@@ -2,7 +2,9 @@
 //! with what mends it. A run and its dry run ask the same questions.
 
 mod data;
+mod programs;
 mod rights;
+mod statements;
 mod wants;
 
 use crate::plan::{Consent, Plan};
@@ -12,6 +14,9 @@ use pgdyno_load::DataObject;
 use pgdyno_server::{Control, ControlError, Server, ServerError, one_line, session_limits};
 use std::fmt;
 use wants::{cannot_stand, too_many_clients};
+
+/// Oldest version to experiment with.
+const VERSION_MIN: u32 = 14;
 
 /// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +111,10 @@ pub struct PreflightReport {
     pub findings: Vec<Finding>,
     /// What is made on a server that pgdyno did not create, and dropped at the end.
     pub objects: Vec<DataObject>,
+    /// Commands that run on such a server, and may make anything there.
+    pub commands: Vec<String>,
+    /// What could not be proven, each with the reason.
+    pub unproven: Vec<String>,
 }
 
 impl PreflightReport {
@@ -121,6 +130,14 @@ impl PreflightReport {
             Some(other) => other.treatments.clear(),
             None => self.findings.push(finding),
         }
+    }
+
+    /// Adds what another look has found.
+    pub fn extend(&mut self, other: PreflightReport) {
+        other.findings.into_iter().for_each(|finding| self.add(finding));
+        self.objects.extend(other.objects);
+        self.commands.extend(other.commands);
+        self.unproven.extend(other.unproven);
     }
 
     /// Whether the experiment could not run.
@@ -157,10 +174,20 @@ impl Preflight<'_> {
         for finding in consents(plan, self.catalogue, self.consent) {
             found.add(finding);
         }
+        if server.version().major < VERSION_MIN {
+            let version = server.version();
+            let what = format!(
+                "PostgreSQL {version} is too old for an experiment; {VERSION_MIN} and later can be used"
+            );
+            found.add(Finding::new(FindingKind::Other, what, &[]));
+            return Ok(found);
+        }
         self.settings(plan, &mut found);
         self.places(plan, server, &mut found)?;
         self.programs(plan, &mut found);
+        self.prepared(plan, &mut found);
         leave_out(plan, &found);
+        self.commands(plan, server, &mut found)?;
         self.rights(plan, server, &mut found)?;
         self.data(plan, server, &mut found)?;
         leave_out(plan, &found);
@@ -269,29 +296,6 @@ impl Preflight<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Programs of loads that are not there.
-    fn programs(&self, plan: &Plan, found: &mut PreflightReport) {
-        let Some(path) = self.path else { return };
-        for number in plan.tested() {
-            let treatment = &plan.treatments[number];
-            for program in crate::foreign::programs_of(&treatment.load) {
-                let is_there = match program.contains('/') {
-                    true => std::path::Path::new(&program).exists(),
-                    false => std::env::split_paths(path).any(|directory| directory.join(&program).exists()),
-                };
-                if !is_there {
-                    let what = format!("the program {program} is not there (PATH is {path})");
-                    let mends =
-                        ["command = \"...\" (in the file's [load], with the program's path)".to_owned()];
-                    found.add(Finding {
-                        treatments: vec![treatment.name.clone()],
-                        ..Finding::new(FindingKind::Other, what, &mends)
-                    });
-                }
-            }
-        }
     }
 }
 

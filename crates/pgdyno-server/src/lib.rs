@@ -38,11 +38,12 @@ pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
 pub use given::{Given, is_meant_as_server, may_hold_password, one_line, without_secret};
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
-pub use made::{drop_made, made_objects};
+pub use made::{OBJECTS_MAX, drop_made, made_objects, objects};
 pub use own::marked;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;
 pub use postmaster::{NoPostmaster, Postmaster};
+pub use programs::find as find_program;
 pub use server::{Server, ServerError, Version};
 pub use settings::{
     Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,

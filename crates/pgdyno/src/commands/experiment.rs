@@ -224,6 +224,7 @@ pub(crate) fn finish(
         tell_page!("\nput back:\n{}", show::put_back(&summary.put_back));
     }
     restore::check(&summary.put_back)?;
+    restore::check_objects(&summary.put_back)?;
     let none_finished = report.treatments.iter().all(|t| t.trials_finished == 0);
     if none_finished && summary.status == ExperimentStatus::Finished {
         anyhow::bail!("not one trial finished; the report tells why");

@@ -81,19 +81,21 @@ impl Pooler {
     }
 
     fn run(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Said {
+        self.run_with(
+            home,
+            &format!("workload = \"{workload}\"\nprotocol = \"{protocol}\"\n{more}"),
+            &[],
+        )
+    }
+
+    fn run_with(&self, home: &Home, load: &str, flags: &[&str]) -> Said {
         let text = format!(
             "name = \"pooled\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n[data]\nscale = 1\n\
-             [load]\nworkload = \"{workload}\"\nprotocol = \"{protocol}\"\nclients = 3\nthreads = 1\nwarmup_s = 0.2\n\
-             measure_s = 1\n{more}\n[[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
+             [load]\nclients = 3\nthreads = 1\nwarmup_s = 0.2\nmeasure_s = 1\n{load}\n[[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
         );
         let file = home.write("pooled.toml", &text);
-        home.run(&[
-            "run",
-            &file.to_string_lossy(),
-            "--target",
-            &self.target(),
-            "--json",
-        ])
+        let (file, target) = (file.to_string_lossy(), self.target());
+        home.run(&[&["run", &file, "--target", &target, "--json"], flags].concat())
     }
 
     /// An experiment whose every trial is finished and counted; its trials.
@@ -167,14 +169,21 @@ fn through_pgbouncers_transactions(version: &str) {
     home.run(&["data", "create", &target, "--scale", "1", "--replace"])
         .fine();
     home.run(&["data", "check", &target]).fine();
-    let refused = pooler.run(&home, "tpcb", "prepared", "");
-    refused.fails(
-        1,
-        &[
-            "keeps no prepared statements",
-            "hint: --protocol extended or simple (protocol in an",
-        ],
-    );
+    let prepared = "workload = \"tpcb\"\nprotocol = \"prepared\"";
+    let unknown = "script = \"SELECT no_such FROM pg_class;\"\nprotocol = \"extended\"";
+    // The dry run finds what the run finds.
+    for flags in [&["--dry-run"][..], &[]] {
+        pooler.run_with(&home, prepared, flags).fails(
+            1,
+            &[
+                "keeps no prepared statements",
+                "mend: --set load.protocol=extended",
+            ],
+        );
+        pooler
+            .run_with(&home, unknown, flags)
+            .fails(1, &["no_such", "42703"]);
+    }
     pooler.experiment(&home, "tpcb", "extended", "");
     assert_eq!(pooler.left_behind(), Vec::<String>::new());
 }
@@ -240,6 +249,12 @@ fn pgbouncer_in_statement_mode_before_the_newest_version() {
     home.sandbox("x", &[]);
     let pooler = Pooler::bouncer(&home, PoolMode::Statement);
     pooler.experiment(&home, "simple", "extended", "");
+    let load = "workload = \"simple\"\nprotocol = \"extended\"";
+    let dry = pooler.run_with(&home, load, &["--dry-run"]).fine().json();
+    assert!(
+        dry["not_proven"].to_string().contains("statements of reference"),
+        "{dry}"
+    );
 }
 
 #[test]
