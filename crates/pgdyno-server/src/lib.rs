@@ -30,7 +30,7 @@ mod wire;
 pub use conninfo::{Conninfo, Lookup};
 pub use control::{Control, ControlError};
 pub use counters::{
-    COMMITS_PER_WORKER, Counters, SessionLimits, Starts, Workers, counters, pause, session_limits,
+    COMMITS_PER_WORKER, Counters, OF_OTHERS, SessionLimits, Starts, Workers, counters, pause, session_limits,
     sessions_named, wait_for_leaving, wait_until_gone,
 };
 pub use driver::{Session, SessionError, begins_with_word, shown, without_word};

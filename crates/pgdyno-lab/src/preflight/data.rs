@@ -1,10 +1,9 @@
 //! Data that the server lacks, holds otherwise or has no room for; commands of which nobody knows what they make.
 
+use super::room::{Need, check_room};
 use super::{Finding, FindingKind, Preflight, PreflightReport};
-use crate::file::Reset;
 use crate::measure::endpoint;
 use crate::plan::{Plan, Treatment, data_of, listed};
-use pgdyno_host::size_bytes;
 use pgdyno_load::{DataError, DataPlan, Dataset, shape_of, tables_there};
 use pgdyno_server::{Control, OBJECTS_MAX, Server, ServerError, objects};
 use std::collections::BTreeSet;
@@ -53,16 +52,10 @@ impl Preflight<'_> {
         let keys: BTreeSet<_> = here.iter().filter_map(|treatment| data_of(treatment)).collect();
         let plans: Vec<DataPlan> = keys.iter().map(|key| key.plan()).collect();
         if self.is_sandbox() {
-            let twice = here
-                .iter()
-                .any(|t| matches!(t.data.reset, Some(Reset::Template | Reset::Copy)));
-            let all: u64 = plans.iter().map(DataPlan::bytes).sum();
-            // What is there already takes no more room.
-            let there = match &self.target.control {
-                Control::Sandbox(sandbox) => sandbox.size_bytes(),
-                _ => 0,
-            };
-            self.room(plan, if twice { all * 2 } else { all }, there, found);
+            let needs = self.sandbox_needs(plan, server, found)?;
+            if let Some(data) = &self.target.data {
+                check_room(self.host, plan, data, &needs, found);
+            }
         } else {
             if keys.iter().any(|key| plan.database_of(*key).is_some()) {
                 let what = "data of several kinds, or from a template, is for sandboxes only: pgdyno makes no database on a server \
@@ -199,46 +192,19 @@ impl Preflight<'_> {
             found.add(Finding::new(FindingKind::Right, what, &mends));
         }
         let bytes = lacking.iter().map(DataPlan::bytes).sum();
-        self.room(plan, bytes, 0, found);
-        Ok(())
-    }
-
-    /// Whether the data fits where it goes, by the usual size of a unit of scale, and leaves what the file's guard wants.
-    fn room(&self, plan: &Plan, needed: u64, there: u64, found: &mut PreflightReport) {
-        let Some(place) = &self.target.data else { return };
-        let place = place.to_string_lossy().into_owned();
-        let Some(Ok(space)) = self.host.space_of(&place) else {
-            return;
+        let Some(data) = &self.target.data else {
+            let why = "room on the server's disk: it is not within reach from here";
+            found.unproven.push(why.to_owned());
+            return Ok(());
         };
-        let more = needed.saturating_sub(there);
-        if more > space.free_bytes {
-            let what = format!(
-                "the data of this experiment needs about {} MB on {place}, and {} MB are free; use a smaller scale or another place",
-                needed >> 20,
-                space.free_bytes >> 20
-            );
-            let scale = plan.file.data.scale.unwrap_or(1);
-            // A tenth stays free.
-            let fits = u128::from(scale) * u128::from(space.free_bytes) * 9 / (u128::from(more.max(1)) * 10);
-            let mends = [format!("--set data.scale={}", fits.max(1))];
-            found.add(Finding::new(FindingKind::Other, what, &mends));
-        }
-        let least = plan.file.guard.disk_free_min.as_deref();
-        if let Some(Ok(least)) = least.map(size_bytes)
-            && space.free_bytes.saturating_sub(more) < least
-        {
-            let what = format!(
-                "[guard] disk_free_min: {} MB are free on {place}, of which the data takes {} MB, and the bound is {} MB",
-                space.free_bytes >> 20,
-                more >> 20,
-                least >> 20
-            );
-            let mends = [format!(
-                "--set guard.disk_free_min={}MB",
-                (space.free_bytes.saturating_sub(more) / 2) >> 20
-            )];
-            found.add(Finding::new(FindingKind::Other, what, &mends));
-        }
+        let mut needs = vec![Need {
+            what: "data",
+            place: data.clone(),
+            bytes,
+        }];
+        needs.extend(self.wal_need(server, bytes)?);
+        check_room(self.host, plan, data, &needs, found);
+        Ok(())
     }
 }
 

@@ -17,39 +17,40 @@ type Wanted = (String, String);
 impl Preflight<'_> {
     /// Programs that are not there.
     pub(super) fn programs(&self, plan: &Plan, found: &mut PreflightReport) {
-        for number in plan.tested() {
-            let treatment = &plan.treatments[number];
-            for missing in wanted(treatment).into_iter().filter_map(|of| self.missing(of)) {
-                found.add(Finding {
-                    treatments: vec![treatment.name.clone()],
-                    ..missing
-                });
-            }
-        }
+        let path = self.path.unwrap_or_default();
+        missing_programs(path, plan, found);
         if let Control::Command { restart, .. } = &self.target.control
             && let Some(program) = first_of_shell(restart)
         {
-            let mend =
-                "restart_command = \"...\" (in the file's [target], with the program's path)".to_owned();
-            self.missing((program, mend))
-                .into_iter()
-                .for_each(|missing| found.add(missing));
+            let mend = "restart_command = \"...\" (in the file's [target], with the program's path)";
+            found.add_all(missing(path, (program, mend.to_owned())));
         }
     }
+}
 
-    fn missing(&self, (program, mend): Wanted) -> Option<Finding> {
-        let path = self.path.unwrap_or_default();
-        let is_there = match program.contains('/') {
-            true => Path::new(&program).exists(),
-            false => {
-                let mut directories = std::env::split_paths(path);
-                find_program(&program).is_absolute()
-                    || directories.any(|directory| directory.join(&program).exists())
-            }
-        };
-        let what = || format!("the program {program} is not there (PATH is {path})");
-        (!is_there).then(|| Finding::new(FindingKind::Other, what(), &[mend]))
+/// Programs of treatments that are not there; `path` as PATH has it.
+pub(super) fn missing_programs(path: &str, plan: &Plan, found: &mut PreflightReport) {
+    for number in plan.tested() {
+        let treatment = &plan.treatments[number];
+        let missing = wanted(treatment).into_iter().filter_map(|of| missing(path, of));
+        found.add_all(missing.map(|finding| Finding {
+            treatments: vec![treatment.name.clone()],
+            ..finding
+        }));
     }
+}
+
+fn missing(path: &str, (program, mend): Wanted) -> Option<Finding> {
+    let is_there = match program.contains('/') {
+        true => Path::new(&program).exists(),
+        false => {
+            let mut directories = std::env::split_paths(path);
+            find_program(&program).is_absolute()
+                || directories.any(|directory| directory.join(&program).exists())
+        }
+    };
+    let what = || format!("the program {program} is not there (PATH is {path})");
+    (!is_there).then(|| Finding::new(FindingKind::Other, what(), &[mend]))
 }
 
 fn wanted(treatment: &Treatment) -> Vec<Wanted> {

@@ -8,6 +8,7 @@ mod site;
 use crate::plan::{Consent, Stand};
 use crate::ports::{Clock, Purpose, Results, Server as _, Servers, Site};
 use crate::runner::LabError;
+pub(crate) use load::ASIDE;
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
 use pgdyno_server::{Lookup, Pooler, pause};

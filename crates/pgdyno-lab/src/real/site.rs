@@ -44,6 +44,7 @@ impl Server for RealSite<'_> {
             target,
             consent: self.means.consent,
             path: path.as_deref(),
+            scratch: self.means.scratch,
         };
         Ok(preflight.check(plan, &mut server)?)
     }

@@ -2,6 +2,7 @@
 
 use common::foreign::Foreign;
 use common::{Home, Said, ended, said, wait_for};
+use postgres::{Client, NoTls};
 use std::process::{Child, Command};
 
 const SORT: &str = "[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n";
@@ -126,4 +127,108 @@ fn figure_that_the_server_refuses_is_found_before_the_run() {
         words.contains("no figure word") && words.contains("none"),
         "{words}"
     );
+}
+
+#[test]
+fn rights_sessions_programs_and_places_that_are_missing_are_all_found() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    foreign.ask("CREATE ROLE plain LOGIN CONNECTION LIMIT 7");
+    foreign.ask("REVOKE CONNECT ON DATABASE template1 FROM PUBLIC");
+    home.run(&["data", "create", &foreign.target("postgres"), "--scale", "1"])
+        .fine();
+    let target = foreign.target("plain");
+    let connect = || Client::connect(&target, NoTls).expect("it answers");
+    let others = [connect(), connect(), connect(), connect()];
+    let load = format!("{TPCB}checkpoint_cycles = 1\n[target]\nrestart_command = \"no-such-restart now\"\n");
+    let path = file(&home, &load, SORT);
+    let store = home.write("plain-file", "").to_string_lossy().into_owned() + "/results.sqlite";
+    let report = home
+        .file("no-such-directory/report.html")
+        .to_string_lossy()
+        .into_owned();
+    let more = ["--allow-restart", "--store", &store, "--report", &report];
+    let found = dry_run(&home, &path, &target, &more).fails(
+        1,
+        &[
+            "others have 4 now",
+            "ALTER ROLE plain CONNECTION LIMIT -1",
+            "GRANT CONNECT ON DATABASE template1 TO plain",
+            "the program no-such-restart is not there",
+            "plain-file is no directory",
+            "there is no directory",
+        ],
+    );
+    assert!(found.err.contains("--report FILE"), "{}", found.err);
+    drop(others);
+    foreign.ask("ALTER ROLE plain CONNECTION LIMIT -1");
+    foreign.ask("GRANT CONNECT ON DATABASE template1 TO plain");
+    let found = dry_run(&home, &path, &target, &[]);
+    for word in ["others have", "template1", "no-such-restart", "plain-file"] {
+        assert!(!found.err.contains(word), "{word}: {}", found.err);
+    }
+    // A run does not find out after its last trial.
+    home.run(&["run", &path, "--target", &target, "--report", &report])
+        .fails(1, &["no-such-directory", "cannot be written"]);
+    assert!(home.run(&["list"]).out.lines().count() <= 1, "nothing was begun");
+}
+
+#[test]
+fn what_cannot_be_proven_is_named_and_a_stopped_sandbox_is_checked_by_the_catalogue() {
+    let home = Home::new();
+    home.sandbox("x", &["-V", "18"]);
+    let target = "sandbox:x";
+    let versions = "[[factor]]\nname = \"version\"\n[[factor.level]]\nname = \"now\"\n\
+        [[factor.level]]\nname = \"old\"\nserver.version = 14\n[base]\nio_method = \"sync\"\n";
+    let path = file(&home, TPCB, versions).clone();
+    let text = std::fs::read_to_string(&path).expect("a file");
+    std::fs::write(&path, text.replace("one-at-a-time", "full-factorial")).expect("written");
+    let dry = dry_run(&home, &path, target, &["--json"]).json();
+    let (found, unproven) = (dry["findings"].to_string(), dry["not_proven"].to_string());
+    assert!(
+        found.contains("PostgreSQL 14 has no parameter io_method"),
+        "{found}"
+    );
+    assert!(unproven.contains("on PostgreSQL 14"), "{unproven}");
+
+    let steps = "[[step]]\nname = \"noisy\"\nserver.neighbour = \"no-such-neighbour\"\n\
+        [[step]]\nname = \"gone\"\nsettings.old_snapshot_threshold = \"1min\"\n";
+    let path = file(&home, TPCB, steps);
+    let words = [
+        "the program no-such-neighbour is not there",
+        "has no parameter old_snapshot_threshold",
+    ];
+    dry_run(&home, &path, target, &[]).fails(1, &words);
+    home.run(&["sandbox", "stop", "x"]).fine();
+    dry_run(&home, &path, target, &[]).fails(1, &words);
+    let large = file(&home, TPCB, SORT);
+    let large = [
+        "run",
+        &large,
+        "--target",
+        target,
+        "--dry-run",
+        "--set",
+        "data.scale=1000000",
+    ];
+    home.run(&large)
+        .fails(1, &["this experiment needs about", "--set data.scale="]);
+    assert_eq!(home.postmaster("x"), None, "it was not started");
+}
+
+#[test]
+fn copies_of_files_have_room_where_they_are_kept() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let scratch = home.file("state/scratch");
+    std::fs::create_dir_all(&scratch).expect("made");
+    let scratch = scratch.to_string_lossy().into_owned();
+    let tool = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program).args(arguments).status().expect("it runs");
+        assert!(status.success(), "{program}");
+    };
+    tool("mount", &["-t", "tmpfs", "-o", "size=1M", "tmpfs", &scratch]);
+    let copies = format!("[[step]]\nname = \"copied\"\ndata.reset = \"copy\"\n{SORT}");
+    let found = dry_run(&home, &file(&home, TPCB, &copies), "sandbox:x", &[]);
+    tool("umount", &[&scratch]);
+    found.fails(1, &["a copy of the files", &scratch]);
 }

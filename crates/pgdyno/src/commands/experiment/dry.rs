@@ -1,6 +1,7 @@
 //! `pgdyno run --dry-run`: what would keep the run from working, every trial in its order with what it costs, the data that is made, and
 //! the time that all will take. Nothing is changed, made or started.
 
+pub(super) mod kept;
 mod restarts;
 
 use super::{Consent, Context, Plan, profiles_of};
@@ -10,7 +11,7 @@ use crate::target::{self, Ahead};
 use pgdyno_knobs::Target;
 use pgdyno_lab::{
     ExperimentFile, Finding, LabError, Preflight, PreflightReport, ProfileSettings, Reset, Treatment,
-    consents,
+    Unstarted, consents,
 };
 use pgdyno_load::duration;
 use pgdyno_server::Server;
@@ -132,13 +133,15 @@ fn look(
     let seed = file.seed.unwrap_or(1);
     let ahead = target::ahead(context, &file, args.target.as_deref(), consent.restart)?;
     let mut found = PreflightReport::default();
+    let mut not_yet = None;
     let target = match ahead {
         Ahead::There { target, findings } => {
             found.findings = findings;
             Some(*target)
         }
-        Ahead::NotYet(why) => {
+        Ahead::NotYet { why, version, data } => {
             found.unproven.push(why);
+            not_yet = Some((version, data));
             None
         }
         Ahead::Nowhere(finding) => {
@@ -152,16 +155,17 @@ fn look(
         None => ProfileSettings::new(),
     };
     let mut plan = Plan::unasked(file, &profiles, seed)?;
-    match &target {
-        Some(target) => {
+    let (path, scratch) = (crate::context::variable("PATH"), context.scratch());
+    match (&target, not_yet) {
+        (Some(target), _) => {
             let mut server = Server::connect(&target.conninfo)?;
-            let path = crate::context::variable("PATH");
             let preflight = Preflight {
                 host: &context.host,
                 catalogue: &context.catalogue,
                 target,
                 consent,
                 path: path.as_deref(),
+                scratch: &scratch,
             };
             let whole = plan.clone();
             found.extend(preflight.check(&mut plan, &mut server)?);
@@ -170,10 +174,23 @@ fn look(
                 plan = whole;
             }
         }
-        None => found
+        (None, Some((version, data))) => {
+            let unstarted = Unstarted {
+                host: &context.host,
+                catalogue: &context.catalogue,
+                consent,
+                path: path.as_deref(),
+                scratch: &scratch,
+                version,
+                data: &data,
+            };
+            found.extend(unstarted.check(&mut plan));
+        }
+        (None, None) => found
             .findings
             .extend(consents(&plan, &context.catalogue, consent)),
     }
+    kept::look(context, args, &mut found)?;
     Ok(Looked { plan, found, target })
 }
 
