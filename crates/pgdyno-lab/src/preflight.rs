@@ -11,7 +11,7 @@ mod wants;
 
 use crate::plan::{Consent, Plan, Treatment};
 use pgdyno_host::HostAccess;
-use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Objection, Reader, Setting, Target};
+use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Cost, Objection, Reader, Setting, Target};
 use pgdyno_load::DataObject;
 use pgdyno_server::{ControlError, Server, ServerError, one_line, session_limits};
 use std::fmt;
@@ -244,6 +244,21 @@ impl Preflight<'_> {
             }
             for finding in treatment.step.iter().flat_map(&mut of) {
                 found.add(own(finding));
+            }
+            let restarts =
+                |setting: &&Setting| reader.cost(&setting.knob).is_ok_and(|cost| cost == Cost::Restart);
+            let at_start: Vec<&str> = treatment
+                .step
+                .iter()
+                .filter(restarts)
+                .map(|s| s.knob.as_str())
+                .collect();
+            if !at_start.is_empty() {
+                found.unproven.push(format!(
+                    "whether the server starts with {} of {}: it is started with it when it is its turn",
+                    at_start.join(", "),
+                    treatment.name
+                ));
             }
         }
         self.elsewhere(&elsewhere, found);

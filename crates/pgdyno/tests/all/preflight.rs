@@ -189,6 +189,12 @@ fn what_cannot_be_proven_is_named_and_a_stopped_sandbox_is_checked_by_the_catalo
         "{found}"
     );
     assert!(unproven.contains("on PostgreSQL 14"), "{unproven}");
+    let memory = "[[step]]\nname = \"memory\"\nsettings.shared_buffers = \"64MB\"\n";
+    let dry = dry_run(&home, &file(&home, TPCB, memory), target, &[]).fine().out;
+    assert!(
+        dry.contains("not proven: whether the server starts with shared_buffers of memory"),
+        "{dry}"
+    );
 
     let steps = "[[step]]\nname = \"noisy\"\nserver.neighbour = \"no-such-neighbour\"\n\
         [[step]]\nname = \"gone\"\nsettings.old_snapshot_threshold = \"1min\"\n";
