@@ -170,6 +170,8 @@ pub struct Space {
     pub bytes: u64,
     /// What users other than root may still take.
     pub free_bytes: u64,
+    /// The kernel's number of the file system; 0 of some in memory.
+    pub id: u64,
 }
 
 /// The machine pgdyno runs on, or a tree of files that looks like one.
@@ -345,6 +347,7 @@ impl HostAccess for LocalHost {
             Ok(Space {
                 bytes: all.f_blocks.saturating_mul(all.f_frsize),
                 free_bytes: all.f_bavail.saturating_mul(all.f_frsize),
+                id: all.f_fsid,
             })
         })
     }

@@ -171,7 +171,7 @@ impl Catalogue {
     }
 
     /// Whether a setting is legal as for `check`, and one that pgdyno applies itself.
-    pub(crate) fn check_settable(&self, setting: &Setting) -> Result<&Knob, CatalogueError> {
+    pub fn check_settable(&self, setting: &Setting) -> Result<&Knob, CatalogueError> {
         let knob = self.check(setting)?;
         if knob.kind.is_advised_only() {
             return Err(CatalogueError::AdvisedOnly {

@@ -14,7 +14,7 @@ use crate::{affinity, wal};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{
     Conninfo, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf, drop_made,
-    made_objects, one_spelling, set_storage, storage_of,
+    made_objects, objects, one_spelling, set_storage, storage_of,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -131,6 +131,11 @@ pub enum Cell {
         /// What the comment on each of its objects ends with.
         mark: String,
     },
+    /// What commands of an experiment may make on a server that pgdyno did not create: compared, never dropped.
+    Objects {
+        /// The commands.
+        commands: Vec<String>,
+    },
 }
 
 /// The state of a cell.
@@ -164,6 +169,8 @@ pub enum Captured {
     Held,
     /// The objects that carry the mark, by name.
     Made(Vec<String>),
+    /// Objects of the database and its server, as DROP names them.
+    Objects(Vec<String>),
 }
 
 /// Which of so many files make the part of one of them, of `leads` that set those after them anew.
@@ -460,6 +467,7 @@ impl Cell {
             }),
             Cell::Held { .. } => Captured::Held,
             Cell::Made { mark, .. } => Captured::Made(made_objects(&mut site.server()?, mark)?),
+            Cell::Objects { .. } => Captured::Objects(objects(&mut site.server()?)?),
         })
     }
 
@@ -546,6 +554,7 @@ impl Cell {
             Cell::Affinity { data } => format!("processes of the server in {}", data.display()),
             Cell::Swap { path } | Cell::OwnFile { path } | Cell::Held { path } => path.clone(),
             Cell::Made { dataset, .. } => format!("tables of {dataset}"),
+            Cell::Objects { commands } => format!("made by {}", commands.join("; ")),
         }
     }
 }
@@ -596,6 +605,7 @@ pub(crate) fn shown(captured: &Captured) -> String {
         Captured::Held => "(not held)".into(),
         Captured::Made(objects) if objects.is_empty() => "(not there)".into(),
         Captured::Made(objects) => objects.join(", "),
+        Captured::Objects(objects) => format!("{} objects", objects.len()),
     }
 }
 

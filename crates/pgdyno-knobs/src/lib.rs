@@ -46,7 +46,7 @@ pub use profile::{
     Profiles, Resolved, ResolvedSetting, Unit, Why, export,
 };
 pub use reader::{Objection, Reader};
-pub use restore::{DAMAGED_JOURNAL, Outcome, PutBack, Restorer};
+pub use restore::{DAMAGED_JOURNAL, LEFT_OBJECTS, Outcome, PutBack, Restorer};
 pub use sizing::{Line as SizingLine, Term as SizingTerm};
 pub use status::{Standing, StatusLine};
 pub use target::Target;

@@ -37,7 +37,7 @@ pub(crate) fn refusal(cell: &Cell, catalogue: &Catalogue) -> Option<String> {
             reason.unwrap_or_else(|| Some(unknown(&data.display().to_string())))
         }
         // Asked of the server by its name, and only what it answers is set.
-        Cell::Storage { .. } | Cell::Made { .. } => None,
+        Cell::Storage { .. } | Cell::Made { .. } | Cell::Objects { .. } => None,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::permitted::refusal;
 use crate::reader::is_same_state;
 use crate::wal;
 use pgdyno_host::HostAccess;
-use pgdyno_server::{Conninfo, Control, Lookup, autoconf};
+use pgdyno_server::{Conninfo, Control, Lookup, OBJECTS_MAX, autoconf};
 use serde::{Deserialize, Serialize};
 use server::{describe, server_line, stop};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +89,7 @@ impl Group {
             Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::WalDirectory { .. } => {
                 Turn::Host
             }
-            Cell::Storage { .. } | Cell::Made { .. } => Turn::Last,
+            Cell::Storage { .. } | Cell::Made { .. } | Cell::Objects { .. } => Turn::Last,
         }
     }
 
@@ -102,6 +102,7 @@ impl Group {
                 | Cell::WalDirectory { .. }
                 | Cell::Storage { .. }
                 | Cell::Made { .. }
+                | Cell::Objects { .. }
         )
     }
 }
@@ -262,6 +263,12 @@ impl Restorer<'_> {
             Ok(now) => now,
             Err(error) => return group.line(Outcome::Failed, Some(error.to_string())),
         };
+        if let (Captured::Objects(before), Captured::Objects(now)) = (&group.first, &now) {
+            return match left_of(before, now) {
+                None => group.line(Outcome::Already, None),
+                left => group.line(Outcome::Left, left),
+            };
+        }
         let Some(group) = &group.of(&now) else {
             let detail = "the server was started anew since, and its processes are bound to nothing of ours";
             return group.line(Outcome::Already, Some(detail.to_owned()));
@@ -467,6 +474,39 @@ fn lines_of_file(
 
 /// The name under which a damaged journal is among what was restored.
 pub const DAMAGED_JOURNAL: &str = "journal";
+
+/// The knob of lines that name what commands of an experiment have left on a server that pgdyno did not create.
+pub const LEFT_OBJECTS: &str = "data.commands";
+/// Objects named in a line, at most.
+const NAMED_MAX: usize = 20;
+
+/// What has been added to a server's objects since, if anything has.
+fn left_of(before: &[String], now: &[String]) -> Option<String> {
+    if before.len().max(now.len()) > OBJECTS_MAX {
+        return Some(format!(
+            "the server has more than {OBJECTS_MAX} objects, which are not compared: look for what its commands have left"
+        ));
+    }
+    let before: BTreeSet<&String> = before.iter().collect();
+    let new: Vec<&str> = now
+        .iter()
+        .filter(|object| !before.contains(object))
+        .map(String::as_str)
+        .collect();
+    let (named, more) = new.split_at(new.len().min(NAMED_MAX));
+    let beyond = match more.len() {
+        0 => String::new(),
+        n => format!(" (and {n} more)"),
+    };
+    let drops: Vec<String> = named.iter().map(|object| format!("DROP {object};")).collect();
+    (!new.is_empty()).then(|| {
+        format!(
+            "left on the server, and not there before: {}{beyond}; if nobody else has made it, drop it: {}",
+            named.join(", "),
+            drops.join(" ")
+        )
+    })
+}
 
 const UNDONE_BY_REBOOT: &str = "a reboot has undone it: what lives only in the kernel is gone";
 

@@ -41,14 +41,15 @@ pub(crate) fn measure_program(
     let load = &treatment.load;
     let name = load.program.as_deref().unwrap_or(JOB);
     let scale = treatment.data.scale.unwrap_or(1);
-    around.aside(load.prepare.as_deref(), load, scale, around.stop)?;
-    let measured = match name == JOB {
+    let prepared = around.aside(load.prepare.as_deref(), load, scale, around.stop);
+    let measured = prepared.and_then(|()| match name == JOB {
         true => around.job(load, scale, on_second),
         false => around.program(load, name, scale, on_second),
-    };
-    // What cleans up after a load does so after one that was stopped too.
-    around.aside(load.cleanup.as_deref(), load, scale, &AtomicBool::new(false))?;
-    measured
+    });
+    // What cleans up does so too after a load that was stopped, and after half of what prepares it.
+    let cleaned = around.aside(load.cleanup.as_deref(), load, scale, &AtomicBool::new(false));
+    let measured = measured?;
+    cleaned.map(|()| measured)
 }
 
 /// The programs that a load runs, as they are looked for.

@@ -33,7 +33,7 @@ pub use file::{
 pub use lab::Lab;
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment};
-pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, consents};
+pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, Unstarted, consents};
 pub use real::{StandError, Stands};
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
 pub use runner::{Begin, Event, LabError, Summary};

@@ -44,6 +44,8 @@ pub(crate) struct Purpose<'t> {
     pub(crate) text: &'t str,
     /// Whether the host's settings are changed too.
     pub(crate) changes_host: bool,
+    /// Commands that may make anything on it.
+    pub(crate) commands: &'t [String],
 }
 
 /// The servers of an experiment: the target, and sandboxes like it that differ in version or place.
@@ -73,8 +75,8 @@ pub(crate) trait Server {
     fn facts(&mut self) -> Result<Vec<FactRecord>, LabError>;
     /// Kills the server and starts it again; seconds until it answers.
     fn crash(&mut self) -> Result<f64, LabError>;
-    /// A figure that a statement returns; `None` where the server has no answer.
-    fn figure(&mut self, database: Option<&str>, sql: &str) -> Option<f64>;
+    /// A figure that a statement returns.
+    fn figure(&mut self, database: Option<&str>, sql: &str) -> Result<f64, LabError>;
 }
 
 /// Changes of settings, with their journal.

@@ -1,17 +1,27 @@
 //! What keeps an experiment, or some of its treatments, from running here: all of it at once, found without changing anything, each
 //! with what mends it. A run and its dry run ask the same questions.
 
+mod ahead;
 mod data;
+mod programs;
 mod rights;
+mod room;
+mod statements;
 mod wants;
 
-use crate::plan::{Consent, Plan};
+use crate::plan::{Consent, Plan, Treatment};
 use pgdyno_host::HostAccess;
-use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Objection, Reader, Setting, Target};
+use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Cost, Objection, Reader, Setting, Target};
 use pgdyno_load::DataObject;
-use pgdyno_server::{Control, ControlError, Server, ServerError, one_line, session_limits};
+use pgdyno_server::{ControlError, Server, ServerError, one_line, session_limits};
 use std::fmt;
+use std::path::Path;
 use wants::{cannot_stand, too_many_clients};
+
+pub use ahead::Unstarted;
+
+/// Oldest version to experiment with.
+const VERSION_MIN: u32 = 14;
 
 /// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +107,8 @@ pub struct Preflight<'a> {
     pub consent: &'a Consent,
     /// Directories in which programs are looked for, as PATH has them.
     pub path: Option<&'a str>,
+    /// Where copies of files are kept.
+    pub scratch: &'a Path,
 }
 
 /// What was found.
@@ -106,6 +118,10 @@ pub struct PreflightReport {
     pub findings: Vec<Finding>,
     /// What is made on a server that pgdyno did not create, and dropped at the end.
     pub objects: Vec<DataObject>,
+    /// Commands that run on such a server, and may make anything there.
+    pub commands: Vec<String>,
+    /// What could not be proven, each with the reason.
+    pub unproven: Vec<String>,
 }
 
 impl PreflightReport {
@@ -121,6 +137,18 @@ impl PreflightReport {
             Some(other) => other.treatments.clear(),
             None => self.findings.push(finding),
         }
+    }
+
+    fn add_all(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        findings.into_iter().for_each(|finding| self.add(finding));
+    }
+
+    /// Adds what another look has found.
+    pub fn extend(&mut self, other: PreflightReport) {
+        self.add_all(other.findings);
+        self.objects.extend(other.objects);
+        self.commands.extend(other.commands);
+        self.unproven.extend(other.unproven);
     }
 
     /// Whether the experiment could not run.
@@ -157,20 +185,24 @@ impl Preflight<'_> {
         for finding in consents(plan, self.catalogue, self.consent) {
             found.add(finding);
         }
+        if server.version().major < VERSION_MIN {
+            let version = server.version();
+            let what = format!(
+                "PostgreSQL {version} is too old for an experiment; {VERSION_MIN} and later can be used"
+            );
+            found.add(Finding::new(FindingKind::Other, what, &[]));
+            return Ok(found);
+        }
         self.settings(plan, &mut found);
         self.places(plan, server, &mut found)?;
         self.programs(plan, &mut found);
+        self.prepared(plan, &mut found);
         leave_out(plan, &found);
+        self.commands(plan, server, &mut found)?;
         self.rights(plan, server, &mut found)?;
         self.data(plan, server, &mut found)?;
         leave_out(plan, &found);
-        if nothing_is_left(plan) {
-            found.add(Finding::new(
-                FindingKind::Other,
-                "no step can be tested here",
-                &[],
-            ));
-        }
+        say_if_nothing_is_left(plan, &mut found);
         Ok(found)
     }
 
@@ -192,18 +224,61 @@ impl Preflight<'_> {
             seen.push((setting.clone(), findings.clone()));
             findings
         };
-        // Another version knows other parameters, and its trial tells what it refuses.
-        if plan.treatments.iter().all(|t| t.server.version.is_none()) {
+        let elsewhere: Vec<&Treatment> = plan
+            .treatments
+            .iter()
+            .filter(|t| t.server.version.is_some())
+            .collect();
+        let here = plan.treatments.iter().filter(|t| t.server.version.is_none());
+        for treatment in here {
+            // What all stand on is said of nobody, unless other versions are tested too.
+            let own = |finding: Finding| Finding {
+                treatments: vec![treatment.name.clone()],
+                ..finding
+            };
             for finding in plan.base().iter().flat_map(&mut of) {
-                found.add(finding);
+                found.add(match elsewhere.is_empty() {
+                    true => finding,
+                    false => own(finding),
+                });
+            }
+            for finding in treatment.step.iter().flat_map(&mut of) {
+                found.add(own(finding));
+            }
+            let restarts =
+                |setting: &&Setting| reader.cost(&setting.knob).is_ok_and(|cost| cost == Cost::Restart);
+            let at_start: Vec<&str> = treatment
+                .step
+                .iter()
+                .filter(restarts)
+                .map(|s| s.knob.as_str())
+                .collect();
+            if !at_start.is_empty() {
+                found.unproven.push(format!(
+                    "whether the server starts with {} of {}: it is started with it when it is its turn",
+                    at_start.join(", "),
+                    treatment.name
+                ));
             }
         }
-        for treatment in plan.treatments.iter().filter(|t| t.server.version.is_none()) {
-            for finding in treatment.step.iter().flat_map(&mut of) {
+        self.elsewhere(&elsewhere, found);
+    }
+
+    /// Settings of other versions than the target's, as far as the catalogue knows them.
+    fn elsewhere(&self, treatments: &[&Treatment], found: &mut PreflightReport) {
+        for treatment in treatments {
+            let version = treatment.server.version.unwrap_or_default();
+            for finding in of_version(self.catalogue, &treatment.settings, version) {
                 found.add(Finding {
                     treatments: vec![treatment.name.clone()],
                     ..finding
                 });
+            }
+            if !treatment.settings.is_empty() {
+                found.unproven.push(format!(
+                    "settings of {} on PostgreSQL {version}: the server is made when it is its turn",
+                    treatment.name
+                ));
             }
         }
     }
@@ -248,11 +323,15 @@ impl Preflight<'_> {
         server: &mut Server,
         found: &mut PreflightReport,
     ) -> Result<(), ServerError> {
-        let limits = session_limits(server)?;
+        let mut limits = session_limits(server)?;
+        // Sessions of a sandbox end with its restarts, and those of a pooler are given to the load.
+        if self.is_sandbox() || self.target.conninfo.is_proxied() {
+            limits.held = 0;
+        }
         for treatment in &plan.treatments {
             let treatments = vec![treatment.name.clone()];
-            for what in cannot_stand(treatment, self.target) {
-                let mends: &[String] = match matches!(self.target.control, Control::Sandbox(_)) {
+            for what in cannot_stand(treatment, self.is_sandbox()) {
+                let mends: &[String] = match self.is_sandbox() {
                     true => &[],
                     false => &["--target sandbox:NAME".to_owned()],
                 };
@@ -270,29 +349,27 @@ impl Preflight<'_> {
         }
         Ok(())
     }
+}
 
-    /// Programs of loads that are not there.
-    fn programs(&self, plan: &Plan, found: &mut PreflightReport) {
-        let Some(path) = self.path else { return };
-        for number in plan.tested() {
-            let treatment = &plan.treatments[number];
-            for program in crate::foreign::programs_of(&treatment.load) {
-                let is_there = match program.contains('/') {
-                    true => std::path::Path::new(&program).exists(),
-                    false => std::env::split_paths(path).any(|directory| directory.join(&program).exists()),
-                };
-                if !is_there {
-                    let what = format!("the program {program} is not there (PATH is {path})");
-                    let mends =
-                        ["command = \"...\" (in the file's [load], with the program's path)".to_owned()];
-                    found.add(Finding {
-                        treatments: vec![treatment.name.clone()],
-                        ..Finding::new(FindingKind::Other, what, &mends)
-                    });
-                }
-            }
-        }
-    }
+/// What the catalogue has against settings on a server of a version.
+fn of_version(catalogue: &Catalogue, settings: &[Setting], version: u32) -> Vec<Finding> {
+    let of = |setting: &Setting| {
+        let knob = match catalogue.check_settable(setting) {
+            Ok(knob) => knob,
+            Err(error) => return Some(error.to_string()),
+        };
+        let (since, until) = (knob.since.unwrap_or(0), knob.until.unwrap_or(u32::MAX));
+        let hint = match version < since {
+            true => format!("it has come with {since}"),
+            false => format!("{until} was the last to have it"),
+        };
+        (!(since..=until).contains(&version))
+            .then(|| format!("PostgreSQL {version} has no parameter {}; {hint}", knob.id))
+    };
+    let whats = settings.iter().filter_map(of);
+    whats
+        .map(|what| Finding::new(FindingKind::Value, what, &[]))
+        .collect()
 }
 
 /// Leaves treatments out that cannot be tested.
@@ -311,6 +388,13 @@ fn leave_out(plan: &mut Plan, found: &PreflightReport) {
         })
         .collect();
     plan.leave_out(&reasons);
+}
+
+fn say_if_nothing_is_left(plan: &Plan, found: &mut PreflightReport) {
+    if nothing_is_left(plan) {
+        let what = "no step can be tested here";
+        found.add(Finding::new(FindingKind::Other, what, &[]));
+    }
 }
 
 /// Whether there is nothing to compare.

@@ -140,7 +140,7 @@ impl<'s> Runner<'_, 's> {
         self.servers.end_left_behind(id)?;
         let stand = prepare::first_stand(&plan);
         let mut site = self.site(&stand, &plan, Some(id))?;
-        let begun = self.data_is_agreed(&plan, &mut *site).and_then(|()| {
+        let begun = self.is_possible_still(&plan, &mut *site).and_then(|()| {
             let running = self.results.set_status(id, ExperimentStatus::Running);
             running.map_err(LabError::from)
         });
@@ -164,6 +164,7 @@ impl<'s> Runner<'_, 's> {
         };
         let purpose = Purpose {
             text: &text,
+            commands: &plan.commands(),
             changes_host: settings.any(|setting| {
                 let knob = self.catalogue.get(&setting.knob);
                 knob.is_ok_and(|knob| knob.kind.is_of_host())
@@ -344,10 +345,10 @@ impl Running<'_, '_, '_> {
             self.untouched.retain(|(of, _)| *of != stand);
         }
         for line in site.restore()? {
-            // The last word on a knob counts, but a failure is not forgotten.
+            // The last word on a knob counts, but what is not as before is not forgotten.
             let place = |other: &PutBack| other.knob == line.knob && other.place == line.place;
             self.put_back
-                .retain(|other| !place(other) || other.outcome == Outcome::Failed);
+                .retain(|other| !place(other) || matches!(other.outcome, Outcome::Failed | Outcome::Left));
             self.put_back.push(line);
         }
         self.runner.servers.leave(&stand)

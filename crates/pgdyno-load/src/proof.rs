@@ -1,6 +1,6 @@
 //! Whether a server takes a load's statements: each is described by it, and planned for its rights. Nothing is executed.
 
-use crate::data::DataError;
+use crate::data::{DataError, Dataset};
 use crate::endpoint::Endpoint;
 use crate::message::Type;
 use crate::plan::{LoadPlan, Work};
@@ -27,6 +27,15 @@ pub struct StatementRefusal {
     pub grants: Vec<String>,
 }
 
+/// What was found of a load's statements.
+#[derive(Debug, Default)]
+pub struct Described {
+    /// What the server refuses.
+    pub refusals: Vec<StatementRefusal>,
+    /// Why some of them were not asked about, if any were not.
+    pub unproven: Option<String>,
+}
+
 /// A statement of a load.
 pub(crate) struct LoadStatement {
     pub(crate) script: String,
@@ -47,6 +56,8 @@ const PLANNED: [&str; 7] = ["select", "insert", "update", "delete", "merge", "wi
 /// What a name that does not exist is answered with: tables, columns, functions, prepared statements, cursors.
 const MISSING: [&str; 5] = [UNDEFINED_FUNCTION, "42P01", "42703", "26000", "34000"];
 const UNDEFINED_FUNCTION: &str = "42883";
+/// query_canceled: by statement_timeout.
+const CANCELED: &str = "57014";
 /// insufficient_privilege.
 const DENIED: &str = "42501";
 const PRIVILEGES: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "DELETE"];
@@ -80,7 +91,6 @@ impl Work {
                 }
             }
         }
-        statements.truncate(STATEMENTS_MAX);
         Ok(statements)
     }
 }
@@ -110,37 +120,95 @@ pub fn refused_statements(
     load: &LoadPlan,
     scale: u32,
     made: &[String],
-) -> Result<Vec<StatementRefusal>, DataError> {
+) -> Result<Described, DataError> {
     let statements = load.work.statements(scale).unwrap_or_default();
+    let makes_some = statements
+        .iter()
+        .any(|of| MAKING.contains(&first_word(&of.sql).as_str()));
+    let is_simple = load.protocol == Protocol::Simple;
+    let mut found = described(endpoint, &statements, is_simple, &|of| {
+        makes_some || made.iter().any(|name| of.sql.contains(name.as_str()))
+    })?;
+    if let Work::Workload(workload) = load.work
+        && workload.dataset() == Some(Dataset::Tpcc)
+    {
+        found.unproven = Some("terminals of TPC-C put them together during the load".to_owned());
+    }
+    Ok(found)
+}
+
+/// What the server would refuse of single statements, each with what it is called; `may_be_made`: whether what such a statement names
+/// may be missing yet.
+///
+/// # Errors
+///
+/// No connection.
+pub fn refused_questions(
+    endpoint: &Endpoint,
+    questions: &[(String, String)],
+    may_be_made: &dyn Fn(&str) -> bool,
+) -> Result<Described, DataError> {
+    let of = |(name, sql): &(String, String)| LoadStatement {
+        script: name.clone(),
+        line: 0,
+        sql: sql.clone(),
+        with_nulls: sql.clone(),
+        has_variables: false,
+    };
+    let statements: Vec<LoadStatement> = questions.iter().map(of).collect();
+    described(endpoint, &statements, false, &|of| may_be_made(&of.sql))
+}
+
+/// `is_simple`: variables become text of the statement, whatever they stand for there.
+fn described(
+    endpoint: &Endpoint,
+    statements: &[LoadStatement],
+    is_simple: bool,
+    may_be_made: &dyn Fn(&LoadStatement) -> bool,
+) -> Result<Described, DataError> {
     let opened = Session::open(endpoint, "pgdyno");
     let mut client = opened.map_err(|source| DataError::Connect { source })?;
     // A transaction each: behind a pooler the next message may be another session's, and a setting would stay in this one.
     let begin = format!("BEGIN; SET LOCAL statement_timeout = {}", PLAN_LIMIT.as_millis());
-    let makes_some = statements
-        .iter()
-        .any(|of| MAKING.contains(&first_word(&of.sql).as_str()));
     let mut refusals: Vec<StatementRefusal> = Vec::new();
-    for of in &statements {
-        let names_made = made.iter().any(|name| of.sql.contains(name.as_str()));
-        let outcome = client
-            .rows(&begin)
-            .and_then(|_| client.describe(&of.sql))
-            .and_then(|()| plan(&mut client, of));
-        let ended = client.rows("ROLLBACK");
+    let mut unproven = None;
+    if statements.len() > STATEMENTS_MAX {
+        unproven = Some(format!("there are more than {STATEMENTS_MAX}"));
+    }
+    for of in statements.iter().take(STATEMENTS_MAX) {
+        // A pooler in statement mode refuses this, and then all that follows.
+        let begun = client.rows(&begin);
+        let outcome = begun.map(|_| client.describe(&of.sql).and_then(|()| plan(&mut client, of)));
         let (message, sqlstate) = match outcome {
-            Err(SessionError::Refused { message, sqlstate }) => (message, sqlstate),
-            Ok(()) => continue,
-            Err(SessionError::Lost(_) | SessionError::Stopped) => break,
+            Ok(Err(SessionError::Refused { sqlstate, .. })) if sqlstate == CANCELED => {
+                unproven = Some(format!(
+                    "one takes longer than {} s to plan",
+                    PLAN_LIMIT.as_secs()
+                ));
+                (String::new(), sqlstate)
+            }
+            Ok(Err(SessionError::Refused { message, sqlstate })) => (message, sqlstate),
+            Ok(Ok(())) => (String::new(), String::new()),
+            Ok(Err(error)) | Err(error) => {
+                unproven = Some(error.to_string());
+                break;
+            }
         };
-        if matches!(ended, Err(SessionError::Lost(_) | SessionError::Stopped)) {
+        if let Err(error) = client.rows("ROLLBACK") {
+            unproven = Some(error.to_string());
             break;
+        }
+        if message.is_empty() {
+            continue;
         }
         let is_missing = MISSING.contains(&sqlstate.as_str());
         let is_denied = sqlstate == DENIED;
-        // By the simple protocol variables become text of the statement, whatever they stand for there.
-        let may_be_text = load.protocol == Protocol::Simple && of.has_variables;
+        let may_be_text = is_simple && of.has_variables;
         let is_of_names = is_missing && sqlstate != UNDEFINED_FUNCTION;
-        if is_missing && (names_made || makes_some) || may_be_text && !is_of_names && !is_denied {
+        if is_missing && may_be_made(of) || may_be_text && !is_of_names && !is_denied {
+            unproven.get_or_insert_with(|| {
+                format!("some name what is not there yet, or only a value completes them ({message})")
+            });
             continue;
         }
         let refusal = StatementRefusal {
@@ -157,7 +225,7 @@ pub fn refused_statements(
             refusals.push(refusal);
         }
     }
-    Ok(refusals)
+    Ok(Described { refusals, unproven })
 }
 
 /// Planning looks at rights, describing does not. What is wrong only with NULL for its variables is let pass.

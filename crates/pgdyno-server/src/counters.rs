@@ -168,19 +168,30 @@ pub fn wait_until_gone(
 pub struct SessionLimits {
     /// All of them: max_connections.
     pub most: u32,
-    /// Kept back for superusers.
+    /// Kept back for superusers, and from 16 on for roles with pg_use_reserved_connections.
     pub kept: u32,
+    /// Those that others have now.
+    pub held: u32,
 }
 
-/// Asks for both limits; one that is not told is 0.
+/// Sessions of clients other than pgdyno; of those of other roles a plain role sees neither kind nor name.
+pub const OF_OTHERS: &str = "datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend' \
+                             AND coalesce(application_name, '') !~ '^pgdyno'";
+
+/// Asks for them; what is not known is 0.
 pub fn session_limits(server: &mut Server) -> Result<SessionLimits, ServerError> {
-    let mut number = |sql: &str| -> Result<u32, ServerError> {
-        let value = server.value("asking how many sessions there may be", sql)?;
-        Ok(value.and_then(|text| text.parse().ok()).unwrap_or(0))
-    };
+    let sql = format!(
+        "SELECT current_setting('max_connections'), current_setting('superuser_reserved_connections')::int \
+               + coalesce(current_setting('reserved_connections', true), '0')::int, \
+               (SELECT count(*) FROM pg_stat_activity WHERE {OF_OTHERS})"
+    );
+    let rows = server.rows("asking how many sessions there may be", &sql)?;
+    let row = rows.into_iter().next().unwrap_or_default();
+    let number = |at: usize| row.get(at)?.as_deref()?.parse().ok();
     Ok(SessionLimits {
-        most: number("SHOW max_connections")?,
-        kept: number("SHOW superuser_reserved_connections")?,
+        most: number(0).unwrap_or(0),
+        kept: number(1).unwrap_or(0),
+        held: number(2).unwrap_or(0),
     })
 }
 

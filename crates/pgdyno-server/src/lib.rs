@@ -31,7 +31,7 @@ mod wire;
 pub use conninfo::{Conninfo, Lookup};
 pub use control::{Control, ControlError};
 pub use counters::{
-    COMMITS_PER_WORKER, Counters, SessionLimits, Starts, Workers, counters, pause, session_limits,
+    COMMITS_PER_WORKER, Counters, OF_OTHERS, SessionLimits, Starts, Workers, counters, pause, session_limits,
     sessions_named, wait_for_leaving, wait_until_gone,
 };
 pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
@@ -40,11 +40,12 @@ pub use find::{Found, keeps_sessions};
 pub use given::{Given, is_meant_as_server, may_hold_password, one_line, without_secret};
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use lists::{assigned, expected_list, is_empty_list, missing_libraries, one_spelling};
-pub use made::{drop_made, made_objects};
+pub use made::{OBJECTS_MAX, drop_made, made_objects, objects};
 pub use own::marked;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;
 pub use postmaster::{NoPostmaster, Postmaster};
+pub use programs::find as find_program;
 pub use server::{Server, ServerError, Version};
 pub use settings::{
     Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,

@@ -49,7 +49,7 @@ impl PoolerKind {
     }
 
     /// Debian's package.
-    fn package(self) -> &'static str {
+    pub fn package(self) -> &'static str {
         match self {
             PoolerKind::PgBouncer => "pgbouncer",
             PoolerKind::Pgpool => "pgpool2",

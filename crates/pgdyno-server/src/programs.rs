@@ -15,7 +15,7 @@ const DIRECTORIES: [&str; 6] = [
 ];
 
 /// Where a program is; its bare name, for the path to find, where it is in none of these directories.
-pub(crate) fn find(name: &str) -> PathBuf {
+pub fn find(name: &str) -> PathBuf {
     let places = DIRECTORIES
         .iter()
         .map(|directory| Path::new(directory).join(name));

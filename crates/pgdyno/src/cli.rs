@@ -290,7 +290,7 @@ pub(crate) struct ConsentArgs {
     #[arg(long)]
     pub(crate) allow_restart: bool,
     /// Agree that the data which the load needs and the server lacks is made on a server which pgdyno did not create, and dropped
-    /// at the end; `run --dry-run` lists it with its sizes.
+    /// at the end, and that the file's own commands (prepare, command, cleanup) run there; `run --dry-run` lists both.
     #[arg(long)]
     pub(crate) allow_data: bool,
 }

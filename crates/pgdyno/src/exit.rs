@@ -62,7 +62,6 @@ fn inner(error: &Cause) -> &Cause {
             LabError::Data(e) => e,
             LabError::Apply(e) => e,
             LabError::Journal(e) => e,
-            LabError::NotPrepared(e) => e,
             LabError::Pooler(e) => e,
             _ => return None,
         })

@@ -133,8 +133,12 @@ pub(crate) enum Ahead {
         target: Box<Target>,
         findings: Vec<Finding>,
     },
-    /// It is a sandbox that the run makes or starts.
-    NotYet(String),
+    /// It is a sandbox that the run makes or starts: why it cannot be asked, its major version, and where its data is or will be.
+    NotYet {
+        why: String,
+        version: Option<u32>,
+        data: PathBuf,
+    },
     /// A run would have no target.
     Nowhere(Finding),
 }
@@ -184,13 +188,29 @@ pub(crate) fn ahead(
                 sandbox::SandboxError::HalfMade(name.to_owned()).to_string(),
                 format!("pgdyno sandbox destroy {name}"),
             )),
-            State::Stopped | State::Crashed | State::Unmounted => Ahead::NotYet(format!(
-                "the sandbox \"{name}\" does not run, and its server cannot be asked; `pgdyno sandbox start {name}` first"
-            )),
+            State::Stopped | State::Crashed | State::Unmounted => Ahead::NotYet {
+                why: format!(
+                    "the sandbox \"{name}\" does not run, and its server cannot be asked; `pgdyno sandbox start {name}` first"
+                ),
+                version: sandbox
+                    .record()
+                    .version
+                    .split('.')
+                    .next()
+                    .and_then(|major| major.parse().ok()),
+                data: sandbox.record().data.clone(),
+            },
         },
-        Err(_) if file.target.create.is_some() => Ahead::NotYet(format!(
-            "the sandbox \"{name}\" is made when it runs, and there is no server to be asked yet"
-        )),
+        Err(_) if let Some(create) = &file.target.create => Ahead::NotYet {
+            why: format!(
+                "the sandbox \"{name}\" is made when it runs, and there is no server to be asked yet"
+            ),
+            version: match create.installed {
+                true => None,
+                false => Some(create.version.unwrap_or(*sandbox::MAJORS.end())),
+            },
+            data: context.sandboxes().join(name).join("data"),
+        },
         Err(error) => Ahead::Nowhere(finding(
             FindingKind::Other,
             error.to_string(),

@@ -1,7 +1,8 @@
 //! Data on a server that pgdyno did not create: in the journal before it is made, so that every restore drops it.
 
 use super::{ApplyError, Changer};
-use crate::cell::{Cell, CellError};
+use crate::cell::{Captured, Cell, CellError};
+use crate::restore::LEFT_OBJECTS;
 
 /// Characters of the boot id that tell this machine's journals from those of another one.
 const OF_BOOT_ID: usize = 8;
@@ -37,6 +38,22 @@ impl Changer<'_> {
             },
         )?;
         made.ok_or_else(|| CellError::Mixed.into())
+    }
+
+    /// Notes in the journal which objects the server has before `commands`, of which nothing is known, run on it. Restoring names what
+    /// has been added, and drops nothing.
+    ///
+    /// # Errors
+    ///
+    /// The journal's and the server's.
+    pub fn watch_objects(&mut self, commands: Vec<String>) -> Result<(), ApplyError> {
+        let what = commands.join("; ");
+        let cell = Cell::Objects { commands };
+        let before = cell.capture(self.reader().site())?;
+        self.change(LEFT_OBJECTS, (&cell, 0), before, Some(&what), |_| {
+            Ok(Captured::Objects(Vec::new()))
+        })?;
+        Ok(())
     }
 
     /// Unique to the journal: its name, and the machine's boot.

@@ -288,8 +288,8 @@ impl Group {
                 return self.cut_short && written(&Some(shown(now)));
             }
             Captured::OwnFile(content) => return self.cut_short && written(content),
-            // The mark says whose they are.
-            Captured::Made(_) => return true,
+            // The mark says whose they are; and of objects that are only listed nothing is written.
+            Captured::Made(_) | Captured::Objects(_) => return true,
             Captured::AutoConf(_) | Captured::Held => return false,
         };
         let (leads, counterparts) = match &self.cell {

@@ -57,7 +57,32 @@ impl Treatment {
     }
 }
 
+/// Commands of the file, and a program that brings data of its own: nothing is known of what they make on a server.
+fn commands_of(treatment: &Treatment) -> impl Iterator<Item = &str> {
+    let (load, data) = (&treatment.load, &treatment.data);
+    let program = load.program.as_deref();
+    let brings_data = program.filter(|name| *name != "pgbench" && data.dataset.is_none());
+    let main = load.command.as_deref().or(brings_data);
+    let each = [load.prepare.as_deref(), main, load.cleanup.as_deref()];
+    each.into_iter().flatten().filter(move |_| program.is_some())
+}
+
 impl Plan {
+    /// Commands of the tested treatments of which nothing is known, each once.
+    pub(crate) fn commands(&self) -> Vec<String> {
+        let mut commands: Vec<String> = Vec::new();
+        for command in self
+            .tested()
+            .into_iter()
+            .flat_map(|i| commands_of(&self.treatments[i]))
+        {
+            if !commands.iter().any(|known| known == command) {
+                commands.push(command.to_owned());
+            }
+        }
+        commands
+    }
+
     /// The data of the tested treatments that `wanted` accepts.
     pub(crate) fn data(&self, wanted: impl Fn(&Treatment) -> bool) -> BTreeSet<DataKey> {
         let tested = self.tested().into_iter().map(|i| &self.treatments[i]);

@@ -1,17 +1,45 @@
-//! Data that the server lacks, holds otherwise or has no room for; statements that it would refuse.
+//! Data that the server lacks, holds otherwise or has no room for; commands of which nobody knows what they make.
 
+use super::room::{Need, check_room};
 use super::{Finding, FindingKind, Preflight, PreflightReport};
-use crate::file::Reset;
 use crate::measure::endpoint;
-use crate::plan::{Plan, Treatment, data_of, listed, plan_of_load};
-use pgdyno_host::size_bytes;
-use pgdyno_load::{DataError, DataPlan, Dataset, refused_statements, shape_of, tables_there};
-use pgdyno_server::{Control, Server, ServerError};
+use crate::plan::{Plan, Treatment, data_of, listed};
+use pgdyno_load::{DataError, DataPlan, Dataset, shape_of, tables_there};
+use pgdyno_server::{Control, OBJECTS_MAX, Server, ServerError, objects};
 use std::collections::BTreeSet;
 
 impl Preflight<'_> {
-    fn is_sandbox(&self) -> bool {
+    pub(super) fn is_sandbox(&self) -> bool {
         matches!(self.target.control, Control::Sandbox(_))
+    }
+
+    /// Commands of which nobody knows what they make on a server that pgdyno did not create.
+    pub(super) fn commands(
+        &self,
+        plan: &Plan,
+        server: &mut Server,
+        found: &mut PreflightReport,
+    ) -> Result<(), ServerError> {
+        found.commands = plan.commands();
+        if self.is_sandbox() || found.commands.is_empty() {
+            found.commands.clear();
+            return Ok(());
+        }
+        if !self.consent.data {
+            let what = format!(
+                "commands of the file may make anything on the server, and pgdyno did not create this server: they run with consent \
+                 only, and what they leave is named at the end: {}",
+                found.commands.join("; ")
+            );
+            let mends = ["--allow-data".to_owned()];
+            found.add(Finding::new(FindingKind::Consent, what, &mends));
+        }
+        if objects(server)?.len() > OBJECTS_MAX {
+            found.unproven.push(format!(
+                "what the commands leave on the server: it has more than {OBJECTS_MAX} objects, which are not compared"
+            ));
+        }
+        Ok(())
     }
 
     pub(super) fn data(
@@ -20,25 +48,14 @@ impl Preflight<'_> {
         server: &mut Server,
         found: &mut PreflightReport,
     ) -> Result<(), ServerError> {
-        let here: Vec<&Treatment> = plan
-            .tested()
-            .into_iter()
-            .map(|i| &plan.treatments[i])
-            .filter(|treatment| treatment.stand().is_target())
-            .collect();
+        let here = here(plan);
         let keys: BTreeSet<_> = here.iter().filter_map(|treatment| data_of(treatment)).collect();
         let plans: Vec<DataPlan> = keys.iter().map(|key| key.plan()).collect();
         if self.is_sandbox() {
-            let twice = here
-                .iter()
-                .any(|t| matches!(t.data.reset, Some(Reset::Template | Reset::Copy)));
-            let all: u64 = plans.iter().map(DataPlan::bytes).sum();
-            // What is there already takes no more room.
-            let there = match &self.target.control {
-                Control::Sandbox(sandbox) => sandbox.size_bytes(),
-                _ => 0,
-            };
-            self.room(plan, if twice { all * 2 } else { all }, there, found);
+            let needs = self.sandbox_needs(plan, server, found)?;
+            if let Some(data) = &self.target.data {
+                check_room(self.host, plan, data, &needs, found);
+            }
         } else {
             if keys.iter().any(|key| plan.database_of(*key).is_some()) {
                 let what = "data of several kinds, or from a template, is for sandboxes only: pgdyno makes no database on a server \
@@ -58,7 +75,7 @@ impl Preflight<'_> {
                 self.of_lacking(plan, &lacking, server, found)?;
             }
         }
-        self.statements(&here, found);
+        self.statements(plan, &here, found);
         Ok(())
     }
 
@@ -175,114 +192,26 @@ impl Preflight<'_> {
             found.add(Finding::new(FindingKind::Right, what, &mends));
         }
         let bytes = lacking.iter().map(DataPlan::bytes).sum();
-        self.room(plan, bytes, 0, found);
+        let Some(data) = &self.target.data else {
+            let why = "room on the server's disk: it is not within reach from here";
+            found.unproven.push(why.to_owned());
+            return Ok(());
+        };
+        let mut needs = vec![Need {
+            what: "data",
+            place: data.clone(),
+            bytes,
+        }];
+        needs.extend(self.wal_need(server, bytes)?);
+        check_room(self.host, plan, data, &needs, found);
         Ok(())
     }
+}
 
-    /// Whether the data fits where it goes, by the usual size of a unit of scale, and leaves what the file's guard wants.
-    fn room(&self, plan: &Plan, needed: u64, there: u64, found: &mut PreflightReport) {
-        let Some(place) = &self.target.data else { return };
-        let place = place.to_string_lossy().into_owned();
-        let Some(Ok(space)) = self.host.space_of(&place) else {
-            return;
-        };
-        let more = needed.saturating_sub(there);
-        if more > space.free_bytes {
-            let what = format!(
-                "the data of this experiment needs about {} MB on {place}, and {} MB are free; use a smaller scale or another place",
-                needed >> 20,
-                space.free_bytes >> 20
-            );
-            let scale = plan.file.data.scale.unwrap_or(1);
-            // A tenth stays free.
-            let fits = u128::from(scale) * u128::from(space.free_bytes) * 9 / (u128::from(more.max(1)) * 10);
-            let mends = [format!("--set data.scale={}", fits.max(1))];
-            found.add(Finding::new(FindingKind::Other, what, &mends));
-        }
-        let least = plan.file.guard.disk_free_min.as_deref();
-        if let Some(Ok(least)) = least.map(size_bytes)
-            && space.free_bytes.saturating_sub(more) < least
-        {
-            let what = format!(
-                "[guard] disk_free_min: {} MB are free on {place}, of which the data takes {} MB, and the bound is {} MB",
-                space.free_bytes >> 20,
-                more >> 20,
-                least >> 20
-            );
-            let mends = [format!(
-                "--set guard.disk_free_min={}MB",
-                (space.free_bytes.saturating_sub(more) / 2) >> 20
-            )];
-            found.add(Finding::new(FindingKind::Other, what, &mends));
-        }
-    }
-
-    /// Statements of the loads that the server would refuse. Behind a pooler nothing is described: sessions are others' there.
-    fn statements(&self, here: &[&Treatment], found: &mut PreflightReport) {
-        let conninfo = &self.target.conninfo;
-        let lacks: Vec<String> = found
-            .objects
-            .iter()
-            .filter_map(|object| object.name.split(' ').nth(1).map(str::to_owned))
-            .collect();
-        // A sandbox gets its data made whatever is there.
-        let made: Vec<String> = match self.is_sandbox() {
-            true => here
-                .iter()
-                .filter_map(|treatment| data_of(treatment))
-                .flat_map(|key| key.plan().objects())
-                .filter_map(|object| object.name.split(' ').nth(1).map(str::to_owned))
-                .collect(),
-            false => lacks,
-        };
-        let mut seen = Vec::new();
-        for treatment in here {
-            let load = (
-                &treatment.load.workload,
-                &treatment.load.script,
-                &treatment.load.protocol,
-            );
-            let plan = match plan_of_load(&treatment.load) {
-                Ok(Some(plan)) => plan,
-                Ok(None) => continue,
-                Err(error) => {
-                    found.add(Finding {
-                        treatments: vec![treatment.name.clone()],
-                        ..Finding::new(FindingKind::Value, error.to_string(), &[])
-                    });
-                    continue;
-                }
-            };
-            let refusals = match seen.iter().position(|(other, _)| *other == load) {
-                Some(at) => at,
-                None if conninfo.is_proxied() => continue,
-                None => {
-                    let scale = treatment.data.scale.unwrap_or(1);
-                    let refused = refused_statements(&endpoint(conninfo), &plan, scale, &made);
-                    seen.push((load, refused.unwrap_or_default()));
-                    seen.len() - 1
-                }
-            };
-            for refusal in &seen[refusals].1 {
-                let line = match refusal.line {
-                    0 => String::new(),
-                    line => format!(", line {line}"),
-                };
-                let what = format!(
-                    "{}{line}: the server refuses a statement: {} (SQLSTATE {})",
-                    refusal.script, refusal.reason, refusal.sqlstate
-                );
-                let kind = match refusal.grants.is_empty() {
-                    true => FindingKind::Value,
-                    false => FindingKind::Right,
-                };
-                found.add(Finding {
-                    treatments: vec![treatment.name.clone()],
-                    ..Finding::new(kind, what, &refusal.grants)
-                });
-            }
-        }
-    }
+/// The tested treatments whose server is the target.
+pub(super) fn here(plan: &Plan) -> Vec<&Treatment> {
+    let tested = plan.tested().into_iter().map(|i| &plan.treatments[i]);
+    tested.filter(|treatment| treatment.stand().is_target()).collect()
 }
 
 /// The grants that the role lacks on tables.

@@ -4,7 +4,8 @@ use super::wants::OWN_SESSIONS;
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::Prewarm;
 use crate::plan::Plan;
-use pgdyno_server::{Server, ServerError};
+use crate::real::ASIDE;
+use pgdyno_server::{OF_OTHERS, Server, ServerError};
 
 /// The first version in which a role other than a superuser may ask for a checkpoint.
 const CHECKPOINT_SINCE: u32 = 15;
@@ -18,6 +19,9 @@ struct Role {
     /// Sessions of the role, and of all roles in the database; `None` where there is no limit.
     sessions: Option<u32>,
     sessions_of_database: Option<u32>,
+    /// Sessions of others that they have now.
+    held: u32,
+    held_of_database: u32,
     database: String,
 }
 
@@ -28,8 +32,10 @@ impl Role {
             false => "rolsuper",
         };
         let sql = format!(
-            "SELECT quote_ident(rolname), rolsuper, {may_checkpoint}, rolconnlimit, datconnlimit, quote_ident(datname) \
-             FROM pg_roles, pg_database WHERE rolname = current_user AND datname = current_database()"
+            "SELECT quote_ident(rolname), rolsuper, {may_checkpoint}, rolconnlimit, datconnlimit, \
+             (SELECT count(*) FROM pg_stat_activity a WHERE a.usesysid = r.oid AND {OF_OTHERS}), \
+             (SELECT count(*) FROM pg_stat_activity a WHERE a.datid = d.oid AND {OF_OTHERS}), quote_ident(datname) \
+             FROM pg_roles r, pg_database d WHERE rolname = current_user AND datname = current_database()"
         );
         let rows = server.rows("asking for the role's rights", &sql)?;
         let mut fields = rows.into_iter().next().unwrap_or_default().into_iter();
@@ -41,6 +47,8 @@ impl Role {
             // -1 is no limit.
             sessions: next().parse().ok(),
             sessions_of_database: next().parse().ok(),
+            held: next().parse().unwrap_or(0),
+            held_of_database: next().parse().unwrap_or(0),
             database: next(),
         })
     }
@@ -77,17 +85,37 @@ impl Preflight<'_> {
             };
             let wanted = treatment.load.clients.unwrap_or(1) + OWN_SESSIONS;
             let limits = [
-                (role.sessions, "role", &role.name, "ROLE"),
-                (role.sessions_of_database, "database", &role.database, "DATABASE"),
+                (role.sessions, role.held, "role", &role.name, "ROLE"),
+                (
+                    role.sessions_of_database,
+                    role.held_of_database,
+                    "database",
+                    &role.database,
+                    "DATABASE",
+                ),
             ];
-            for (limit, of, name, keyword) in limits
+            for (limit, held, of, name, keyword) in limits
                 .iter()
                 .filter(|_| !role.is_superuser && !treatment.has_pooler())
             {
-                if let Some(limit) = limit.filter(|limit| wanted > *limit) {
-                    let what =
-                        format!("the {of} {name} may have {limit} sessions, and a trial wants {wanted}");
+                let held = if self.target.conninfo.is_proxied() {
+                    0
+                } else {
+                    *held
+                };
+                if let Some(limit) = limit.filter(|limit| wanted + held > *limit) {
+                    let what = format!(
+                        "the {of} {name} may have {limit} sessions, a trial wants {wanted}, and others have {held} now"
+                    );
                     let mend = format!("ALTER {keyword} {name} CONNECTION LIMIT -1");
+                    found.add(of_it(Finding::new(FindingKind::Right, what, &[mend])));
+                }
+            }
+            if treatment.load.checkpoint_cycles.is_some() {
+                let asked = Server::connect(&self.target.conninfo.with_database(ASIDE));
+                if let Err(error) = asked {
+                    let what = format!("checkpoints are counted from the database {ASIDE}: {error}");
+                    let mend = format!("GRANT CONNECT ON DATABASE {ASIDE} TO {}", role.name);
                     found.add(of_it(Finding::new(FindingKind::Right, what, &[mend])));
                 }
             }

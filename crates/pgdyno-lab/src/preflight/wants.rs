@@ -2,15 +2,11 @@
 
 use crate::file::{Place, Prewarm, Reset};
 use crate::plan::Treatment;
-use pgdyno_knobs::{Catalogue, Gives, Setting, Target};
-use pgdyno_server::{Control, SessionLimits};
-
-fn is_sandbox(target: &Target) -> bool {
-    matches!(target.control, Control::Sandbox(_))
-}
+use pgdyno_knobs::{Catalogue, Gives, Setting};
+use pgdyno_server::SessionLimits;
 
 /// What a treatment asks for that only a sandbox can have, or only this machine.
-pub(super) fn cannot_stand(treatment: &Treatment, target: &Target) -> Vec<String> {
+pub(super) fn cannot_stand(treatment: &Treatment, is_sandbox: bool) -> Vec<String> {
     let data = treatment.data;
     let load = &treatment.load;
     let wants = [
@@ -29,7 +25,7 @@ pub(super) fn cannot_stand(treatment: &Treatment, target: &Target) -> Vec<String
         (load.crash == Some(true), "a crash"),
         (treatment.has_pooler(), "a pooler"),
     ];
-    let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox(target));
+    let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox);
     let mut reasons: Vec<String> = unmet
         .map(|(_, what)| format!("{what} is for sandboxes only"))
         .collect();
@@ -82,11 +78,12 @@ pub(super) fn too_many_clients(
     let most = set
         .and_then(|setting| setting.value.parse().ok())
         .unwrap_or(limits.most);
-    let room = most.saturating_sub(limits.kept + OWN_SESSIONS);
+    let room = most.saturating_sub(limits.kept + limits.held + OWN_SESSIONS);
     let words = || {
         format!(
-            "{clients} clients are more than the {room} for whom a limit of {most} sessions (max_connections) has room, beside what \
-             is kept back"
+            "{clients} clients are more than the {room} for whom a limit of {most} sessions (max_connections) has room, beside {} \
+             that are kept back (superuser_reserved_connections, reserved_connections) and {} that others have now",
+            limits.kept, limits.held
         )
     };
     (clients > room).then(|| (words(), room))

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Checkpoints of a database are counted from another one: the session that asks is not counted with the load.
-const ASIDE: &str = "template1";
+pub(crate) const ASIDE: &str = "template1";
 /// Sessions through a pooler beside those of the load.
 const POOLER_BESIDE: u32 = 4;
 

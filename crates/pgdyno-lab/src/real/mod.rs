@@ -6,8 +6,9 @@ mod room;
 mod site;
 
 use crate::plan::{Consent, Stand};
-use crate::ports::{Clock, Purpose, Results, Servers, Site};
+use crate::ports::{Clock, Purpose, Results, Server as _, Servers, Site};
 use crate::runner::LabError;
+pub(crate) use load::ASIDE;
 use pgdyno_host::{Directory, HostAccess};
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
 use pgdyno_server::{Lookup, Pooler, pause};
@@ -98,10 +99,14 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
         };
         let target = self.stands.target(stand).map_err(trouble(what))?;
         let changer = self.means.changer(target, purpose)?;
-        Ok(Box::new(RealSite {
+        let mut site = RealSite {
             means: self.means,
             changer,
-        }))
+        };
+        if !site.is_sandbox() && !purpose.commands.is_empty() && self.means.consent.data {
+            site.changer.watch_objects(purpose.commands.to_vec())?;
+        }
+        Ok(Box::new(site))
     }
 
     fn leave(&mut self, stand: &Stand) -> Result<(), LabError> {

@@ -2,20 +2,14 @@
 
 use super::Means;
 use crate::collect::collect_facts;
-use crate::file::LoadPart;
-use crate::measure::endpoint;
 use crate::plan::Plan;
 use crate::ports::{Changes, Server};
 use crate::preflight::{Preflight, PreflightReport};
 use crate::runner::LabError;
 use pgdyno_knobs::{Applied, ApplyError, Changer, PutBack, Restart, Setting};
-use pgdyno_load::{ConnectError, LoadPlan, Protocol, Workload, keeps_prepared_statements};
 use pgdyno_server::{Conninfo, Control, Server as Connection};
 use pgdyno_store::FactRecord;
 use std::time::Instant;
-
-/// Oldest version to experiment with.
-const VERSION_MIN: u32 = 14;
 
 /// A server and the journal of its changes.
 pub(super) struct RealSite<'a> {
@@ -43,10 +37,6 @@ impl Server for RealSite<'_> {
     fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError> {
         let target = self.changer.target()?;
         let mut server = Connection::connect(&target.conninfo)?;
-        if server.version().major < VERSION_MIN {
-            return Err(LabError::TooOld(server.version().to_string()));
-        }
-        check_prepared(plan, &target.conninfo)?;
         let path = (self.means.environment)("PATH");
         let preflight = Preflight {
             host: &**self.means.host,
@@ -54,6 +44,7 @@ impl Server for RealSite<'_> {
             target,
             consent: self.means.consent,
             path: path.as_deref(),
+            scratch: self.means.scratch,
         };
         Ok(preflight.check(plan, &mut server)?)
     }
@@ -83,10 +74,11 @@ impl Server for RealSite<'_> {
         Ok(begun.elapsed().as_secs_f64())
     }
 
-    fn figure(&mut self, database: Option<&str>, sql: &str) -> Option<f64> {
-        let mut server = Connection::connect(&self.conninfo(database).ok()?).ok()?;
-        let value = server.value("asking for a figure", sql).ok().flatten()?;
-        value.parse::<f64>().ok().filter(|value| value.is_finite())
+    fn figure(&mut self, database: Option<&str>, sql: &str) -> Result<f64, LabError> {
+        let mut server = Connection::connect(&self.conninfo(database)?)?;
+        let value = server.value("asking for a figure", sql)?.unwrap_or_default();
+        let number = value.parse::<f64>().ok().filter(|value| value.is_finite());
+        number.ok_or(LabError::NoNumber(value))
     }
 }
 
@@ -98,19 +90,5 @@ impl Changes for RealSite<'_> {
     fn restore(self: Box<Self>) -> Result<Vec<PutBack>, LabError> {
         let restorer = self.means.restorer();
         Ok(self.changer.put_back(&restorer)?)
-    }
-}
-
-/// Before the first trial: whether prepared statements stay with their session, where a load behind a pooler needs them. That of
-/// another program finds out by itself.
-fn check_prepared(plan: &Plan, target: &Conninfo) -> Result<(), ConnectError> {
-    let needs = |load: &LoadPart| {
-        let usual = LoadPlan::closed(Workload::Simple, 1, 1).protocol;
-        load.program.is_none() && load.protocol.unwrap_or(usual) == Protocol::Prepared
-    };
-    let mut treatments = plan.tested().into_iter().map(|i| &plan.treatments[i]);
-    match target.is_proxied() && treatments.any(|treatment| needs(&treatment.load)) {
-        true => keeps_prepared_statements(&endpoint(target)),
-        false => Ok(()),
     }
 }

@@ -89,25 +89,6 @@ impl Runner<'_, '_> {
         }
         Ok(made)
     }
-
-    /// Whether there is consent to all data that a server lacks which is no sandbox.
-    pub(super) fn data_is_agreed(&self, plan: &Plan, site: &mut dyn Site) -> Result<(), LabError> {
-        if site.is_sandbox() || self.consent.data {
-            return Ok(());
-        }
-        let mut lacking = Vec::new();
-        for data in plan.data(|_| true) {
-            if site.present(None, data.dataset)? == Present::Missing {
-                lacking.push(listed(&data.plan()));
-            }
-        }
-        match lacking.is_empty() {
-            true => Ok(()),
-            false => Err(LabError::DataNotAgreed {
-                objects: lacking.join(", "),
-            }),
-        }
-    }
 }
 
 impl Running<'_, '_, '_> {

@@ -7,7 +7,7 @@ use crate::plan::PlanError;
 use crate::preflight::{Finding, listed};
 use crate::real::StandError;
 use pgdyno_knobs::{ApplyError, JournalError};
-use pgdyno_load::{ConnectError, DataError, ScriptError};
+use pgdyno_load::{DataError, ScriptError};
 use pgdyno_server::{PoolerError, ServerError};
 use pgdyno_store::StoreError;
 
@@ -50,9 +50,6 @@ pub enum LabError {
     /// Putting back.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The target is behind a pooler that keeps no prepared statements, and a load needs them.
-    #[error(transparent)]
-    NotPrepared(#[from] ConnectError),
     /// A pooler that an earlier process has left.
     #[error(transparent)]
     Pooler(#[from] PoolerError),
@@ -67,9 +64,6 @@ pub enum LabError {
     /// Something keeps it from running here: all of it, found before anything is changed.
     #[error("the experiment cannot run here, and nothing was changed:{}", listed(.0))]
     Findings(Vec<Finding>),
-    /// The server can be read, but not experimented with.
-    #[error("PostgreSQL {0} is too old for an experiment; 14 and later can be used")]
-    TooOld(String),
     /// Trouble twice.
     #[error("{error}; and {knobs} could not be put back, so the journal is kept for `pgdyno restore`")]
     NotPutBack {
@@ -116,6 +110,9 @@ pub enum LabError {
         "{0} is done in sandboxes only: pgdyno makes and drops no database on a server that it did not create"
     )]
     SandboxOnly(&'static str),
+    /// A figure's statement returned something else.
+    #[error("expected a number in the first column of the first row, and it is \"{0}\"")]
+    NoNumber(String),
     /// A step of a trial without a server.
     #[error("the trial has no server")]
     NoServer,

@@ -6,6 +6,7 @@ use super::{Event, LabError, Runner};
 use crate::file::{Design, ExperimentFile, PoolerWord, Prewarm, Reset, StudyPart};
 use crate::plan::{Plan, Stand, Treatment, threads_of, workload_record};
 use crate::ports::Site;
+use crate::preflight::Finding;
 use pgdyno_knobs::{Catalogue, Knob, Setting};
 use pgdyno_load::Dataset;
 use pgdyno_server::PoolMode;
@@ -62,6 +63,31 @@ impl Runner<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Before an experiment is resumed: all that a run asks, and no treatment that it has tested may have become impossible.
+    pub(super) fn is_possible_still(&self, plan: &Plan, site: &mut dyn Site) -> Result<(), LabError> {
+        let mut asked = plan.clone();
+        let found = site.preflight(&mut asked)?;
+        let treatments = asked.treatments.iter().zip(&plan.treatments);
+        let lost: Vec<&str> = treatments
+            .filter(|(now, before)| now.why_not.is_some() && before.why_not.is_none())
+            .map(|(now, _)| now.name.as_str())
+            .collect();
+        if lost.is_empty() && !found.is_fatal() {
+            return Ok(());
+        }
+        // What was not tested before is not in the way now.
+        let is_new = |finding: &Finding| {
+            finding.is_fatal()
+                || finding
+                    .treatments
+                    .iter()
+                    .any(|name| lost.contains(&name.as_str()))
+        };
+        Err(LabError::Findings(
+            found.findings.into_iter().filter(is_new).collect(),
+        ))
     }
 
     fn record(&self, plan: &Plan, facts: Vec<FactRecord>, stored: Stored<'_>) -> ExperimentRecord {

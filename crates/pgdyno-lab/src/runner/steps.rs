@@ -104,7 +104,14 @@ impl Running<'_, '_, '_> {
         record
             .figures
             .extend(figures(&self.plan.file.figure, &measurement));
-        record.figures.extend(self.asked(treatment));
+        for (name, asked) in self.asked(treatment) {
+            match asked {
+                Ok(value) => {
+                    record.figures.insert(name, value);
+                }
+                Err(reason) => record.disturbances.push(format!("no figure {name}: {reason}")),
+            }
+        }
         record.unsettled_s = unsettled_s(&measurement);
         for warning in &measurement.warnings {
             (self.runner.on_event)(Event::TrialWarns { treatment, warning });
@@ -130,18 +137,19 @@ impl Running<'_, '_, '_> {
         (record, measurement.series)
     }
 
-    /// Figures that are asked from the server; one that it has no answer to is missing.
-    fn asked(&mut self, treatment: &Treatment) -> Vec<(String, f64)> {
+    /// Figures that are asked from the server, or why there is none.
+    fn asked(&mut self, treatment: &Treatment) -> Vec<(String, Result<f64, String>)> {
         let plan = self.plan;
         let database = data_of(treatment).and_then(|data| plan.database_of(data));
-        let Ok(site) = self.site() else {
-            return Vec::new();
-        };
         let figures = plan.file.figure.iter();
         figures
             .filter_map(|figure| {
-                let value = site.figure(database.as_deref(), figure.sql.as_ref()?)?;
-                Some((figure.name.clone(), value))
+                let sql = figure.sql.as_ref()?;
+                let asked = self.site().and_then(|site| {
+                    let asked = site.figure(database.as_deref(), sql);
+                    asked.map_err(text)
+                });
+                Some((figure.name.clone(), asked))
             })
             .collect()
     }

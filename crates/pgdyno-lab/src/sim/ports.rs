@@ -266,9 +266,9 @@ impl Server for SimSite {
         Ok(2.5)
     }
 
-    fn figure(&mut self, _: Option<&str>, _: &str) -> Option<f64> {
+    fn figure(&mut self, _: Option<&str>, _: &str) -> Result<f64, LabError> {
         self.shared.step();
-        Some(1.0)
+        Ok(1.0)
     }
 }
 

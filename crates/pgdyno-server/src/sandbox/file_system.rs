@@ -60,6 +60,11 @@ impl FileSystemKind {
         FileSystemKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
+    /// The program that makes one, and Debian's package of it; `None` where none is needed.
+    pub fn program(self) -> Option<(&'static str, &'static str)> {
+        tools::maker(self).map(|(program, package, _)| (program, package))
+    }
+
     /// The least size: a new server's files with some room; mkfs.xfs wants 300 MB, mkfs.btrfs 109 MB.
     pub fn bytes_min(self) -> u64 {
         match self {

@@ -20,7 +20,7 @@ pub use create::{Plan, create};
 pub use error::SandboxError;
 pub use file_system::{FileSystem, FileSystemKind, FileSystemPlan, Holds};
 pub use lock::{Guard, lock};
-pub use network::{Network, NetworkPlan};
+pub use network::{NETWORK_PROGRAM, Network, NetworkPlan};
 pub(crate) use record::is_name;
 pub use record::{Record, list_names};
 

@@ -15,6 +15,9 @@ use std::path::Path;
 
 pub(super) use ip::PROGRAM;
 
+/// The program that makes networks, and Debian's package of it.
+pub const NETWORK_PROGRAM: (&str, &str) = (PROGRAM, ip::PACKAGE);
+
 /// The least MTU: what every host of IPv4 must take (RFC 791, section 3.1).
 const MTU_MIN_BYTES: u32 = 576;
 /// The largest of a veth pair: ETH_MAX_MTU of the kernel.

@@ -27,6 +27,7 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
     if args.dry_run {
         return dry_run(context, file, &consent, args);
     }
+    check_report(context, args.report.as_deref())?;
     let mut store = context.store(args.store.store.as_deref())?;
     let command = format!("run {}", args.file.display());
     restore::before(context, None)?;
@@ -74,7 +75,16 @@ fn near(name: &str) -> String {
     )
 }
 
+/// Whether the report can be written, before hours of trials.
+fn check_report(context: &Context, path: Option<&Path>) -> anyhow::Result<()> {
+    match path.and_then(|path| dry::kept::no_report(context, path)) {
+        Some(why) => anyhow::bail!(why),
+        None => Ok(()),
+    }
+}
+
 pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8> {
+    check_report(context, args.report.as_deref())?;
     let mut store = context.store(args.store.store.as_deref())?;
     let id = match args.id {
         Some(id) => id,
@@ -224,6 +234,7 @@ pub(crate) fn finish(
         tell_page!("\nput back:\n{}", show::put_back(&summary.put_back));
     }
     restore::check(&summary.put_back)?;
+    restore::check_objects(&summary.put_back)?;
     let none_finished = report.treatments.iter().all(|t| t.trials_finished == 0);
     if none_finished && summary.status == ExperimentStatus::Finished {
         anyhow::bail!("not one trial finished; the report tells why");

@@ -6,7 +6,8 @@ use crate::exit::Usage;
 use crate::target::lock_sandbox_in;
 use crate::{exit, show};
 use pgdyno_knobs::{
-    Content, DAMAGED_JOURNAL, Journal, JournalError, Listed, Outcome, Patience, PutBack, Restorer, ServerRef,
+    Content, DAMAGED_JOURNAL, Journal, JournalError, LEFT_OBJECTS, Listed, Outcome, Patience, PutBack,
+    Restorer, ServerRef,
 };
 use pgdyno_server::one_line;
 use pgdyno_server::sandbox::{Sandbox, State};
@@ -54,6 +55,7 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
         tell_others(&listed);
     }
     check_all(&mut left)?;
+    check_objects(&left.lines)?;
     if let Some(error) = left.held.pop() {
         return Err(
             anyhow::Error::new(error).context("not put back; end that command (Ctrl-C does it in order)")
@@ -335,6 +337,18 @@ fn tell_left(lines: &[PutBack]) {
         tell!("an earlier command was killed, or its time is over; first what it had changed is put back:");
         tell_page!("{}", show::put_back(lines));
     }
+}
+
+/// Whether commands of experiments have left nothing on servers that pgdyno did not create.
+pub(crate) fn check_objects(lines: &[PutBack]) -> anyhow::Result<()> {
+    let left = lines
+        .iter()
+        .filter(|line| line.knob == LEFT_OBJECTS && line.outcome == Outcome::Left);
+    let left: Vec<String> = left
+        .map(|line| format!("{}: {}", line.place, line.detail.as_deref().unwrap_or_default()))
+        .collect();
+    anyhow::ensure!(left.is_empty(), "{}", left.join("; "));
+    Ok(())
 }
 
 /// Whether everything could be put back.

@@ -27,6 +27,7 @@ mod lab;
 mod networks;
 mod page;
 mod poolers;
+mod preflight;
 mod profile_matrix;
 mod profiles;
 mod sandbox;

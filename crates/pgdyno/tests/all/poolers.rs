@@ -81,18 +81,27 @@ impl Pooler {
     }
 
     /// An experiment file.
-    fn file(home: &Home, workload: &str, protocol: &str, measure_s: u32, more: &str) -> String {
+    fn file(home: &Home, measure_s: u32, load: &str) -> String {
         let text = format!(
             "name = \"pooled\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n[data]\nscale = 1\n\
-             [load]\nworkload = \"{workload}\"\nprotocol = \"{protocol}\"\nclients = 3\nthreads = 1\nwarmup_s = 0.2\n\
-             measure_s = {measure_s}\n{more}\n[[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
+             [load]\nclients = 3\nthreads = 1\nwarmup_s = 0.2\nmeasure_s = {measure_s}\n{load}\n\
+             [[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
         );
         home.write("pooled.toml", &text).to_string_lossy().into_owned()
     }
 
     fn run(&self, home: &Home, workload: &str, protocol: &str, more: &str) -> Said {
-        let file = Pooler::file(home, workload, protocol, 1, more);
-        home.run(&["run", &file, "--target", &self.target(), "--json"])
+        self.run_with(
+            home,
+            &format!("workload = \"{workload}\"\nprotocol = \"{protocol}\"\n{more}"),
+            &[],
+        )
+    }
+
+    fn run_with(&self, home: &Home, load: &str, flags: &[&str]) -> Said {
+        let file = Pooler::file(home, 1, load);
+        let target = self.target();
+        home.run(&[&["run", &file, "--target", &target, "--json"], flags].concat())
     }
 
     /// An experiment whose every trial is finished and counted; its trials.
@@ -166,14 +175,21 @@ fn through_pgbouncers_transactions(version: &str) {
     home.run(&["data", "create", &target, "--scale", "1", "--replace"])
         .fine();
     home.run(&["data", "check", &target]).fine();
-    let refused = pooler.run(&home, "tpcb", "prepared", "");
-    refused.fails(
-        1,
-        &[
-            "keeps no prepared statements",
-            "hint: --protocol extended or simple (protocol in an",
-        ],
-    );
+    let prepared = "workload = \"tpcb\"\nprotocol = \"prepared\"";
+    let unknown = "script = \"SELECT no_such FROM pg_class;\"\nprotocol = \"extended\"";
+    // The dry run finds what the run finds.
+    for flags in [&["--dry-run"][..], &[]] {
+        pooler.run_with(&home, prepared, flags).fails(
+            1,
+            &[
+                "keeps no prepared statements",
+                "mend: --set load.protocol=extended",
+            ],
+        );
+        pooler
+            .run_with(&home, unknown, flags)
+            .fails(1, &["no_such", "42703"]);
+    }
     pooler.experiment(&home, "tpcb", "extended", "");
     assert_eq!(pooler.left_behind(), Vec::<String>::new());
 }
@@ -239,6 +255,12 @@ fn pgbouncer_in_statement_mode_before_the_newest_version() {
     home.sandbox("x", &[]);
     let pooler = Pooler::bouncer(&home, PoolMode::Statement);
     pooler.experiment(&home, "simple", "extended", "");
+    let load = "workload = \"simple\"\nprotocol = \"extended\"";
+    let dry = pooler.run_with(&home, load, &["--dry-run"]).fine().json();
+    assert!(
+        dry["not_proven"].to_string().contains("statements of reference"),
+        "{dry}"
+    );
 }
 
 #[test]
@@ -277,13 +299,13 @@ fn interrupted_run_through_a_pooler_is_resumed_through_it() {
     let home = Home::new();
     home.sandbox("x", &[]);
     let pooler = Pooler::bouncer(&home, PoolMode::Transaction);
-    let (target, file) = (pooler.target(), Pooler::file(&home, "tpcb", "extended", 4, ""));
+    let (target, file) = (pooler.target(), Pooler::file(&home, 4, "workload = \"tpcb\"\nprotocol = \"extended\""));
     let mut child = home.spawn(&["run", &file, "--target", &target]);
     // The data is there already: nothing else writes.
     let loaded = "SELECT count(*) > 0 FROM pg_stat_activity WHERE query ~ '^(UPDATE|INSERT)'";
-    common::wait_for("the load", || {
+    common::until_is("the load", "t".to_owned(), || {
         assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
-        home.ask("x", loaded) == "t"
+        home.ask("x", loaded)
     });
     common::tool("kill", &["-INT", &child.id().to_string()]);
     common::said(child.wait_with_output().expect("it ends")).fails(1, &["stopped"]);

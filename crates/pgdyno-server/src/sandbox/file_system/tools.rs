@@ -15,7 +15,7 @@ const MOUNTS_MAX: usize = 16;
 
 /// The program that makes a kind, the package that brings it, and its options: no work is left for later, which would go on while
 /// something is measured, and nothing is discarded, which would give back what the image has reserved.
-fn maker(kind: FileSystemKind) -> Option<(&'static str, &'static str, &'static [&'static str])> {
+pub(super) fn maker(kind: FileSystemKind) -> Option<(&'static str, &'static str, &'static [&'static str])> {
     match kind {
         FileSystemKind::Tmpfs => None,
         FileSystemKind::Ext4 => Some((

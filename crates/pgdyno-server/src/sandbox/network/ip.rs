@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// The program's name.
 pub(in crate::sandbox) const PROGRAM: &str = "ip";
-const PACKAGE: &str = "iproute2";
+pub(super) const PACKAGE: &str = "iproute2";
 
 /// A link, as `ip -json link` tells it; other things that it tells are left out.
 #[derive(Debug, Deserialize)]

@@ -1,6 +1,7 @@
 //! `pgdyno run --dry-run`: what would keep the run from working, every trial in its order with what it costs, the data that is made, and
 //! the time that all will take. Nothing is changed, made or started.
 
+pub(super) mod kept;
 mod restarts;
 
 use super::{Consent, Context, Plan, profiles_of};
@@ -10,7 +11,7 @@ use crate::target::{self, Ahead};
 use pgdyno_knobs::Target;
 use pgdyno_lab::{
     ExperimentFile, Finding, LabError, Preflight, PreflightReport, ProfileSettings, Reset, Treatment,
-    consents,
+    Unstarted, consents,
 };
 use pgdyno_load::duration;
 use pgdyno_server::Server;
@@ -75,8 +76,6 @@ struct Looked {
     plan: Plan,
     found: PreflightReport,
     target: Option<Target>,
-    /// What could not be proven, and why.
-    unproven: Option<String>,
 }
 
 pub(super) fn dry_run(
@@ -133,10 +132,22 @@ fn look(
 ) -> anyhow::Result<Looked> {
     let seed = file.seed.unwrap_or(1);
     let ahead = target::ahead(context, &file, args.target.as_deref(), consent.restart)?;
-    let (target, mut findings, unproven) = match ahead {
-        Ahead::There { target, findings } => (Some(*target), findings, None),
-        Ahead::NotYet(why) => (None, Vec::new(), Some(why)),
-        Ahead::Nowhere(finding) => (None, vec![finding], None),
+    let mut found = PreflightReport::default();
+    let mut not_yet = None;
+    let target = match ahead {
+        Ahead::There { target, findings } => {
+            found.findings = findings;
+            Some(*target)
+        }
+        Ahead::NotYet { why, version, data } => {
+            found.unproven.push(why);
+            not_yet = Some((version, data));
+            None
+        }
+        Ahead::Nowhere(finding) => {
+            found.findings.push(finding);
+            None
+        }
     };
     let text = target::text_of(&file, args.target.as_deref()).filter(|_| target.is_some());
     let profiles = match text {
@@ -144,45 +155,43 @@ fn look(
         None => ProfileSettings::new(),
     };
     let mut plan = Plan::unasked(file, &profiles, seed)?;
-    let on_target = plan
-        .treatments
-        .iter()
-        .any(|treatment| treatment.stand().is_target());
-    let mut found = PreflightReport::default();
-    let unproven = match &target {
-        Some(target) if on_target => {
+    let (path, scratch) = (crate::context::variable("PATH"), context.scratch());
+    match (&target, not_yet) {
+        (Some(target), _) => {
             let mut server = Server::connect(&target.conninfo)?;
-            let path = crate::context::variable("PATH");
             let preflight = Preflight {
                 host: &context.host,
                 catalogue: &context.catalogue,
                 target,
                 consent,
                 path: path.as_deref(),
+                scratch: &scratch,
             };
             let whole = plan.clone();
-            found = preflight.check(&mut plan, &mut server)?;
+            found.extend(preflight.check(&mut plan, &mut server)?);
             // What is mended first is run as a whole.
             if found.is_fatal() {
                 plan = whole;
             }
-            unproven
         }
-        _ => {
-            findings.extend(consents(&plan, &context.catalogue, consent));
-            let elsewhere =
-                "no treatment runs on the target itself; settings are proven when their servers are made";
-            unproven.or_else(|| (!on_target).then(|| elsewhere.to_owned()))
+        (None, Some((version, data))) => {
+            let unstarted = Unstarted {
+                host: &context.host,
+                catalogue: &context.catalogue,
+                consent,
+                path: path.as_deref(),
+                scratch: &scratch,
+                version,
+                data: &data,
+            };
+            found.extend(unstarted.check(&mut plan));
         }
-    };
-    findings.append(&mut found.findings);
-    found.findings = findings;
-    Ok(Looked {
-        plan,
-        found,
-        target,
-        unproven,
-    })
+        (None, None) => found
+            .findings
+            .extend(consents(&plan, &context.catalogue, consent)),
+    }
+    kept::look(context, args, &mut found)?;
+    Ok(Looked { plan, found, target })
 }
 
 fn as_json(looked: &Looked, lines: &[Line<'_>], all_s: f64) -> serde_json::Value {
@@ -208,7 +217,8 @@ fn as_json(looked: &Looked, lines: &[Line<'_>], all_s: f64) -> serde_json::Value
         "seed": looked.plan.file.seed,
         "findings": looked.found.findings.iter().map(finding).collect::<Vec<_>>(),
         "made": looked.found.objects.iter().map(object).collect::<Vec<_>>(),
-        "not_proven": looked.unproven,
+        "commands": looked.found.commands,
+        "not_proven": looked.found.unproven,
     })
 }
 
@@ -240,6 +250,12 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
             put!("  {:<32} {:>8}", object.name, object.size());
         }
     }
+    if !looked.found.commands.is_empty() {
+        put!("\nrun on the server, which pgdyno did not create (what they leave there is named at the end):");
+        for command in &looked.found.commands {
+            put!("  {command}");
+        }
+    }
     put!("");
     for (i, line) in lines.iter().enumerate() {
         let text = format!(
@@ -268,12 +284,8 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
     if drawn {
         put!("the order is drawn anew when it runs: the file names no seed");
     }
-    if let Some(why) = &looked.unproven {
-        put!("not proven: {why}");
-    }
-    let places = looked.target.as_ref().filter(|target| target.data.is_none());
-    if places.is_some() && !looked.found.objects.is_empty() {
-        put!("not proven: room on the server's disk, which is not within reach from here");
+    for what in &looked.found.unproven {
+        put!("not proven: {what}");
     }
     if !looked.found.is_fatal() {
         for finding in &looked.found.findings {

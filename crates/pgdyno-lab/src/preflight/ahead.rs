@@ -1,0 +1,92 @@
+//! Before a sandbox runs: what is known without its server.
+
+use super::programs::missing_programs;
+use super::room::{Need, check_room, of_own_servers};
+use super::wants::cannot_stand;
+use super::{Finding, FindingKind, PreflightReport, consents, leave_out, of_version, say_if_nothing_is_left};
+use crate::file::Reset;
+use crate::plan::{Consent, Plan, data_of};
+use pgdyno_host::{HostAccess, tree_bytes};
+use pgdyno_knobs::Catalogue;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A sandbox that a run makes or starts.
+pub struct Unstarted<'a> {
+    /// The machine.
+    pub host: &'a dyn HostAccess,
+    /// The catalogue.
+    pub catalogue: &'a Catalogue,
+    /// What the user has agreed to.
+    pub consent: &'a Consent,
+    /// Directories in which programs are looked for, as PATH has them.
+    pub path: Option<&'a str>,
+    /// Where copies of files are kept.
+    pub scratch: &'a Path,
+    /// Major version of its server.
+    pub version: Option<u32>,
+    /// Its data directory.
+    pub data: &'a Path,
+}
+
+impl Unstarted<'_> {
+    /// Finds what can be found, and leaves treatments out of the plan that cannot be tested.
+    pub fn check(&self, plan: &mut Plan) -> PreflightReport {
+        let mut found = PreflightReport::default();
+        for finding in consents(plan, self.catalogue, self.consent) {
+            found.add(finding);
+        }
+        for treatment in &plan.treatments {
+            let version = treatment.server.version.or(self.version);
+            let wrong = version.map(|version| of_version(self.catalogue, &treatment.settings, version));
+            let unmet = cannot_stand(treatment, true).into_iter();
+            let unmet = unmet.map(|what| Finding::new(FindingKind::Other, what, &[]));
+            for finding in wrong.into_iter().flatten().chain(unmet) {
+                found.add(Finding {
+                    treatments: vec![treatment.name.clone()],
+                    ..finding
+                });
+            }
+        }
+        missing_programs(self.path.unwrap_or_default(), plan, &mut found);
+        leave_out(plan, &found);
+        say_if_nothing_is_left(plan, &mut found);
+        self.room(plan, &mut found);
+        found
+    }
+
+    fn room(&self, plan: &Plan, found: &mut PreflightReport) {
+        let tested: Vec<_> = plan.tested().into_iter().map(|i| &plan.treatments[i]).collect();
+        let here = || tested.iter().filter(|treatment| treatment.stand().is_target());
+        let keys: BTreeSet<_> = here().filter_map(|treatment| data_of(treatment)).collect();
+        let all: u64 = keys.iter().map(|key| key.plan().bytes()).sum();
+        let has = |reset: Reset| here().any(|t| t.data.reset == Some(reset));
+        let times = if has(Reset::Template) { 2 } else { 1 };
+        // How much of it is the data is known when its server runs.
+        let there = tree_bytes(self.data);
+        let needs = |bytes: u64, found: &mut PreflightReport| {
+            let data = ("data", self.data, bytes);
+            let copy = ("a copy of the files", self.scratch, there.max(bytes));
+            let own = [data].into_iter().chain(has(Reset::Copy).then_some(copy));
+            let mut needs: Vec<Need> = own
+                .map(|(what, place, bytes)| Need {
+                    what,
+                    place: place.to_owned(),
+                    bytes,
+                })
+                .collect();
+            needs.extend(of_own_servers(plan, self.data, found));
+            needs
+        };
+        let (mut most, mut least) = (PreflightReport::default(), PreflightReport::default());
+        let needed = needs(all * times, &mut most);
+        check_room(self.host, plan, self.data, &needed, &mut most);
+        let needed = needs((all * times).saturating_sub(there), &mut least);
+        check_room(self.host, plan, self.data, &needed, &mut least);
+        if least.findings.len() < most.findings.len() {
+            let why = "room for the data: how much of it the sandbox holds already is known when it runs";
+            least.unproven.push(why.to_owned());
+        }
+        found.extend(least);
+    }
+}

@@ -1,0 +1,118 @@
+//! External programs that a run starts: those of loads, poolers, file systems, networks and neighbours, and of a restart.
+
+use super::{Finding, FindingKind, Preflight, PreflightReport};
+use crate::file::{LOOPBACK, Place, PoolerWord};
+use crate::foreign::programs_of;
+use crate::plan::{Plan, Treatment};
+use pgdyno_server::sandbox::NETWORK_PROGRAM;
+use pgdyno_server::{Control, find_program};
+use std::path::Path;
+
+/// Runs a neighbour, so that it ends with this process.
+const SETPRIV: (&str, &str) = ("setpriv", "util-linux");
+
+/// A program, and what mends it where it is missing.
+type Wanted = (String, String);
+
+impl Preflight<'_> {
+    /// Programs that are not there.
+    pub(super) fn programs(&self, plan: &Plan, found: &mut PreflightReport) {
+        let path = self.path.unwrap_or_default();
+        missing_programs(path, plan, found);
+        if let Control::Command { restart, .. } = &self.target.control
+            && let Some(program) = first_of_shell(restart)
+        {
+            let mend = "restart_command = \"...\" (in the file's [target], with the program's path)";
+            found.add_all(missing(path, (program, mend.to_owned())));
+        }
+    }
+}
+
+/// Programs of treatments that are not there; `path` as PATH has it.
+pub(super) fn missing_programs(path: &str, plan: &Plan, found: &mut PreflightReport) {
+    for number in plan.tested() {
+        let treatment = &plan.treatments[number];
+        let missing = wanted(treatment).into_iter().filter_map(|of| missing(path, of));
+        found.add_all(missing.map(|finding| Finding {
+            treatments: vec![treatment.name.clone()],
+            ..finding
+        }));
+    }
+}
+
+fn missing(path: &str, (program, mend): Wanted) -> Option<Finding> {
+    let is_there = match program.contains('/') {
+        true => Path::new(&program).exists(),
+        false => {
+            let mut directories = std::env::split_paths(path);
+            find_program(&program).is_absolute()
+                || directories.any(|directory| directory.join(&program).exists())
+        }
+    };
+    let what = || format!("the program {program} is not there (PATH is {path})");
+    (!is_there).then(|| Finding::new(FindingKind::Other, what(), &[mend]))
+}
+
+fn wanted(treatment: &Treatment) -> Vec<Wanted> {
+    let server = &treatment.server;
+    let installed = |(program, package): (&str, &str)| {
+        (program.to_owned(), format!("apt install {package} (or its like)"))
+    };
+    let of_load = "command = \"...\" (in the file's [load], with the program's path)";
+    let mut wanted: Vec<Wanted> = programs_of(&treatment.load)
+        .into_iter()
+        .map(|program| (program, of_load.to_owned()))
+        .collect();
+    if let Some(kind) = server.pooler.and_then(PoolerWord::kind) {
+        wanted.push(installed((kind.program(), kind.package())));
+    }
+    for place in [&server.data_on, &server.wal_on].into_iter().flatten() {
+        if let Ok(Place::Made(plan)) = Place::named(place) {
+            wanted.extend(plan.kind.program().map(installed));
+        }
+    }
+    if server.network.as_ref().is_some_and(|network| network != LOOPBACK) {
+        wanted.push(installed(NETWORK_PROGRAM));
+    }
+    if let Some(neighbour) = server.neighbour.as_deref().filter(|command| *command != "none") {
+        wanted.push(installed(SETPRIV));
+        let mend = "neighbour = \"...\" (in the file's [server], with the program's path)";
+        wanted.extend(first_of_shell(neighbour).map(|program| (program, mend.to_owned())));
+    }
+    wanted
+}
+
+/// What a shell does itself, as far as a command is likely to begin with it.
+const OF_SHELL: [&str; 16] = [
+    "if", "for", "while", "until", "case", "cd", "exec", "exit", "export", "set", "eval", "trap", "ulimit",
+    "umask", "wait", "command",
+];
+
+/// The program that a shell's command begins with, where that is a plain name or path.
+fn first_of_shell(command: &str) -> Option<String> {
+    let word = command.split_whitespace().next()?;
+    let is_plain = word
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-./+".contains(c));
+    let is_of_shell = OF_SHELL.contains(&word) || matches!(word, "." | ":" | "[");
+    (is_plain && !is_of_shell).then(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shell_command_is_looked_for_where_it_begins_with_a_program() {
+        let check = |command: &str, expected: Option<&str>| {
+            assert_eq!(first_of_shell(command).as_deref(), expected, "{command}");
+        };
+        check("sudo systemctl restart postgresql", Some("sudo"));
+        check("/usr/bin/stress-ng --vm 1", Some("/usr/bin/stress-ng"));
+        check("cd /srv && ./restart", None);
+        check("A=b restart", None);
+        check("(restart)", None);
+        check("$HOME/restart", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,215 @@
+//! Room for what an experiment makes: data, WAL, copies of files, and servers of its own, each on the file system where it goes.
+
+use super::data::here;
+use super::{Finding, FindingKind, Preflight, PreflightReport};
+use crate::file::{Place, Reset};
+use crate::measure::endpoint;
+use crate::plan::{Plan, data_of};
+use pgdyno_host::{HostAccess, Space, size_bytes, tree_bytes};
+use pgdyno_load::{DataPlan, tables_there};
+use pgdyno_server::sandbox::FileSystemKind;
+use pgdyno_server::{Server, ServerError};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A new server's files, WAL included, as initdb makes them.
+const SERVER_BYTES: u64 = 64 << 20;
+
+/// Something that is made, and where.
+pub(super) struct Need {
+    pub(super) what: &'static str,
+    pub(super) place: PathBuf,
+    pub(super) bytes: u64,
+}
+
+impl Preflight<'_> {
+    /// What a sandbox's file systems have to hold.
+    pub(super) fn sandbox_needs(
+        &self,
+        plan: &Plan,
+        server: &mut Server,
+        found: &mut PreflightReport,
+    ) -> Result<Vec<Need>, ServerError> {
+        let Some(data) = self.target.data.clone() else {
+            return Ok(Vec::new());
+        };
+        let here = here(plan);
+        let keys: BTreeSet<_> = here.iter().filter_map(|treatment| data_of(treatment)).collect();
+        let has = |reset: Reset| here.iter().any(|t| t.data.reset == Some(reset));
+        let all: u64 = keys.iter().map(|key| key.plan().bytes()).sum();
+        let mut there = 0;
+        for key in &keys {
+            there += self.bytes_there(server, plan.database_of(*key).as_deref(), &key.plan())?;
+        }
+        let times = if has(Reset::Template) { 2 } else { 1 };
+        let mut needs = vec![Need {
+            what: "data",
+            place: data.clone(),
+            bytes: (all * times).saturating_sub(there),
+        }];
+        if has(Reset::Copy) {
+            let kept = tree_bytes(&data) + all.saturating_sub(there);
+            needs.push(Need {
+                what: "a copy of the files",
+                place: self.scratch.to_owned(),
+                bytes: kept,
+            });
+        }
+        let most = needs[0].bytes;
+        needs.extend(self.wal_need(server, most)?);
+        needs.extend(of_own_servers(plan, &data, found));
+        Ok(needs)
+    }
+
+    /// The WAL that the server keeps, beyond what it has now, but no more than `most`.
+    pub(super) fn wal_need(&self, server: &mut Server, most: u64) -> Result<Option<Need>, ServerError> {
+        let Some(data) = &self.target.data else {
+            return Ok(None);
+        };
+        let sql = "SELECT setting::bigint << 20 FROM pg_settings WHERE name = 'max_wal_size'";
+        let kept = server.value("asking for the size of the WAL", sql)?;
+        let kept: u64 = kept.and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
+        let wal = data.join("pg_wal");
+        let place = std::fs::canonicalize(&wal).unwrap_or(wal);
+        Ok(Some(Need {
+            what: "WAL",
+            bytes: kept.saturating_sub(tree_bytes(&place)).min(most),
+            place,
+        }))
+    }
+
+    /// Bytes of this data that the server has already; what is made again takes their place.
+    fn bytes_there(
+        &self,
+        server: &mut Server,
+        database: Option<&str>,
+        data: &DataPlan,
+    ) -> Result<u64, ServerError> {
+        let literal = |name: &str| format!("'{}'", name.replace('\'', "''"));
+        let sql = match database {
+            Some(name) => format!(
+                "SELECT sum(pg_database_size(oid)) FROM pg_database WHERE datname IN ({0}, {0} || '_template')",
+                literal(name)
+            ),
+            None => {
+                let tables = tables_there(&endpoint(&self.target.conninfo), data.dataset).unwrap_or_default();
+                let tables: Vec<String> = tables.iter().map(|name| literal(name)).collect();
+                format!(
+                    "SELECT sum(pg_total_relation_size(to_regclass(quote_ident(name)))) FROM unnest(ARRAY[{}]::text[]) AS name",
+                    tables.join(", ")
+                )
+            }
+        };
+        let bytes = server.value("asking for the size of the data", &sql)?;
+        Ok(bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0))
+    }
+}
+
+/// What servers of the experiment's own take beside the sandbox's data, in `beside`.
+pub(super) fn of_own_servers(plan: &Plan, beside: &Path, found: &mut PreflightReport) -> Vec<Need> {
+    let mut seen = BTreeSet::new();
+    let mut needs = Vec::new();
+    for number in plan.tested() {
+        let treatment = &plan.treatments[number];
+        let stand = treatment.stand();
+        if stand.is_target() || !seen.insert((stand.clone(), data_of(treatment))) {
+            continue;
+        }
+        let need = |place: &Path, bytes: u64| Need {
+            what: "servers of the experiment's own",
+            place: place.to_owned(),
+            bytes,
+        };
+        for (on, bytes) in [
+            (&stand.data_on, SERVER_BYTES + treatment.data_bytes().unwrap_or(0)),
+            (&stand.wal_on, 0),
+        ] {
+            match on.as_deref().map(Place::named) {
+                Some(Ok(Place::Directory(directory))) => needs.push(need(&directory, bytes)),
+                Some(Ok(Place::Made(made))) if made.kind == FileSystemKind::Tmpfs => {
+                    let what = format!("memory for a file system of {} MB in it", made.size_bytes >> 20);
+                    found.unproven.push(what);
+                }
+                Some(Ok(Place::Made(made))) => needs.push(need(beside, made.size_bytes)),
+                _ => needs.push(need(beside, bytes)),
+            }
+        }
+    }
+    needs
+}
+
+/// Whether all fits where it goes, and leaves what the file's guard wants on the file system of `data`.
+pub(super) fn check_room(
+    host: &dyn HostAccess,
+    plan: &Plan,
+    data: &Path,
+    needs: &[Need],
+    found: &mut PreflightReport,
+) {
+    let mut systems: Vec<(Space, Vec<&Need>)> = Vec::new();
+    let space_at = |place: &Path| host.space_of(&there(place).to_string_lossy())?.ok();
+    for need in needs {
+        let Some(space) = space_at(&need.place) else {
+            let place = need.place.display();
+            found.unproven.push(format!("room on {place}: it is not known"));
+            continue;
+        };
+        match systems.iter_mut().find(|(other, _)| is_same(other, &space)) {
+            Some((_, needs)) => needs.push(need),
+            None => systems.push((space, vec![need])),
+        }
+    }
+    let guard = plan.file.guard.disk_free_min.as_deref();
+    let least = guard.and_then(|least| size_bytes(least).ok());
+    let of_data = space_at(data);
+    for (space, needs) in systems {
+        let place = there(&needs[0].place).display().to_string();
+        let (needed, free) = (needs.iter().map(|need| need.bytes).sum::<u64>(), space.free_bytes);
+        if needed > free {
+            let each: Vec<String> = needs
+                .iter()
+                .filter(|need| need.bytes > 0)
+                .map(|need| format!("{} {} MB", need.what, need.bytes >> 20))
+                .collect();
+            let what = format!(
+                "this experiment needs about {} MB on {place} ({}), and {} MB are free; use a smaller scale or another place",
+                needed >> 20,
+                each.join(", "),
+                free >> 20
+            );
+            let scale = plan.file.data.scale.unwrap_or(1);
+            // A tenth stays free.
+            let fits = u128::from(scale) * u128::from(free) * 9 / (u128::from(needed.max(1)) * 10);
+            let mends = [format!("--set data.scale={}", fits.max(1))];
+            found.add(Finding::new(FindingKind::Other, what, &mends));
+        }
+        if let Some(least) =
+            least.filter(|_| of_data.as_ref().is_some_and(|of_data| is_same(of_data, &space)))
+            && free.saturating_sub(needed) < least
+        {
+            let what = format!(
+                "[guard] disk_free_min: {} MB are free on {place}, of which the experiment takes {} MB, and the bound is {} MB",
+                free >> 20,
+                needed >> 20,
+                least >> 20
+            );
+            let mends = [format!(
+                "--set guard.disk_free_min={}MB",
+                (free.saturating_sub(needed) / 2) >> 20
+            )];
+            found.add(Finding::new(FindingKind::Other, what, &mends));
+        }
+    }
+}
+
+/// The nearest directory that is there.
+fn there(path: &Path) -> &Path {
+    path.ancestors()
+        .find(|path| path.exists())
+        .unwrap_or(Path::new("/"))
+}
+
+/// Some file systems in memory have no number.
+fn is_same(one: &Space, other: &Space) -> bool {
+    (one.id, one.bytes) == (other.id, other.bytes)
+}

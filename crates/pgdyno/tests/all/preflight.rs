@@ -1,0 +1,240 @@
+//! What a run and its dry run find before the first trial, on servers that pgdyno did not create.
+
+use common::foreign::Foreign;
+use common::{Home, Said, ended, said, wait_for};
+use postgres::{Client, NoTls};
+use std::process::{Child, Command};
+
+const SORT: &str = "[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n";
+const TPCB: &str = "workload = \"select-only\"\nclients = 1\nmeasure_s = 1\n";
+
+/// An experiment file without a target; `load` is its [load], `rest` what comes after it.
+fn file(home: &Home, load: &str, rest: &str) -> String {
+    let text = format!(
+        "name = \"test\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\nseed = 5\n\
+         [data]\nscale = 1\n[load]\n{load}{rest}"
+    );
+    home.write("experiment.toml", &text)
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn dry_run(home: &Home, path: &str, target: &str, more: &[&str]) -> Said {
+    home.run(&[&["run", path, "--target", target, "--dry-run"], more].concat())
+}
+
+fn until(foreign: &Foreign, child: &mut Child, what: &str, sql: &str) {
+    wait_for(what, || {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+        foreign.ask(sql) == "t"
+    });
+}
+
+#[test]
+fn commands_on_a_foreign_server_want_consent_and_what_they_leave_is_named() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let target = foreign.target("postgres");
+    home.run(&["data", "create", &target, "--scale", "1"]).fine();
+    let job = "program = \"job\"\ncommand = \"psql -qAtc 'SELECT 1'\"\n\
+        prepare = \"psql -qc 'CREATE TABLE IF NOT EXISTS job_out AS SELECT 1 AS a'\"\n";
+    let path = file(&home, job, SORT);
+    let listed = ["--allow-data", "CREATE TABLE IF NOT EXISTS job_out"];
+    let before = foreign.objects();
+    home.run(&["run", &path, "--target", &target]).fails(4, &listed);
+    dry_run(&home, &path, &target, &[]).fails(4, &listed);
+    let dry = dry_run(&home, &path, &target, &["--allow-data"]).fine().out;
+    assert!(dry.contains("CREATE TABLE IF NOT EXISTS job_out"), "{dry}");
+    assert_eq!(foreign.objects(), before, "nothing has run");
+
+    let agreed = ["run", &path, "--target", &target, "--allow-data"];
+    let left = ["TABLE public.job_out", "DROP TABLE public.job_out;"];
+    let run = home.run(&agreed).fails(1, &left);
+    assert!(run.err.contains("data.commands"), "{}", run.err);
+    foreign.ask("DROP TABLE public.job_out");
+
+    // What cleans up is not reached by a killed process, but after a command that failed half-way.
+    let clean = "cleanup = \"psql -qc 'DROP TABLE IF EXISTS job_out'\"\n";
+    let broken = job.replace("AS SELECT 1 AS a", "AS SELECT 1 AS a; SELECT no_such");
+    let broken = broken.replace("psql -qc", "psql -q -v ON_ERROR_STOP=1 -c 'SELECT 1' -c");
+    let path = file(
+        &home,
+        &format!(
+            "{}{clean}",
+            broken.replace("; SELECT no_such'", "' -c 'SELECT no_such'")
+        ),
+        SORT,
+    );
+    let run = home
+        .run(&["run", &path, "--target", &target, "--allow-data"])
+        .fails(1, &["not one trial finished"]);
+    assert!(!run.err.contains("job_out;"), "{}", run.err);
+    assert_eq!(foreign.objects(), before);
+    let slow = job.replace("SELECT 1'", "SELECT pg_sleep(600)'");
+    let path = file(&home, &format!("{slow}{clean}"), SORT);
+    let mut child = home.spawn(&["run", &path, "--target", &target, "--allow-data"]);
+    let sleeps = "SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(6%' AND pid <> pg_backend_pid()";
+    until(&foreign, &mut child, "the job", sleeps);
+    child.kill().expect("killed");
+    child.wait().expect("dead");
+    home.run(&["restore"]).fails(1, &left);
+    foreign.ask("DROP TABLE public.job_out");
+    assert!(home.run(&["restore"]).fine().err.contains("nothing to put back"));
+    assert_eq!(foreign.objects(), before);
+}
+
+#[test]
+fn figure_that_the_server_refuses_is_found_before_the_run() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let target = foreign.target("postgres");
+    home.run(&["data", "create", &target, "--scale", "1"]).fine();
+    let path = file(
+        &home,
+        TPCB,
+        &format!("[[figure]]\nname = \"odd\"\nsql = \"SELECT no_such FROM pg_class\"\n{SORT}"),
+    );
+    for more in [&["--dry-run"][..], &[]] {
+        home.run(&[&["run", &path, "--target", &target], more].concat())
+            .fails(2, &["[[figure]] odd", "no_such", "42703"]);
+    }
+    // What a stored experiment needs may be gone when it is resumed.
+    foreign.ask("CREATE TABLE mine (a int)");
+    let figure = "[[figure]]\nname = \"rows\"\nsql = \"SELECT count(*) FROM mine\"\n";
+    let long = TPCB.replace("measure_s = 1", "measure_s = 600");
+    let path = file(&home, &long, &format!("{figure}{SORT}"));
+    let mut child = home.spawn(&["run", &path, "--target", &target]);
+    let loaded = "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'pgdyno load' AND query LIKE 'SELECT abalance%'";
+    until(&foreign, &mut child, "the load", loaded);
+    let interrupt = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(interrupt.expect("kill runs").success());
+    said(child.wait_with_output().expect("ends")).fails(1, &["stopped"]);
+    foreign.ask("DROP TABLE mine");
+    home.run(&["resume", "--target", &target])
+        .fails(2, &["[[figure]] rows", "mine", "42P01"]);
+
+    // What is known only when it is asked is a reason in the record.
+    let path = file(
+        &home,
+        TPCB,
+        &format!("[[figure]]\nname = \"word\"\nsql = \"SELECT 'none'\"\n{SORT}"),
+    );
+    home.run(&["run", &path, "--target", &target]).fine();
+    let report = home.run(&["report", "--format", "json"]).fine().json();
+    assert_eq!(ended(&report, "finished"), 2, "{report}");
+    let words = report["trials"][0]["disturbances"].to_string();
+    assert!(
+        words.contains("no figure word") && words.contains("none"),
+        "{words}"
+    );
+}
+
+#[test]
+fn rights_sessions_programs_and_places_that_are_missing_are_all_found() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    foreign.ask("CREATE ROLE plain LOGIN CONNECTION LIMIT 7");
+    foreign.ask("REVOKE CONNECT ON DATABASE template1 FROM PUBLIC");
+    home.run(&["data", "create", &foreign.target("postgres"), "--scale", "1"])
+        .fine();
+    let target = foreign.target("plain");
+    let connect = || Client::connect(&target, NoTls).expect("it answers");
+    let others = [connect(), connect(), connect(), connect()];
+    let load = format!("{TPCB}checkpoint_cycles = 1\n[target]\nrestart_command = \"no-such-restart now\"\n");
+    let path = file(&home, &load, SORT);
+    let store = home.write("plain-file", "").to_string_lossy().into_owned() + "/results.sqlite";
+    let report = home
+        .file("no-such-directory/report.html")
+        .to_string_lossy()
+        .into_owned();
+    let more = ["--allow-restart", "--store", &store, "--report", &report];
+    let found = dry_run(&home, &path, &target, &more).fails(
+        1,
+        &[
+            "others have 4 now",
+            "ALTER ROLE plain CONNECTION LIMIT -1",
+            "GRANT CONNECT ON DATABASE template1 TO plain",
+            "the program no-such-restart is not there",
+            "plain-file is no directory",
+            "there is no directory",
+        ],
+    );
+    assert!(found.err.contains("--report FILE"), "{}", found.err);
+    drop(others);
+    foreign.ask("ALTER ROLE plain CONNECTION LIMIT -1");
+    foreign.ask("GRANT CONNECT ON DATABASE template1 TO plain");
+    let found = dry_run(&home, &path, &target, &[]);
+    for word in ["others have", "template1", "no-such-restart", "plain-file"] {
+        assert!(!found.err.contains(word), "{word}: {}", found.err);
+    }
+    // A run does not find out after its last trial.
+    home.run(&["run", &path, "--target", &target, "--report", &report])
+        .fails(1, &["no-such-directory", "cannot be written"]);
+    assert!(home.run(&["list"]).out.lines().count() <= 1, "nothing was begun");
+}
+
+#[test]
+fn what_cannot_be_proven_is_named_and_a_stopped_sandbox_is_checked_by_the_catalogue() {
+    let home = Home::new();
+    home.sandbox("x", &["-V", "18"]);
+    let target = "sandbox:x";
+    let versions = "[[factor]]\nname = \"version\"\n[[factor.level]]\nname = \"now\"\n\
+        [[factor.level]]\nname = \"old\"\nserver.version = 14\n[base]\nio_method = \"sync\"\n";
+    let path = file(&home, TPCB, versions).clone();
+    let text = std::fs::read_to_string(&path).expect("a file");
+    std::fs::write(&path, text.replace("one-at-a-time", "full-factorial")).expect("written");
+    let dry = dry_run(&home, &path, target, &["--json"]).json();
+    let (found, unproven) = (dry["findings"].to_string(), dry["not_proven"].to_string());
+    assert!(
+        found.contains("PostgreSQL 14 has no parameter io_method"),
+        "{found}"
+    );
+    assert!(unproven.contains("on PostgreSQL 14"), "{unproven}");
+    let memory = "[[step]]\nname = \"memory\"\nsettings.shared_buffers = \"64MB\"\n";
+    let dry = dry_run(&home, &file(&home, TPCB, memory), target, &[]).fine().out;
+    assert!(
+        dry.contains("not proven: whether the server starts with shared_buffers of memory"),
+        "{dry}"
+    );
+
+    let steps = "[[step]]\nname = \"noisy\"\nserver.neighbour = \"no-such-neighbour\"\n\
+        [[step]]\nname = \"gone\"\nsettings.old_snapshot_threshold = \"1min\"\n";
+    let path = file(&home, TPCB, steps);
+    let words = [
+        "the program no-such-neighbour is not there",
+        "has no parameter old_snapshot_threshold",
+    ];
+    dry_run(&home, &path, target, &[]).fails(1, &words);
+    home.run(&["sandbox", "stop", "x"]).fine();
+    dry_run(&home, &path, target, &[]).fails(1, &words);
+    let large = file(&home, TPCB, SORT);
+    let large = [
+        "run",
+        &large,
+        "--target",
+        target,
+        "--dry-run",
+        "--set",
+        "data.scale=1000000",
+    ];
+    home.run(&large)
+        .fails(1, &["this experiment needs about", "--set data.scale="]);
+    assert_eq!(home.postmaster("x"), None, "it was not started");
+}
+
+#[test]
+fn copies_of_files_have_room_where_they_are_kept() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let scratch = home.file("state/scratch");
+    std::fs::create_dir_all(&scratch).expect("made");
+    let scratch = scratch.to_string_lossy().into_owned();
+    let tool = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program).args(arguments).status().expect("it runs");
+        assert!(status.success(), "{program}");
+    };
+    tool("mount", &["-t", "tmpfs", "-o", "size=1M", "tmpfs", &scratch]);
+    let copies = format!("[[step]]\nname = \"copied\"\ndata.reset = \"copy\"\n{SORT}");
+    let found = dry_run(&home, &file(&home, TPCB, &copies), "sandbox:x", &[]);
+    tool("umount", &[&scratch]);
+    found.fails(1, &["a copy of the files", &scratch]);
+}
