@@ -27,7 +27,7 @@ mod wal;
 
 pub use advice::{
     Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, RuleKind,
-    SetAside, Severity, Shown,
+    SetAside, Severity, Shown, Statement, recommended_by,
 };
 pub use catalogue::{
     Catalogue, CatalogueError, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk, Section, Setting, split,

@@ -3,37 +3,45 @@
 
 /// What keeps removed rows from being cleaned up, the oldest first. A vacuum's own snapshot holds nothing back, and a parallel worker
 /// has its leader's. A logical slot holds back rows of the catalogs alone. Where a session's database is another one, it holds back
-/// rows there. A slot's time is known from 17 on.
+/// rows there. What a standby's statements need comes with its feedback: in the process that sends to it, or in its slot while that is
+/// read. It is the standby's to end: without its slot it may have to be made again. A slot's time is known from 17 on, a standby's never.
 pub(super) const HOLDERS: &str = "WITH h AS ( \
-    SELECT CASE WHEN backend_type = 'walsender' THEN 'standby' ELSE backend_type END AS kind, \
+    SELECT CASE WHEN backend_type <> 'walsender' THEN backend_type WHEN datid IS NULL THEN 'standby' ELSE 'logical walsender' END AS kind, \
         CASE WHEN backend_type = 'walsender' THEN application_name ELSE 'pid ' || pid END AS who, pid, datname, \
         usename, application_name, state, greatest(age(backend_xmin), age(backend_xid)) AS held, \
-        extract(epoch FROM clock_timestamp() - xact_start) AS s, true AS rows, \
-        CASE WHEN backend_type = 'walsender' THEN 'on the standby: end its oldest query, or ALTER SYSTEM SET \
-hot_standby_feedback = off' \
-            ELSE format('SELECT pg_terminate_backend(%s)', pid) END AS ends \
+        extract(epoch FROM clock_timestamp() - xact_start) AS s, true AS rows, NULL::text AS ends_at, \
+        ARRAY[format('SELECT pg_terminate_backend(%s);', pid)] AS ends \
         FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
         AND backend_type NOT IN ('autovacuum worker', 'parallel worker') \
         AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum) \
     UNION ALL SELECT 'prepared transaction', gid, NULL, database, owner, NULL, NULL, age(transaction), \
         extract(epoch FROM clock_timestamp() - prepared), true, \
-        format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts \
-    UNION ALL SELECT 'replication slot', slot_name, active_pid, database, NULL, NULL, NULL, \
-        greatest(age(xmin), age(catalog_xmin)), \
+        format('In the database %s, or COMMIT PREPARED if its transaction manager says so:', database), \
+        ARRAY[format('ROLLBACK PREPARED %L;', gid)] FROM pg_prepared_xacts \
+    UNION ALL SELECT CASE WHEN feedback THEN 'standby' ELSE 'replication slot' END, \
+        CASE WHEN feedback THEN coalesce(a.application_name, slot_name) ELSE slot_name END, active_pid, database, a.usename, \
+        a.application_name, NULL, greatest(age(xmin), age(catalog_xmin)), \
         extract(epoch FROM clock_timestamp() - (to_jsonb(s) ->> 'inactive_since')::timestamptz), xmin IS NOT NULL, \
-        CASE WHEN active THEN format('stop what reads it (pid %s), then SELECT pg_drop_replication_slot(%L)', active_pid, \
-            slot_name) ELSE format('SELECT pg_drop_replication_slot(%L)', slot_name) END FROM pg_replication_slots s) \
+        CASE WHEN active AND NOT feedback THEN format('Its reader (pid %s) is connected and has not confirmed what it read: let it catch \
+up, or remove it where it is.', active_pid) END, \
+        CASE WHEN NOT active THEN ARRAY[format('SELECT pg_drop_replication_slot(%L);', slot_name)] END \
+        FROM (SELECT *, slot_type = 'physical' AND active AS feedback FROM pg_replication_slots) s \
+        LEFT JOIN pg_stat_activity a ON a.pid = active_pid) \
     SELECT json_build_object('xid.held_back_by', coalesce(json_agg(json_build_object('kind', kind, 'name', who, 'pid', pid, \
         'database', datname, 'user', usename, 'application', application_name, 'state', state, 'xid_age', held, \
-        'held_s', round(greatest(s, 0)::numeric, 3), 'holds', CASE WHEN rows THEN 'rows' ELSE 'rows of catalogs' END, \
-        'here', rows AND (datname IS NULL OR datname = current_database()), 'ends', ends) ORDER BY held DESC), '[]')) \
+        'held_s', CASE WHEN s IS NOT NULL THEN round(greatest(s, 0)::numeric, 3) END, \
+        'holds', CASE WHEN rows THEN 'rows' ELSE 'rows of catalogs' END, \
+        'here', rows AND (datname IS NULL OR datname = current_database()), \
+        'ends_at', CASE WHEN kind = 'standby' THEN format('On the standby %s, or end its oldest statement there:', who) ELSE ends_at END, \
+        'ends', CASE WHEN kind = 'standby' THEN ARRAY['ALTER SYSTEM SET hot_standby_feedback = off;', 'SELECT pg_reload_conf();'] \
+            ELSE coalesce(ends, '{}') END) ORDER BY held DESC), '[]')) \
     FROM (SELECT * FROM h WHERE held IS NOT NULL ORDER BY held DESC LIMIT 10) h";
 
 /// The transactions that are open for longest.
 pub(super) const TRANSACTIONS: &str = "SELECT json_build_object('connections.oldest_transactions', \
     coalesce(json_agg(json_build_object('pid', pid, 'database', datname, 'user', usename, 'application', application_name, \
         'state', state, 'transaction_s', transaction_s, 'idle_s', idle_s, 'xid_age', xid_age, \
-        'ends', format('SELECT pg_terminate_backend(%s)', pid)) ORDER BY transaction_s DESC), '[]')) \
+        'ends', ARRAY[format('SELECT pg_terminate_backend(%s);', pid)]) ORDER BY transaction_s DESC), '[]')) \
     FROM (SELECT pid, datname, usename, application_name, state, \
             round(greatest(extract(epoch FROM clock_timestamp() - xact_start), 0)::numeric, 3) AS transaction_s, \
             CASE WHEN state LIKE 'idle in transaction%' \
