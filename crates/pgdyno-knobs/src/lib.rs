@@ -39,7 +39,7 @@ pub use journal::{
     Content, Journal, JournalError, Journals, Keep, Listed, Patience, Purpose, Scope, ScopeLock,
     parse as parse_journal,
 };
-pub use known::{Known, Lacking};
+pub use known::{Known, Lacking, number_of as number};
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
 pub use profile::{
     Carrier, Exported, LeftOut, Now, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue,
