@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 /// What an administrator would see at once on the planted server: rule, severity, and what its advice names.
-pub(super) const PLANTED: [(&str, &str, &str); 19] = [
+pub(super) const PLANTED: [(&str, &str, &str); 20] = [
     (
         "prepared-transaction-forgotten",
         "severe",
@@ -55,6 +55,11 @@ pub(super) const PLANTED: [(&str, &str, &str); 19] = [
     ("wal-level-logical-unused", "hint", "replica"),
     ("wal-kept-for-nobody", "hint", "Archive the WAL"),
     ("idle-transactions-unlimited", "hint", "10min"),
+    (
+        "waits-unlimited",
+        "hint",
+        "ALTER SYSTEM SET lock_timeout = '1min';",
+    ),
     ("logging-sparse", "hint", "ALTER SYSTEM SET log_checkpoints = on;"),
 ];
 
@@ -68,7 +73,7 @@ pub(super) const ALSO_ABOUT_PLANTS: [&str; 5] = [
 ];
 
 /// Those of which statements are the whole cure.
-const CURED_BY_STATEMENTS: [&str; 9] = [
+const CURED_BY_STATEMENTS: [&str; 10] = [
     "dead-rows",
     // First, for to write a table again makes its broken unique index again, which fails.
     "index-invalid",
@@ -79,6 +84,7 @@ const CURED_BY_STATEMENTS: [&str; 9] = [
     "index-overlapping",
     "table-unlogged",
     "logging-sparse",
+    "waits-unlimited",
 ];
 
 const PLANTS: &str = "CREATE EXTENSION pg_stat_statements;
