@@ -21,6 +21,7 @@ use service::Service;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 /// Of a list, a rule speaks of so many members.
 const MEMBERS_MAX: usize = 5;
@@ -85,6 +86,15 @@ pub struct Question<'a> {
     pub only: &'a [String],
 }
 
+/// A statement that a piece of advice names, as it can be run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Statement {
+    /// SQL, with its semicolon.
+    pub sql: String,
+    /// Where or when it is meant to be run, in words; `None` for the connected database, now.
+    pub at: Option<String>,
+}
+
 /// One piece of advice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
@@ -120,8 +130,11 @@ pub struct Advice {
     pub confidence: Confidence,
     /// Whether what is expected of it is at most 2 %, and no danger.
     pub is_small: bool,
-    /// Of what is for safety: the steps that end the danger and show what it has done, in their order.
+    /// The steps in their order: of what is for safety all that end the danger and show what it has done. A step that ends with a
+    /// semicolon is a statement.
     pub procedure: Vec<String>,
+    /// The statements among the steps, whole, in their order.
+    pub statements: Vec<Statement>,
     /// Of what cannot be set by pgdyno: the lines to write.
     pub lines: Vec<String>,
     /// Whether pgdyno can set it.
@@ -227,6 +240,18 @@ pub struct Advisor {
     services: Vec<Service>,
     sources: Sources,
     catalogue: Catalogue,
+}
+
+/// What a shipped rule recommends, as it is written: the words for others that meet the same condition.
+pub fn recommended_by(rule: &str) -> Option<&'static str> {
+    static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+        let files = FILES.iter().filter_map(|(_, text)| rule::parse(text).ok());
+        files.flatten().collect()
+    });
+    RULES
+        .iter()
+        .find(|shipped| shipped.id == rule)
+        .map(Rule::recommends)
 }
 
 impl Advisor {
@@ -370,6 +395,7 @@ impl Advisor {
         });
         let can_be_applied = knob.is_some_and(|knob| !knob.kind.is_advised_only());
         let is_for_safety = rule.kind == RuleKind::Safety;
+        let procedure = procedure::of(rule, known, knob, setting.as_ref());
         let now_means = match &rule.now_means {
             Some(template) => template.render(known).ok().filter(|text| !text.is_empty()),
             None => knob.and_then(|knob| {
@@ -396,10 +422,8 @@ impl Advisor {
                 && !is_for_safety
                 && knob.is_some_and(|knob| knob.layer != Layer::Table),
             is_small: false,
-            procedure: match is_for_safety {
-                true => procedure::of(rule, known, knob, setting.as_ref()),
-                false => Vec::new(),
-            },
+            statements: procedure::statements(&procedure),
+            procedure,
             wants_consent: knob.is_some_and(|knob| knob.risk_of(&recommended) == Risk::Durability),
             lines,
             how: None,

@@ -332,7 +332,7 @@ fn plain(guc: &Guc) -> Value {
 }
 
 /// A number as JSON has it: whole where it is whole.
-pub(crate) fn number_of(number: f64) -> Value {
+pub fn number_of(number: f64) -> Value {
     /// Up to here every whole number is a floating-point number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {

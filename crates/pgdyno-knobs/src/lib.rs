@@ -27,7 +27,7 @@ mod wal;
 
 pub use advice::{
     Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, RuleKind,
-    SetAside, Severity, Shown,
+    SetAside, Severity, Shown, Statement, recommended_by,
 };
 pub use catalogue::{
     Catalogue, CatalogueError, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk, Section, Setting, split,
@@ -39,7 +39,7 @@ pub use journal::{
     Content, Journal, JournalError, Journals, Keep, Listed, Patience, Purpose, Scope, ScopeLock,
     parse as parse_journal,
 };
-pub use known::{Known, Lacking};
+pub use known::{Known, Lacking, number_of as number};
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
 pub use profile::{
     Carrier, Exported, LeftOut, Now, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue,

@@ -45,7 +45,7 @@ pub use books::{
 pub use connection::ConnectError;
 pub use data::{
     Condition, DataError, DataObject, DataPlan, DataProgress, DataSession, Dataset, Shape, check_data,
-    create_data, drop_data, shape_of, tables_there,
+    create_data, drop_data, shape_of, tables_of_data_sets, tables_there,
 };
 pub use endpoint::Endpoint;
 pub use engine::{LoadError, LoadResult, run};

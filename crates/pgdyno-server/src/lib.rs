@@ -35,7 +35,7 @@ pub use counters::{
     sessions_named, wait_for_leaving, wait_until_gone,
 };
 pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
-pub use facts::{ServerFacts, server_facts, shown_statement};
+pub use facts::{ServerFacts, Tallied, Tally, server_facts, shown_statement, tally};
 pub use find::{Found, keeps_sessions};
 pub use given::{Given, is_meant_as_server, may_hold_password, one_line, without_secret};
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};

@@ -303,12 +303,6 @@ pub fn pass(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Waits until something holds, a minute at most.
-#[track_caller]
-pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    until(what, || if holds() { Ok(()) } else { Err("it does not hold") });
-}
-
 /// Asks again until the answer is `Ok`, a minute at most; then the failure shows the last `Err`, which is what was seen.
 #[track_caller]
 pub fn until<T, E: Debug>(what: &str, ask: impl FnMut() -> Result<T, E>) -> T {

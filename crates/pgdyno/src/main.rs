@@ -35,6 +35,7 @@ mod context;
 mod exit;
 mod noted;
 mod output;
+mod own_load;
 mod placement;
 mod progress;
 mod serve;

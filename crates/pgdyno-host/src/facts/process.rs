@@ -72,6 +72,9 @@ pub fn process_facts(host: &dyn HostAccess, pid: u32) -> Vec<Fact> {
         "process.oom_score_adjustment",
         &format!("/proc/{pid}/oom_score_adj"),
     );
+    let errors = format!("/proc/{pid}/fd/2");
+    let to = host.read_link(&errors).map_err(|error| error.to_string());
+    sheet.note("process.stderr", &errors, to);
     note_scheduling(&mut sheet, pid);
     note_mapped(&mut sheet, pid);
     note_children(&mut sheet, pid);
@@ -401,6 +404,7 @@ Shared_Hugetlb:    20480 kB
             "process.resident_bytes",
             "process.largest_mapping",
             "process.scheduling_policy",
+            "process.stderr",
         ] {
             assert!(value(name).is_some(), "{name}: {facts:?}");
         }

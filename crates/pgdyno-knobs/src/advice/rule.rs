@@ -1,5 +1,6 @@
 //! Rules as they stand in catalog/advice/*.toml.
 
+use super::procedure::Step;
 use crate::expression::{Expression, ExpressionError, Template};
 use crate::known::Known;
 use serde::{Deserialize, Serialize};
@@ -183,8 +184,8 @@ pub struct Rule {
     pub(crate) now_means: Option<Template>,
     /// What it is for.
     pub kind: RuleKind,
-    /// All steps that end the danger, in their order.
-    pub(crate) procedure: Vec<Template>,
+    /// The steps, in their order: words, or a whole statement that ends with a semicolon.
+    pub(super) procedure: Vec<Step>,
     /// A fact that is a list: the rule looks at each member, as `item`.
     pub(crate) each: Option<String>,
     pub(crate) when: Expression,
@@ -295,7 +296,7 @@ fn read(raw: Raw) -> Result<Rule, String> {
         procedure: raw
             .procedure
             .iter()
-            .map(|step| template(step))
+            .map(|step| Step::parse(step))
             .collect::<Result<_, _>>()?,
         when: expression(&raw.when)?,
         why: template(&raw.why)?,

@@ -134,9 +134,16 @@ const HOLDER_XID_AGE_MIN: f64 = 10_000.0;
 fn holder(index: &Index) -> Outcome {
     let holders = index.get("xid.held_back_by")?.as_array();
     let number = |holder: &Value, field: &str| holder.get(field).and_then(Value::as_f64).unwrap_or(0.0);
+    // A slot that nobody reads holds until somebody does, however long it has been so, which is not known before 17.
+    let is_unread = |holder: &Value| {
+        let is_slot = holder.get("kind").and_then(Value::as_str) == Some("replication slot");
+        is_slot && holder.get("pid").is_none_or(Value::is_null)
+    };
     let holds = |holder: &&Value| {
         let here = holder.get("here").and_then(Value::as_bool).unwrap_or(true);
-        here && (number(holder, "held_s") >= HOLDER_S_MIN || number(holder, "xid_age") >= HOLDER_XID_AGE_MIN)
+        let is_long =
+            number(holder, "held_s") >= HOLDER_S_MIN || number(holder, "xid_age") >= HOLDER_XID_AGE_MIN;
+        here && (is_long || is_unread(holder))
     };
     let oldest = holders
         .into_iter()

@@ -351,6 +351,16 @@ pub fn tables_there(endpoint: &Endpoint, dataset: Dataset) -> Result<Vec<String>
     Ok(tables.ours.into_iter().chain(tables.foreign).collect())
 }
 
+/// The tables of all data sets that are there, without those of others under the same names.
+pub fn tables_of_data_sets(endpoint: &Endpoint) -> Result<Vec<String>, DataError> {
+    let mut client = session::open(endpoint)?;
+    let mut tables = Vec::new();
+    for dataset in [Dataset::Pgbench, Dataset::Oltp, Dataset::Tpcc] {
+        tables.extend(Tables::find(&mut client, dataset)?.ours);
+    }
+    Ok(tables)
+}
+
 fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataError> {
     let missing = |why| DataError::Missing {
         place: endpoint.place(),

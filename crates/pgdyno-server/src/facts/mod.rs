@@ -2,6 +2,7 @@
 
 mod ask;
 mod build;
+mod own;
 mod schema;
 mod scrub;
 mod service;
@@ -14,6 +15,7 @@ use crate::lists::names_in;
 use crate::server::{Server, ServerError};
 use crate::settings::{AS_BEGUN, Guc};
 use ask::{Outcome, Question, Signs};
+pub use own::{Tallied, Tally, tally};
 use pgdyno_host::Fact;
 pub use scrub::statement as shown_statement;
 use serde_json::{Map, Value, json};

@@ -3,44 +3,52 @@
 
 /// What keeps removed rows from being cleaned up, the oldest first. A vacuum's own snapshot holds nothing back, and a parallel worker
 /// has its leader's. A logical slot holds back rows of the catalogs alone. Where a session's database is another one, it holds back
-/// rows there. A slot's time is known from 17 on.
+/// rows there. What a standby's statements need comes with its feedback: in the process that sends to it, or in its slot while that is
+/// read. It is the standby's to end: without its slot it may have to be made again. A slot's time is known from 17 on, a standby's never.
 pub(super) const HOLDERS: &str = "WITH h AS ( \
-    SELECT CASE WHEN backend_type = 'walsender' THEN 'standby' ELSE backend_type END AS kind, \
+    SELECT CASE WHEN backend_type <> 'walsender' THEN backend_type WHEN datid IS NULL THEN 'standby' ELSE 'logical walsender' END AS kind, \
         CASE WHEN backend_type = 'walsender' THEN application_name ELSE 'pid ' || pid END AS who, pid, datname, \
         usename, application_name, state, greatest(age(backend_xmin), age(backend_xid)) AS held, \
-        extract(epoch FROM clock_timestamp() - xact_start) AS s, true AS rows, \
-        CASE WHEN backend_type = 'walsender' THEN 'on the standby: end its oldest query, or ALTER SYSTEM SET \
-hot_standby_feedback = off' \
-            ELSE format('SELECT pg_terminate_backend(%s)', pid) END AS ends \
-        FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
+        extract(epoch FROM clock_timestamp() - xact_start) AS s, true AS rows, NULL::text AS ends_at, \
+        ARRAY[format('SELECT pg_terminate_backend(%s);', pid)] AS ends \
+        FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name !~ '^pgdyno( |$)' \
         AND backend_type NOT IN ('autovacuum worker', 'parallel worker') \
         AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum) \
     UNION ALL SELECT 'prepared transaction', gid, NULL, database, owner, NULL, NULL, age(transaction), \
         extract(epoch FROM clock_timestamp() - prepared), true, \
-        format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts \
-    UNION ALL SELECT 'replication slot', slot_name, active_pid, database, NULL, NULL, NULL, \
-        greatest(age(xmin), age(catalog_xmin)), \
+        format('In the database %s, or COMMIT PREPARED if its transaction manager says so:', database), \
+        ARRAY[format('ROLLBACK PREPARED %L;', gid)] FROM pg_prepared_xacts \
+    UNION ALL SELECT CASE WHEN feedback THEN 'standby' ELSE 'replication slot' END, \
+        CASE WHEN feedback THEN coalesce(a.application_name, slot_name) ELSE slot_name END, active_pid, database, a.usename, \
+        a.application_name, NULL, greatest(age(xmin), age(catalog_xmin)), \
         extract(epoch FROM clock_timestamp() - (to_jsonb(s) ->> 'inactive_since')::timestamptz), xmin IS NOT NULL, \
-        CASE WHEN active THEN format('stop what reads it (pid %s), then SELECT pg_drop_replication_slot(%L)', active_pid, \
-            slot_name) ELSE format('SELECT pg_drop_replication_slot(%L)', slot_name) END FROM pg_replication_slots s) \
+        CASE WHEN active AND NOT feedback THEN format('Its reader (pid %s) is connected and has not confirmed what it read: let it catch \
+up, or remove it where it is.', active_pid) END, \
+        CASE WHEN NOT active THEN ARRAY[format('SELECT pg_drop_replication_slot(%L);', slot_name)] END \
+        FROM (SELECT *, slot_type = 'physical' AND active AS feedback FROM pg_replication_slots) s \
+        LEFT JOIN pg_stat_activity a ON a.pid = active_pid) \
     SELECT json_build_object('xid.held_back_by', coalesce(json_agg(json_build_object('kind', kind, 'name', who, 'pid', pid, \
         'database', datname, 'user', usename, 'application', application_name, 'state', state, 'xid_age', held, \
-        'held_s', round(greatest(s, 0)::numeric, 3), 'holds', CASE WHEN rows THEN 'rows' ELSE 'rows of catalogs' END, \
-        'here', rows AND (datname IS NULL OR datname = current_database()), 'ends', ends) ORDER BY held DESC), '[]')) \
+        'held_s', CASE WHEN s IS NOT NULL THEN round(greatest(s, 0)::numeric, 3) END, \
+        'holds', CASE WHEN rows THEN 'rows' ELSE 'rows of catalogs' END, \
+        'here', rows AND (datname IS NULL OR datname = current_database()), \
+        'ends_at', CASE WHEN kind = 'standby' THEN format('On the standby %s, or end its oldest statement there:', who) ELSE ends_at END, \
+        'ends', CASE WHEN kind = 'standby' THEN ARRAY['ALTER SYSTEM SET hot_standby_feedback = off;', 'SELECT pg_reload_conf();'] \
+            ELSE coalesce(ends, '{}') END) ORDER BY held DESC), '[]')) \
     FROM (SELECT * FROM h WHERE held IS NOT NULL ORDER BY held DESC LIMIT 10) h";
 
 /// The transactions that are open for longest.
 pub(super) const TRANSACTIONS: &str = "SELECT json_build_object('connections.oldest_transactions', \
     coalesce(json_agg(json_build_object('pid', pid, 'database', datname, 'user', usename, 'application', application_name, \
         'state', state, 'transaction_s', transaction_s, 'idle_s', idle_s, 'xid_age', xid_age, \
-        'ends', format('SELECT pg_terminate_backend(%s)', pid)) ORDER BY transaction_s DESC), '[]')) \
+        'ends', ARRAY[format('SELECT pg_terminate_backend(%s);', pid)]) ORDER BY transaction_s DESC), '[]')) \
     FROM (SELECT pid, datname, usename, application_name, state, \
             round(greatest(extract(epoch FROM clock_timestamp() - xact_start), 0)::numeric, 3) AS transaction_s, \
             CASE WHEN state LIKE 'idle in transaction%' \
                 THEN round(greatest(extract(epoch FROM clock_timestamp() - state_change), 0)::numeric, 3) END AS idle_s, \
             coalesce(greatest(age(backend_xmin), age(backend_xid)), 0) AS xid_age \
         FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() \
-        AND xact_start IS NOT NULL ORDER BY xact_start LIMIT 10) t";
+        AND application_name !~ '^pgdyno( |$)' AND xact_start IS NOT NULL ORDER BY xact_start LIMIT 10) t";
 
 /// An index that another one makes needless: the same columns in the same way, or those with which the other one begins. What a
 /// constraint or a partitioned index needs stays, and of two that are the same the older one. Sizes are those of the last vacuum or analysis.
@@ -125,24 +133,40 @@ pub(super) const UNLOGGED_TABLES: &str = "WITH \
     SELECT json_build_object('tables.unlogged', coalesce(json_agg(json_build_object('table', oid::regclass::text, \
         'bytes', bytes) ORDER BY bytes DESC), '[]')) FROM b";
 
-/// Sequences of which half is used up: of the hundred whose tables have the most rows, for each that is asked is opened. An
-/// int4 column ends before a bigint sequence does.
+/// Keys of which half is used up. Sequences: of the hundred whose tables have the most rows, for each that is asked is opened; a column
+/// has one that it owns, or that its default takes numbers from. An int4 column ends before a bigint sequence does. Of primary keys
+/// without a sequence, whose numbers the application makes, the last analysis knows about the highest.
 pub(super) const SEQUENCES: &str = "WITH \
     l AS MATERIALIZED (SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'), \
+    k AS MATERIALIZED (SELECT objid AS sequence, refobjid AS relation, refobjsubid AS number FROM pg_depend \
+            WHERE classid = 'pg_class'::regclass AND objsubid = 0 AND refclassid = 'pg_class'::regclass AND refobjsubid > 0 \
+                AND deptype IN ('a', 'i') \
+        UNION SELECT d.refobjid, f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid \
+            WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid = 0), \
     s AS MATERIALIZED (SELECT s.seqrelid, a.attrelid, a.attname, format_type(a.atttypid, NULL) AS type, \
             least(s.seqmax, CASE a.atttypid WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647 \
                 ELSE s.seqmax END) AS most \
         FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid \
-        LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.objsubid = 0 \
-            AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i') \
-        LEFT JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid \
-        LEFT JOIN pg_class o ON o.oid = d.refobjid \
+        LEFT JOIN k ON k.sequence = s.seqrelid \
+        LEFT JOIN pg_attribute a ON a.attrelid = k.relation AND a.attnum = k.number \
+        LEFT JOIN pg_class o ON o.oid = k.relation \
         WHERE s.seqincrement > 0 AND NOT s.seqcycle AND c.relpersistence <> 't' \
             AND (c.relpersistence = 'p' OR NOT pg_is_in_recovery()) \
             AND (s.seqmax < 9007199254740992 OR a.atttypid IN ('int2'::regtype, 'int4'::regtype)) \
         ORDER BY greatest(o.reltuples::int8, pg_stat_get_live_tuples(o.oid), 0) DESC, s.seqrelid LIMIT 100), \
+    p AS MATERIALIZED (SELECT a.attrelid, a.attname, a.atttypid, c.relname, n.nspname FROM pg_index i \
+        JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] \
+        JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace \
+        WHERE i.indisprimary AND i.indnkeyatts = 1 AND i.indrelid >= 16384 AND a.atttypid IN ('int2'::regtype, 'int4'::regtype) \
+            AND NOT EXISTS (SELECT FROM k JOIN pg_sequence q ON q.seqrelid = k.sequence \
+                WHERE k.relation = a.attrelid AND k.number = a.attnum) \
+        ORDER BY c.reltuples DESC, c.oid LIMIT 100), \
     v AS MATERIALIZED (SELECT *, CASE WHEN has_sequence_privilege(seqrelid, 'SELECT,USAGE') \
-        AND seqrelid NOT IN (SELECT relation FROM l) THEN pg_sequence_last_value(seqrelid) END AS last FROM s) \
+            AND seqrelid NOT IN (SELECT relation FROM l) THEN pg_sequence_last_value(seqrelid) END AS last FROM s \
+        UNION ALL SELECT NULL, p.attrelid, p.attname, format_type(p.atttypid, NULL), \
+            CASE p.atttypid WHEN 'int2'::regtype THEN 32767 ELSE 2147483647 END, h.bounds[cardinality(h.bounds)] \
+        FROM p CROSS JOIN LATERAL (SELECT histogram_bounds::text::int8[] AS bounds FROM pg_stats t \
+            WHERE t.schemaname = p.nspname AND t.tablename = p.relname AND t.attname = p.attname AND NOT t.inherited) h) \
     SELECT json_build_object('sequences.near_end', coalesce(json_agg(json_build_object( \
         'sequence', seqrelid::regclass::text, 'table', CASE WHEN attrelid IS NOT NULL THEN attrelid::regclass::text END, \
         'column', quote_ident(attname), 'type', type, 'last', last, 'max', most, \

@@ -41,6 +41,14 @@ pub(super) const STATEMENTS: &[Statement] = &[
         ..LIGHT
     },
     Statement {
+        name: "system",
+        source: "pg_control_system()",
+        facts: &["server.system_identifier"],
+        // As text: it is beyond what every reader of JSON takes for a whole number.
+        sql: "SELECT json_build_object('server.system_identifier', system_identifier::text) FROM pg_control_system()",
+        ..LIGHT
+    },
+    Statement {
         name: "jit",
         source: "pg_jit_available() with jit = on",
         facts: &["jit.available"],
@@ -207,7 +215,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
     Statement {
         name: "connections",
         needs: Need::Stats,
-        source: "pg_stat_activity",
+        source: "pg_stat_activity, without pgdyno's own sessions",
         facts: &[
             "connections.used",
             "connections.by_state",
@@ -216,15 +224,15 @@ pub(super) const STATEMENTS: &[Statement] = &[
         ],
         when_null: "there is no such session",
         sql: "WITH a AS (SELECT coalesce(state, 'unknown') AS state, xact_start, state_change \
-                FROM pg_stat_activity WHERE backend_type = 'client backend'), \
-            o AS (SELECT * FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()) \
+                FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() \
+                AND application_name !~ '^pgdyno( |$)') \
             SELECT json_build_object('connections.used', (SELECT count(*) FROM a), \
-            'connections.by_state', (SELECT json_object_agg(state, n) \
-                FROM (SELECT state, count(*) AS n FROM a GROUP BY state) s), \
+            'connections.by_state', (SELECT json_object_agg(state, n) FROM (SELECT state, sum(n) AS n \
+                FROM (SELECT state, 1 AS n FROM a UNION ALL VALUES ('active', 0), ('idle', 0)) a GROUP BY state) s), \
             'connections.longest_transaction_s', \
-                (SELECT round(extract(epoch FROM clock_timestamp() - min(xact_start))::numeric, 3) FROM o), \
+                (SELECT round(extract(epoch FROM clock_timestamp() - min(xact_start))::numeric, 3) FROM a), \
             'connections.longest_idle_in_transaction_s', \
-                (SELECT round(extract(epoch FROM clock_timestamp() - min(state_change))::numeric, 3) FROM o \
+                (SELECT round(extract(epoch FROM clock_timestamp() - min(state_change))::numeric, 3) FROM a \
                  WHERE state LIKE 'idle in transaction%'))",
         ..LIGHT
     },
@@ -481,7 +489,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
     },
     Statement {
         name: "sequences",
-        source: "pg_sequence, pg_sequence_last_value(); of the hundred with the largest tables",
+        source: "pg_sequence, pg_sequence_last_value(), pg_stats; of the hundred with the largest tables",
         facts: &["sequences.near_end"],
         sql: schema::SEQUENCES,
         ..CATALOG

@@ -24,7 +24,9 @@ fn statements_only_read_and_every_name_is_told_by_some_version() {
             "{}",
             statement.name
         );
-        assert!(!sql.contains(';'), "{}", statement.name);
+        // Texts may name statements, for people.
+        let mut code = sql.split('\'').step_by(2);
+        assert!(!code.any(|part| part.contains(';')), "{}", statement.name);
         assert!(statement.since < statement.until, "{}", statement.name);
         for name in statement.facts {
             assert!(

@@ -12,6 +12,7 @@ use crate::cli::{AdviseArgs, AdviseFormat};
 use crate::context::Context;
 use crate::exit::{self, Usage};
 use crate::output::{self, Style, styled};
+use crate::own_load;
 use pgdyno_host::{Fact, replace_given};
 use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, RuleKind, Severity};
 use pgdyno_server::may_hold_password;
@@ -59,6 +60,9 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
         args.root.as_deref(),
     )?;
     let mut facts: Vec<Fact> = found.facts.iter().map(fact).collect();
+    if found.target.is_some() {
+        own_load::take_out(context, args.target.as_deref().unwrap_or_default(), &mut facts)?;
+    }
     if args.check {
         facts.extend(measure::facts(context, args)?);
     }

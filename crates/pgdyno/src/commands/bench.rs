@@ -6,7 +6,7 @@ use crate::cli::{BenchArgs, Spread};
 use crate::context::{Context, stop_flag};
 use crate::exit::{self, Usage};
 use crate::placement::Placement;
-use crate::{output, show, target};
+use crate::{output, own_load, show, target};
 use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block, given_bytes};
 use pgdyno_lab::{Depth, Measurement, Probe, measure};
@@ -69,7 +69,9 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         if args.clients.len() > 1 {
             tell!("{clients} client{}", if clients == 1 { "" } else { "s" });
         }
-        let measurement = watch(args, &conninfo, &plan, &probe, &stop)?;
+        let measurement = own_load::counted(context, &conninfo, || {
+            watch(args, &conninfo, &plan, &probe, &stop)
+        })?;
         if !as_json && args.clients.len() == 1 {
             words::print(&plan, &measurement, &server, args.statements);
         }

@@ -3,10 +3,11 @@
 use crate::cli::{CreateDataArgs, DataCommand};
 use crate::context::{Context, stop_flag};
 use crate::exit::{self, Refused};
-use crate::{progress, show, target};
+use crate::{own_load, progress, show, target};
 use pgdyno_lab::endpoint;
 use pgdyno_load::{
-    Condition, DataError, DataPlan, Dataset, Shape, check_data, create_data, drop_data, shape_of,
+    Condition, DataError, DataPlan, DataProgress, Dataset, Shape, check_data, create_data, drop_data,
+    shape_of,
 };
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -21,7 +22,8 @@ pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8>
         } => {
             let (conninfo, _) = target::conninfo(context, &target)?;
             let endpoint = endpoint(&conninfo).stopped_by(&stop_flag()?);
-            let conditions = check_data(&endpoint, dataset)?;
+            let check = || Ok(check_data(&endpoint, dataset)?);
+            let conditions = own_load::counted(context, &conninfo, check)?;
             print(&conditions, json)?;
             if conditions.iter().any(|condition| !condition.holds) {
                 return Ok(exit::NOT_HELD);
@@ -60,12 +62,15 @@ fn create(context: &Context, args: &CreateDataArgs) -> anyhow::Result<()> {
     let bar = progress::DataBar::new();
     let begun = Instant::now();
     let (mut rows, mut rows_s) = (0, 0.0);
-    let created = create_data(&endpoint, &plan, &mut |progress| {
+    let mut on_progress = |progress: DataProgress| {
         bar.update(progress);
         if progress.rows > rows {
             (rows, rows_s) = (progress.rows, begun.elapsed().as_secs_f64());
         }
         !stop.load(Ordering::Relaxed)
+    };
+    let created = own_load::counted(context, &conninfo, || {
+        Ok(create_data(&endpoint, &plan, &mut on_progress)?)
     });
     bar.done();
     created?;

@@ -5,6 +5,7 @@ use crate::commands::restore;
 use crate::context::{Context, stop_flag, variable};
 use crate::exit::{self, Usage};
 use crate::noted::Noted;
+use crate::own_load;
 use crate::stands::OwnStands;
 use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
@@ -110,10 +111,12 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
     restore::before(context, held.sandbox())?;
-    let name = held.name.clone();
+    let (name, conninfo) = (held.name.clone(), held.target.conninfo.clone());
     let mut stands = OwnStands::new(context, held, &command);
-    let summary = with_lab(context, &mut store, &consent, &mut stands, |lab| {
-        lab.resume(id, &name)
+    let summary = own_load::counted(context, &conninfo, || {
+        with_lab(context, &mut store, &consent, &mut stands, |lab| {
+            lab.resume(id, &name)
+        })
     })?;
     finish(context, &store, &summary, args.report.as_deref(), args.store.json)
 }
@@ -136,16 +139,18 @@ pub(crate) fn start(
 ) -> anyhow::Result<Summary> {
     // While this waited for the target, another command may have been killed on it.
     restore::before(context, begin.held.sandbox())?;
-    let name = begin.held.name.clone();
+    let (name, conninfo) = (begin.held.name.clone(), begin.held.target.conninfo.clone());
     let profiles = profiles_of(context, &begin.file, &begin.held.text)?;
     let mut stands = OwnStands::new(context, begin.held, begin.command);
-    with_lab(context, store, consent, &mut stands, |lab| {
-        lab.run(pgdyno_lab::Begin {
-            file: begin.file,
-            profiles,
-            text: begin.text,
-            name_of_target: &name,
-            repeat: begin.repeat,
+    own_load::counted(context, &conninfo, || {
+        with_lab(context, store, consent, &mut stands, |lab| {
+            lab.run(pgdyno_lab::Begin {
+                file: begin.file,
+                profiles,
+                text: begin.text,
+                name_of_target: &name,
+                repeat: begin.repeat,
+            })
         })
     })
 }

@@ -10,9 +10,25 @@ struct Rule {
     /// Whether it holds, in words with the figures.
     holds: fn(&Model) -> Option<String>,
     /// What to do.
-    advice: &'static str,
+    advice: Words,
     /// Where it is known from: docs/watch.md has the list.
     source: &'static str,
+}
+
+/// What is said of a condition.
+enum Words {
+    Own(&'static str),
+    /// Those of the rule of `pgdyno advise` that meets the same condition: nobody is told two things.
+    OfAdvice(&'static str),
+}
+
+impl Words {
+    fn text(&self) -> &'static str {
+        match self {
+            Words::Own(text) => text,
+            Words::OfAdvice(rule) => pgdyno_knobs::recommended_by(rule).unwrap_or_default(),
+        }
+    }
 }
 
 /// A rule that holds.
@@ -26,47 +42,51 @@ pub(crate) struct Warning {
 const RULES: [Rule; 9] = [
     Rule {
         holds: xid_age,
-        advice: "pause the writers and VACUUM (FREEZE) the oldest tables; look for what holds the horizon",
+        advice: Words::OfAdvice("xid-old"),
         source: "senzing",
     },
     Rule {
         holds: wal_volume,
-        advice: "find what keeps the WAL (slots, archiving, a checkpoint that lags) before the volume is full and the server stops",
+        advice: Words::Own(
+            "find what keeps the WAL (slots, archiving, a checkpoint that lags) before the volume is full and the server stops",
+        ),
         source: "senzing",
     },
     Rule {
         holds: page_tables,
-        advice: "huge pages for shared_buffers, or fewer connections",
+        advice: Words::Own("huge pages for shared_buffers, or fewer connections"),
         source: "percona-hugepages",
     },
     Rule {
         holds: swap_growing,
-        advice: "less memory in use (connections, work_mem, shared_buffers) before the machine stands still",
+        advice: Words::Own(
+            "less memory in use (connections, work_mem, shared_buffers) before the machine stands still",
+        ),
         source: "percona-hugepages",
     },
     Rule {
         holds: buffer_mapping,
-        advice: "fewer connections (a pooler): more of them only wait for one another",
+        advice: Words::Own("fewer connections (a pooler): more of them only wait for one another"),
         source: "senzing",
     },
     Rule {
         holds: idle_in_transaction,
-        advice: "end it in the application, or set idle_in_transaction_session_timeout",
+        advice: Words::OfAdvice("idle-in-transaction"),
         source: "senzing",
     },
     Rule {
         holds: slot,
-        advice: "bring the consumer back, drop the slot, or set max_slot_wal_keep_size",
+        advice: Words::Own("bring the consumer back, drop the slot, or set max_slot_wal_keep_size"),
         source: "postgresql",
     },
     Rule {
         holds: checkpoints,
-        advice: "a larger max_wal_size, so that checkpoints come by time",
+        advice: Words::Own("a larger max_wal_size, so that checkpoints come by time"),
         source: "ibm-z",
     },
     Rule {
         holds: dirty_bursts,
-        advice: "vm.dirty_background_bytes of 64 MB and vm.dirty_bytes of 512 MB write steadily",
+        advice: Words::Own("vm.dirty_background_bytes of 64 MB and vm.dirty_bytes of 512 MB write steadily"),
         source: "ibm-z",
     },
 ];
@@ -76,7 +96,7 @@ pub(crate) fn warnings(model: &Model) -> Vec<Warning> {
     let warning = |rule: &Rule| {
         Some(Warning {
             text: (rule.holds)(model)?,
-            advice: rule.advice,
+            advice: rule.advice.text(),
             source: rule.source,
         })
     };

@@ -1,5 +1,10 @@
 //! `pgdyno advise`, for real: a stock server, one in danger, what experiments have shown, and the table of rules.
 
+mod cures;
+mod own_traces;
+mod planted;
+mod standby;
+
 use common::Home;
 use pgdyno_knobs::{Advisor, Catalogue};
 use postgres::{Client, NoTls};
@@ -7,8 +12,6 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, SystemTime};
 
 fn rules_of(value: &Value, list: &str) -> Vec<String> {
     let list = value[list].as_array().expect("a list");
@@ -367,88 +370,6 @@ fn measurements_are_facts_and_no_password_is_shown() {
     }
 }
 
-/// What an administrator would see at once on the planted server: rule, severity, and what its advice names.
-const PLANTED: [(&str, &str, &str); 19] = [
-    (
-        "prepared-transaction-forgotten",
-        "severe",
-        "ROLLBACK PREPARED 'forgotten''s'",
-    ),
-    (
-        "sequence-at-end",
-        "severe",
-        "ALTER TABLE public.orders ALTER COLUMN id TYPE bigint",
-    ),
-    ("settings-file-wrong", "severe", "postgresql.conf:"),
-    (
-        "sequence-near-end",
-        "advice",
-        "ALTER TABLE public.customer ALTER COLUMN id TYPE bigint",
-    ),
-    ("idle-in-transaction", "advice", "SELECT pg_terminate_backend("),
-    ("xid-past-freeze-age", "advice", "End what holds rows back"),
-    ("random-page-cost-beyond", "advice", "4"),
-    (
-        "foreign-key-without-index",
-        "advice",
-        "CREATE INDEX CONCURRENTLY ON public.orders (customer_id)",
-    ),
-    (
-        "index-duplicate",
-        "advice",
-        "DROP INDEX CONCURRENTLY public.orders_placed_again",
-    ),
-    (
-        "index-overlapping",
-        "hint",
-        "DROP INDEX CONCURRENTLY public.orders_placed",
-    ),
-    (
-        "index-invalid",
-        "advice",
-        "DROP INDEX CONCURRENTLY public.customer_region",
-    ),
-    ("scans-for-few-rows", "advice", "FROM customer WHERE region = $1"),
-    ("table-unlogged", "advice", "ALTER TABLE public.basket SET LOGGED"),
-    ("restart-pending", "advice", "Restart"),
-    ("settings-not-read", "advice", "pg_reload_conf()"),
-    ("wal-level-logical-unused", "hint", "replica"),
-    ("wal-kept-for-nobody", "hint", "Archive the WAL"),
-    ("idle-transactions-unlimited", "hint", "10min"),
-    (
-        "logging-sparse",
-        "hint",
-        "log_checkpoints = on; log_lock_waits = on;",
-    ),
-];
-
-/// Rules that would speak here for another reason than a plant, or that a later step plants.
-const ALSO_ABOUT_PLANTS: [&str; 5] = [
-    "dead-rows",
-    "xid-held-back",
-    "checkpoints-requested",
-    "multixact-past-freeze-age",
-    "scans-many",
-];
-
-const PLANTS: &str = "CREATE EXTENSION pg_stat_statements;
-    CREATE TABLE customer (id serial PRIMARY KEY, region int);
-    INSERT INTO customer (region) SELECT g % 50 FROM generate_series(1, 15000) g;
-    SELECT setval('customer_id_seq', 1700000000);
-    CREATE TABLE orders (id serial PRIMARY KEY, customer_id int REFERENCES customer, placed int) WITH (autovacuum_enabled = off);
-    INSERT INTO orders (customer_id, placed) SELECT 1 + g % 15000, g FROM generate_series(1, 110000) g;
-    CREATE INDEX orders_placed ON orders (placed);
-    CREATE INDEX orders_placed_again ON orders (placed);
-    CREATE INDEX orders_placed_customer ON orders (placed, customer_id);
-    SELECT setval('orders_id_seq', 2100000000);
-    CREATE UNLOGGED TABLE basket AS SELECT repeat('y', 800) AS filling FROM generate_series(1, 25000);
-    ANALYZE;
-    ALTER SYSTEM SET max_connections = 33";
-
-/// A transaction id each: a minute of a busy server.
-const BURN: &str = "SET synchronous_commit = off;
-    DO $$ BEGIN FOR i IN 1..120000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$";
-
 fn client(home: &Home, name: &str) -> Client {
     let socket = home.file(&format!("state/sandboxes/{name}/socket"));
     let port = home.record(name)["port"].as_u64().expect("a port");
@@ -470,183 +391,44 @@ fn advice<'a>(advised: &'a Value, rule: &str) -> Option<&'a Value> {
         .find(|advice| advice["rule"] == rule)
 }
 
-/// Runs what ends each holder of rows, as the facts name it.
-fn end_holders(home: &Home, client: &mut Client, kind: &str) {
-    let facts = home.run(&["facts", "sandbox:planted", "--json"]).fine().json();
-    let list = facts["facts"].as_array().expect("a list");
-    let holders = list
-        .iter()
-        .find(|fact| fact["name"] == "xid.held_back_by")
-        .expect("a fact");
-    let ends = |holder: &&Value| holder["kind"] == kind && holder["application"] != "pgdyno";
-    for holder in holders["value"].as_array().expect("a list").iter().filter(ends) {
-        client
-            .batch_execute(holder["ends"].as_str().expect("a command"))
-            .expect("it runs");
-    }
+/// The statements of a piece of advice, each with where or when it is meant to be run.
+fn statements(advice: &Value) -> Vec<(String, Option<String>)> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let all = advice["statements"].as_array().expect("a list").iter();
+    all.map(|statement| (text(&statement["sql"]).expect("SQL"), text(&statement["at"])))
+        .collect()
 }
 
-#[test]
-fn a_planted_server_is_seen_through_rule_by_rule() {
-    let home = Home::on_disk();
-    let settings = [
-        "shared_preload_libraries=pg_stat_statements",
-        "max_prepared_transactions=5",
-        "autovacuum_freeze_max_age=100000",
-        "autovacuum_naptime=3600",
-        "wal_level=logical",
-        "random_page_cost=40",
-        "log_checkpoints=off",
-    ];
-    let mut create = vec!["sandbox", "create", "planted"];
-    create.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    home.run(&create).fine();
-    let mut planter = client(&home, "planted");
-    for statement in PLANTS.split(';') {
-        planter.batch_execute(statement).expect(statement);
-    }
-    let unfinished = "CREATE UNIQUE INDEX CONCURRENTLY customer_region ON customer (region)";
-    planter.batch_execute(unfinished).expect_err("rows are alike");
-    for _ in 0..60 {
-        let sql = "SELECT id FROM customer WHERE region = $1";
-        assert!(planter.query(sql, &[&51]).expect("rows").is_empty());
-    }
-    // Three keep rows from being removed: one that is at work, one that is idle, one that nobody has.
-    let mut working = client(&home, "planted");
-    let worker = thread::spawn(move || working.batch_execute("SELECT pg_sleep(600)"));
-    let at_work = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND backend_xmin IS NOT NULL";
-    common::wait_for("it works", || home.ask("planted", at_work) == "1");
-    let mut idle = client(&home, "planted");
-    idle.batch_execute("BEGIN; UPDATE customer SET region = 1 WHERE id = 1")
-        .expect("a change");
-    let forgotten = "BEGIN; UPDATE customer SET region = 2 WHERE id = 2; PREPARE TRANSACTION 'forgotten''s'";
-    planter.batch_execute(forgotten).expect("prepared");
-    planter
-        .batch_execute("UPDATE orders SET placed = placed + 1")
-        .expect("dead rows");
-    for statement in BURN.splitn(2, ';') {
-        planter.batch_execute(statement).expect("transactions");
-    }
-    planter
-        .batch_execute("SELECT pg_reload_conf()")
-        .expect("a reload");
-    let waits = "SELECT bool_or(pending_restart)::text FROM pg_settings";
-    common::wait_for("max_connections waits", || home.ask("planted", waits) == "true");
-    // Files that are written and not read: one with a line that the server cannot use.
-    let data = home.data("planted");
-    let file = data.join("postgresql.conf");
-    let text = fs::read_to_string(&file).expect("a file");
-    fs::write(&file, format!("{text}\nwork_mem = much\n")).expect("written");
-    let later = SystemTime::now() + Duration::from_secs(60);
-    let auto = fs::File::options()
-        .append(true)
-        .open(data.join("postgresql.auto.conf"))
-        .expect("a file");
-    auto.set_modified(later).expect("an instant");
-    drop(planter);
-
-    // What sessions did is counted a moment later.
-    let mut said = Value::Null;
-    common::wait_for("all is counted", || {
-        said = advised(&home, "planted");
-        let wanted = ["scans-for-few-rows", "idle-in-transaction"];
-        wanted.iter().all(|rule| advice(&said, rule).is_some())
-            && advice(&said, "prepared-transaction-forgotten")
-                .is_some_and(|advice| advice["why"].as_str().expect("a text").contains("dead rows wait"))
-    });
-    for (rule, severity, words) in PLANTED {
-        let found = advice(&said, rule).unwrap_or_else(|| panic!("{rule} is not found: {said:#}"));
-        let text = found["recommended"].as_str().expect("a text");
-        assert_eq!(
-            (&found["severity"], text.contains(words)),
-            (&severity.into(), true),
-            "{found:#}"
-        );
-    }
-    let pid = idle
-        .query_one("SELECT pg_backend_pid()", &[])
-        .expect("a row")
-        .get::<_, i32>(0);
-    let named = &advice(&said, "idle-in-transaction").expect("advice")["recommended"];
+/// Runs what a rule says here, in all its members, until it is silent.
+#[track_caller]
+fn cure(home: &Home, name: &str, client: &mut Client, rule: &str) {
+    let mut said = advised(home, name);
     assert!(
-        named
-            .as_str()
-            .expect("a text")
-            .contains(&format!("pg_terminate_backend({pid})"))
+        advice(&said, rule).is_some(),
+        "{rule} does not speak: {:?}",
+        rules_of(&said, "advice")
     );
-    // No vacuum removes the dead rows while these hold them.
-    assert_eq!(advice(&said, "dead-rows"), None);
-
-    // What the advice names ends them, one after the other.
-    let mut client = client(&home, "planted");
-    end_holders(&home, &mut client, "prepared transaction");
-    drop(idle);
-    common::wait_for("the session at work is named", || {
-        said = advised(&home, "planted");
-        advice(&said, "prepared-transaction-forgotten").is_none()
-            && advice(&said, "idle-in-transaction").is_none()
+    common::until(&format!("{rule} is silent"), || {
+        for found in said["advice"].as_array().expect("a list") {
+            let ours = if found["rule"] == rule {
+                statements(found)
+            } else {
+                Vec::new()
+            };
+            for (sql, _) in ours {
+                client
+                    .batch_execute(&sql)
+                    .unwrap_or_else(|e| panic!("{rule}: {sql}: {e:?}"));
+            }
+            // Whoever follows the steps by hand restarts where they say so.
+            if found["rule"] == rule && found["procedure"].to_string().contains("Restart the server.") {
+                home.run(&["sandbox", "restart", name]).fine();
+                *client = self::client(home, name);
+            }
+        }
+        said = advised(home, name);
+        advice(&said, rule).map_or(Ok(()), |still| Err(still.clone()))
     });
-    let held = advice(&said, "xid-held-back").unwrap_or_else(|| panic!("{said:#}"));
-    assert_eq!(held["severity"], "advice");
-    assert_eq!(advice(&said, "dead-rows"), None);
-    end_holders(&home, &mut client, "client backend");
-    worker.join().expect("a thread").expect_err("it was ended");
-    common::wait_for("the rows can be removed", || {
-        said = advised(&home, "planted");
-        advice(&said, "xid-held-back").is_none()
-    });
-    let dead = advice(&said, "dead-rows").unwrap_or_else(|| panic!("{said:#}"));
-    assert!(
-        dead["recommended"]
-            .as_str()
-            .expect("a text")
-            .starts_with("VACUUM (ANALYZE) public.orders")
-    );
-}
-
-#[test]
-fn a_sensible_server_gets_no_advice_for_what_pgdyno_did() {
-    let home = Home::new();
-    let settings = [
-        "archive_mode=on",
-        "archive_command=/bin/true",
-        "random_page_cost=1.1",
-        "idle_in_transaction_session_timeout=10min",
-        "log_lock_waits=on",
-        "log_temp_files=10MB",
-        "log_min_duration_statement=1s",
-        "shared_preload_libraries=pg_stat_statements",
-    ];
-    let mut create = vec!["sandbox", "create", "sensible"];
-    create.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    home.run(&create).fine();
-    home.run(&["data", "create", "sandbox:sensible", "--scale", "1"])
-        .fine();
-    let mut client = client(&home, "sensible");
-    let keys = "CREATE EXTENSION pg_stat_statements; CREATE TABLE entries (id bigserial PRIMARY KEY, \
-        aid int REFERENCES pgbench_accounts); CREATE INDEX ON entries (aid); \
-        INSERT INTO entries (aid) SELECT g FROM generate_series(1, 20000) g; ANALYZE";
-    for statement in keys.split(';') {
-        client.batch_execute(statement).expect(statement);
-    }
-    for _ in 0..12 {
-        client.batch_execute("CHECKPOINT").expect("a checkpoint");
-    }
-    let said = advised(&home, "sensible");
-    let about = PLANTED.iter().map(|(rule, ..)| *rule).chain(ALSO_ABOUT_PLANTS);
-    for rule in about {
-        assert_eq!(advice(&said, rule), None, "{rule}");
-    }
-    // They were judged: silence is not ignorance.
-    let not_judged = rules_of(&said, "not_judged");
-    let judged = |rule: &&str| !not_judged.iter().any(|other| other == rule);
-    let unknown: Vec<&str> = PLANTED
-        .iter()
-        .map(|(rule, ..)| *rule)
-        .chain(ALSO_ABOUT_PLANTS)
-        .filter(|r| !judged(r))
-        .collect();
-    assert_eq!(unknown, [""; 0], "{said:#}");
 }
 
 /// docs/advise.md between its marks.

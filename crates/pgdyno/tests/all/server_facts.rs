@@ -589,7 +589,7 @@ fn what_is_locked_is_not_waited_for_and_nothing_else_is_lost() {
     let big = row(value(&facts, "tables.largest"), "table", "public.big").expect("the largest");
     assert_eq!(big["bytes"], Value::Null);
     assert!(big["bytes_estimated"].as_u64() > Some(1 << 20), "{big}");
-    assert!(value(&facts, "connections.used").as_u64() >= Some(2));
+    assert!(value(&facts, "connections.used").as_u64() >= Some(1));
     assert!(
         value(&facts, "connections.longest_transaction_s")
             .as_f64()

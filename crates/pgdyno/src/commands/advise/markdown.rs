@@ -111,7 +111,11 @@ fn one(out: &mut String, page: &Page<'_>, advice: &Advice) {
         } else {
             ""
         };
-        let _ = writeln!(out, "{}. {}{end}", at + 1, escaped(step));
+        let step = match step.ends_with(';') {
+            true => markdown_code(step),
+            false => escaped(step),
+        };
+        let _ = writeln!(out, "{}. {step}{end}", at + 1);
     }
     let commands = page.commands(advice);
     if !commands.is_empty() || !advice.lines.is_empty() {

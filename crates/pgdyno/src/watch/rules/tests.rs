@@ -118,6 +118,20 @@ fn nothing_known_is_nothing_to_warn_of() {
 }
 
 #[test]
+fn a_condition_of_advise_has_its_words() {
+    for (words, rule) in [
+        (case().age(1_200_000_001), "xid-old"),
+        (
+            case().session("idle in transaction", 301.0),
+            "idle-in-transaction",
+        ),
+    ] {
+        let said = warnings(&words.model).remove(0).advice;
+        assert_eq!(Some(said), pgdyno_knobs::recommended_by(rule), "{rule}");
+    }
+}
+
+#[test]
 fn ages() {
     case().age(1_200_000_000).says(None);
     case()
@@ -241,6 +255,6 @@ fn every_rule_has_a_source_that_the_book_lists() {
     let book = include_str!("../../../../../docs/watch.md");
     for rule in &RULES {
         assert!(book.contains(&format!("[{}]", rule.source)), "{}", rule.source);
-        assert!(!rule.advice.is_empty());
+        assert!(!rule.advice.text().is_empty());
     }
 }

@@ -1,0 +1,261 @@
+//! What of a server's counters is pgdyno's own: each load, and each making or checking of data, is recorded in the state directory, by
+//! the server's system identifier, and left out of what advice goes by. docs/advise.md describes it.
+
+use crate::context::Context;
+use crate::target;
+use anyhow::Context as _;
+use pgdyno_host::Fact;
+use pgdyno_lab::endpoint;
+use pgdyno_load::tables_of_data_sets;
+use pgdyno_server::{Conninfo, Server, Tallied, Tally, tally};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+/// A file of a few kilobytes; more is none of ours.
+const BYTES_MAX: u64 = 1 << 20;
+/// Loads that were killed; of more, the oldest are dropped.
+const OPEN_MAX: usize = 100;
+/// Digits of a system identifier, which has 64 bits.
+const DIGITS_MAX: usize = 20;
+/// Rates that follow from a counter.
+const RATES: [(&str, &str); 3] = [
+    ("wal.bytes", "wal.bytes_per_s"),
+    ("checkpoints.timed", "checkpoints.timed_per_hour"),
+    ("checkpoints.requested", "checkpoints.requested_per_hour"),
+];
+
+/// All that pgdyno did on one server.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Ledger {
+    /// Growth over all loads that have ended.
+    own: Tallied,
+    /// The counters before loads that go on or were killed, by a number.
+    open: BTreeMap<u64, Tallied>,
+}
+
+impl Ledger {
+    fn begin(&mut self, before: Tallied) -> u64 {
+        let number = self.open.keys().next_back().map_or(1, |last| last + 1);
+        self.open.insert(number, before);
+        while self.open.len() > OPEN_MAX {
+            self.open.pop_first();
+        }
+        number
+    }
+
+    fn end(&mut self, number: u64, after: &Tallied) {
+        let Some(before) = self.open.remove(&number) else {
+            return;
+        };
+        for (name, (grown, since)) in growth(&before, after) {
+            let own = self.own.entry(name).or_default();
+            // What was before a reset does not count any more.
+            if own.1 != since {
+                *own = (0.0, since);
+            }
+            own.0 += grown;
+        }
+    }
+
+    /// What of each counter is ours now.
+    fn of(&self, now: &Tallied) -> BTreeMap<String, f64> {
+        let open = self.open.values().map(|before| growth(before, now));
+        let mut all: BTreeMap<String, f64> = BTreeMap::new();
+        for (name, (own, since)) in [self.own.clone()].into_iter().chain(open).flatten() {
+            let value = now.get(&name).filter(|(_, of)| *of == since);
+            if let Some((value, _)) = value {
+                let sum = all.entry(name).or_default();
+                *sum = (*sum + own).min(*value);
+            }
+        }
+        all
+    }
+}
+
+/// How far counters grew; of one that was reset meanwhile, to what.
+fn growth(before: &Tallied, after: &Tallied) -> Tallied {
+    let grown = after.iter().map(|(name, (value, since))| {
+        let from = before.get(name).filter(|(from, of)| of == since && from <= value);
+        let from = from.map_or(0.0, |(from, _)| *from);
+        (name.clone(), (value - from, since.clone()))
+    });
+    grown.collect()
+}
+
+/// Does what adds to a server's counters, and records by how much. A server that does not tell them is driven all the same.
+pub(crate) fn counted<T>(
+    context: &Context,
+    conninfo: &Conninfo,
+    act: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let look = || {
+        let mut server = Server::connect(conninfo).ok()?;
+        tally(&mut server).ok().filter(|tally| !tally.system.is_empty())
+    };
+    let begun = match look() {
+        Some(Tally { system, counters }) => {
+            let number = with_ledger(context, &system, |ledger| ledger.begin(counters))?;
+            Some((system, number))
+        }
+        None => None,
+    };
+    let done = act();
+    if let Some((system, number)) = begun
+        && let Some(after) = look().filter(|after| after.system == system)
+    {
+        with_ledger(context, &system, |ledger| ledger.end(number, &after.counters))?;
+    }
+    done
+}
+
+/// Takes what pgdyno did out of facts: its loads out of the counters, the data of its workloads out of the lists of tables.
+pub(crate) fn take_out(context: &Context, target: &str, facts: &mut [Fact]) -> anyhow::Result<()> {
+    let (conninfo, _) = target::conninfo(context, target)?;
+    let tables = tables_of_data_sets(&endpoint(&conninfo));
+    take_out_tables(&tables.unwrap_or_default(), facts);
+    let now = Tally::of(|name| {
+        let fact = facts.iter().find(|fact| fact.name == name);
+        fact.and_then(|fact| fact.value.as_ref())
+    });
+    if now.system.is_empty() || !file_of(context, &now.system).exists() {
+        return Ok(());
+    }
+    let own = with_ledger(context, &now.system, |ledger| ledger.of(&now.counters))?;
+    for (name, own) in own.into_iter().filter(|(_, own)| *own > 0.0) {
+        let (all, _) = now.counters[&name];
+        let left = (all - own) / all;
+        let words = format!("without pgdyno's own load ({name}: {own:.0} of {all:.0})");
+        let rates = RATES.iter().filter(|(of, _)| *of == name).map(|(_, rate)| *rate);
+        let changed: Vec<&str> = rates.chain([name.as_str()]).collect();
+        for fact in facts
+            .iter_mut()
+            .filter(|fact| changed.contains(&fact.name.as_str()))
+        {
+            if let Some(value) = fact.value.as_ref().and_then(Value::as_f64) {
+                fact.value = Some(pgdyno_knobs::number((value * left * 1000.0).round() / 1000.0));
+                fact.source = format!("{}, {words}", fact.source);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Facts about single tables, each a list with the field `table`.
+const OF_TABLES: [&str; 8] = [
+    "tables.largest",
+    "tables.updated_without_hot",
+    "tables.dead_rows",
+    "tables.scanned",
+    "tables.foreign_keys_without_index",
+    "tables.unlogged",
+    "indexes.never_used",
+    "indexes.duplicate",
+];
+
+/// Takes the tables of workloads out of the lists among facts: what they look like is what loads made of them.
+fn take_out_tables(tables: &[String], facts: &mut [Fact]) {
+    let is_ours = |row: &Value| {
+        let name = row["table"].as_str().unwrap_or_default();
+        let name = name.rsplit('.').next().unwrap_or_default();
+        tables.iter().any(|table| table == name)
+    };
+    for fact in facts
+        .iter_mut()
+        .filter(|fact| OF_TABLES.contains(&fact.name.as_str()))
+    {
+        if let Some(rows) = fact.value.as_mut().and_then(Value::as_array_mut) {
+            rows.retain(|row| !is_ours(row));
+        }
+    }
+}
+
+fn file_of(context: &Context, system: &str) -> PathBuf {
+    // What a server says becomes a name of a file.
+    let digits = system.chars().filter(char::is_ascii_digit);
+    let name: String = digits.take(DIGITS_MAX).collect();
+    let directory = context.directories.state.join("own-load");
+    directory.join(format!("{name}.json"))
+}
+
+/// Changes a ledger that nobody else has meanwhile. One that cannot be read begins again.
+fn with_ledger<T>(context: &Context, system: &str, act: impl FnOnce(&mut Ledger) -> T) -> anyhow::Result<T> {
+    let path = file_of(context, system);
+    let not_kept = || format!("{} cannot be read or written", path.display());
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).with_context(not_kept)?;
+    }
+    let mut options = File::options();
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600);
+    let mut file = options.open(&path).with_context(not_kept)?;
+    file.lock().with_context(not_kept)?;
+    let mut text = String::new();
+    let read = (&file).take(BYTES_MAX).read_to_string(&mut text);
+    read.with_context(not_kept)?;
+    let mut ledger: Ledger = serde_json::from_str(&text).unwrap_or_default();
+    let done = act(&mut ledger);
+    let changed = serde_json::to_string(&ledger)?;
+    if changed != text {
+        let begin = file.rewind().and_then(|()| file.set_len(0));
+        begin
+            .and_then(|()| file.write_all(changed.as_bytes()))
+            .with_context(not_kept)?;
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(committed: f64, since: &str) -> Tallied {
+        let value = (committed, since.to_owned());
+        [("transactions.committed".to_owned(), value)].into()
+    }
+
+    #[track_caller]
+    fn check(ledger: &Ledger, now: f64, since: &str, expected: Option<f64>) {
+        let own = ledger.of(&counters(now, since));
+        assert_eq!(own.get("transactions.committed").copied(), expected);
+    }
+
+    #[test]
+    fn loads_add_up_until_the_statistics_are_reset() {
+        let mut ledger = Ledger::default();
+        for (before, after) in [(10.0, 110.0), (150.0, 250.0)] {
+            let number = ledger.begin(counters(before, "a"));
+            ledger.end(number, &counters(after, "a"));
+        }
+        check(&ledger, 300.0, "a", Some(200.0));
+        check(&ledger, 5.0, "b", None);
+        let number = ledger.begin(counters(300.0, "a"));
+        ledger.end(number, &counters(7.0, "b"));
+        check(&ledger, 9.0, "b", Some(7.0));
+    }
+
+    #[test]
+    fn a_load_that_was_killed_counts_to_the_present() {
+        let mut ledger = Ledger::default();
+        ledger.begin(counters(10.0, "a"));
+        check(&ledger, 70.0, "a", Some(60.0));
+        let text = serde_json::to_string(&ledger).expect("JSON");
+        assert_eq!(serde_json::from_str::<Ledger>(&text).expect("a ledger"), ledger);
+    }
+
+    #[test]
+    fn no_more_is_ours_than_there_is() {
+        let mut ledger = Ledger::default();
+        let number = ledger.begin(counters(0.0, ""));
+        ledger.end(number, &counters(500.0, ""));
+        check(&ledger, 20.0, "", Some(20.0));
+    }
+}
