@@ -2,6 +2,7 @@
 
 use super::{directory, memory, system_program, tool};
 use postgres::{Client, NoTls, SimpleQueryMessage};
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -299,7 +299,10 @@ fn interrupted_run_through_a_pooler_is_resumed_through_it() {
     let home = Home::new();
     home.sandbox("x", &[]);
     let pooler = Pooler::bouncer(&home, PoolMode::Transaction);
-    let (target, file) = (pooler.target(), Pooler::file(&home, 4, "workload = \"tpcb\"\nprotocol = \"extended\""));
+    let (target, file) = (
+        pooler.target(),
+        Pooler::file(&home, 4, "workload = \"tpcb\"\nprotocol = \"extended\""),
+    );
     let mut child = home.spawn(&["run", &file, "--target", &target]);
     // The data is there already: nothing else writes.
     let loaded = "SELECT count(*) > 0 FROM pg_stat_activity WHERE query ~ '^(UPDATE|INSERT)'";

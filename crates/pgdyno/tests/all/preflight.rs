@@ -1,7 +1,7 @@
 //! What a run and its dry run find before the first trial, on servers that pgdyno did not create.
 
 use common::foreign::Foreign;
-use common::{Home, Said, ended, said, wait_for};
+use common::{Home, Said, ended, said, until_is};
 use postgres::{Client, NoTls};
 use std::process::{Child, Command};
 
@@ -24,7 +24,7 @@ fn dry_run(home: &Home, path: &str, target: &str, more: &[&str]) -> Said {
 }
 
 fn until(foreign: &Foreign, child: &mut Child, what: &str, sql: &str) {
-    wait_for(what, || {
+    until_is(what, true, || {
         assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
         foreign.ask(sql) == "t"
     });

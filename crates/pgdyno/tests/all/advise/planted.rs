@@ -150,7 +150,9 @@ fn a_planted_server_is_seen_through_rule_by_rule() {
         .batch_execute("SELECT pg_reload_conf()")
         .expect("a reload");
     let waits = "SELECT bool_or(pending_restart)::text FROM pg_settings";
-    common::until_is("max_connections waits", true, || home.ask("planted", waits) == "true");
+    common::until_is("max_connections waits", true, || {
+        home.ask("planted", waits) == "true"
+    });
     // Files that are written and not read: one with a line that the server cannot use.
     let data = home.data("planted");
     let file = data.join("postgresql.conf");

@@ -156,7 +156,9 @@ fn a_standby_is_not_advised_to_be_lost() {
     standby.execute("ALTER SYSTEM SET primary_slot_name = 'stand_slot'");
     standby.execute("ALTER SYSTEM SET hot_standby_feedback = on");
     standby.execute("SELECT pg_reload_conf()");
-    common::until_is("it reads its slot", true, || severity("standby-without-slot").is_none());
+    common::until_is("it reads its slot", true, || {
+        severity("standby-without-slot").is_none()
+    });
 
     // A statement on the standby needs rows that die here.
     let mut reader = standby.client();
@@ -164,9 +166,13 @@ fn a_standby_is_not_advised_to_be_lost() {
         .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t")
         .expect("a snapshot");
     let fed = "SELECT bool_or(active AND xmin IS NOT NULL)::text FROM pg_replication_slots";
-    common::until_is("its feedback is in the slot", true, || home.ask("x", fed) == "true");
+    common::until_is("its feedback is in the slot", true, || {
+        home.ask("x", fed) == "true"
+    });
     kill_rows(&mut session);
-    common::until_is("the standby holds rows", true, || severity("xid-held-back").is_some());
+    common::until_is("the standby holds rows", true, || {
+        severity("xid-held-back").is_some()
+    });
     let said = advised(&home, "x");
     let held = advice(&said, "xid-held-back").expect("advice");
     let place = "On the standby stand, or end its oldest statement there";
@@ -202,13 +208,17 @@ fn a_standby_is_not_advised_to_be_lost() {
     // A standby that is gone, and whose slot holds rows and WAL.
     standby.execute("ALTER SYSTEM SET hot_standby_feedback = on");
     standby.execute("SELECT pg_reload_conf()");
-    common::until_is("its feedback is in the slot", true, || home.ask("x", fed) == "true");
+    common::until_is("its feedback is in the slot", true, || {
+        home.ask("x", fed) == "true"
+    });
     drop(reader);
     standby.stop();
     session
         .batch_execute("UPDATE t SET n = n + 1")
         .expect("dead rows");
-    common::until_is("the slot holds rows", true, || severity("xid-held-back").is_some());
+    common::until_is("the slot holds rows", true, || {
+        severity("xid-held-back").is_some()
+    });
     let said = advised(&home, "x");
     let held = statements(advice(&said, "xid-held-back").expect("advice"));
     assert_eq!(
