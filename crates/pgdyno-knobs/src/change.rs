@@ -390,8 +390,12 @@ impl<'a> Changer<'a> {
         self.reader().persisted(settings)
     }
 
-    /// A server that went away since the last time is started, or waited for where only its owner can do that.
-    fn ensure_running(&mut self) -> Result<(), ApplyError> {
+    /// Starts a server that has gone away since the last time, or waits for it where only its owner can start it.
+    ///
+    /// # Errors
+    ///
+    /// A server that does not come back.
+    pub fn ensure_running(&mut self) -> Result<(), ApplyError> {
         let Some(target) = &self.target else {
             return Ok(());
         };
@@ -489,3 +493,6 @@ impl<'a> Changer<'a> {
         Ok(applied)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -572,6 +572,40 @@ mod tests {
     use pgdyno_host::LocalHost;
     use std::fs;
 
+    /// A load of a thousand commits by one session that asks nothing else.
+    #[test]
+    fn counts_agree_within_what_the_server_commits_beside_the_load() {
+        let before = Counters {
+            committed: 50,
+            rolled_back: 0,
+            wal_bytes: 0,
+            checkpoints: 0,
+            autovacuum_runs: 0,
+            started: "now".to_owned(),
+            own_statements: 0,
+            starts: None,
+        };
+        let mut load = crate::sim::measurement(100.0, 0.0, 10.0).load;
+        load.whole.server_commits = 1_000;
+        let check = |committed| {
+            let after = Counters {
+                committed,
+                ..before.clone()
+            };
+            cross_check(&before, &after, &load, 10.0, 0, OwnCommits::default())
+        };
+        let allowed = check(1_050).allowed_difference;
+        assert!(allowed < 100, "{allowed}");
+        for (committed, agrees) in [
+            (1_049, false),
+            (1_050, true),
+            (1_050 + allowed, true),
+            (1_051 + allowed, false),
+        ] {
+            assert_eq!(check(committed).agrees, agrees, "{committed}");
+        }
+    }
+
     #[test]
     fn the_cpu_time_of_the_session_that_asks_is_no_part_of_the_load() {
         let root = tempfile::tempdir().unwrap();

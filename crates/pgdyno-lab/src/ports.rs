@@ -21,6 +21,8 @@ pub(crate) trait Clock {
     fn now(&self) -> Duration;
     /// Milliseconds since 1970, UTC.
     fn unix_ms(&self) -> u64;
+    /// A number that no other run draws, to be a seed.
+    fn seed(&self) -> u64;
     /// Minutes since midnight, local time.
     fn minute_of_day(&self) -> u32;
     /// Waits.
@@ -71,6 +73,8 @@ pub(crate) trait Server {
     fn is_sandbox(&self) -> bool;
     /// Finds all that keeps the plan from running here, and leaves treatments out that cannot be tested.
     fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError>;
+    /// Starts the server if it has gone away since, or waits for it where only its owner can start it.
+    fn ensure_running(&mut self) -> Result<(), LabError>;
     /// Facts of the server and its host.
     fn facts(&mut self) -> Result<Vec<FactRecord>, LabError>;
     /// Kills the server and starts it again; seconds until it answers.

@@ -99,8 +99,7 @@ struct Running<'x, 'r, 's> {
 impl<'s> Runner<'_, 's> {
     /// Runs an experiment from its beginning.
     pub(crate) fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
-        let drawn = || (self.clock.unix_ms() ^ u64::from(std::process::id()).rotate_left(32)) & SEED_MAX;
-        let seed = begin.file.seed.unwrap_or_else(drawn);
+        let seed = begin.file.seed.unwrap_or_else(|| self.clock.seed() & SEED_MAX);
         let mut plan = Plan::unasked(begin.file, &begin.profiles, seed)?;
         let stand = prepare::first_stand(&plan);
         let lacking = consents(&plan, self.catalogue, self.consent);
@@ -115,11 +114,8 @@ impl<'s> Runner<'_, 's> {
             repeat: begin.repeat,
         };
         match self.prepare(&mut plan, &mut *site, stored) {
-            Ok((id, made)) => self.go_on(id, &plan, At { stand, site }, made),
-            Err(error) => {
-                site.restore()?;
-                Err(error)
-            }
+            Ok((id, looks, made)) => self.go_on(id, &plan, At { stand, site }, looks, made),
+            Err(error) => Err(with_restoring(error, site.restore())),
         }
     }
 
@@ -137,6 +133,7 @@ impl<'s> Runner<'_, 's> {
         let file = ExperimentFile::parse(&stored.record.file, path, self.catalogue)?;
         let (seed, treatments) = (stored.record.seed, &stored.record.treatments);
         let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
+        let looks = Looks::new(&stored.record);
         self.servers.end_left_behind(id)?;
         let stand = prepare::first_stand(&plan);
         let mut site = self.site(&stand, &plan, Some(id))?;
@@ -145,11 +142,8 @@ impl<'s> Runner<'_, 's> {
             running.map_err(LabError::from)
         });
         match begun {
-            Ok(()) => self.go_on(id, &plan, At { stand, site }, Untouched::new()),
-            Err(error) => {
-                site.restore()?;
-                Err(error)
-            }
+            Ok(()) => self.go_on(id, &plan, At { stand, site }, looks, Untouched::new()),
+            Err(error) => Err(with_restoring(error, site.restore())),
         }
     }
 
@@ -173,9 +167,15 @@ impl<'s> Runner<'_, 's> {
         self.servers.go_to(stand, &purpose)
     }
 
-    fn go_on(&mut self, id: i64, plan: &Plan, at: At<'s>, untouched: Untouched) -> Result<Summary, LabError> {
+    fn go_on(
+        &mut self,
+        id: i64,
+        plan: &Plan,
+        at: At<'s>,
+        looks: Looks,
+        untouched: Untouched,
+    ) -> Result<Summary, LabError> {
         let clock = self.clock;
-        let looks = Looks::new(&self.results.experiment(id)?.record);
         let mut running = Running {
             looks,
             runner: self,
@@ -196,22 +196,21 @@ impl<'s> Runner<'_, 's> {
         let left = running.leave();
         let put_back = std::mem::take(&mut running.put_back);
         let own_s = running.own.as_secs_f64();
-        left?;
-        let status = match outcome {
-            Ok(Ok(true)) => ExperimentStatus::Finished,
-            _ => ExperimentStatus::Interrupted,
-        };
         let records: Vec<PutBackRecord> = put_back.iter().map(put_back_record).collect();
-        let kept = self.results.set_put_back(id, &records);
-        let kept = kept.and_then(|()| self.results.set_status(id, status));
+        let mut kept = self.results.set_put_back(id, &records).map_err(LabError::from);
+        let mut status = ExperimentStatus::Interrupted;
+        if matches!(outcome, Ok(Ok(true))) && left.is_ok() {
+            status = ExperimentStatus::Finished;
+            // What it has made for itself goes first: nobody comes back to an experiment that is finished.
+            kept = kept.and_then(|()| self.servers.end(id));
+        }
+        let kept = kept.and_then(|()| Ok(self.results.set_status(id, status)?));
         match outcome {
             Err(panic) => resume_unwind(panic),
-            Ok(Err(error)) => Err(with_what_is_not_back(error, &put_back)),
+            Ok(Err(error)) => Err(with_restoring(error, left.map(|()| put_back))),
             Ok(Ok(_)) => {
-                kept?;
-                if status == ExperimentStatus::Finished {
-                    self.servers.end(id)?;
-                }
+                let ended = left.and(kept);
+                ended.map_err(|error| with_restoring(error, Ok(put_back.clone())))?;
                 Ok(Summary {
                     id,
                     status,
@@ -344,14 +343,11 @@ impl Running<'_, '_, '_> {
             self.whole.retain(|(of, _)| *of != stand);
             self.untouched.retain(|(of, _)| *of != stand);
         }
-        for line in site.restore()? {
-            // The last word on a knob counts, but what is not as before is not forgotten.
-            let place = |other: &PutBack| other.knob == line.knob && other.place == line.place;
-            self.put_back
-                .retain(|other| !place(other) || matches!(other.outcome, Outcome::Failed | Outcome::Left));
-            self.put_back.push(line);
-        }
-        self.runner.servers.leave(&stand)
+        let restored = site.restore();
+        // Whatever could not be restored, no other server runs beside it.
+        let left = self.runner.servers.leave(&stand);
+        add_restored(&mut self.put_back, restored?);
+        left
     }
 
     fn is_stopped(&self) -> bool {
@@ -366,15 +362,29 @@ impl Running<'_, '_, '_> {
     }
 }
 
-/// The first trouble is the one to tell, but not alone if what was changed is still changed.
-fn with_what_is_not_back(error: LabError, put_back: &[PutBack]) -> LabError {
-    let not_back: Vec<&str> = put_back
-        .iter()
-        .filter(|line| line.outcome == Outcome::Failed)
-        .map(|line| line.knob.as_str())
-        .collect();
+/// The last outcome of a setting counts, but what is not as before stays in the list.
+fn add_restored(all: &mut Vec<PutBack>, lines: Vec<PutBack>) {
+    for line in lines {
+        let place = |other: &PutBack| other.knob == line.knob && other.place == line.place;
+        all.retain(|other| !place(other) || matches!(other.outcome, Outcome::Failed | Outcome::Left));
+        all.push(line);
+    }
+}
+
+/// The first trouble is the one to report, but not alone if what was changed is still changed, or may be.
+fn with_restoring(error: LabError, restored: Result<Vec<PutBack>, LabError>) -> LabError {
+    let error = Box::new(error);
+    let lines = match restored {
+        Ok(lines) => lines,
+        Err(source) => {
+            let source = Box::new(source);
+            return LabError::NotRestored { error, source };
+        }
+    };
+    let not_back = lines.iter().filter(|line| line.outcome == Outcome::Failed);
+    let not_back: Vec<&str> = not_back.map(|line| line.knob.as_str()).collect();
     match not_back.is_empty() {
-        true => error,
+        true => *error,
         false => LabError::NotPutBack {
             knobs: not_back.join(", "),
             error: error.to_string(),
@@ -396,5 +406,34 @@ fn put_back_record(line: &PutBack) -> PutBackRecord {
         set_to: line.set_to.clone(),
         outcome: outcome.to_owned(),
         detail: line.detail.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_outcome_of_a_setting_counts_and_every_failure() {
+        let line = |knob: &str, outcome| PutBack {
+            knob: knob.to_owned(),
+            place: "a file".to_owned(),
+            was: "1".to_owned(),
+            set_to: "2".to_owned(),
+            outcome,
+            detail: None,
+        };
+        let mut all = vec![line("a", Outcome::Restored), line("b", Outcome::Failed)];
+        add_restored(
+            &mut all,
+            vec![line("a", Outcome::Left), line("b", Outcome::Restored)],
+        );
+        let found: Vec<(&str, Outcome)> = all.iter().map(|line| (&*line.knob, line.outcome)).collect();
+        let expected = [
+            ("b", Outcome::Failed),
+            ("a", Outcome::Left),
+            ("b", Outcome::Restored),
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -288,8 +288,11 @@ fn distribution(measurement: &Measurement) -> Vec<DistributionPoint> {
         .collect()
 }
 
-/// HdrHistogram's own exchange format: V2, deflated, base64.
+/// HdrHistogram's own exchange format: V2, deflated, base64; `None` of a histogram without values.
 fn encoded(histogram: &Histogram<u64>) -> Option<String> {
+    if histogram.is_empty() {
+        return None;
+    }
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
     Some(base64(&bytes))
@@ -303,6 +306,40 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_trial_of_an_experiment_has_a_seed_of_its_own() {
+        let places = (1..=500).flat_map(|block| (1..=64).map(move |position| (block, position)));
+        let seeds = |seed| {
+            let seeds = places
+                .clone()
+                .map(|(block, position)| seed_of_trial(seed, block, position));
+            seeds.collect::<BTreeSet<u64>>()
+        };
+        assert_eq!(seeds(7).len(), 500 * 64);
+        assert!(seeds(7).is_disjoint(&seeds(8)));
+        // Stored seeds replay: a trial keeps its seed in later versions.
+        assert_eq!(
+            seed_of_trial(0, 1, 2),
+            (1 << 32 | 2_u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        );
+    }
+
+    #[test]
+    fn throughput_is_of_the_transactions_that_ended_in_the_measured_time() {
+        let mut measured = crate::sim::measurement(100.0, 1.0, 10.0);
+        measured.load.measured.after_end = 200;
+        let record = TrialRecord::begun(1, 1, "x");
+        assert_eq!(filled(record.clone(), &measured).tps, Some(80.0));
+        measured.load.measured.committed = 0;
+        measured.load.measured.after_end = 0;
+        let nothing = filled(record.clone(), &measured);
+        assert_eq!((nothing.status, nothing.tps), (TrialStatus::Failed, None));
+        // A job's time is its result.
+        measured.figures.insert("job_s".to_owned(), 3.0);
+        assert_eq!(filled(record, &measured).status, TrialStatus::Finished);
+    }
 
     const SPAN: Span = Span {
         from_s: 1.0,

@@ -426,6 +426,10 @@ mod tests {
         a.clear();
         assert!(a.add_up());
         assert_eq!(a.percentile_ms(50.0), None);
+        assert_eq!((a.rolled_back, a.late, a.after_end, a.good()), (0, 0, 0, 0));
+        assert!(a.errors().is_empty());
+        b.clear();
+        assert_eq!((b.rolled_back, b.kept), (0, 0));
     }
 
     #[test]

@@ -11,7 +11,9 @@
 
 use crate::matrix::count;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
 use std::f64::consts::FRAC_PI_2;
+use std::sync::{Mutex, PoisonError};
 
 /// γ of the spending function. Found by simulation (docs/statistics.md): it stops early enough where an effect is
 /// clear, and leaves enough for the last look.
@@ -30,10 +32,32 @@ fn spent(done: f64) -> f64 {
     (-GAMMA * done).exp_m1() / (-GAMMA).exp_m1()
 }
 
+/// Levels that were computed before, by what they depend on: they take milliseconds, and one experiment is judged again and again.
+static KNOWN: Mutex<BTreeMap<Of, Vec<f64>>> = Mutex::new(BTreeMap::new());
+/// First look, last look, treatments, and the bits of the error.
+type Of = (usize, usize, usize, u64);
+/// More than that are forgotten: a vector has as many levels as there are looks.
+const KNOWN_MAX: usize = 256;
+
 /// The two-sided levels at which each look is to be judged, for looks after `first`, `first + 1` ... `last` blocks of
 /// `treatments` treatments each; together they are wrong with probability `error`. The caller ensures
 /// 2 <= first <= last, treatments >= 2 and 0 < error < 1.
 pub(crate) fn levels(first: usize, last: usize, treatments: usize, error: f64) -> Vec<f64> {
+    let of = (first, last, treatments, error.to_bits());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(levels) = known().get(&of) {
+        return levels.clone();
+    }
+    let levels = computed(first, last, treatments, error);
+    let mut known = known();
+    if known.len() >= KNOWN_MAX {
+        known.clear();
+    }
+    known.insert(of, levels.clone());
+    levels
+}
+
+fn computed(first: usize, last: usize, treatments: usize, error: f64) -> Vec<f64> {
     let mut density = Density::at(first, treatments);
     let mut so_far = 0.0;
     let mut all = Vec::with_capacity(last + 1 - first);

@@ -212,3 +212,222 @@ fn against(record: &ExperimentRecord) -> Vec<Option<usize>> {
     };
     (0..treatments.len()).map(against).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{TreatmentRecord, WorkloadRecord};
+    use pgdyno_stats::Verdict;
+
+    fn treatment(name: &str, against: Option<&str>) -> TreatmentRecord {
+        TreatmentRecord {
+            name: name.into(),
+            title: name.into(),
+            reason: None,
+            why_not: None,
+            settings: Vec::new(),
+            levels: vec![("step".into(), name.into())],
+            against: against.map(str::to_owned),
+            workload: None,
+            around: Vec::new(),
+        }
+    }
+
+    fn experiment(stop: &str, blocks: u32, treatments: Vec<TreatmentRecord>) -> ExperimentRecord {
+        ExperimentRecord {
+            name: "x".into(),
+            question: "?".into(),
+            design: "one-at-a-time".into(),
+            blocks,
+            seed: 1,
+            confidence: 0.95,
+            smallest_effect: 0.02,
+            workload: WorkloadRecord {
+                name: "tpcb".into(),
+                scale: 1,
+                clients: 1,
+                threads: 1,
+                warmup_s: 0.0,
+                measure_s: 1.0,
+            },
+            treatments,
+            facts: Vec::new(),
+            file: String::new(),
+            repeat: Vec::new(),
+            target: "x".into(),
+            metric: "tps".into(),
+            stop: stop.into(),
+            factors: Vec::new(),
+            figures: Vec::new(),
+            study: None,
+        }
+    }
+
+    fn two(stop: &str, blocks: u32) -> ExperimentRecord {
+        let treatments = vec![treatment("reference", None), treatment("more", Some("reference"))];
+        experiment(stop, blocks, treatments)
+    }
+
+    fn trial(block: u32, name: &str, tps: f64) -> TrialRecord {
+        TrialRecord {
+            status: TrialStatus::Finished,
+            tps: Some(tps),
+            ..TrialRecord::begun(block, 1, name)
+        }
+    }
+
+    /// Blocks in which the second treatment has twice the throughput, with one percent of noise.
+    fn doubled(blocks: u32) -> Vec<TrialRecord> {
+        let noisy = |block: u32, tps: f64| tps * (1.0 + 0.01 * f64::from(block % 3));
+        let of = |block| {
+            [
+                trial(block, "reference", noisy(block, 100.0)),
+                trial(block, "more", noisy(block + 1, 200.0)),
+            ]
+        };
+        (1..=blocks).flat_map(of).collect()
+    }
+
+    fn observed(judge: &Judge, trials: &[TrialRecord]) -> Observations {
+        let mut observed = Observations::default();
+        trials
+            .iter()
+            .for_each(|trial| judge.observe(&mut observed, trial));
+        observed
+    }
+
+    #[test]
+    fn the_first_look_is_after_seven_eighteenths_and_two_blocks_at_least() {
+        let check = |blocks, expected| assert_eq!(first_look(blocks), expected, "{blocks}");
+        check(1, 2);
+        check(5, 2);
+        check(6, 3);
+        check(18, 7);
+        check(36, 14);
+    }
+
+    #[test]
+    fn a_look_takes_in_the_blocks_that_have_ended_and_no_other() {
+        let judge = Judge::new(&two("when-decided", 18), "tps");
+        let mut trials = doubled(7);
+        let seven = observed(&judge, &trials);
+        assert!(!judge.judge(&seven, 6).done, "before the first look");
+        assert!(judge.judge(&seven, 7).done);
+        // Half of the eighth block: not looked at before it has ended.
+        trials.push(trial(8, "more", 1.0));
+        let with_half = judge.judge(&observed(&judge, &trials), 7);
+        assert_eq!(with_half.steps, judge.judge(&seven, 7).steps);
+        assert_eq!(with_half.steps[1].map(|effect| effect.blocks), Some(7));
+    }
+
+    #[test]
+    fn an_experiment_that_runs_all_its_blocks_is_never_done_before() {
+        let judge = Judge::new(&two("after-blocks", 18), "tps");
+        assert!(!judge.judge(&observed(&judge, &doubled(18)), 18).done);
+    }
+
+    #[test]
+    fn only_finished_trials_count_and_those_left_out_are_named_by_their_place() {
+        let judge = Judge::new(&two("after-blocks", 9), "tps");
+        let mut trials = doubled(8);
+        let failed = TrialRecord {
+            status: TrialStatus::Failed,
+            ..trial(9, "more", 1.0)
+        };
+        let invalid = TrialRecord {
+            status: TrialStatus::Invalid,
+            ..failed.clone()
+        };
+        trials.splice(0..0, [failed, invalid, trial(9, "of another plan", 1.0)]);
+        let judged = judge.judge(&observed(&judge, &trials), 9);
+        assert!(judged.left_out.is_empty());
+        let effect = judged.steps[1].expect("an effect");
+        assert_eq!((effect.verdict, effect.blocks), (Verdict::Better, 8));
+        let far = trials.len() - 1;
+        (trials[far].tps, trials[far].disturbed) = (Some(20.0), true);
+        let judged = judge.judge(&observed(&judge, &trials), 9);
+        let places: Vec<usize> = judged.left_out.iter().map(|(place, _)| *place).collect();
+        assert_eq!(places, [far]);
+        assert!(judged.left_out[0].1 < -3.5, "{:?}", judged.left_out);
+    }
+
+    #[test]
+    fn a_far_trial_counts_where_nothing_disturbed_it_and_a_near_one_though_something_did() {
+        let judge = Judge::new(&two("after-blocks", 9), "tps");
+        const LAST: usize = 17;
+        let is_left_out = |last_tps: Option<f64>, disturbed: &[usize]| {
+            let mut trials = doubled(9);
+            trials[LAST].tps = last_tps.or(trials[LAST].tps);
+            for place in disturbed {
+                trials[*place].disturbed = true;
+            }
+            let judged = judge.judge(&observed(&judge, &trials), 9);
+            judged.left_out.iter().any(|(place, _)| *place == LAST)
+        };
+        assert!(!is_left_out(Some(20.0), &[0]));
+        assert!(!is_left_out(None, &[0, LAST]));
+        assert!(is_left_out(Some(20.0), &[0, LAST]));
+    }
+
+    #[test]
+    fn each_treatment_is_held_against_what_its_record_names() {
+        let check = |record: &ExperimentRecord, expected: &[Option<usize>]| {
+            assert_eq!(Judge::new(record, "tps").against(), expected);
+        };
+        let mut record = experiment(
+            "after-blocks",
+            3,
+            vec![
+                treatment("reference", None),
+                treatment("a", Some("reference")),
+                treatment("b", Some("a")),
+            ],
+        );
+        check(&record, &[None, Some(0), Some(1)]);
+        record.treatments[1].why_not = Some("not permitted".into());
+        check(&record, &[None, None, None]);
+        // Records from before there were factors follow their design.
+        for treatment in &mut record.treatments {
+            (treatment.levels, treatment.against) = (Vec::new(), None);
+        }
+        check(&record, &[None, None, Some(0)]);
+        record.treatments[1].why_not = None;
+        check(&record, &[None, Some(0), Some(0)]);
+        record.design = "cumulative".into();
+        check(&record, &[None, Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn steps_that_add_up_have_an_effect_each_and_one_in_total() {
+        let mut record = experiment(
+            "after-blocks",
+            3,
+            vec![
+                treatment("reference", None),
+                treatment("a", Some("reference")),
+                treatment("b", Some("a")),
+            ],
+        );
+        record.design = "cumulative".into();
+        let judge = Judge::new(&record, "tps");
+        let of = |block| {
+            let tps = 100.0 + f64::from(block);
+            [
+                trial(block, "reference", tps),
+                trial(block, "a", 2.0 * tps),
+                trial(block, "b", 2.0 * tps + f64::from(block % 2)),
+            ]
+        };
+        let trials: Vec<TrialRecord> = (1..=3).flat_map(of).collect();
+        let judged = judge.judge(&observed(&judge, &trials), 3);
+        let ratio = |effect: Option<Effect>| effect.map(|effect| effect.ratio.round());
+        assert_eq!(
+            judged.steps.iter().map(|e| ratio(*e)).collect::<Vec<_>>(),
+            [None, Some(2.0), Some(1.0)]
+        );
+        assert_eq!(
+            judged.totals.iter().map(|e| ratio(*e)).collect::<Vec<_>>(),
+            [None, Some(2.0), Some(2.0)]
+        );
+    }
+}

@@ -267,3 +267,40 @@ fn what_has_begun_goes_on_with_the_settings_that_it_began_with() {
         "consent is asked for anew"
     );
 }
+
+#[test]
+fn a_block_has_each_tested_treatment_once_in_an_order_of_its_own() {
+    let plan = plan("one-at-a-time", &agreed()).unwrap();
+    let orders: Vec<Vec<usize>> = (1..=500).map(|block| plan.order_of_block(block)).collect();
+    for order in &orders {
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3]);
+    }
+    // Each of the 24 orders comes about as often, and each block draws anew.
+    for wanted in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
+        let times = orders.iter().filter(|order| **order == wanted).count();
+        assert!((5..=50).contains(&times), "{wanted:?}: {times} of 500");
+    }
+    let same = orders.windows(2).filter(|two| two[0] == two[1]).count();
+    assert!(same < 60, "{same} blocks repeat the one before");
+    assert_eq!(plan.order_of_block(3), orders[2]);
+}
+
+#[test]
+fn treatments_that_share_a_server_follow_one_another() {
+    let catalogue = Catalogue::shipped().unwrap();
+    let text = "name='x'\nquestion='?'\ndesign='one-at-a-time'\nblocks=3\n[data]\nscale=1\n\
+         [load]\nworkload='tpcb'\nclients=1\nwarmup_s=0\nmeasure_s=1\n\
+         [[step]]\nname='a'\nserver.version=17\n[[step]]\nname='b'\nsettings.jit='on'\n\
+         [[step]]\nname='c'\nserver.version=17\nsettings.jit='on'\n[[step]]\nname='d'\nserver.version=16\n";
+    let file = ExperimentFile::parse(text, Path::new("x"), &catalogue).unwrap();
+    let plan = Plan::new(file, &ProfileSettings::new(), 7, &catalogue, &agreed()).unwrap();
+    for block in 1..=50 {
+        let order = plan.order_of_block(block);
+        let stands = order.iter().map(|i| plan.treatments[*i].stand());
+        let mut moves: Vec<Stand> = stands.collect();
+        moves.dedup();
+        assert_eq!(moves.len(), 3, "block {block}: {order:?}");
+    }
+}

@@ -10,9 +10,7 @@ use crate::plan::{Treatment, measure_s, plan_of};
 use crate::ports::{Drive, Driven, Load};
 use crate::runner::LabError;
 use pgdyno_load::{LoadPlan, Second};
-use pgdyno_server::{
-    Conninfo, Control, PoolMode, Pooler, PoolerKind, PoolerPlan, Server, ServerError, counters,
-};
+use pgdyno_server::{Conninfo, Control, PoolMode, Pooler, PoolerKind, PoolerPlan, Server, counters};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,10 +67,16 @@ impl RealSite<'_> {
             data: target.data.as_deref(),
         };
         let scratch = self.means.scratch.join(drive.id.to_string());
-        let mut cycles = Cycles::begin(&drive.treatment.load, direct)?;
+        let mut cycles = match Cycles::of(&drive.treatment.load) {
+            Some(cycles) => Some((cycles, Server::connect(&direct.with_database(ASIDE))?)),
+            None => None,
+        };
         let (halt, mut is_enough) = (Arc::new(AtomicBool::new(false)), false);
         let mut on_second = |second: &Second| {
-            is_enough |= cycles.as_mut().is_some_and(|cycles| cycles.are_over(second));
+            is_enough |= cycles.as_mut().is_some_and(|(cycles, server)| {
+                let ended = second.measured.then(|| counters(server).ok()).flatten();
+                cycles.are_over(second, ended.map(|counters| counters.checkpoints))
+            });
             if !go_on(second) || is_enough {
                 halt.store(true, Ordering::Relaxed);
             }
@@ -135,36 +139,85 @@ fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Option<PoolerPla
 struct Cycles {
     wanted: u64,
     least_s: f64,
-    server: Server,
     /// Checkpoints that had ended when measuring began.
     before: Option<u64>,
     measured_s: f64,
 }
 
 impl Cycles {
-    fn begin(load: &LoadPart, direct: &Conninfo) -> Result<Option<Cycles>, ServerError> {
-        let Some(wanted) = load.checkpoint_cycles else {
-            return Ok(None);
-        };
-        Ok(Some(Cycles {
-            wanted: u64::from(wanted),
+    fn of(load: &LoadPart) -> Option<Cycles> {
+        Some(Cycles {
+            wanted: u64::from(load.checkpoint_cycles?),
             least_s: measure_s(load),
-            server: Server::connect(&direct.with_database(ASIDE))?,
             before: None,
             measured_s: 0.0,
-        }))
+        })
     }
 
-    /// Whether as many checkpoints have ended as were asked for, and the least time has passed.
-    fn are_over(&mut self, second: &Second) -> bool {
+    /// Whether as many checkpoints have ended as were asked for, and the least time has passed. `ended` is how many have by now,
+    /// where the server answers.
+    fn are_over(&mut self, second: &Second, ended: Option<u64>) -> bool {
         if !second.measured {
             return false;
         }
         self.measured_s += second.length_s;
-        let Ok(now) = counters(&mut self.server) else {
+        let Some(ended) = ended else {
             return false;
         };
-        let before = *self.before.get_or_insert(now.checkpoints);
-        now.checkpoints.saturating_sub(before) >= self.wanted && self.measured_s >= self.least_s
+        let before = *self.before.get_or_insert(ended);
+        ended.saturating_sub(before) >= self.wanted && self.measured_s >= self.least_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_load::Books;
+
+    #[test]
+    fn cycles_are_over_when_both_the_checkpoints_and_the_least_time_have_passed() {
+        let check = |seconds: &[(bool, Option<u64>)], expected: &[bool]| {
+            let mut cycles = Cycles {
+                wanted: 2,
+                least_s: 3.0,
+                before: None,
+                measured_s: 0.0,
+            };
+            let found = seconds.iter().map(|(measured, ended)| {
+                let second = Second {
+                    number: 1,
+                    length_s: 1.0,
+                    measured: *measured,
+                    books: Books::new(false),
+                    clients: 1,
+                };
+                cycles.are_over(&second, *ended)
+            });
+            assert_eq!(found.collect::<Vec<bool>>(), expected, "{seconds:?}");
+        };
+        // Those of the warm-up do not count.
+        check(
+            &[
+                (false, Some(5)),
+                (true, Some(8)),
+                (true, Some(9)),
+                (true, Some(10)),
+            ],
+            &[false, false, false, true],
+        );
+        check(
+            &[(true, Some(8)), (true, Some(10)), (true, Some(10))],
+            &[false, false, true],
+        );
+        // A second in which the server does not answer is measured all the same.
+        check(
+            &[(true, Some(8)), (true, None), (true, Some(9)), (true, Some(10))],
+            &[false, false, false, true],
+        );
+    }
+
+    #[test]
+    fn a_load_without_checkpoint_cycles_has_none() {
+        assert!(Cycles::of(&LoadPart::default()).is_none());
     }
 }

@@ -176,6 +176,10 @@ impl Clock for RealClock<'_> {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
+    fn seed(&self) -> u64 {
+        self.unix_ms() ^ u64::from(std::process::id()).rotate_left(32)
+    }
+
     fn minute_of_day(&self) -> u32 {
         (self.minute_of_day)()
     }

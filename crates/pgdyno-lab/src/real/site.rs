@@ -49,6 +49,10 @@ impl Server for RealSite<'_> {
         Ok(preflight.check(plan, &mut server)?)
     }
 
+    fn ensure_running(&mut self) -> Result<(), LabError> {
+        Ok(self.changer.ensure_running()?)
+    }
+
     fn facts(&mut self) -> Result<Vec<FactRecord>, LabError> {
         let target = self.changer.target()?;
         let sandbox = match &target.control {

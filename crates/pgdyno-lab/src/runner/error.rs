@@ -72,6 +72,14 @@ pub enum LabError {
         /// The trouble that ended the experiment.
         error: String,
     },
+    /// Trouble, and restoring failed after it.
+    #[error("{error}; and then restoring failed: {source}")]
+    NotRestored {
+        /// The trouble that ended the experiment.
+        error: Box<LabError>,
+        /// What restoring met.
+        source: Box<LabError>,
+    },
     /// Another server than the one the stored trials ran on.
     #[error(
         "experiment {id} ran on {was}, and this is {is}; trials of two servers cannot be compared as one: name the first with --target"

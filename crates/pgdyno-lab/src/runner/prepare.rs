@@ -3,6 +3,7 @@
 
 use super::data::Untouched;
 use super::{Event, LabError, Runner};
+use crate::decide::Looks;
 use crate::file::{Design, ExperimentFile, PoolerWord, Prewarm, Reset, StudyPart};
 use crate::plan::{Plan, Stand, Treatment, threads_of, workload_record};
 use crate::ports::Site;
@@ -30,14 +31,14 @@ pub(super) fn first_stand(plan: &Plan) -> Stand {
 }
 
 impl Runner<'_, '_> {
-    /// Leaves treatments out that cannot be tested, makes data, and begins the experiment in the store; its number, and the data that
-    /// was made.
+    /// Leaves treatments out that cannot be tested, makes data, and begins the experiment in the store; its number, the looks at its
+    /// trials, and the data that was made.
     pub(super) fn prepare(
         &mut self,
         plan: &mut Plan,
         site: &mut dyn Site,
         stored: Stored<'_>,
-    ) -> Result<(i64, Untouched), LabError> {
+    ) -> Result<(i64, Looks, Untouched), LabError> {
         self.preflight(plan, site)?;
         let made = self.ensure_data_here(plan, site, &first_stand(plan))?;
         let mut facts = site.facts()?;
@@ -49,7 +50,7 @@ impl Runner<'_, '_> {
             source: "the program".to_owned(),
         });
         let record = self.record(plan, facts, stored);
-        Ok((self.results.begin(&record)?, made))
+        Ok((self.results.begin(&record)?, Looks::new(&record), made))
     }
 
     fn preflight(&mut self, plan: &mut Plan, site: &mut dyn Site) -> Result<(), LabError> {

@@ -36,6 +36,8 @@ impl Running<'_, '_, '_> {
         let stand = treatment.stand();
         self.go_to(&stand).map_err(text)?;
         record.stand = (!stand.is_target()).then(|| stand.label());
+        // It may have died in the trial before, and data is brought by asking it.
+        self.site()?.ensure_running().map_err(text)?;
         self.bring_data(treatment).map_err(text)?;
         self.apply(treatment, record)?;
         let database = data_of(treatment).and_then(|data| self.plan.database_of(data));

@@ -9,8 +9,21 @@ pub(super) struct Case {
     pub(super) seed: u64,
     pub(super) text: String,
     pub(super) is_sandbox: bool,
+    /// When it begins.
+    pub(super) ms: u64,
     pub(super) odds: Odds,
     pub(super) surface: Surface,
+}
+
+/// What a file must have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Wants {
+    /// It ends when all is decided.
+    decided: bool,
+    /// A treatment runs on a server of another version.
+    version: bool,
+    /// It has few trials: it is run once for each of its steps.
+    small: bool,
 }
 
 /// Draws in a fixed order.
@@ -66,13 +79,15 @@ const SETTINGS: [&str; 8] = [
     "max_wal_size = '4GB'",
 ];
 /// Other keys of steps that only a sandbox has.
-const OF_SANDBOXES: [&str; 6] = [
+const OF_SANDBOXES: [&str; 8] = [
     "server.version = 16",
     "server.version = 17",
     "data.reset = 'recreate'",
     "data.reset = 'template'",
     "data.reset = 'copy'",
     "server.pooler = 'pgbouncer'",
+    "load.crash = true",
+    "data.prewarm = 'cold'",
 ];
 const OF_ALL: [&str; 4] = [
     "load.clients = 8",
@@ -87,19 +102,45 @@ const FACTORS: [&str; 5] = [
     "name = 'd'\nof = 'data.scale'\nvalues = [1, 2]",
     "name = 'b'\nof = 'shared_buffers'\nvalues = ['128MB', '256MB']",
 ];
+/// Hours of the day: over midnight, of one day, and of a few trials.
+const WINDOWS: [(u64, &str); 3] = [
+    (6 * 60, "from = '22:00'\nto = '06:00'"),
+    (12 * 60, "from = '08:00'\nto = '12:00'"),
+    (3 * 60 + 12, "from = '03:10'\nto = '03:12'"),
+];
+const MINUTE_MS: u64 = 60_000;
 /// Those of them that are a condition, and that want several databases.
 const CONDITION: usize = 2;
 const OF_DATA: usize = 3;
 
 impl Case {
     pub(super) fn drawn(seed: u64) -> Case {
+        Case::wanted(seed, Wants::default())
+    }
+
+    /// A case in which a process that starts again measures the same, so that an interruption must not show.
+    pub(super) fn steady(seed: u64) -> Case {
+        let wants = Wants {
+            decided: seed.is_multiple_of(4),
+            version: seed % 4 == 1,
+            small: true,
+        };
+        let mut case = Case::wanted(seed, wants);
+        case.odds.by_occasion().into_iter().for_each(|odds| *odds = 0.0);
+        let lines = case.text.lines().filter(|line| !line.starts_with("time = "));
+        case.text = lines.flat_map(|line| [line, "\n"]).collect();
+        case
+    }
+
+    fn wanted(seed: u64, wants: Wants) -> Case {
         let mut draws = Draws { seed, number: 0 };
-        let is_sandbox = draws.is(0.8);
-        let text = file(&mut draws, is_sandbox);
+        let is_sandbox = draws.is(0.8) || wants.version;
+        let (text, ms) = file(&mut draws, is_sandbox, wants);
         Case {
             seed,
             text,
             is_sandbox,
+            ms,
             odds: Odds {
                 bad_value: draws.odds(0.3),
                 ignored: draws.odds(0.2),
@@ -113,6 +154,15 @@ impl Case {
                 not_restored: draws.odds(0.2),
                 outlier: draws.odds(0.2),
                 slow: draws.odds(0.4),
+                failing: draws.odds(0.4),
+                shortage: draws.odds(0.2),
+                enough: draws.odds(0.4),
+                unasked: draws.odds(0.1),
+                store: draws.odds(0.02),
+                unsure: draws.odds(0.1),
+                undoing: draws.odds(0.1),
+                server: draws.odds(0.2),
+                panics: draws.odds(0.05),
             },
             surface: Surface {
                 tps: 200.0 + 5000.0 * draws.unit(),
@@ -130,6 +180,7 @@ impl Case {
             seed,
             text,
             is_sandbox: true,
+            ms: 0,
             odds: Odds::default(),
             surface: Surface {
                 tps: 1000.0,
@@ -142,34 +193,28 @@ impl Case {
     }
 
     pub(super) fn world(&self) -> World {
-        World::new(self.seed, self.is_sandbox, self.odds, self.surface)
-    }
-
-    /// Whether a trial's result depends on nothing but the trial: a process that starts again measures the same.
-    pub(super) fn repeats(&self) -> bool {
-        let odds = self.odds;
-        let by_occasion = [
-            odds.no_server,
-            odds.late,
-            odds.foreign,
-            odds.data,
-            odds.not_restored,
-        ];
-        by_occasion.iter().all(|odds| *odds == 0.0) && !self.text.contains("time = ")
+        World::new(self.seed, self.ms, self.is_sandbox, self.odds, self.surface)
     }
 }
 
-fn file(draws: &mut Draws, is_sandbox: bool) -> String {
-    let design = draws.of(&[
+/// A file, and when it begins.
+fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
+    let design = match draws.of(&[
         "one-at-a-time",
         "cumulative",
         "a-b",
         "a-a",
         "full-factorial",
         "ladder",
-    ]);
-    let (stop, blocks) = match draws.is(0.1) && design != "ladder" {
+    ]) {
+        _ if wants.decided => "a-b",
+        _ if wants.version => "one-at-a-time",
+        design => design,
+    };
+    let (stop, blocks) = match draws.is(0.1) && design != "ladder" && !wants.small {
+        _ if wants.decided => ("when-decided", 4 + draws.below(2)),
         true => ("when-decided", 3 + draws.below(6)),
+        false if wants.small => ("after-blocks", 1 + draws.below(2)),
         false => ("after-blocks", 1 + draws.below(4)),
     };
     let mut text = format!(
@@ -185,13 +230,21 @@ fn file(draws: &mut Draws, is_sandbox: bool) -> String {
         "[target]\nrestart = '{}'\n[data]\nscale = 1\nreset = '{reset}'\n[load]\nworkload = 'tpcb'\nclients = 4\n\
          warmup_s = 1\nmeasure_s = {}\n",
         draws.of(&["always", "when-needed"]),
-        6 + draws.below(3),
+        5 + draws.below(3),
     );
+    if draws.is(0.2) {
+        text += "rate = '50'\nspacing = 'poisson'\n";
+    }
+    if draws.is(0.2) {
+        text += "[[figure]]\nname = 'answer'\nsql = 'SELECT 1'\n";
+    }
     if draws.is(0.3) {
         let _ = writeln!(text, "[base]\n{}", draws.of(&SETTINGS));
     }
-    if draws.is(0.4) {
-        text += "[guard]\np99_ms_max = 100.0\n";
+    match draws.below(5) {
+        0 => text += "[guard]\np99_ms_max = 100.0\n",
+        1 => text += "[guard]\nerror_ratio_max = 0.5\n",
+        _ => {}
     }
     match draws.below(6) {
         0 => {
@@ -200,8 +253,16 @@ fn file(draws: &mut Draws, is_sandbox: bool) -> String {
         1 => {
             let _ = writeln!(text, "[budget]\ntime = '{}s'", 20 + draws.below(200));
         }
-        2 => text += "[window]\nfrom = '22:00'\nto = '06:00'\n",
         _ => {}
+    }
+    let mut minute = draws.below(1440) as u64;
+    if draws.is(0.15) {
+        let (to, window) = WINDOWS[draws.below(WINDOWS.len())];
+        let _ = writeln!(text, "[window]\n{window}");
+        // In half of them it closes soon.
+        if draws.is(0.5) {
+            minute = to - 1;
+        }
     }
     match design {
         "a-a" => {}
@@ -221,10 +282,16 @@ fn file(draws: &mut Draws, is_sandbox: bool) -> String {
             }
         }
         _ => {
-            let steps = if design == "a-b" { 1 } else { 1 + draws.below(3) };
+            let steps = if design == "a-b" {
+                1
+            } else {
+                1 + draws.below(if wants.small { 2 } else { 3 })
+            };
             for step in 0..steps {
                 let _ = writeln!(text, "[[step]]\nname = 's{step}'");
-                if draws.is(0.3) {
+                if wants.version && step == 0 {
+                    text += "server.version = 17\n";
+                } else if draws.is(0.3) {
                     let key = match is_sandbox && draws.is(0.7) {
                         true => draws.of(&OF_SANDBOXES),
                         false => draws.of(&OF_ALL),
@@ -235,5 +302,5 @@ fn file(draws: &mut Draws, is_sandbox: bool) -> String {
             }
         }
     }
-    text
+    (text, minute * MINUTE_MS)
 }

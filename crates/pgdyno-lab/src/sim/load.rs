@@ -9,7 +9,7 @@ use pgdyno_store::{CrossCheck, SeriesRecord};
 use std::collections::BTreeMap;
 
 /// Earlier trials whose noise is remembered.
-const REMEMBERED: u32 = 12;
+const REMEMBERED: u32 = 8;
 
 /// Roughly normal: mean 0, variance 1.
 fn noise(seed: u64, key: &str) -> f64 {
@@ -18,16 +18,25 @@ fn noise(seed: u64, key: &str) -> f64 {
 }
 
 impl World {
+    /// What a treatment's settings bring, as a share of the reference's throughput.
+    pub(super) fn effect(&self, treatment: &Treatment) -> f64 {
+        let settings = treatment.step.iter().map(|s| format!("{}={}", s.knob, s.value));
+        settings
+            .map(|setting| (drawn(self.seed, "effect", &setting) - 0.4) * self.surface.effect)
+            .sum()
+    }
+
     /// Throughput of a treatment in the trial that has this seed: the same however often the trial is repeated.
     pub(super) fn tps(&self, treatment: &Treatment, seed: u64) -> f64 {
         let (block, position) = self.seeds.get(&seed).copied().unwrap_or_default();
         let number = block * 64 + position;
         let surface = self.surface;
-        let settings = treatment.step.iter().map(|s| format!("{}={}", s.knob, s.value));
-        let effect: f64 = settings
-            .map(|setting| (drawn(self.seed, "effect", &setting) - 0.4) * surface.effect)
-            .sum();
-        let remembered = (0..REMEMBERED.min(number)).map(|back| {
+        let effect = self.effect(treatment);
+        let remembered = match surface.memory > 0.0 {
+            true => REMEMBERED,
+            false => 1,
+        };
+        let remembered = (0..remembered.min(number)).map(|back| {
             let weight = surface.memory.powi(back.try_into().unwrap_or(i32::MAX));
             weight * noise(self.seed, &(number - back).to_string())
         });
@@ -40,8 +49,17 @@ impl World {
         (surface.tps * (1.0 + effect + noise + drift)).max(10.0) * outlier
     }
 
-    pub(super) fn is_outlier(&self, seed: u64) -> bool {
+    fn is_outlier(&self, seed: u64) -> bool {
         self.happens(self.odds.outlier, "outlier", &seed.to_string())
+    }
+
+    /// Whether others have taken CPU time from the trial that has this seed: of most outliers, and of trials that are none too.
+    pub(super) fn is_disturbed(&self, seed: u64) -> bool {
+        let odds = match self.is_outlier(seed) {
+            true => 0.8,
+            false => self.odds.outlier / 2.0,
+        };
+        self.happens(odds, "disturbed", &seed.to_string())
     }
 }
 
@@ -57,7 +75,7 @@ pub(super) fn empty_second() -> Second {
 }
 
 /// What a load has measured.
-pub(super) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measurement {
+pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measurement {
     let mut measured = Books::new(false);
     #[expect(
         clippy::cast_possible_truncation,

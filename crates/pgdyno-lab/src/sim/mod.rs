@@ -4,11 +4,16 @@
 //! What survives a SIGKILL is in [`World`]: settings, journals, data, stored trials. A kill is simulated by unwinding at a step, from which
 //! on nothing reaches the world any more until [`World::reboot`].
 
+mod course;
+mod effects;
 mod files;
 mod load;
 mod ports;
 mod promises;
+mod site;
 mod tests;
 mod world;
 
+#[cfg(test)]
+pub(crate) use load::measurement;
 use world::World;

@@ -5,21 +5,27 @@ use crate::decide::Looks;
 use crate::file::StopRule;
 use crate::plan::Plan;
 use crate::trial::seed_of_trial;
-use pgdyno_store::{ExperimentStatus, StoredExperiment, TrialRecord};
-use std::collections::BTreeMap;
+use pgdyno_knobs::{Outcome, PutBack};
+use pgdyno_load::duration;
+use pgdyno_store::{ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an experiment may end before all its blocks are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Early {
     Decided,
-    Budget,
+    /// The budget of trials is spent.
+    Trials,
+    /// That of time is.
+    Time,
 }
 
 /// After every process that ended in order.
 pub(super) fn after_a_process(world: &World) -> Vec<String> {
     let mut broken = world.broken.clone();
-    if world.odds.not_restored == 0.0 {
+    if !world.is_unrestored {
         broken.extend(world.not_restored());
+        broken.extend(world.written_over());
     }
     if world.journals.iter().any(|journal| journal.is_open) {
         broken.push("a journal is open".to_owned());
@@ -39,7 +45,13 @@ pub(super) fn after_all(
     if stored.status != ExperimentStatus::Finished {
         broken.push(format!("it is {:?}", stored.status));
     }
+    if world.servers.keys().any(|stand| !stand.is_target()) {
+        broken.push("servers of the experiment are left".to_owned());
+    }
     for server in world.servers.values() {
+        if !server.runs || !server.copies.is_empty() {
+            broken.push("the target is not as it was".to_owned());
+        }
         if server.tables.values().any(|tables| tables.marked_by.is_some()) {
             broken.push("marked data is left".to_owned());
         }
@@ -47,8 +59,73 @@ pub(super) fn after_all(
     let trials: Vec<&TrialRecord> = stored.trials.iter().map(|(_, trial)| trial).collect();
     broken.extend(order(world, plan, &trials));
     broken.extend(completeness(plan, &trials, early));
+    broken.extend(beginnings(world, plan, early));
     broken.extend(ending(plan, stored, &trials, early));
     broken
+}
+
+/// What was restored is stored: the last outcome of each setting, and all that is not as before.
+pub(super) fn put_back(world: &World, stored: &[PutBackRecord]) -> Vec<String> {
+    let name = |outcome| match outcome {
+        Outcome::Restored => "restored",
+        Outcome::Already => "already",
+        Outcome::Left => "left",
+        Outcome::Failed => "failed",
+    };
+    let mut expected = BTreeSet::new();
+    for (i, line) in world.told.iter().enumerate() {
+        let is_same = |other: &PutBack| other.knob == line.knob && other.place == line.place;
+        if matches!(line.outcome, Outcome::Failed | Outcome::Left) || !world.told[i + 1..].iter().any(is_same) {
+            expected.insert((line.knob.as_str(), line.place.as_str(), name(line.outcome)));
+        }
+    }
+    let stored = stored.iter();
+    let stored = stored.map(|line| (line.knob.as_str(), line.place.as_str(), line.outcome.as_str()));
+    let stored: BTreeSet<(&str, &str, &str)> = stored.collect();
+    match stored == expected {
+        true => Vec::new(),
+        false => vec![format!("restored was {expected:?}, and stored {stored:?}")],
+    }
+}
+
+/// Trials begin in the hours of the file, and as long as the budget lasts.
+fn beginnings(world: &World, plan: &Plan, early: Option<Early>) -> Vec<String> {
+    let mut broken = Vec::new();
+    let budget = &plan.file.budget;
+    let limit_s = budget.time.as_ref().and_then(|time| duration(time).ok());
+    let limit_s = limit_s.map(|limit| limit.as_secs_f64());
+    for begun in &world.begun {
+        let now = begun.minute_of_day;
+        let is_inside = world.window.is_none_or(|(from, to)| match from <= to {
+            true => from <= now && now < to,
+            false => from <= now || now < to,
+        });
+        if !is_inside {
+            broken.push(format!("a trial begins in minute {now} of the day"));
+        }
+        if budget.trials.is_some_and(|most| begun.trials >= most as usize) {
+            broken.push("a trial begins beyond the budget of trials".to_owned());
+        }
+        if limit_s.is_some_and(|limit_s| with_next(plan, begun.spent_s, begun.trials) > limit_s + SLACK_S) {
+            broken.push("a trial begins beyond the budget of time".to_owned());
+        }
+    }
+    let trials = world.stored[0].trials.len();
+    let is_spent = limit_s.is_some_and(|limit_s| with_next(plan, world.spent_s, trials) > limit_s - SLACK_S);
+    if early == Some(Early::Time) && !is_spent {
+        broken.push("it ended for a budget of time that is not spent".to_owned());
+    }
+    broken
+}
+
+/// Rounding of times.
+const SLACK_S: f64 = 0.01;
+
+/// What all will have taken when one more trial has ended, which takes as long as those before did, and its load at least.
+fn with_next(plan: &Plan, spent_s: f64, trials: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "trials of an experiment")]
+    let mean_s = spent_s / trials.max(1) as f64;
+    spent_s + mean_s.max(plan.trial_s())
 }
 
 /// Trials are stored in the order of the plan, each driven with the seed of its place.
@@ -84,16 +161,24 @@ fn completeness(plan: &Plan, trials: &[&TrialRecord], early: Option<Early>) -> V
     for trial in trials {
         by_place.insert((trial.block, &trial.treatment), trial);
     }
+    let last = trials
+        .last()
+        .map_or((0, 0), |trial| (trial.block, trial.position));
+    let is_wanted = |block: u32, position: usize| match early {
+        None => true,
+        Some(Early::Decided) => block <= last.0,
+        Some(Early::Trials | Early::Time) => (block, position) <= (last.0, last.1 as usize),
+    };
     let mut ended: BTreeMap<usize, u32> = BTreeMap::new();
     for block in 1..=plan.file.blocks {
-        for number in plan.order_of_block(block) {
+        for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
             let name = plan.treatments[number].name.as_str();
             match (by_place.get(&(block, name)), ended.contains_key(&number)) {
                 (Some(_), true) => broken.push(format!("{name} is tried again after its guard")),
                 (Some(trial), false) if is_guarded(trial) => {
                     ended.insert(number, block);
                 }
-                (None, false) if early.is_none() => {
+                (None, false) if is_wanted(block, i + 1) => {
                     broken.push(format!("block {block} of {name} is lost"));
                 }
                 _ => {}
@@ -112,15 +197,8 @@ fn ending(
 ) -> Vec<String> {
     let mut broken = Vec::new();
     let most = plan.file.budget.trials;
-    if most.is_some_and(|most| trials.len() > most as usize) {
-        broken.push(format!(
-            "{} trials are beyond the budget of {most:?}",
-            trials.len()
-        ));
-    }
-    let spent = most.is_some_and(|most| trials.len() >= most as usize) || plan.file.budget.time.is_some();
-    if early == Some(Early::Budget) && !spent {
-        broken.push("it ended for a budget that is not spent".to_owned());
+    if early == Some(Early::Trials) && most.is_none_or(|most| trials.len() < most as usize) {
+        broken.push("it ended for a budget of trials that is not spent".to_owned());
     }
     if plan.file.stop != StopRule::WhenDecided {
         if early == Some(Early::Decided) {

@@ -1,16 +1,18 @@
 use super::World;
 use super::files::Case;
 use super::ports::Shared;
-use super::promises::{Early, after_a_process, after_all};
-use super::world::{Killed, drawn};
-use crate::file::ExperimentFile;
+use super::promises::{Early, after_a_process, after_all, put_back};
+use super::world::{Killed, Panicked, drawn};
+use crate::file::{ExperimentFile, clock};
 use crate::plan::{Consent, Plan, ProfileSettings};
 use crate::runner::{Begin, Event, LabError, Runner, Summary};
 use crate::trial::seed_of_trial;
-use pgdyno_knobs::Catalogue;
-use pgdyno_store::{ExperimentStatus, StoredExperiment, TrialRecord};
+use pgdyno_knobs::{Catalogue, Outcome};
+use pgdyno_store::{ExperimentStatus, Judge, Judged, Observations, StoredExperiment, TrialRecord};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::shipped().expect("the catalogue"));
@@ -20,17 +22,21 @@ const PROCESSES_MAX: u32 = 200;
 
 /// What disturbs the processes that run an experiment.
 #[derive(Debug, Clone, Copy, Default)]
-struct Trouble {
+pub(super) struct Trouble {
     kill_at: Option<u64>,
+    /// The next processes are killed after so many steps of their own.
+    kills: [Option<u64>; 2],
     interrupt_at: Option<u64>,
     /// Trials that the store has room for at first.
     room: Option<usize>,
+    /// The second process has no consent to data.
+    without_consent: bool,
 }
 
 /// An experiment that was run to its end.
-struct Ran {
-    world: World,
-    plan: Plan,
+pub(super) struct Ran {
+    pub(super) world: World,
+    pub(super) plan: Plan,
     early: Option<Early>,
     /// Steps of the process that ran first.
     steps: u64,
@@ -56,31 +62,42 @@ impl Ran {
     }
 }
 
-fn consent() -> Consent {
+fn consent(data: bool) -> Consent {
     let risky = ["fsync", "full_page_writes", "synchronous_commit"];
     Consent {
         durability: risky.map(str::to_owned).to_vec(),
         restart: true,
-        data: true,
+        data,
     }
 }
 
-/// One process: `None` where it was killed.
+/// How a process ended.
+enum End {
+    Killed,
+    Panicked,
+    Done(Result<Summary, LabError>),
+}
+
+/// One process, and why the experiment ended early in it.
 fn process(
     shared: &Shared,
-    early: &mut Option<Early>,
     act: impl FnOnce(&mut Runner<'_, 'static>) -> Result<Summary, LabError>,
-) -> Option<Result<Summary, LabError>> {
+) -> (End, Option<Early>) {
     let (clock, mut results, mut servers) = (shared.clone(), shared.clone(), shared.clone());
     let stop = Arc::clone(&shared.world.borrow().stop);
-    let consent = consent();
-    let mut on_event = |event: Event<'_>| {
-        if let Event::EndsEarly { reason, .. } = event {
-            *early = Some(match reason.contains("budget") {
-                true => Early::Budget,
-                false => Early::Decided,
+    let consent = consent(shared.world.borrow().may_make_data);
+    let mut early = None;
+    let mut on_event = |event: Event<'_>| match event {
+        Event::EndsEarly { reason, .. } => {
+            early = Some(match reason {
+                "the budget of trials is spent" => Early::Trials,
+                "the budget of time is spent" => Early::Time,
+                _ => Early::Decided,
             });
         }
+        // A trial that is not stored by now is none.
+        Event::PuttingBack => shared.world.borrow_mut().course = None,
+        _ => {}
     };
     let mut runner = Runner {
         clock: &clock,
@@ -91,17 +108,68 @@ fn process(
         stop: &stop,
         on_event: &mut on_event,
     };
-    match catch_unwind(AssertUnwindSafe(|| act(&mut runner))) {
-        Ok(outcome) => Some(outcome),
-        Err(payload) if payload.is::<Killed>() => None,
+    let end = match catch_unwind(AssertUnwindSafe(|| act(&mut runner))) {
+        Ok(outcome) => End::Done(outcome),
+        Err(payload) if payload.is::<Killed>() => End::Killed,
+        Err(payload) if payload.is::<Panicked>() => End::Panicked,
         Err(payload) => resume_unwind(payload),
+    };
+    (end, early)
+}
+
+/// What is wrong after a process: it ends before the experiment does only if it must, and everything is as it was.
+fn after(world: &World, end: &End) -> Vec<String> {
+    let mut broken = after_a_process(world);
+    let mut must = |holds: bool, what: String| {
+        if !holds {
+            broken.push(what);
+        }
+    };
+    let status = world.stored.first().map(|stored| stored.status);
+    match end {
+        End::Killed => return Vec::new(),
+        End::Panicked => {
+            must(world.has_panicked, "it panicked by itself".to_owned());
+            let is_told = world.excuse.is_some() || status == Some(ExperimentStatus::Interrupted);
+            must(is_told, format!("it panicked and is {status:?}"));
+        }
+        End::Done(Ok(summary)) => {
+            let is_stopped = world.stop.load(Ordering::Relaxed);
+            must(
+                summary.status == ExperimentStatus::Finished || is_stopped,
+                "it was interrupted by nobody".to_owned(),
+            );
+            must(
+                status == Some(summary.status),
+                format!("{:?} is stored as {status:?}", summary.status),
+            );
+            let stored = &world.stored[0].put_back;
+            broken.extend(put_back(world, stored));
+        }
+        End::Done(Err(error)) => {
+            let text = error.to_string();
+            let is_about_consent = matches!(error, LabError::DataNotAgreed { .. } | LabError::Findings(_));
+            let lacks_consent = is_about_consent && !world.may_make_data;
+            let excuse = world.excuse.as_ref();
+            must(
+                excuse.is_some_and(|excuse| text.contains(excuse)) || lacks_consent,
+                format!("it ended for {excuse:?}, and reports {text}"),
+            );
+            must(
+                !world.told.iter().any(|line| line.outcome == Outcome::Failed)
+                    || text.contains("could not be put back")
+                    || text.contains("restoring failed"),
+                format!("what is not restored is not reported: {text}"),
+            );
+        }
     }
+    broken
 }
 
 /// Runs a case to its end, in as many processes as it takes; an error names a promise that was broken on the way.
 fn run(case: &Case, trouble: Trouble) -> Result<Ran, String> {
-    let parse = || ExperimentFile::parse(&case.text, Path::new("simulated"), &CATALOGUE);
-    let file = parse().map_err(|error| format!("{error}\n{}", case.text))?;
+    let file = ExperimentFile::parse(&case.text, Path::new("simulated"), &CATALOGUE)
+        .map_err(|error| format!("{error}\n{}", case.text))?;
     let mut world = case.world();
     for block in 1..=file.blocks {
         for position in 1..=64 {
@@ -109,18 +177,23 @@ fn run(case: &Case, trouble: Trouble) -> Result<Ran, String> {
             world.seeds.insert(seed, (block, position));
         }
     }
+    let window = file.window.as_ref();
+    world.window = window
+        .map(|hours| (clock(&hours.from), clock(&hours.to)))
+        .map(|(from, to)| (from.expect("a time"), to.expect("a time")));
+    world.restarts = file.target.restart;
     world.kill_at = trouble.kill_at;
+    world.kills = trouble.kills.into_iter().flatten().collect();
     world.interrupt_at = trouble.interrupt_at;
     world.room = trouble.room.unwrap_or(usize::MAX);
     let shared = Shared::new(world, &CATALOGUE);
-    let mut early = None;
-    let mut steps = None;
+    let (mut early, mut steps) = (None, None);
     for _ in 0..PROCESSES_MAX {
         let begun = !shared.world.borrow().stored.is_empty();
-        let outcome = process(&shared, &mut early, |runner| match begun {
+        let (end, ended_early) = process(&shared, |runner| match begun {
             true => runner.resume(0, "simulated"),
             false => runner.run(Begin {
-                file: parse().map_err(LabError::from)?,
+                file: file.clone(),
                 profiles: ProfileSettings::new(),
                 text: &case.text,
                 name_of_target: "simulated",
@@ -129,30 +202,32 @@ fn run(case: &Case, trouble: Trouble) -> Result<Ran, String> {
         });
         let mut world = shared.world.borrow_mut();
         steps.get_or_insert(world.steps);
-        if outcome.is_some() {
-            let broken = after_a_process(&world);
-            if !broken.is_empty() {
-                return Err(broken.join("; "));
-            }
+        early = ended_early;
+        let broken = after(&world, &end);
+        if !broken.is_empty() {
+            return Err(broken.join("; "));
         }
-        world.reboot();
-        world.room = usize::MAX;
-        if let Some(Ok(summary)) = &outcome
-            && summary.status == ExperimentStatus::Finished
-        {
+        let is_finished =
+            matches!(&end, End::Done(Ok(summary)) if summary.status == ExperimentStatus::Finished);
+        if is_finished {
             break;
         }
+        world.reboot();
+        world.may_make_data = !(trouble.without_consent && world.process == 1);
     }
-    let world = std::mem::replace(&mut *shared.world.borrow_mut(), case.world());
+    let mut world = std::mem::replace(&mut *shared.world.borrow_mut(), case.world());
+    let spent_s = world.spent_s;
+    world.reboot();
+    world.spent_s = spent_s;
     let Some(stored) = world.stored.first() else {
         return Err("it never began".to_owned());
     };
     let plan = Plan::recalled(
-        parse().map_err(|error| error.to_string())?,
+        file,
         stored.record.seed,
         &stored.record.treatments,
         &CATALOGUE,
-        &consent(),
+        &consent(true),
     );
     Ok(Ran {
         plan: plan.map_err(|error| error.to_string())?,
@@ -163,7 +238,7 @@ fn run(case: &Case, trouble: Trouble) -> Result<Ran, String> {
 }
 
 /// Runs a case and holds all promises against it.
-fn kept(case: &Case, trouble: Trouble) -> Result<Ran, String> {
+pub(super) fn kept(case: &Case, trouble: Trouble) -> Result<Ran, String> {
     let ran = run(case, trouble)?;
     match ran.broken() {
         broken if broken.is_empty() => Ok(ran),
@@ -187,34 +262,60 @@ fn for_seeds(count: u64, check: impl Fn(u64) -> Result<(), String>) {
         Some(seed) => seed..seed + 1,
         None => 0..number_in(TIMES).unwrap_or(1) * count,
     };
-    for seed in seeds {
-        if let Err(broken) = check(seed) {
-            panic!(
-                "seed {seed}: {broken}\n{REPLAY}={seed} replays it:\n{}",
-                Case::drawn(seed).text
-            );
-        }
+    if let Some(broken) = first_broken(seeds, check) {
+        panic!("{broken}");
     }
+}
+
+/// What the first seed breaks that breaks something, and how it is replayed.
+fn first_broken(mut seeds: Range<u64>, check: impl Fn(u64) -> Result<(), String>) -> Option<String> {
+    seeds.find_map(|seed| {
+        let broken = check(seed).err()?;
+        let text = Case::drawn(seed).text;
+        Some(format!(
+            "seed {seed}: {broken}\n{REPLAY}={seed} replays it:\n{text}"
+        ))
+    })
+}
+
+#[test]
+fn a_broken_promise_is_reported_with_the_seed_that_replays_it() {
+    let check = |seed| match seed {
+        3 | 5 => Err("a trial is lost".to_owned()),
+        _ => Ok(()),
+    };
+    let broken = first_broken(0..10, check).expect("a broken promise");
+    assert!(
+        broken.starts_with("seed 3: a trial is lost\nPGDYNO_SIM_SEED=3 replays it:\nname = "),
+        "{broken}"
+    );
+    assert_eq!(first_broken(6..10, check), None);
 }
 
 /// What may happen to a case, beside its own faults.
 fn trouble_of(seed: u64, steps: u64) -> Trouble {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a step")]
     #[expect(clippy::cast_precision_loss, reason = "steps of an experiment")]
-    let some_step = |what| 1 + (drawn(seed, what, "") * steps as f64) as u64;
+    let some_step = |what| Some(1 + (drawn(seed, what, "") * steps as f64) as u64);
+    let is = |what| drawn(seed, what, "") < 0.3;
+    let calm = Trouble {
+        without_consent: is("without consent"),
+        ..Trouble::default()
+    };
     match seed % 4 {
-        0 => Trouble::default(),
+        0 => calm,
         1 => Trouble {
-            kill_at: Some(some_step("kill")),
-            ..Trouble::default()
+            kill_at: some_step("kill"),
+            kills: ["again", "and again"].map(|what| some_step(what).filter(|_| is("is killed again"))),
+            ..calm
         },
         2 => Trouble {
-            interrupt_at: Some(some_step("interrupt")),
-            ..Trouble::default()
+            interrupt_at: some_step("interrupt"),
+            ..calm
         },
         _ => Trouble {
-            room: Some(usize::try_from(some_step("room") % 7).unwrap_or_default()),
-            ..Trouble::default()
+            room: some_step("room").and_then(|step| usize::try_from(step % 7).ok()),
+            ..calm
         },
     }
 }
@@ -227,28 +328,75 @@ fn every_promise_holds_in_ten_thousand_experiments() {
     });
 }
 
-/// A kill at each step, with another process after it.
-fn killed_everywhere(case: &Case) -> Result<u64, String> {
+/// A kill at every other step, with other processes after it.
+fn killed_everywhere(case: &Case) -> Result<(), String> {
     let whole = kept(case, Trouble::default())?;
-    for step in 1..=whole.steps {
-        let kill_at = Some(step);
+    for step in (1 + case.seed % 2..=whole.steps).step_by(2) {
         let trouble = Trouble {
-            kill_at,
+            kill_at: Some(step),
             ..Trouble::default()
         };
-        let resumed = kept(case, trouble).map_err(|broken| format!("killed at step {step}: {broken}"))?;
-        if case.repeats() && resumed.trials() != whole.trials() {
-            return Err(format!(
-                "killed at step {step}, other trials are stored than without"
-            ));
-        }
+        kept(case, trouble).map_err(|broken| format!("killed at step {step}: {broken}"))?;
     }
-    Ok(whole.steps)
+    Ok(())
 }
 
 #[test]
-fn a_kill_at_any_step_loses_and_doubles_no_trial_and_changes_no_verdict() {
-    for_seeds(60, |seed| killed_everywhere(&Case::drawn(seed)).map(drop));
+fn a_kill_among_other_faults_loses_and_doubles_no_trial() {
+    for_seeds(60, |seed| killed_everywhere(&Case::drawn(seed)));
+}
+
+/// What may be concluded from all that is stored.
+pub(super) fn judged(ran: &Ran) -> Judged {
+    let stored = ran.stored();
+    let judge = Judge::new(&stored.record, &stored.record.metric);
+    let mut observed = Observations::default();
+    for (_, trial) in &stored.trials {
+        judge.observe(&mut observed, trial);
+    }
+    judge.judge(&observed, ran.plan.file.blocks as usize)
+}
+
+/// All that is stored but for when it was measured, and what may be concluded from it.
+fn result_of(ran: &Ran) -> (Vec<TrialRecord>, String) {
+    let text = format!("{:?} {:?} {:?}", ran.early, judged(ran), ran.stored().record);
+    (ran.trials(), text)
+}
+
+/// A kill at each step, and an interrupt at some: everything is as without.
+fn same_everywhere(seed: u64) -> Result<(), String> {
+    const INTERRUPTS_EVERY: u64 = 4;
+    let case = Case::steady(seed);
+    let whole = kept(&case, Trouble::default())?;
+    let expected = result_of(&whole);
+    for step in 1..=whole.steps {
+        let kill = Trouble {
+            kill_at: Some(step),
+            ..Trouble::default()
+        };
+        let interrupt = Trouble {
+            interrupt_at: Some(step),
+            ..Trouble::default()
+        };
+        let is_interrupted = step % INTERRUPTS_EVERY == seed % INTERRUPTS_EVERY;
+        for trouble in [Some(kill), is_interrupted.then_some(interrupt)]
+            .into_iter()
+            .flatten()
+        {
+            let with = |broken| format!("{trouble:?}: {broken}\n{}", case.text);
+            let resumed = kept(&case, trouble).map_err(with)?;
+            if result_of(&resumed) != expected {
+                return Err(with("another result than without".to_owned()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Of the files, every fourth ends when all is decided, and every fourth has servers of two versions.
+#[test]
+fn a_kill_or_interrupt_at_any_step_changes_no_result() {
+    for_seeds(60, same_everywhere);
 }
 
 /// The files that pgdyno ships: name and text.

@@ -1,6 +1,9 @@
 //! The simulated world: all that survives when the process that runs an experiment is killed.
 
+use super::course::Course;
+use crate::file::RestartPolicy;
 use crate::plan::Stand;
+use crate::runner::LabError;
 use pgdyno_knobs::{Outcome, PutBack};
 use pgdyno_load::Dataset;
 use pgdyno_store::StoredExperiment;
@@ -11,6 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The payload of a kill.
 pub(super) struct Killed;
+/// The payload of a panic.
+pub(super) struct Panicked;
+
+/// What somebody else sets.
+pub(super) const SOMEBODYS: &str = "somebody's";
 
 /// Settings by knob; those that are not in it have their default.
 type Settings = BTreeMap<String, String>;
@@ -35,6 +43,8 @@ pub(super) struct Line {
 pub(super) struct Journal {
     pub(super) lines: Vec<Line>,
     pub(super) is_open: bool,
+    /// The server whose changes it has, and whether those of the host too.
+    pub(super) scope: (Stand, bool),
 }
 
 /// Tables of one database.
@@ -78,6 +88,8 @@ pub(super) struct Odds {
     pub(super) late: f64,
     /// Somebody else changes a setting that the trial has set.
     pub(super) foreign: f64,
+    /// Somebody else changes a setting that no treatment has named so far.
+    pub(super) unasked: f64,
     /// A treatment cannot be tested.
     pub(super) not_tested: f64,
     /// A question about data fails.
@@ -88,8 +100,52 @@ pub(super) struct Odds {
     pub(super) not_restored: f64,
     /// A trial lies far off, flagged or not.
     pub(super) outlier: f64,
-    /// A treatment is so slow that its guard acts.
+    /// A treatment commits nothing: a guard of response times acts, if there is one.
     pub(super) slow: f64,
+    /// Most transactions of a treatment fail: a guard of errors acts, if there is one.
+    pub(super) failing: f64,
+    /// The host runs short of something with a treatment.
+    pub(super) shortage: f64,
+    /// A load has measured enough before its time.
+    pub(super) enough: f64,
+    /// The store cannot be written or read.
+    pub(super) store: f64,
+    /// The store has the trial, and reports an error.
+    pub(super) unsure: f64,
+    /// Restoring, leaving or ending fails.
+    pub(super) undoing: f64,
+    /// Facts cannot be read, or a crashed server does not start again.
+    pub(super) server: f64,
+    /// The program itself fails in a load.
+    pub(super) panics: f64,
+}
+
+impl Odds {
+    /// Those of faults that another process does not meet again.
+    pub(super) fn by_occasion(&mut self) -> [&mut f64; 11] {
+        [
+            &mut self.no_server,
+            &mut self.late,
+            &mut self.foreign,
+            &mut self.unasked,
+            &mut self.data,
+            &mut self.not_restored,
+            &mut self.store,
+            &mut self.unsure,
+            &mut self.undoing,
+            &mut self.server,
+            &mut self.panics,
+        ]
+    }
+}
+
+/// A trial that began.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Begun {
+    pub(super) minute_of_day: u32,
+    /// What the trials before it have taken, and how many they are.
+    pub(super) spent_s: f64,
+    pub(super) trials: usize,
 }
 
 /// How throughput answers to treatments, and how it varies.
@@ -128,10 +184,33 @@ pub(super) struct World {
     pub(super) foreign: BTreeSet<(Owner, String)>,
     /// Promises that were broken.
     pub(super) broken: Vec<String>,
+    /// The hours of the file, in minutes of the day.
+    pub(super) window: Option<(u32, u32)>,
+    /// When the file wants restarts.
+    pub(super) restarts: RestartPolicy,
+    /// Whether the process may make data on a server of others.
+    pub(super) may_make_data: bool,
+    /// The trial that runs.
+    pub(super) course: Option<Course>,
+    /// All trials that began.
+    pub(super) begun: Vec<Begun>,
+    /// What the trials so far have taken, as far as a process knows.
+    pub(super) spent_s: f64,
+    /// The server that the process has gone to.
+    pub(super) at: Option<Stand>,
+    /// The first that has failed outside of a trial, so that the process may end.
+    pub(super) excuse: Option<String>,
+    pub(super) has_panicked: bool,
+    /// Whether something could not be restored.
+    pub(super) is_unrestored: bool,
+    /// What the process was told about restoring.
+    pub(super) told: Vec<PutBack>,
     /// Calls of ports so far, over all processes.
     pub(super) steps: u64,
     /// The process is killed at this step.
     pub(super) kill_at: Option<u64>,
+    /// The processes after it are killed after so many steps of their own, the last first.
+    pub(super) kills: Vec<u64>,
     /// Ctrl-C comes at this step.
     pub(super) interrupt_at: Option<u64>,
     pub(super) stop: Arc<AtomicBool>,
@@ -159,8 +238,16 @@ pub(super) fn drawn(seed: u64, what: &str, key: &str) -> f64 {
     unit / (1u64 << 53) as f64
 }
 
+/// An error of a simulated port.
+pub(super) fn failure(what: &str) -> LabError {
+    LabError::Stand {
+        what: what.to_owned(),
+        source: "simulated".into(),
+    }
+}
+
 impl World {
-    pub(super) fn new(seed: u64, is_sandbox: bool, odds: Odds, surface: Surface) -> World {
+    pub(super) fn new(seed: u64, ms: u64, is_sandbox: bool, odds: Odds, surface: Surface) -> World {
         let host = Settings::from([("vm.swappiness".to_owned(), "60".to_owned())]);
         let target = SimServer {
             runs: true,
@@ -176,7 +263,19 @@ impl World {
             odds,
             surface,
             is_sandbox,
-            ms: 0,
+            ms,
+            window: None,
+            restarts: RestartPolicy::Always,
+            may_make_data: true,
+            course: None,
+            begun: Vec::new(),
+            spent_s: 0.0,
+            at: None,
+            excuse: None,
+            has_panicked: false,
+            is_unrestored: false,
+            told: Vec::new(),
+            kills: Vec::new(),
             host,
             servers: BTreeMap::from([(Stand::default(), target)]),
             journals: Vec::new(),
@@ -201,6 +300,37 @@ impl World {
         odds > 0.0 && drawn(self.seed, what, key) < odds
     }
 
+    /// A fault outside of the trials lets the process end; one in a trial is the trial's.
+    pub(super) fn fail(&mut self, what: &str) -> LabError {
+        let error = failure(what);
+        match &mut self.course {
+            Some(course) => _ = course.error.get_or_insert_with(|| error.to_string()),
+            None => self.excuse(&error),
+        }
+        error
+    }
+
+    pub(super) fn excuse(&mut self, error: &dyn std::error::Error) {
+        self.excuse.get_or_insert_with(|| error.to_string());
+    }
+
+    /// Whether something goes wrong on this occasion.
+    pub(super) fn goes_wrong(&self, odds: f64, what: &str) -> bool {
+        odds > 0.0 && self.happens(odds, what, &format!("{}/{}", self.process, self.steps))
+    }
+
+    /// An error on some occasions.
+    pub(super) fn fault(&mut self, odds: fn(&Odds) -> f64, what: &str) -> Result<(), LabError> {
+        match self.goes_wrong(odds(&self.odds), what) {
+            true => Err(self.fail(what)),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn minute_of_day(&self) -> u32 {
+        u32::try_from(self.ms / 60_000 % 1440).unwrap_or_default()
+    }
+
     /// One step of the process: time passes, and it may be killed here.
     pub(super) fn step(&mut self) {
         if self.is_dead {
@@ -215,7 +345,7 @@ impl World {
         if self.interrupt_at == Some(self.steps) {
             self.stop.store(true, Ordering::Relaxed);
         }
-        if self.happens(self.odds.late, "late", &self.steps.to_string()) {
+        if self.goes_wrong(self.odds.late, "late") {
             self.ms += 180_000;
         }
     }
@@ -223,7 +353,13 @@ impl World {
     /// A new process: what every command does first is to restore what a killed one has left.
     pub(super) fn reboot(&mut self) {
         self.is_dead = false;
-        self.kill_at = None;
+        self.kill_at = self.kills.pop().map(|steps| self.steps + steps);
+        self.room = usize::MAX;
+        (self.course, self.at) = (None, None);
+        (self.excuse, self.has_panicked, self.is_unrestored) = (None, false, false);
+        self.told.clear();
+        let stored = self.stored.iter().flat_map(|experiment| &experiment.trials);
+        self.spent_s = stored.map(|(_, trial)| trial.warmup_s + trial.measured_s).sum();
         self.interrupt_at = None;
         self.stop.store(false, Ordering::Relaxed);
         self.process += 1;
@@ -323,8 +459,24 @@ impl World {
 
     /// Somebody else changes a setting.
     pub(super) fn change_by_someone_else(&mut self, owner: &Owner, knob: &str) {
-        self.write(owner, knob, Some("somebody's".to_owned()));
+        self.write(owner, knob, Some(SOMEBODYS.to_owned()));
         self.foreign.insert((owner.clone(), knob.to_owned()));
+    }
+
+    /// What somebody else has set, and another value was written over.
+    pub(super) fn written_over(&self) -> Vec<String> {
+        let of = |owner: &Owner| match owner {
+            Owner::Host => Some(&self.host),
+            Owner::Server(stand) => self.servers.get(stand).map(|server| &server.settings),
+        };
+        let foreign = self.foreign.iter();
+        foreign
+            .filter_map(|(owner, knob)| {
+                let now = of(owner)?.get(knob);
+                (now.map(String::as_str) != Some(SOMEBODYS))
+                    .then(|| format!("{knob} was somebody's, and is {now:?}"))
+            })
+            .collect()
     }
 
     /// Settings that are not as they were at the beginning, but for those that somebody else has changed.
@@ -354,15 +506,21 @@ impl World {
 }
 
 impl Line {
-    pub(super) fn knob(&self) -> &str {
-        &self.knob
+    /// Whether it is of a server that the experiment has made.
+    pub(super) fn is_of_own_server(&self) -> bool {
+        matches!(&self.owner, Owner::Server(stand) if !stand.is_target())
     }
 
     pub(super) fn told(&self, outcome: Outcome) -> PutBack {
         let text = |value: Option<&String>| value.cloned().unwrap_or_else(|| "(default)".to_owned());
         PutBack {
             knob: self.knob.clone(),
-            place: format!("{:?}", self.owner),
+            // As of real ones: the same file of two servers has one name.
+            place: match self.owner {
+                Owner::Host => "of the host",
+                Owner::Server(_) => "of a server",
+            }
+            .to_owned(),
             was: text(self.before.as_ref()),
             set_to: text(self.ours.last().and_then(Option::as_ref)),
             outcome,

@@ -608,6 +608,11 @@ fn the_runner_reaches_everything_through_its_ports() {
             What::Path("pgdyno_knobs::Changer"),
             What::Path("real::RealSite"),
             What::Path("measure::measure"),
+            What::Path("std::process"),
+            What::Path("pgdyno_server::pause"),
+            What::Path("pgdyno_load::run"),
+            What::Path("pgdyno_load::create_data"),
+            What::Path("pgdyno_load::DataSession"),
         ],
         within: &[
             "pgdyno-lab/src/runner",
@@ -620,6 +625,7 @@ fn the_runner_reaches_everything_through_its_ports() {
              fn f() { thread::sleep(a); thread::spawn(b); thread::scope(c); }",
             "fn f() { std::time::Instant::now(); std::time::SystemTime::now(); crate::real::RealSite::new(); }",
             "use pgdyno_server::Server; use pgdyno_store::Store; use pgdyno_knobs::Changer;",
+            "use pgdyno_load::{DataSession, create_data}; fn f() { pgdyno_server::pause(a); pgdyno_load::run(b); std::process::id(); }",
         ],
     }]);
 }

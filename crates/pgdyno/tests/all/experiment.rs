@@ -159,12 +159,14 @@ fn ctrl_c_keeps_what_is_finished_and_puts_back_and_resume_goes_on() {
     assert_eq!(trials.len(), 6, "{trials:?}");
 }
 
-#[test]
-fn a_server_that_dies_costs_its_trial_and_not_the_experiment() {
+/// The server dies in the first trial. `data` is what the file says of its data.
+fn dies_once(data: &str) {
     let _machine = whole_machine();
     let home = Home::new();
     home.sandbox("x", &[]);
     let path = file(&home, 1, 3.0, TWO_STEPS);
+    let text = fs::read_to_string(&path).expect("the file");
+    fs::write(&path, text.replace("[data]\n", &format!("[data]\n{data}\n"))).expect("written");
     let mut child = home.spawn(&["run", &path]);
     until_loaded(&home, &mut child);
     let postmaster = home.postmaster("x").expect("running").to_string();
@@ -185,6 +187,47 @@ fn a_server_that_dies_costs_its_trial_and_not_the_experiment() {
         reason.contains("connection") || reason.contains("server"),
         "{reason}"
     );
+}
+
+#[test]
+fn a_server_that_dies_costs_its_trial_and_not_the_experiment() {
+    dies_once("");
+}
+
+/// Data is brought by asking the server, before any setting is applied.
+#[test]
+fn a_server_that_dies_is_started_again_before_its_data_is_brought() {
+    dies_once("reset = \"recreate\"");
+}
+
+#[test]
+fn each_trial_has_a_server_of_its_own_start_where_the_file_wants_it() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let started = "[[figure]]\nname = \"started_s\"\n\
+        sql = \"SELECT extract(epoch FROM pg_postmaster_start_time())::float8\"\n";
+    let path = file(&home, 2, 1.0, &format!("{TWO_STEPS}{started}"));
+    let text = fs::read_to_string(&path).expect("the file");
+    let text = text.replace(
+        "settings.shared_buffers = \"64MB\"",
+        "settings.work_mem = \"8MB\"",
+    );
+    for (number, restart, starts) in [("1", "always", 6), ("2", "when-needed", 1)] {
+        let of = format!("[target]\nrestart = \"{restart}\"\n");
+        fs::write(&path, text.replace("[target]\n", &of)).expect("written");
+        home.run(&["run", &path]).fine();
+        let json = home.run(&["report", number, "--format", "json"]).fine().json();
+        let trials = json["trials"].as_array().expect("trials");
+        let mut found: Vec<String> = trials
+            .iter()
+            .map(|t| t["figures"]["started_s"].to_string())
+            .collect();
+        assert!(found.iter().all(|started| started != "null"), "{json}");
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!((trials.len(), found.len()), (6, starts), "{restart}: {found:?}");
+    }
 }
 
 #[test]

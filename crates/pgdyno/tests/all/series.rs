@@ -12,8 +12,6 @@ use std::fs;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// For what a server does in its own time.
-
 struct Target {
     home: Home,
 }

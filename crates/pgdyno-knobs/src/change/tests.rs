@@ -1,0 +1,203 @@
+//! Changes of a kernel file, on a machine made of files.
+
+use super::*;
+use crate::journal::{Journal, Journals, Patience};
+use crate::restore::{Outcome, Restorer};
+use pgdyno_host::LocalHost;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+const KNOB: &str = "vm.swappiness";
+const FILE: &str = "proc/sys/vm/swappiness";
+
+/// What a write does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    Work,
+    /// As of a file that the kernel does not change.
+    Nothing,
+    Fail,
+}
+
+struct Machine {
+    dir: tempfile::TempDir,
+    files: LocalHost,
+    journals: Journals,
+    writes: Mutex<Writes>,
+    /// Of each write, whether the old value was in a journal by then.
+    was_saved: Mutex<Vec<bool>>,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in [("proc/sys/kernel/random/boot_id", "boot\n"), (FILE, "60\n")] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Machine {
+            files: LocalHost::at(dir.path()),
+            journals: Journals::in_test(&dir.path().join("journals")),
+            dir,
+            writes: Mutex::new(Writes::Work),
+            was_saved: Mutex::default(),
+        }
+    }
+
+    fn now(&self) -> String {
+        fs::read_to_string(self.dir.path().join(FILE))
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
+
+    fn set(&self, value: &str) {
+        fs::write(self.dir.path().join(FILE), value).unwrap();
+    }
+
+    fn writes(&self, writes: Writes) {
+        *self.writes.lock().unwrap() = writes;
+    }
+
+    fn changer<'a>(&'a self, catalogue: &'a Catalogue) -> Changer<'a> {
+        let mut patience = Patience::none();
+        let scope = (None, true);
+        Changer::begin(
+            self,
+            catalogue,
+            None,
+            &self.journals,
+            "test",
+            scope,
+            &mut patience,
+        )
+        .unwrap()
+    }
+
+    fn restorer<'a>(&'a self, catalogue: &'a Catalogue) -> Restorer<'a> {
+        Restorer {
+            host: self,
+            catalogue,
+            environment: &|_| None,
+            force: false,
+            conninfo: None,
+        }
+    }
+
+    fn is_saved(&self) -> bool {
+        let files = fs::read_dir(&self.journals.directory).into_iter().flatten();
+        let mut texts = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap_or_default());
+        texts.any(|text| text.contains(KNOB) && text.contains("60"))
+    }
+}
+
+impl HostAccess for Machine {
+    fn read_in(&self, directory: &Path, name: &str) -> Result<String, HostError> {
+        self.files.read_in(directory, name)
+    }
+    fn read(&self, path: &str) -> Result<String, HostError> {
+        self.files.read(path)
+    }
+    fn list(&self, path: &str) -> Result<Vec<String>, HostError> {
+        self.files.list(path)
+    }
+    fn read_link(&self, path: &str) -> Result<String, HostError> {
+        self.files.read_link(path)
+    }
+    fn device_of(&self, path: &str) -> Result<(u32, u32), HostError> {
+        self.files.device_of(path)
+    }
+    fn directory(&self, path: &Path) -> Result<pgdyno_host::Directory, HostError> {
+        self.files.directory(path)
+    }
+    fn identity_of(&self, path: &str) -> Result<pgdyno_host::Identity, HostError> {
+        self.files.identity_of(path)
+    }
+    fn writable(&self, path: &str) -> Result<(), HostError> {
+        self.files.writable(path)
+    }
+    fn write_raw(&self, path: &str, value: &str) -> Result<(), HostError> {
+        self.was_saved.lock().unwrap().push(self.is_saved());
+        match *self.writes.lock().unwrap() {
+            Writes::Work => self.files.write_raw(path, value),
+            Writes::Nothing => Ok(()),
+            Writes::Fail => self.files.write_raw("/proc/not/there", value),
+        }
+    }
+    fn replace_raw(&self, path: &str, content: Option<&str>) -> Result<(), HostError> {
+        self.files.replace_raw(path, content)
+    }
+    fn hold_raw(&self, path: &str, value: &str) -> Result<File, HostError> {
+        self.files.hold_raw(path, value)
+    }
+    fn bind_raw(&self, pid: u32, cpus: &[usize]) -> Result<(), HostError> {
+        self.files.bind_raw(pid, cpus)
+    }
+}
+
+fn apply(changer: &mut Changer<'_>, value: Option<&str>) -> Result<Vec<Applied>, ApplyError> {
+    let setting = value.map(|value| Setting {
+        knob: KNOB.to_owned(),
+        value: value.to_owned(),
+    });
+    changer.apply(setting.as_slice(), Restart::WhenNeeded)
+}
+
+#[test]
+fn a_file_is_written_when_its_old_value_is_in_the_journal() {
+    let (machine, catalogue) = (Machine::new(), Catalogue::shipped().unwrap());
+    let mut changer = machine.changer(&catalogue);
+    assert!(!machine.is_saved());
+    assert!(apply(&mut changer, Some("10")).unwrap()[0].took);
+    assert_eq!(
+        (machine.now(), &*machine.was_saved.lock().unwrap()),
+        ("10".to_owned(), &vec![true])
+    );
+}
+
+#[test]
+fn a_value_of_someone_else_is_refused_and_kept() {
+    let (machine, catalogue) = (Machine::new(), Catalogue::shipped().unwrap());
+    let mut changer = machine.changer(&catalogue);
+    apply(&mut changer, Some("10")).unwrap();
+    machine.set("33");
+    for value in [Some("1"), None] {
+        let refused = apply(&mut changer, value);
+        assert!(matches!(refused, Err(ApplyError::Foreign { .. })), "{refused:?}");
+        assert_eq!(machine.now(), "33");
+    }
+    let lines = changer.put_back(&machine.restorer(&catalogue)).unwrap();
+    assert_eq!(
+        (lines[0].outcome, machine.now()),
+        (Outcome::Left, "33".to_owned())
+    );
+}
+
+#[test]
+fn a_file_that_is_not_named_and_keeps_its_value_is_an_error() {
+    let (machine, catalogue) = (Machine::new(), Catalogue::shipped().unwrap());
+    let mut changer = machine.changer(&catalogue);
+    apply(&mut changer, Some("10")).unwrap();
+    machine.writes(Writes::Nothing);
+    let kept = apply(&mut changer, None);
+    assert!(matches!(kept, Err(ApplyError::NotBack { .. })), "{kept:?}");
+}
+
+#[test]
+fn a_journal_is_kept_until_all_is_restored() {
+    let (machine, catalogue) = (Machine::new(), Catalogue::shipped().unwrap());
+    let mut changer = machine.changer(&catalogue);
+    apply(&mut changer, Some("10")).unwrap();
+    machine.writes(Writes::Fail);
+    let path = changer.journal.path().to_owned();
+    let restorer = machine.restorer(&catalogue);
+    let lines = changer.put_back(&restorer).unwrap();
+    assert_eq!((lines[0].outcome, path.exists()), (Outcome::Failed, true));
+    machine.writes(Writes::Work);
+    let (journal, _) = Journal::reopen(&machine.journals, &path).unwrap().unwrap();
+    let lines = restorer.restore(journal).unwrap();
+    assert_eq!((lines[0].outcome, path.exists()), (Outcome::Restored, false));
+    assert_eq!(machine.now(), "60");
+}

@@ -1,0 +1,633 @@
+//! One simulated server with its settings, data, caches and load.
+
+use super::World;
+use super::course::{Drove, Ending};
+use super::load::measurement;
+use super::ports::Shared;
+use super::world::{Owner, Panicked, Tables, failure};
+use crate::file::{Prewarm, Reset, RestartPolicy};
+use crate::plan::{Plan, Stand, Treatment};
+use crate::ports::{Caches, Changes, Data, Drive, Driven, Load, Present, Server};
+use crate::preflight::{Finding, FindingKind, PreflightReport};
+use crate::runner::LabError;
+use pgdyno_knobs::{Applied, Outcome, PutBack, Restart, Setting};
+use pgdyno_load::{DataPlan, DataProgress, Dataset, Second};
+use pgdyno_store::FactRecord;
+use std::cell::RefMut;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The server of a site.
+macro_rules! server {
+    ($self:ident, $world:ident) => {
+        $world.servers.entry($self.stand.clone()).or_default()
+    };
+}
+
+pub(super) struct SimSite {
+    pub(super) shared: Shared,
+    pub(super) stand: Stand,
+    pub(super) journal: usize,
+}
+
+impl SimSite {
+    fn owner(&self, knob: &str) -> Owner {
+        let is_of_host = self
+            .shared
+            .catalogue
+            .get(knob)
+            .is_ok_and(|knob| knob.kind.is_of_host());
+        match is_of_host {
+            true => Owner::Host,
+            false => Owner::Server(self.stand.clone()),
+        }
+    }
+
+    /// A question that a server must run for; it may fail, and it does where somebody asks to stop.
+    fn ask(&self, what: &str) -> Result<RefMut<'_, World>, LabError> {
+        let mut world = self.shared.step();
+        if !server!(self, world).runs {
+            world.broken.push(format!("{what}: the server does not run"));
+        }
+        if world.stop.load(Ordering::Relaxed) {
+            return Err(stopped(&mut world));
+        }
+        world.fault(|odds| odds.data, what)?;
+        Ok(world)
+    }
+
+    /// Work on the files of the stopped server.
+    fn while_stopped(&self, act: impl FnOnce(&Self, &mut World)) {
+        let mut world = self.shared.step();
+        server!(self, world).runs = false;
+        world.step();
+        act(self, &mut world);
+        server!(self, world).runs = true;
+        world.step();
+    }
+}
+
+/// What fails because somebody asked to stop.
+fn stopped(world: &mut World) -> LabError {
+    if let Some(course) = &mut world.course {
+        course.is_stopped = true;
+    }
+    world.fail("it was stopped")
+}
+
+fn key(database: Option<&str>) -> String {
+    database.unwrap_or_default().to_owned()
+}
+
+impl Server for SimSite {
+    fn is_sandbox(&self) -> bool {
+        self.shared.world.borrow().is_sandbox || !self.stand.is_target()
+    }
+
+    fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError> {
+        let mut world = self.shared.step();
+        world.fault(|odds| odds.server, "the preflight")?;
+        let odds = world.odds.not_tested;
+        let reasons: Vec<(usize, String)> = (2..plan.treatments.len())
+            .filter(|i| world.happens(odds, "not tested", &plan.treatments[*i].name))
+            .map(|i| (i, "simulated".to_owned()))
+            .collect();
+        plan.leave_out(&reasons);
+        let lacks_consent = !world.is_sandbox && self.stand.is_target() && !world.may_make_data;
+        drop(world);
+        let mut report = PreflightReport::default();
+        for data in plan.data(|_| true).iter().filter(|_| lacks_consent) {
+            if self.present(None, data.dataset)? == Present::Missing {
+                report.findings = vec![Finding::new(FindingKind::Consent, "consent to data", &[])];
+            }
+        }
+        Ok(report)
+    }
+
+    fn ensure_running(&mut self) -> Result<(), LabError> {
+        let mut world = self.shared.step();
+        if !server!(self, world).runs {
+            world.fault(|odds| odds.no_server, "starting the server again")?;
+            world.ms += 3_000;
+            server!(self, world).runs = true;
+        }
+        Ok(())
+    }
+
+    fn facts(&mut self) -> Result<Vec<FactRecord>, LabError> {
+        let mut world = self.shared.step();
+        world.fault(|odds| odds.server, "facts")?;
+        Ok(Vec::new())
+    }
+
+    fn crash(&mut self) -> Result<f64, LabError> {
+        const RECOVERY_S: f64 = 2.5;
+        let mut world = self.shared.step();
+        server!(self, world).runs = false;
+        world.step();
+        world.fault(|odds| odds.server, "a crash of the server")?;
+        server!(self, world).runs = true;
+        if let Some(course) = &mut world.course {
+            course.recovery_s = Some(RECOVERY_S);
+        }
+        Ok(RECOVERY_S)
+    }
+
+    fn figure(&mut self, _: Option<&str>, _: &str) -> Result<f64, LabError> {
+        let mut world = self.shared.step();
+        let answers = server!(self, world).runs && !world.goes_wrong(world.odds.data, "a figure");
+        if let Some(course) = &mut world.course {
+            course.answers += usize::from(answers);
+        }
+        answers.then_some(1.0).ok_or_else(|| failure("a figure"))
+    }
+}
+
+impl Changes for SimSite {
+    fn apply(&mut self, settings: &[Setting], restart: Restart) -> Result<Vec<Applied>, LabError> {
+        let mut world = self.shared.step();
+        if let Some(knob) = world.foreign_in(self.journal) {
+            return Err(world.fail(&format!("{knob} was changed by someone else")));
+        }
+        world.ms += 1_000;
+        server!(self, world).runs = true;
+        for (owner, knob, before) in world.touched(self.journal) {
+            if !settings.iter().any(|setting| setting.knob == knob) {
+                world.change(self.journal, &owner, &knob, before.as_deref());
+            }
+        }
+        for setting in settings {
+            let owner = self.owner(&setting.knob);
+            if owner == Owner::Host && !world.journals[self.journal].scope.1 {
+                world.broken.push(format!("nobody announced {}", setting.knob));
+            }
+            world.change(self.journal, &owner, &setting.knob, Some(&setting.value));
+        }
+        if restart != Restart::WhenNeeded {
+            server!(self, world).runs = false;
+            world.step();
+            world.ms += 5_000;
+            server!(self, world).runs = true;
+        }
+        let shown = |setting: &Setting| format!("{}={}", setting.knob, setting.value);
+        for setting in settings {
+            if world.happens(world.odds.bad_value, "bad value", &shown(setting)) {
+                let owner = self.owner(&setting.knob);
+                let touched = world.touched(self.journal);
+                let line = touched
+                    .into_iter()
+                    .find(|(o, knob, _)| *o == owner && *knob == setting.knob);
+                if let Some((_, _, before)) = line {
+                    world.change(self.journal, &owner, &setting.knob, before.as_deref());
+                }
+                return Err(world.fail("the server does not start"));
+            }
+        }
+        let applied = settings.iter().map(|setting| {
+            let took = !world.happens(world.odds.ignored, "ignored", &shown(setting));
+            Applied {
+                setting: setting.clone(),
+                effective: match took {
+                    true => setting.value.clone(),
+                    false => "another".to_owned(),
+                },
+                took,
+                remark: None,
+            }
+        });
+        let applied: Vec<Applied> = applied.collect();
+        if let Some(course) = &mut world.course {
+            (course.applied, course.restart) = (applied.clone(), Some(restart));
+        }
+        Ok(applied)
+    }
+
+    fn restore(self: Box<Self>) -> Result<Vec<PutBack>, LabError> {
+        let mut world = self.shared.step();
+        let lines = world.journals[self.journal].lines.clone();
+        if let Err(error) = world.fault(|odds| odds.undoing, "restoring") {
+            world.is_unrestored = true;
+            world.journals[self.journal].is_open = false;
+            return Err(error);
+        }
+        let (mut told, mut kept) = (Vec::new(), Vec::new());
+        for line in lines.into_iter().rev() {
+            world.step();
+            if world.goes_wrong(world.odds.not_restored, "not restored") {
+                told.push(line.told(Outcome::Failed));
+                kept.push(line);
+            } else {
+                told.push(world.restore_line(&line));
+            }
+        }
+        world.step();
+        world.drop_marked(self.journal);
+        kept.reverse();
+        world.is_unrestored |= !kept.is_empty();
+        let journal = &mut world.journals[self.journal];
+        (journal.lines, journal.is_open) = (kept, false);
+        world.told.extend(told.iter().cloned());
+        Ok(told)
+    }
+}
+
+impl Data for SimSite {
+    fn present(&mut self, database: Option<&str>, dataset: Dataset) -> Result<Present, LabError> {
+        let mut world = self.ask("looking for data")?;
+        let tables = server!(self, world).tables.get(&key(database)).copied();
+        let whole = tables.filter(|tables| tables.is_whole && tables.dataset == dataset);
+        Ok(whole.map_or(Present::Missing, |tables| Present::Scale(tables.scale)))
+    }
+
+    fn make_database(&mut self, name: &str) -> Result<(), LabError> {
+        let mut world = self.ask("making a database")?;
+        server!(self, world).databases.insert(name.to_owned());
+        Ok(())
+    }
+
+    fn create(
+        &mut self,
+        database: Option<&str>,
+        plan: &DataPlan,
+        is_marked: bool,
+        go_on: &mut dyn FnMut(DataProgress) -> bool,
+    ) -> Result<(), LabError> {
+        let mut world = self.ask("making data")?;
+        let name = key(database);
+        if !name.is_empty() && !server!(self, world).databases.contains(&name) {
+            world
+                .broken
+                .push(format!("data is made in {name}, which does not exist"));
+        }
+        if !world.is_sandbox && self.stand.is_target() {
+            if !is_marked {
+                world
+                    .broken
+                    .push("data is made unmarked on a server of others".to_owned());
+            }
+            if !world.may_make_data {
+                world.broken.push("data is made without consent".to_owned());
+            }
+            if server!(self, world).tables.contains_key(&name) {
+                world.broken.push("data of others is replaced".to_owned());
+            }
+        }
+        let begun = Tables {
+            dataset: plan.dataset,
+            scale: plan.scale,
+            is_whole: false,
+            marked_by: is_marked.then_some(self.journal),
+            loads: 0,
+        };
+        server!(self, world).tables.insert(name.clone(), begun);
+        drop(world);
+        let progress = DataProgress {
+            step: "simulated",
+            rows: 0,
+            rows_total: 1,
+        };
+        let mut world = self.shared.step();
+        world.ms += 2_000;
+        if !go_on(progress) {
+            return Err(stopped(&mut world));
+        }
+        let whole = Tables {
+            is_whole: true,
+            ..begun
+        };
+        server!(self, world).tables.insert(name, whole);
+        Ok(())
+    }
+
+    fn keep_template(&mut self, name: &str) -> Result<(), LabError> {
+        let mut world = self.ask("making a template")?;
+        let server = server!(self, world);
+        if !server.templates.contains_key(name)
+            && let Some(tables) = server.tables.get(name).copied()
+        {
+            server.templates.insert(name.to_owned(), tables);
+        }
+        Ok(())
+    }
+
+    fn renew_from_template(&mut self, name: &str) -> Result<(), LabError> {
+        let mut world = self.ask("making data from its template")?;
+        server!(self, world).tables.remove(name);
+        world.step();
+        let server = server!(self, world);
+        match server.templates.get(name).copied() {
+            Some(tables) => _ = server.tables.insert(name.to_owned(), tables),
+            None => world.broken.push("there is no template".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn vacuum(&mut self, database: Option<&str>) -> Result<(), LabError> {
+        let mut world = self.ask("a vacuum")?;
+        if let Some(course) = &mut world.course {
+            course.vacuumed = Some(database.map(str::to_owned));
+        }
+        Ok(())
+    }
+
+    fn save_files(&mut self, name: &str) -> Result<bool, LabError> {
+        let mut world = self.ask("saving files")?;
+        if server!(self, world).copies.get(name).is_some_and(Option::is_some) {
+            return Ok(false);
+        }
+        drop(world);
+        self.while_stopped(|site, world| {
+            let server = server!(site, world);
+            let tables = server.tables.clone();
+            server.copies.insert(name.to_owned(), None);
+            world.step();
+            server!(site, world).copies.insert(name.to_owned(), Some(tables));
+        });
+        Ok(true)
+    }
+
+    fn restore_files(&mut self, name: &str) -> Result<(), LabError> {
+        let mut world = self.ask("restoring files")?;
+        let Some(tables) = server!(self, world).copies.get(name).cloned().flatten() else {
+            world
+                .broken
+                .push(format!("files of {name} are restored that were not saved"));
+            return Ok(());
+        };
+        drop(world);
+        self.while_stopped(|site, world| server!(site, world).tables = tables);
+        Ok(())
+    }
+}
+
+impl Caches for SimSite {
+    fn prewarm(&mut self, _: &Treatment, database: Option<&str>) -> Result<(), LabError> {
+        let mut world = self.ask("reading data")?;
+        if let Some(course) = &mut world.course {
+            course.prewarmed = Some(database.map(str::to_owned));
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, database: Option<&str>) -> Result<(), LabError> {
+        let mut world = self.ask("a checkpoint")?;
+        if let Some(course) = &mut world.course {
+            course.checkpointed = Some(database.map(str::to_owned));
+        }
+        Ok(())
+    }
+}
+
+impl SimSite {
+    /// What must be so when a load begins.
+    fn look(&self, world: &mut World, drive: &Drive<'_>) {
+        let mut broken = self.steps_missing(world, drive);
+        broken.extend(self.other_settings(world, drive.treatment));
+        broken.extend(self.other_data(world, drive));
+        let name = &drive.treatment.name;
+        world
+            .broken
+            .extend(broken.into_iter().map(|what| format!("{name} runs {what}")));
+    }
+
+    fn steps_missing(&self, world: &mut World, drive: &Drive<'_>) -> Vec<String> {
+        let treatment = drive.treatment;
+        let mut broken = Vec::new();
+        let mut must = |holds: bool, what: &str| {
+            if !holds {
+                broken.push(what.to_owned());
+            }
+        };
+        let server = server!(self, world);
+        must(server.runs, "without a server");
+        must(!server.has_pooler, "beside a pooler of an earlier process");
+        must(treatment.stand() == self.stand, "on another server");
+        must(world.seeds.contains_key(&drive.seed), "with a seed of no trial");
+        must(drive.id == 0, "for another experiment");
+        let Some(course) = &world.course else {
+            return vec!["outside of a trial".to_owned()];
+        };
+        let database = Some(drive.database.map(str::to_owned));
+        let restart = match (treatment.data.prewarm, world.restarts) {
+            (Some(Prewarm::Cold), _) => Restart::Cold,
+            (_, RestartPolicy::Always) => Restart::Always,
+            (_, RestartPolicy::WhenNeeded) => Restart::WhenNeeded,
+        };
+        let vacuumed = database
+            .clone()
+            .filter(|_| treatment.data.reset == Some(Reset::Vacuum));
+        must(course.error.is_none(), "though a step has failed");
+        must(course.ignored().is_none(), "though a setting did not take effect");
+        must(course.restart == Some(restart), "after another restart");
+        must(course.vacuumed == vacuumed, "with or without a vacuum");
+        must(course.prewarmed == database, "without its caches");
+        must(course.checkpointed == database, "without a checkpoint");
+        must(course.drove.is_none(), "twice");
+        broken
+    }
+
+    fn other_settings(&self, world: &mut World, treatment: &Treatment) -> Vec<String> {
+        let mut expected: Vec<(Owner, &str, Option<&str>)> = Vec::new();
+        for setting in &treatment.settings {
+            expected.push((self.owner(&setting.knob), &setting.knob, Some(&setting.value)));
+        }
+        let touched = world.touched(self.journal);
+        for (owner, knob, before) in &touched {
+            if !expected.iter().any(|(_, named, _)| named == knob) {
+                expected.push((owner.clone(), knob, before.as_deref()));
+            }
+        }
+        let mut broken = Vec::new();
+        for (owner, knob, value) in expected {
+            let now = world.settings(&owner).get(knob);
+            if now.map(String::as_str) != value {
+                broken.push(format!("with {knob} = {now:?}, not {value:?}"));
+            }
+        }
+        broken
+    }
+
+    fn other_data(&self, world: &mut World, drive: &Drive<'_>) -> Option<String> {
+        let data = drive.treatment.data;
+        let is_fresh = matches!(data.reset, Some(Reset::Recreate | Reset::Template | Reset::Copy));
+        match server!(self, world).tables.get(&key(drive.database)) {
+            Some(tables) if !tables.is_whole => Some("on data that is not whole".to_owned()),
+            Some(tables) if Some(tables.scale) != data.scale => Some("at another scale".to_owned()),
+            Some(tables) if is_fresh && tables.loads > 0 => {
+                Some("on data that a load has changed".to_owned())
+            }
+            None if data.scale.is_some() => Some("without data".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Somebody else changes a setting: one that the trial has set, or one that nobody has touched.
+    fn change_by_someone_else(&self, world: &mut World, treatment: &Treatment) {
+        const OTHERS: [&str; 5] = ["autovacuum", "jit", "vm.swappiness", "shared_buffers", "work_mem"];
+        let touched = world.touched(self.journal);
+        let is_asked = |knob: &str| {
+            let mut names = treatment.settings.iter().map(|setting| &setting.knob);
+            names.any(|name| name == knob) || touched.iter().any(|(_, name, _)| name == knob)
+        };
+        let set = treatment.settings.first().map(|setting| setting.knob.clone());
+        let set = set.filter(|_| world.goes_wrong(world.odds.foreign, "foreign"));
+        let other = OTHERS.into_iter().find(|knob| !is_asked(knob));
+        let other = other.filter(|_| world.goes_wrong(world.odds.unasked, "unasked"));
+        for knob in set.into_iter().chain(other.map(str::to_owned)) {
+            world.change_by_someone_else(&self.owner(&knob), &knob);
+        }
+    }
+}
+
+/// What a load will do by itself.
+struct Fate {
+    is_slow: bool,
+    is_failing: bool,
+    dies: bool,
+    is_short: bool,
+    is_enough: bool,
+    disagrees: bool,
+}
+
+impl Fate {
+    fn of(world: &World, drive: &Drive<'_>) -> Fate {
+        let (name, seed) = (&drive.treatment.name, drive.seed.to_string());
+        Fate {
+            is_slow: world.happens(world.odds.slow, "slow", name),
+            is_failing: world.happens(world.odds.failing, "failing", name),
+            is_short: world.happens(world.odds.shortage, "shortage", name),
+            dies: world.happens(world.odds.dies, "dies", &seed),
+            is_enough: world.happens(world.odds.enough, "enough", &seed),
+            disagrees: world.happens(world.odds.disagrees, "disagrees", &seed),
+        }
+    }
+
+    /// Whether the file's guard must end the load with this second: each bound is passed in every second.
+    fn is_guarded(&self, drive: &Drive<'_>, second: u32) -> bool {
+        let guard = drive.guard;
+        let is_passed =
+            self.is_slow && guard.p99_ms_max.is_some() || self.is_failing && guard.error_ratio_max.is_some();
+        is_passed && second >= 5
+    }
+}
+
+impl SimSite {
+    /// The seconds of a load; how it ended before its time, if it did.
+    fn seconds(
+        &self,
+        drive: &Drive<'_>,
+        fate: &Fate,
+        (warmup_s, seconds): (f64, u32),
+        stop: &AtomicBool,
+        go_on: &mut dyn FnMut(&Second) -> bool,
+    ) -> (Option<Ending>, bool) {
+        for number in 1..=seconds {
+            self.shared.step().ms += 1_000;
+            let mut second = self.shared.second.borrow_mut();
+            second.number = number;
+            second.measured = f64::from(number) > warmup_s;
+            // Without a single response a second is the slowest of all.
+            second.books.committed = if fate.is_slow { 0 } else { 100 };
+            second.books.failed = if fate.is_failing { 900 } else { 0 };
+            let goes_on = go_on(&second);
+            if goes_on == fate.is_guarded(drive, number) {
+                let what = format!("{}, second {number}: a guard", drive.treatment.name);
+                self.shared.world.borrow_mut().broken.push(what);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return (Some(Ending::Stopped), false);
+            }
+            if !goes_on {
+                return (Some(Ending::Guarded), false);
+            }
+            match number {
+                2 if fate.is_short => return (Some(Ending::Shortage), false),
+                3 if fate.dies => return (Some(Ending::Died), false),
+                4 if fate.is_enough => return (None, true),
+                _ => {}
+            }
+        }
+        (None, false)
+    }
+}
+
+impl Load for SimSite {
+    fn drive(
+        &mut self,
+        drive: &Drive<'_>,
+        stop: &AtomicBool,
+        go_on: &mut dyn FnMut(&Second) -> bool,
+    ) -> Result<Driven, LabError> {
+        let mut world = self.shared.step();
+        self.look(&mut world, drive);
+        let treatment = drive.treatment;
+        world.drives.push((drive.seed, treatment.name.clone()));
+        let server = server!(self, world);
+        server.has_pooler = treatment.has_pooler();
+        if let Some(tables) = server.tables.get_mut(&key(drive.database)) {
+            tables.loads += 1;
+        }
+        if world.goes_wrong(world.odds.panics, "panics") {
+            world.has_panicked = true;
+            // It ends with its owner's frames, as the load itself does.
+            server!(self, world).has_pooler = false;
+            drop(world);
+            resume_unwind(Box::new(Panicked));
+        }
+        let fate = Fate::of(&world, drive);
+        let (warmup_s, measured_s) = (
+            treatment.load.warmup_s.unwrap_or(0.0),
+            crate::plan::measure_s(&treatment.load),
+        );
+        let tps = if fate.is_slow {
+            0.0
+        } else {
+            world.tps(treatment, drive.seed)
+        };
+        drop(world);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "seconds of a load"
+        )]
+        let seconds = (warmup_s + measured_s) as u32;
+        let (ending, is_enough) = self.seconds(drive, &fate, (warmup_s, seconds), stop, go_on);
+        let mut world = self.shared.step();
+        let server = server!(self, world);
+        server.has_pooler = false;
+        server.runs = ending != Some(Ending::Died);
+        let mut measured = measurement(tps, warmup_s, measured_s);
+        let committed = measured.load.measured.committed;
+        measured.is_disturbed = world.is_disturbed(drive.seed);
+        if let Some(check) = &mut measured.cross_check {
+            check.agrees = !fate.disagrees;
+        }
+        let is_cut = matches!(ending, Some(Ending::Stopped | Ending::Guarded | Ending::Shortage));
+        measured.load.stopped_early = is_cut || is_enough;
+        measured.broken = (ending == Some(Ending::Died)).then(|| "the server died".to_owned());
+        let whole = match (fate.disagrees, committed) {
+            (true, _) => Ending::Disagrees,
+            (false, 0) => Ending::Nothing,
+            (false, _) => Ending::Whole,
+        };
+        let drove = Drove {
+            block: world.seeds.get(&drive.seed).map_or(0, |(block, _)| *block),
+            treatment: treatment.name.clone(),
+            ending: ending.unwrap_or(whole),
+            committed,
+            measured_s,
+            is_disturbed: measured.is_disturbed,
+        };
+        if let Some(course) = &mut world.course {
+            course.is_stopped |= ending == Some(Ending::Stopped);
+            course.drove = Some(drove);
+        }
+        self.change_by_someone_else(&mut world, treatment);
+        let shortage = (ending == Some(Ending::Shortage)).then(|| "the host is short of memory".to_owned());
+        Ok(Driven {
+            measurement: measured,
+            shortage,
+            is_enough,
+        })
+    }
+}
