@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// No value of a store is near this.
-const VALUE_BYTES_MAX: i32 = 64 << 20;
+const VALUE_BYTES_MAX: i32 = 32 << 20;
 
 /// An open file.
 pub(super) struct Sqlite {
