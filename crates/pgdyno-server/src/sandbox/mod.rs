@@ -7,6 +7,7 @@ mod binaries;
 mod copy;
 mod create;
 mod error;
+mod fetch;
 mod file_system;
 mod lock;
 mod network;
