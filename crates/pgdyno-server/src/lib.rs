@@ -36,7 +36,9 @@ pub use counters::{
 pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
 pub use facts::{ServerFacts, server_facts, shown_statement};
 pub use find::Found;
-pub use given::{Given, is_meant_as_server, may_hold_password, one_line, without_secret};
+pub use given::{
+    Given, command_may_hold_password, is_meant_as_server, may_hold_password, one_line, without_secret,
+};
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use made::{drop_made, made_objects};
 pub use own::marked;
