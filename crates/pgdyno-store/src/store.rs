@@ -327,7 +327,10 @@ const VALUES_MAX: usize = 2_000_000;
 
 fn decode<T: DeserializeOwned>(place: &Place, what: &str, text: &str) -> Result<T, StoreError> {
     // Each value of an array or object has one of these before it.
-    let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    let values = text
+        .bytes()
+        .filter(|byte| matches!(byte, b',' | b'[' | b'{'))
+        .count();
     if values > VALUES_MAX {
         let reason = format!("it holds more than {VALUES_MAX} values");
         return Err(broken(place, what, reason));

@@ -69,11 +69,7 @@ struct Aside<'s> {
 
 impl<'s> Aside<'s> {
     /// `None` where the system refuses a thread: one alone takes longer.
-    fn begin<'e>(
-        threads: &'s Scope<'s, 'e>,
-        place: &'e Place,
-        budget: &'e Budget<'e>,
-    ) -> Option<Aside<'s>> {
+    fn begin<'e>(threads: &'s Scope<'s, 'e>, place: &'e Place, budget: &'e Budget<'e>) -> Option<Aside<'s>> {
         let (texts, waiting): (_, Receiver<Text>) = sync_channel(WAITING_MAX);
         let thread = Builder::new()
             .spawn_scoped(threads, move || {

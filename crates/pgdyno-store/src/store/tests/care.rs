@@ -613,19 +613,24 @@ fn a_value_beyond_all_sizes_is_refused() {
     let id = store.begin(&experiment()).unwrap();
     store.note(id, "short").unwrap();
     drop(store);
-    rig.sql("UPDATE note SET text = printf('%.*c', 34000000, 'x')");
+    rig.sql("UPDATE note SET text = printf('%.*c', 22000000, 'x')");
     let error = rig.open().notes(id).unwrap_err();
     assert!(matches!(error, StoreError::Endless { .. }), "{error:?}");
     assert!(
-        error.to_string().contains("longer than 33554432 bytes"),
+        error.to_string().contains("longer than 20971520 bytes"),
         "{error}"
     );
-    rig.sql("UPDATE note SET text = printf('%.*c', 30000000, 'x')");
-    for number in 2..=5 {
-        rig.sql(&format!("INSERT INTO note SELECT {number}, 1, {number}, text FROM note WHERE id = 1"));
+    rig.sql("UPDATE note SET text = printf('%.*c', 20000000, 'x')");
+    for number in 2..=7 {
+        rig.sql(&format!(
+            "INSERT INTO note SELECT {number}, 1, {number}, text FROM note WHERE id = 1"
+        ));
     }
     let error = rig.open().notes(id).unwrap_err();
-    assert!(error.to_string().contains("longer than 134217728 bytes"), "{error}");
+    assert!(
+        error.to_string().contains("longer than 134217728 bytes"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -4,8 +4,8 @@ use super::rig::{Rig, each};
 use super::{experiment, trial};
 use crate::record::{SecondRecord, TrialRecord, TrialStatus};
 use crate::series::{ColumnRecord, SeriesRecord};
-use crate::store::{Store, StoreError};
 use crate::store::trials::TRIALS;
+use crate::store::{Store, StoreError};
 use rusqlite::Connection;
 
 /// Of some hours every third, of no time the others.
@@ -87,11 +87,14 @@ fn with_trials(rig: &Rig, trials: u32, record: &TrialRecord) -> i64 {
 fn trials_that_are_too_long_together_are_refused() {
     each(|rig: &Rig| {
         let mut long = trial(1, "reference", TrialStatus::Finished);
-        long.reason = Some("x".repeat(30_000_000));
-        let id = with_trials(rig, 5, &long);
+        long.reason = Some("x".repeat(20_000_000));
+        let id = with_trials(rig, 7, &long);
         let error = rig.open().experiment(id).unwrap_err();
         assert!(matches!(error, StoreError::Endless { .. }), "{error}");
-        assert!(error.to_string().contains("longer than 134217728 bytes"), "{error}");
+        assert!(
+            error.to_string().contains("longer than 134217728 bytes"),
+            "{error}"
+        );
         rig.sql("DELETE FROM trial WHERE block > 3");
         assert_eq!(rig.open().experiment(id).unwrap().trials.len(), 3);
     });
