@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a task (build, test, bench) needs: what is missing is installed where that is allowed, else named.
+# What a task (build, test, soak, bench) needs: what is missing is installed where that is allowed, else named.
 set -eu
 task=$1
 packages=""
@@ -65,6 +65,13 @@ test)
   ;;
 esac
 
+# Fuzzing is a program of cargo's, built from its sources once. Its runtime library is in C++.
+case $task in
+soak)
+  have c++ || want g++
+  ;;
+esac
+
 if [ -n "$packages" ]; then
   sudo=""
   if [ "$(id -u)" -ne 0 ]; then
@@ -113,6 +120,12 @@ fi
 
 # Fetched, not installed, and only where they are not there yet.
 case $task in
+soak)
+  if ! have cargo-fuzz && ! [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo-fuzz" ]; then
+    echo "installing: cargo-fuzz"
+    cargo install --quiet --locked cargo-fuzz
+  fi
+  ;;
 test)
   for name in x86_64-6.1-numa4 x86_64-6.12-cgroup2; do "$(dirname "$0")/guest/fetch.sh" $name; done
   ;;

@@ -9,6 +9,8 @@ mod counters;
 mod driver;
 mod facts;
 mod find;
+#[doc(hidden)]
+pub mod fuzzed;
 mod given;
 mod horizon;
 mod log;

@@ -21,6 +21,7 @@ pub use create::{Plan, create};
 pub use error::SandboxError;
 pub use file_system::{FileSystem, FileSystemKind, FileSystemPlan, Holds};
 pub use lock::{Guard, lock};
+pub(crate) use network::fuzzed_ip_json;
 pub use network::{Network, NetworkPlan};
 pub(crate) use record::is_name;
 pub use record::{Record, list_names};
