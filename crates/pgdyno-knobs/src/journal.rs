@@ -11,6 +11,7 @@ mod registry;
 mod trust;
 mod turn;
 
+pub(crate) use content::assemble;
 pub use content::{Content, Keep, Purpose, parse};
 pub(crate) use content::{Entry, server_key_of_data};
 pub use registry::{Journals, Listed};

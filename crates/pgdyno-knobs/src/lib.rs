@@ -10,6 +10,8 @@ mod catalogue;
 mod cell;
 mod change;
 mod expression;
+#[doc(hidden)]
+pub mod fuzzed;
 mod gucvalue;
 mod journal;
 mod known;

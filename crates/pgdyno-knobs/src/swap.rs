@@ -253,6 +253,12 @@ fn run(program: &str, options: Vec<String>, path: &str) -> Result<(), CellError>
     Err(wrong(path, format!("{program}: {}", words.trim())))
 }
 
+/// What is read of a swap file's first page, for the fuzz targets.
+pub(crate) fn fuzzed_header(bytes: &[u8]) {
+    assert!(uuid_in(bytes).is_none_or(|uuid| uuid.len() == 36));
+    assert!(label_in(bytes).is_none_or(|label| (1..=16).contains(&label.len())));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

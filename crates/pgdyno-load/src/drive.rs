@@ -333,6 +333,8 @@ impl Drive<'_> {
                 self.book(at, instants, outcome, tries);
                 return true;
             }
+            // A command of the shell that a request to stop has ended is no fault of the script's.
+            Progress::Halt(_) if self.stop.load(Ordering::Relaxed) => {}
             Progress::Halt(halt) => {
                 self.part.halted.get_or_insert(halt.0);
                 self.halt.store(true, Ordering::Relaxed);

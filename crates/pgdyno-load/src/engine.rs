@@ -354,7 +354,9 @@ fn program(endpoint: &Endpoint, plan: &LoadPlan) -> Result<Program, LoadError> {
                 None | Some(Err(DataError::Missing { .. })) => 1,
                 Some(shape) => shape?.scale,
             };
-            Ok(scripts.compile(plan.protocol, scale, plan.seed)?)
+            let mut program = scripts.compile(plan.protocol, scale, plan.seed)?;
+            program.stop = endpoint.stop.clone().unwrap_or_default();
+            Ok(program)
         }
     }
 }

@@ -10,6 +10,7 @@ mod lines;
 mod output;
 mod pattern;
 mod run;
+mod shell;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -19,4 +20,5 @@ pub use format::{Commits, FORMAT_BYTES_MAX, ForeignFormat, FormatError, foreign_
 pub use job::{Figure, FigureFormat, JobPlan, JobResult, run_job};
 pub use output::{ForeignFigures, ForeignLatency, ForeignOutput, ForeignSecond, ForeignStream};
 pub use run::{ForeignPlan, ForeignResult, run_foreign};
+pub(crate) use shell::{LIMIT as SHELL_LIMIT, shell};
 pub use words::{CommandError, command_words};

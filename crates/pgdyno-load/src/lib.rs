@@ -16,6 +16,8 @@ mod engine;
 mod epoll;
 mod export;
 mod foreign;
+#[doc(hidden)]
+pub mod fuzzed;
 mod gate;
 mod heat;
 mod machine;

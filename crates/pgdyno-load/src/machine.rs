@@ -1,5 +1,6 @@
 //! Runs a client's transactions: from one operation to the next until something is to be sent or waited for.
 
+use crate::foreign;
 use crate::message::SYNC;
 use crate::program::{Capture, Op, Program, Say, Shell, Word};
 use crate::random::Stream;
@@ -8,7 +9,6 @@ use crate::script::evaluate::Scene;
 use crate::script::expression::{Expr, Trouble, Variable};
 use crate::script::value::{Slot, Value};
 use crate::workload::Protocol;
-use std::process::Command;
 
 /// What comes next for a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -348,25 +348,11 @@ impl Machine {
             }
         }
         let line = String::from_utf8_lossy(&line).into_owned();
-        // Not the command itself: its values may be secrets.
         let failed = |why: String| Trouble::new(format!("the command {why}"));
-        let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(&line).stdin(std::process::Stdio::null());
+        let text = foreign::shell(line, &program.stop, foreign::SHELL_LIMIT).map_err(failed)?;
         let Some(variable) = shell.variable else {
-            command.stdout(std::process::Stdio::null());
-            let status = command
-                .status()
-                .map_err(|error| failed(format!("cannot be run: {error}")))?;
-            return if status.success() {
-                Ok(())
-            } else {
-                Err(failed(format!("ended with {status}")))
-            };
+            return Ok(());
         };
-        let output = command
-            .output()
-            .map_err(|error| failed(format!("cannot be run: {error}")))?;
-        let text = String::from_utf8_lossy(&output.stdout);
         let number: i64 = text
             .lines()
             .next()

@@ -7,6 +7,8 @@ use crate::script::value::{Slot, Value};
 use crate::tpcc::Terminals;
 use crate::workload::{Control, Extent, Protocol, Step, VARIABLES, Workload};
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// One operation of a transaction. Jumps go to the number of an operation.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,6 +144,8 @@ pub(crate) struct Program {
     pub(crate) scripted: bool,
     /// TPC-C's terminals, in place of the routines.
     pub(crate) terminals: Option<Terminals>,
+    /// Whether somebody has asked to stop: commands of the shell are ended then.
+    pub(crate) stop: Arc<AtomicBool>,
 }
 
 impl Program {
@@ -162,6 +166,7 @@ impl Program {
             pipelines: false,
             scripted: false,
             terminals: None,
+            stop: Arc::default(),
         }
     }
 

@@ -88,6 +88,50 @@ fn has_user_info(text: &str) -> bool {
 /// `password=`, also mistyped and in other programs' words, with blanks around the sign; and a colon in a value of libpq's that has none, as
 /// `user=ann:password`.
 fn names_password(text: &str) -> bool {
+    named_values(text, |key, sign, value| {
+        is_of_passwords(key) || sign == '=' && is_colon_in(key, value)
+    })
+}
+
+/// Whether a command of the shell looks as if it held a password: what names one and is neither taken from a
+/// variable nor a file, or a user with a password in an address.
+pub fn command_may_hold_password(command: &str) -> bool {
+    const QUOTES: [char; 3] = ['"', '\'', '`'];
+    let by_name = named_values(command, |key, _, value| {
+        let value = value.trim_start_matches(QUOTES);
+        let is_given = !value.is_empty() && !value.starts_with('$');
+        is_given && is_of_passwords(key) && !key.ends_with("file")
+    });
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let by_option = words.windows(2).any(|pair| {
+        let name = pair[0]
+            .strip_prefix("--")
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let is_switch = name.starts_with("no-") || name.ends_with("file") || name.contains('=');
+        is_of_passwords(&name) && !is_switch && !pair[1].starts_with(['-', '$'])
+    });
+    let by_address = command
+        .split(|c: char| c.is_whitespace() || QUOTES.contains(&c))
+        .any(|word| word.contains("//") && has_user_info(word) && !word.contains(":$"));
+    by_name || by_option || by_address
+}
+
+fn is_of_passwords(key: &str) -> bool {
+    key.starts_with("pas")
+        || key.starts_with("pw")
+        || ["passw", "secret", "scram_"]
+            .iter()
+            .any(|part| key.contains(part))
+}
+
+/// A colon in a value of libpq's that has none.
+fn is_colon_in(key: &str, value: &str) -> bool {
+    keywords::is_known(key) && !WITH_COLONS.contains(&key) && value.contains(':')
+}
+
+/// Whether something holds of a key before an equals sign or a colon, of the sign, and of the word behind it, in lower case.
+fn named_values(text: &str, holds: impl Fn(&str, char, &str) -> bool) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut signs = lower.char_indices().filter(|(_, c)| matches!(c, '=' | ':'));
     signs.any(|(at, sign)| {
@@ -96,14 +140,8 @@ fn names_password(text: &str) -> bool {
             .rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .next();
         let key = key.unwrap_or_default();
-        let is_libpqs = sign == '=' && keywords::is_known(key) && !WITH_COLONS.contains(&key);
-        let value = || lower[at + 1..].split_whitespace().next().unwrap_or_default();
-        key.starts_with("pas")
-            || key.starts_with("pw")
-            || ["passw", "secret", "scram_"]
-                .iter()
-                .any(|part| key.contains(part))
-            || is_libpqs && value().contains(':')
+        let value = lower[at + 1..].split_whitespace().next().unwrap_or_default();
+        holds(key, sign, value)
     })
 }
 
@@ -151,6 +189,36 @@ pub fn is_meant_as_server(text: &str) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn command_with_a_password_is_told_from_one_without() {
+        for command in [
+            "PGPASSWORD=hunter2 psql",
+            "sh -c 'PGPASSWORD=\"hunter2\" pg_ctlcluster 17 main restart'",
+            "sysbench --pgsql-password=hunter2 run",
+            "client --password hunter2 -h x",
+            "pgbench postgres://u:hunter2@h/d",
+            "curl -d secret=hunter2 http://h/",
+            "psql 'host=h password = hunter2'",
+            "host=h passwd='hunter2'",
+        ] {
+            assert!(command_may_hold_password(command), "{command}");
+        }
+        for command in [
+            "systemctl restart postgresql@17-main",
+            "PGPASSFILE=/root/.pgpass psql --passfile=/root/.pgpass",
+            "psql --passfile /root/.pgpass --no-password bench",
+            "PGPASSWORD=$PW psql; PGPASSWORD=\"$(cat /root/pw)\" psql",
+            "pgbench postgres://{user}@{host}:{port}/{dbname}",
+            "pgbench postgres://u:$PW@h:5432/d",
+            "rsync -a x root@db:/y && ssh -p 22 root@db: ls",
+            "psql --password -c 'SELECT 1'",
+            "%t:%r:%u@%d:[%p]: ",
+            "stress --cpu 2 # pass the time",
+        ] {
+            assert!(!command_may_hold_password(command), "{command}");
+        }
+    }
 
     /// Ways to mistype a target with a password, `hunter2` in each.
     const MISTYPED: [&str; 27] = [

@@ -9,6 +9,8 @@ mod counters;
 mod driver;
 mod facts;
 mod find;
+#[doc(hidden)]
+pub mod fuzzed;
 mod given;
 mod horizon;
 mod lists;
@@ -37,7 +39,9 @@ pub use counters::{
 pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
 pub use facts::{ServerFacts, Tallied, Tally, server_facts, shown_statement, tally};
 pub use find::{Found, keeps_sessions};
-pub use given::{Given, is_meant_as_server, may_hold_password, one_line, without_secret};
+pub use given::{
+    Given, command_may_hold_password, is_meant_as_server, may_hold_password, one_line, without_secret,
+};
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use lists::{assigned, expected_list, is_empty_list, missing_libraries, one_spelling};
 pub use made::{OBJECTS_MAX, drop_made, made_objects, objects};

@@ -322,7 +322,19 @@ impl Store {
     }
 }
 
+/// Values of a record, each of which may take thirty times as much in memory as its text. A trial of two days has 1.6 million.
+const VALUES_MAX: usize = 2_000_000;
+
 fn decode<T: DeserializeOwned>(place: &Place, what: &str, text: &str) -> Result<T, StoreError> {
+    // Each value of an array or object has one of these before it.
+    let values = text
+        .bytes()
+        .filter(|byte| matches!(byte, b',' | b'[' | b'{'))
+        .count();
+    if values > VALUES_MAX {
+        let reason = format!("it holds more than {VALUES_MAX} values");
+        return Err(broken(place, what, reason));
+    }
     serde_json::from_str(text).map_err(|e| broken(place, what, e.to_string()))
 }
 

@@ -9,8 +9,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where pgdyno keeps things. docs/files.md tells what is where.
 #[derive(Debug, Clone)]
@@ -179,7 +179,17 @@ pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("signals cannot be caught")?;
     }
+    *IN_FORCE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&stop));
     Ok(stop)
+}
+
+/// The flag that was made last.
+static IN_FORCE: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+
+/// What a request to stop sets now; where nothing catches signals they end the process, and nothing sets it.
+pub(crate) fn stop_in_force() -> Arc<AtomicBool> {
+    let in_force = IN_FORCE.lock().unwrap_or_else(PoisonError::into_inner);
+    in_force.clone().unwrap_or_default()
 }
 
 /// Milliseconds since 1970.

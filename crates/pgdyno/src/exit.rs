@@ -1,6 +1,6 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
-use crate::output::{Style, styled};
+use crate::output::{self, Style, Styled};
 use pgdyno_host::HostError;
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError, ProfileError};
 use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
@@ -186,9 +186,10 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
 
 /// The error on one line, and its hint.
 pub(crate) fn print(error: &anyhow::Error) {
-    tell_page!("{} {}", styled(Style::Error, "error:"), words(error));
+    let text = Styled::beginning(Style::Error, "error:", format_args!("{}", words(error)));
+    output::tell_styled(&text);
     if let Some(hint) = hint(error) {
-        tell!("{} {hint}", styled(Style::Hint, "hint:"));
+        output::tell_styled(&Styled::beginning(Style::Hint, "hint:", format_args!("{hint}")));
     }
 }
 

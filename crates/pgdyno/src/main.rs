@@ -47,9 +47,24 @@ mod target;
 mod watch;
 
 use clap::Parser;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 use std::process::ExitCode;
 
+/// An abort leaves no image of the memory, which holds passwords. That of a server started from here is its own matter: only the soft limit
+/// is inherited, and pg_ctl can raise it. What reads images by a pipe asks for no limit, hence both.
+fn leave_no_core() {
+    let limit = getrlimit(Resource::Core);
+    let none = Rlimit {
+        current: Some(0),
+        ..limit
+    };
+    // Where either is refused the other holds.
+    let _ = setrlimit(Resource::Core, none);
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
 fn main() -> ExitCode {
+    leave_no_core();
     output::take_panics();
     output::hide_arguments();
     let cli = match cli::Cli::try_parse() {

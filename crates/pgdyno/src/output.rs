@@ -1,6 +1,10 @@
 //! The only way to standard output and standard error: what servers, stores, files and arguments hold is cleaned here of what a terminal
 //! obeys, bounded in length, and freed of passwords. `clippy.toml` and `tests/all/absences.rs` forbid every other way.
 
+mod styled;
+
+pub(crate) use styled::{Style, Styled};
+
 use crate::context::variable;
 use clap::error::{ContextKind, ErrorKind};
 use indicatif::ProgressBar;
@@ -15,6 +19,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use styled::is_mark;
 
 /// Characters of a line of data: the longest of a report's tables have about 2,000.
 const LINE_MAX: usize = 16_384;
@@ -24,28 +29,6 @@ const REMARK_LINE_MAX: usize = 4_096;
 const REMARK_MAX: usize = 32_768;
 /// Characters of a cell of a table, which makes all cells of its column as wide.
 pub(crate) const CELL_MAX: usize = 400;
-
-/// Marks that begin and end our own styling inside a text. They are noncharacters, which Unicode keeps for use inside a program; on the
-/// way out they become one of these sequences on a terminal, and nothing elsewhere.
-const MARKS: [(char, &str); 4] = [
-    ('\u{fdd0}', "\u{1b}[0m"),
-    ('\u{fdd1}', "\u{1b}[1;31m"),
-    ('\u{fdd2}', "\u{1b}[1;36m"),
-    ('\u{fdd3}', "\u{1b}[1;33m"),
-];
-
-/// Our own styling.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Style {
-    Error = 1,
-    Hint = 2,
-    Warning = 3,
-}
-
-/// A text that is styled where it gets to a terminal with colours.
-pub(crate) fn styled(style: Style, text: &str) -> String {
-    format!("{}{text}{}", MARKS[style as usize].0, MARKS[0].0)
-}
 
 #[expect(clippy::disallowed_methods, reason = "this is the one way out")]
 fn standard_output() -> io::Stdout {
@@ -85,12 +68,14 @@ pub(crate) fn put_page(text: fmt::Arguments<'_>) {
 }
 
 fn put_text(text: &str) {
-    let text = data_line(text, &secrets());
-    let _ = writeln!(
-        standard_output(),
-        "{}",
-        with_styles(&text, has_colours(data_is_seen()))
-    );
+    let _ = writeln!(standard_output(), "{}", data_line(text, &secrets()));
+}
+
+/// Lines of data that are styled in part, without the styles where they are not wanted.
+pub(crate) fn put_styled(text: &Styled, is_plain: bool) {
+    let text = text.map(|text| clean_styled(&bounded(text, &secrets())));
+    let has_colours = !is_plain && has_colours(data_is_seen());
+    let _ = writeln!(standard_output(), "{}", text.shown(has_colours));
 }
 
 /// A line for people, to standard error; the same holds.
@@ -104,11 +89,16 @@ pub(crate) fn tell_page(text: fmt::Arguments<'_>) {
 }
 
 fn tell_text(text: &str) {
-    let text = remark(text, &secrets());
+    let _ = writeln!(standard_error(), "{}", remark(text, &secrets()));
+}
+
+/// Lines for people that are styled in part.
+pub(crate) fn tell_styled(text: &Styled) {
+    let text = text.map(|text| clean_styled(&bounded_remark(text, &secrets())));
     let _ = writeln!(
         standard_error(),
         "{}",
-        with_styles(&text, has_colours(remarks_are_seen()))
+        text.shown(has_colours(remarks_are_seen()))
     );
 }
 
@@ -121,23 +111,36 @@ fn line_of(text: &str) -> String {
 }
 
 fn data_line(text: &str, secrets: &Secrets) -> String {
-    clean(&bounded_lines(&secrets.hidden(text), LINE_MAX)).into_owned()
+    clean(&bounded(text, secrets)).into_owned()
+}
+
+fn bounded(text: &str, secrets: &Secrets) -> String {
+    bounded_lines(&secrets.hidden(text), LINE_MAX).into_owned()
 }
 
 fn remark(text: &str, secrets: &Secrets) -> String {
+    clean(&bounded_remark(text, secrets)).into_owned()
+}
+
+fn bounded_remark(text: &str, secrets: &Secrets) -> String {
     // So that a message without end takes no time without end; a password that this cuts in two is not printed.
     let text = secrets.hidden(&cut(text, 2 * REMARK_MAX)).into_owned();
     let lines: Vec<String> = text.split('\n').map(without_user_info).collect();
-    clean(&cut(
-        &bounded_lines(&lines.join("\n"), REMARK_LINE_MAX),
-        REMARK_MAX,
-    ))
-    .into_owned()
+    cut(&bounded_lines(&lines.join("\n"), REMARK_LINE_MAX), REMARK_MAX).into_owned()
 }
 
 /// What a terminal obeys as `\u001b`, the notation of JSON, so that a JSON text stays the same value. New lines and tabs stay.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_obeyed) {
+    without(text, is_obeyed)
+}
+
+/// The same of a text whose marks are ours.
+fn clean_styled(text: &str) -> String {
+    without(text, |c| is_obeyed(c) && !is_mark(c)).into_owned()
+}
+
+fn without(text: &str, is_obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_obeyed) {
         return Cow::Borrowed(text);
     }
     let mut cleaned = String::with_capacity(text.len() + 64);
@@ -156,7 +159,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// Control characters (C0 but for new line and tab, DEL, C1), what turns the direction of writing, breaks lines unseen, or is not seen at
-/// all.
+/// all, and the marks of our own styling, which foreign text has no right to.
 fn is_obeyed(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -166,7 +169,7 @@ fn is_obeyed(c: char) -> bool {
         | '\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' => true,
-        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
+        '\u{feff}' | '\u{fdd0}'..='\u{fdef}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
         c => c.is_control(),
     }
 }
@@ -199,18 +202,6 @@ pub(crate) fn cell(text: &str) -> String {
 /// Whether what goes to such a place is shown in colours, and nobody has switched them off.
 fn has_colours(is_terminal: bool) -> bool {
     is_terminal && variable("NO_COLOR").is_none() && variable("TERM").is_some_and(|term| term != "dumb")
-}
-
-/// A text with our own styling as sequences of the terminal, or without any.
-pub(crate) fn with_styles(text: &str, has_colours: bool) -> Cow<'_, str> {
-    if !text.contains(|c| MARKS.iter().any(|(mark, _)| *mark == c)) {
-        return Cow::Borrowed(text);
-    }
-    let mut styled = text.to_owned();
-    for (mark, sequence) in MARKS {
-        styled = styled.replace(mark, if has_colours { sequence } else { "" });
-    }
-    Cow::Owned(styled)
 }
 
 /// Texts of a command line, its environment and its files that may hold a password, each with what is shown in its place.

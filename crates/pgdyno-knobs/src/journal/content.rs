@@ -231,7 +231,7 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Content, JournalError> {
 }
 
 /// The content by a journal (`None`: gone) and by its copy.
-pub(super) fn assemble(
+pub(crate) fn assemble(
     journal: Option<&[u8]>,
     copy: Option<&[u8]>,
     path: &Path,

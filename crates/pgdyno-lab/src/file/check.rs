@@ -49,6 +49,9 @@ pub(crate) const COSTS: [&str; 3] = [
 const JOB: &str = "job_s";
 const RECOVERY: &str = "recovery_s";
 
+const NO_PASSWORD: &str = "a password does not belong into a file that is stored with the results and shown in reports; put it \
+     into ~/.pgpass, into PGPASSWORD of the environment, which commands get too, or into a file that a command reads";
+
 /// A file that is being checked.
 pub(super) struct Check<'a> {
     pub(super) file: &'a ExperimentFile,
@@ -131,12 +134,15 @@ impl Check<'_> {
         self.must(
             !target.connection.as_deref().is_some_and(holds_password),
             &["target", "connection"],
-            || {
-                "a password does not belong into a file that is stored with the results and shown in reports; \
-                 put it into PGPASSWORD or ~/.pgpass"
-                    .into()
-            },
-        )
+            || NO_PASSWORD.into(),
+        )?;
+        self.no_password(target.restart_command.as_deref(), &["target", "restart_command"])
+    }
+
+    /// A command is stored and shown as it is.
+    fn no_password(&self, text: Option<&str>, keys: &[&str]) -> Checked {
+        let holds = text.is_some_and(pgdyno_server::command_may_hold_password);
+        self.must(!holds, keys, || NO_PASSWORD.into())
     }
 
     fn settings(&self, table: &Table, keys: &[&str]) -> Checked {
@@ -187,6 +193,13 @@ impl Check<'_> {
         if let Some(Err(message)) = load.rate.as_ref().map(|rate| rate.parse::<Rate>()) {
             return Err(self.wrong(&at("rate"), message));
         }
+        for (key, command) in [
+            ("command", &load.command),
+            ("prepare", &load.prepare),
+            ("cleanup", &load.cleanup),
+        ] {
+            self.no_password(command.as_deref(), &at(key))?;
+        }
         if let Some(program) = &load.program {
             let known = programs();
             self.must(known.contains(program), &at("program"), || {
@@ -220,6 +233,7 @@ impl Check<'_> {
         if let Some(Err(message)) = network.map(NetworkPlan::named) {
             return Err(wrong("network", format!("{message}, or \"{LOOPBACK}\"")));
         }
+        self.no_password(server.neighbour.as_deref(), &at("neighbour"))?;
         if let Some(Err(message)) = server.neighbour_memory.as_deref().map(size_bytes) {
             return Err(wrong("neighbour_memory", message));
         }

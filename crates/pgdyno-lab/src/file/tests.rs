@@ -198,6 +198,27 @@ fn a_password_in_a_file_is_refused_and_not_repeated() {
 }
 
 #[test]
+fn a_password_in_a_command_is_refused_and_not_repeated() {
+    let target = |line: &str| GOOD.replace("[data]", &format!("[target]\n{line}\n[data]"));
+    let load = |line: &str| GOOD.replace("[load]", &format!("[load]\n{line}"));
+    let secret = "PGPASSWORD=hunter2 x";
+    for text in [
+        target(&format!(
+            "connection = \"host=a\"\nrestart_command = \"{secret}\""
+        )),
+        load(&format!("command = \"{secret}\"")),
+        load(&format!("prepare = \"{secret}\"")),
+        load("cleanup = \"x --password hunter2\""),
+        GOOD.replace("[load]", &format!("[server]\nneighbour = \"{secret}\"\n[load]")),
+    ] {
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(error.contains("PGPASSWORD of the environment"), "{error}\n{text}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+    parse(&load("prepare = \"PGPASSWORD=$PW x\"")).unwrap();
+}
+
+#[test]
 fn a_step_that_sets_nothing_is_refused() {
     let text = GOOD.split("vm.swappiness").next().unwrap();
     assert!(parse(text).unwrap_err().to_string().contains("sets nothing"));

@@ -75,7 +75,8 @@ pub(super) fn put_back(world: &World, stored: &[PutBackRecord]) -> Vec<String> {
     let mut expected = BTreeSet::new();
     for (i, line) in world.told.iter().enumerate() {
         let is_same = |other: &PutBack| other.knob == line.knob && other.place == line.place;
-        if matches!(line.outcome, Outcome::Failed | Outcome::Left) || !world.told[i + 1..].iter().any(is_same) {
+        if matches!(line.outcome, Outcome::Failed | Outcome::Left) || !world.told[i + 1..].iter().any(is_same)
+        {
             expected.insert((line.knob.as_str(), line.place.as_str(), name(line.outcome)));
         }
     }

@@ -78,7 +78,7 @@ fn a_script_that_cannot_go_on_says_where() {
             "a.sql:1: the variable \"nothing\" is not set",
         ),
         ("\\sleep :x", "a.sql:1: the variable \"x\" is not set"),
-        ("\\shell exit 3", "a.sql:1: the command ended with exit status: 3"),
+        ("\\shell exit 3", "a.sql:1: the command ended with exit code 3"),
         (
             "\\setshell n echo x",
             "a.sql:1: the command did not print an integer",

@@ -16,7 +16,7 @@ use tokio_postgres::{AsyncMessage, Client, Error, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Bytes between two rows: more than the largest thing that a store holds.
-const ROW_BYTES_MAX: usize = 64 << 20;
+const ROW_BYTES_MAX: usize = 48 << 20;
 
 /// What goes on between the driver and the server: messages that answer no question, until there are none for now.
 type Work = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;

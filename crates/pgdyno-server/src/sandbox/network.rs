@@ -290,5 +290,13 @@ fn free_block(routes: &[ip::Route], begin: u32) -> Option<Block> {
         .find(|block| !near.iter().any(|taken| taken.meets(*block)))
 }
 
+/// What `ip` prints, for the fuzz targets.
+pub(crate) fn fuzzed_ip_json(text: &str) {
+    let links = ip::parsed::<Link>(text).unwrap_or_default();
+    let _ = links.iter().filter(|link| link.is_up()).count();
+    let routes = ip::parsed::<ip::Route>(text).unwrap_or_default();
+    let _ = routes.iter().filter_map(ip::Route::block).count();
+}
+
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// Recovery after a crash and the checkpoint of a stop can take minutes on a limited disk.
 const WAIT_S: u32 = 600;
 
+/// Where programs find others, the shell above all.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// What a program enters before it starts.
 #[derive(Debug)]
 pub(crate) enum Entrance {
@@ -47,24 +50,15 @@ impl Entrance {
     }
 }
 
-/// A program of PostgreSQL, run as `user` (or as this process's) after having gone through `entrances`.
+/// A program of PostgreSQL or of the system, with nothing of this process's environment, run as `user` (or as this process's) after having gone through `entrances`.
 pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[Entrance]) -> io::Result<Command> {
     let mut command = Command::new(program);
     // Not this process's directory, which the server's user may not enter, nor its group: a Ctrl-C at the terminal is
     // for pgdyno, which then stops the server in order.
     command.current_dir("/").process_group(0).stdin(Stdio::null());
-    for name in [
-        "PGDATA",
-        "PGHOST",
-        "PGPORT",
-        "PGUSER",
-        "PGPASSWORD",
-        "PGDATABASE",
-        "PGOPTIONS",
-    ] {
-        command.env_remove(name);
-    }
-    command.env("LC_ALL", "C");
+    // Nor its environment: the server's user, and so every superuser of the server, reads it in /proc, and passwords and keys of
+    // root's may be in it.
+    command.env_clear().env("PATH", PATH).env("LC_ALL", "C");
     let entrances: Vec<Entrance> = entrances
         .iter()
         .map(Entrance::try_clone)
@@ -220,4 +214,32 @@ pub(crate) fn free_port() -> io::Result<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()
         .map(|address| address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cargo gives a test dozens of variables.
+    #[test]
+    fn program_gets_nothing_of_this_process_environment() {
+        let other = User {
+            uid: 65_534,
+            gid: 65_534,
+            name: "nobody".to_owned(),
+        };
+        for user in [None, Some(&other)] {
+            let output = command(Path::new("/usr/bin/env"), user, &[])
+                .unwrap()
+                .output()
+                .unwrap();
+            let variables = String::from_utf8(output.stdout).unwrap();
+            let mut names: Vec<&str> = variables
+                .lines()
+                .filter_map(|line| line.split('=').next())
+                .collect();
+            names.sort_unstable();
+            assert_eq!(names, ["LC_ALL", "PATH"], "{variables}");
+        }
+    }
 }

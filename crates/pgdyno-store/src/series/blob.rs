@@ -26,7 +26,7 @@ const BITS_SHARED: u8 = 3;
 const DECIMALS_SHARED: u8 = 4;
 const TIMES: u8 = 5;
 /// A column of a day at ten points per second; a blob that promises more is damaged.
-const POINTS_MAX: usize = 864_000;
+pub(super) const POINTS_MAX: usize = 864_000;
 const PLANES: usize = size_of::<u64>();
 /// Powers of ten that values are scaled by; more decimals are noise, which no scaling packs.
 const TENS: [f64; 7] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6];

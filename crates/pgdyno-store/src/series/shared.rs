@@ -3,7 +3,7 @@
 //! The series of a trial are read together, so most of its columns have one of a few lists of times; where reads come late the
 //! times are noise, and would take more than the values.
 
-use super::blob::{pack_points, pack_times, pack_values, unpack_times, unpack_with};
+use super::blob::{POINTS_MAX, pack_points, pack_times, pack_values, unpack_times, unpack_with};
 use super::{ColumnRecord, digits};
 use std::collections::BTreeMap;
 
@@ -71,6 +71,11 @@ impl TimeLists {
         let blob = self.packed.get(&number);
         let blob = blob.ok_or_else(|| format!("its times are in list {number}, which is not there"))?;
         let at_ms = unpack_times(blob).map_err(|reason| format!("list {number} of times: {reason}"))?;
+        // Lists that columns share are few; unpacked ones of a foreign store must not add up.
+        let points: usize = self.unpacked.values().map(Vec::len).sum();
+        if points > POINTS_MAX {
+            self.unpacked.clear();
+        }
         self.unpacked.insert(number, at_ms.clone());
         Ok(at_ms)
     }

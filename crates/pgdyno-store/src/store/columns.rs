@@ -1,5 +1,6 @@
 //! The series beside trials, read whole or one column at a time, and what their rows are.
 
+use super::database::{Budget, unpacked_fit};
 use super::{Store, StoreError, Value, broken};
 use crate::series::{ColumnRecord, GapRecord, Points, SeriesRecord, TimeLists, pack_series};
 use std::collections::BTreeMap;
@@ -92,16 +93,21 @@ impl Store {
 
     fn chosen_of_trials(&self, trials: &[i64], choice: &Choice<'_>) -> Result<Vec<SeriesRecord>, StoreError> {
         let mut found: BTreeMap<i64, SeriesRecord> = BTreeMap::new();
-        self.unpack(trials, choice, |trial, column| {
+        let mut bytes = 0;
+        self.unpack(trials, choice, |trial, packed_bytes, column| {
+            bytes += (size_of::<u32>() + size_of::<f64>()) * column.values.len();
+            unpacked_fit(self.place(), packed_bytes, bytes)?;
             found.entry(trial).or_default().columns.push(column);
             Ok::<_, StoreError>(())
         })?;
+        let budget = Budget::new(self.place());
         for of_trials in trials.chunks(AT_ONCE) {
             let (values, places) = named(of_trials.iter().map(|trial| Value::from(*trial)), 1);
             let sql = format!(
                 "SELECT trial_id, at_ms, source, reason FROM gap WHERE trial_id IN ({places}) ORDER BY trial_id, at_ms, rowid"
             );
             self.database().each("read", &sql, &values, &mut |row| {
+                budget.take(row.bytes())?;
                 let gaps = &mut found.entry(row.int(0)?).or_default().gaps;
                 gaps.push(GapRecord {
                     at_ms: row.small(1)?,
@@ -122,20 +128,23 @@ impl Store {
         trial: i64,
         mut act: impl FnMut(ColumnRecord) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.unpack(&[trial], &Choice::Such(&|_| true), |_, column| act(column))
+        self.unpack(&[trial], &Choice::Such(&|_| true), |_, _, column| act(column))
     }
 
-    /// Hands the columns of the metrics that are wanted to `act`, by trial, metric and label; of the others nothing is read or
-    /// unpacked.
+    /// Hands the columns of the metrics that are wanted to `act`, by trial, metric and label, with the bytes that all rows read so far
+    /// take as they are packed; of the others nothing is read or unpacked.
     fn unpack<E: From<StoreError>>(
         &self,
         trials: &[i64],
         choice: &Choice<'_>,
-        mut act: impl FnMut(i64, ColumnRecord) -> Result<(), E>,
+        mut act: impl FnMut(i64, usize, ColumnRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut unpacking = Unpacking::default();
+        let mut packed_bytes = 0;
         for of_trials in trials.chunks(AT_ONCE) {
-            for (trial, metric, label, points) in self.rows_of(of_trials, choice)? {
+            let rows = self.rows_of(of_trials, choice)?;
+            packed_bytes += rows.iter().map(|(.., points)| points.len()).sum::<usize>();
+            for (trial, metric, label, points) in rows {
                 let taken = unpacking.take(trial, &metric, &label, &points);
                 let taken = taken.map_err(|reason| {
                     let what = format!("the series {metric} of trial {trial}");
@@ -148,7 +157,7 @@ impl Store {
                         at_ms,
                         values,
                     };
-                    act(trial, column)?;
+                    act(trial, packed_bytes, column)?;
                 }
             }
         }

@@ -4,9 +4,15 @@
 use super::StoreError;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the rows of one answer may hold that are kept together: far more than the trials of any experiment.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
+/// A file of some kilobytes can hold series that unpack to gigabytes: those of a reading may take so much from the start, then so many
+/// times what they take as they are packed (real ones take 4 to 12 times), and never more than that of a day with 500 columns.
+const UNPACKED_BYTES_FREE: usize = 32 << 20;
+const UNPACKED_RATIO: usize = 32;
+const UNPACKED_BYTES_MAX: usize = 512 << 20;
 /// Rows of one answer, however they are used.
 pub(super) const ROWS_MAX: u64 = 50_000_000;
 
@@ -106,7 +112,7 @@ pub(super) struct Row<'a> {
 
 impl Row<'_> {
     /// What the row takes in memory, about.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         const OVERHEAD_BYTES: usize = 64;
         let each = self.values.iter().map(|value| match value {
             Value::Text(text) => text.len(),
@@ -173,6 +179,50 @@ impl Row<'_> {
             Value::Blob(bytes) => Ok(bytes),
             _ => Err(self.wrong(at, "blob")),
         }
+    }
+}
+
+/// What one reading may keep in memory; all threads of it share one.
+pub(super) struct Budget<'a> {
+    place: &'a Place,
+    left: AtomicUsize,
+}
+
+impl Budget<'_> {
+    pub(super) fn new(place: &Place) -> Budget<'_> {
+        Budget {
+            place,
+            left: AtomicUsize::new(ANSWER_BYTES_MAX),
+        }
+    }
+
+    /// Takes the bytes of what is kept next.
+    pub(super) fn take(&self, bytes: usize) -> Result<(), StoreError> {
+        let take = |left: usize| left.checked_sub(bytes);
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(too_much(self.place, ANSWER_BYTES_MAX)),
+        }
+    }
+}
+
+fn too_much(place: &Place, bytes_max: usize) -> StoreError {
+    StoreError::Endless {
+        place: place.clone(),
+        action: "read",
+        reason: format!("what is read at once is longer than {bytes_max} bytes"),
+    }
+}
+
+/// Refuses series that take more in memory than series that are so long as they are packed can.
+pub(super) fn unpacked_fit(place: &Place, packed_bytes: usize, bytes: usize) -> Result<(), StoreError> {
+    let bytes_max = packed_bytes
+        .saturating_mul(UNPACKED_RATIO)
+        .saturating_add(UNPACKED_BYTES_FREE)
+        .min(UNPACKED_BYTES_MAX);
+    match bytes <= bytes_max {
+        true => Ok(()),
+        false => Err(too_much(place, bytes_max)),
     }
 }
 
@@ -280,15 +330,9 @@ impl dyn Database + '_ {
         mut make: impl FnMut(&mut Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         let mut all = Vec::new();
-        let mut bytes_left = ANSWER_BYTES_MAX;
+        let budget = Budget::new(self.place());
         self.each("read", sql, values, &mut |row| {
-            bytes_left = bytes_left
-                .checked_sub(row.bytes())
-                .ok_or_else(|| StoreError::Endless {
-                    place: row.place.clone(),
-                    action: "read",
-                    reason: format!("one answer holds more than {ANSWER_BYTES_MAX} bytes"),
-                })?;
+            budget.take(row.bytes())?;
             all.push(make(row)?);
             Ok(())
         })?;

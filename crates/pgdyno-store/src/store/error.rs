@@ -193,6 +193,14 @@ pub enum StoreError {
         /// What should be a table.
         name: String,
     },
+    /// A column of its tables is worked out as it is read.
+    #[error("the store {place} has computed columns in {name}: it is no store that pgdyno wrote")]
+    Computed {
+        /// Which.
+        place: Place,
+        /// The table.
+        name: String,
+    },
     /// What it reads has no end within any limit that a store keeps to.
     #[error(
         "the store {place} could not be {action}: {reason}. This is no store that pgdyno wrote, or its server is at fault"

@@ -1,8 +1,8 @@
 //! The records of an experiment's trials: long texts, which two threads make into records.
 
-use super::database::{Place, Value};
+use super::database::{Budget, Place, Value};
 use super::{Store, StoreError, decode};
-use crate::record::TrialRecord;
+use crate::record::{SecondRecord, TrialRecord};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
@@ -21,24 +21,26 @@ type Text = (i64, String);
 type Trial = (i64, TrialRecord);
 
 impl Store {
-    /// The trials of an experiment in the order they ran, with their numbers.
+    /// The trials of an experiment in the order they ran, with their numbers: as much of them as one answer may hold.
     pub(super) fn trials(&self, experiment: i64) -> Result<Vec<Trial>, StoreError> {
         let place = self.place();
+        let budget = &Budget::new(place);
         std::thread::scope(|threads| {
             let mut aside: Option<Aside<'_>> = None;
             let mut trials = Vec::new();
             let values = [Value::from(experiment)];
             self.database().each("read", TRIALS, &values, &mut |row| {
+                budget.take(row.bytes())?;
                 let text = (row.int(0)?, row.text(1)?);
                 if aside.is_none() && text.1.len() >= LONG_BYTES {
-                    aside = Aside::begin(threads, place);
+                    aside = Aside::begin(threads, place, budget);
                 }
                 let left = match &aside {
                     Some(aside) => aside.give(text),
                     None => Some(text),
                 };
                 if let Some(text) = left {
-                    trials.push(read(place, &text)?);
+                    trials.push(read(place, budget, &text)?);
                 }
                 Ok(())
             })?;
@@ -51,8 +53,12 @@ impl Store {
     }
 }
 
-fn read(place: &Place, (id, text): &Text) -> Result<Trial, StoreError> {
-    Ok((*id, decode(place, &format!("trial {id}"), text)?))
+/// A record's text was paid for when it came; the record takes more than that where it has many short seconds.
+fn read(place: &Place, budget: &Budget<'_>, (id, text): &Text) -> Result<Trial, StoreError> {
+    let record: TrialRecord = decode(place, &format!("trial {id}"), text)?;
+    let bytes = size_of::<Trial>() + size_of::<SecondRecord>() * record.seconds.len();
+    budget.take(bytes.saturating_sub(text.len()))?;
+    Ok((*id, record))
 }
 
 /// The second thread.
@@ -63,11 +69,11 @@ struct Aside<'s> {
 
 impl<'s> Aside<'s> {
     /// `None` where the system refuses a thread: one alone takes longer.
-    fn begin<'e>(threads: &'s Scope<'s, 'e>, place: &'e Place) -> Option<Aside<'s>> {
+    fn begin<'e>(threads: &'s Scope<'s, 'e>, place: &'e Place, budget: &'e Budget<'e>) -> Option<Aside<'s>> {
         let (texts, waiting): (_, Receiver<Text>) = sync_channel(WAITING_MAX);
         let thread = Builder::new()
             .spawn_scoped(threads, move || {
-                waiting.iter().map(|text| read(place, &text)).collect()
+                waiting.iter().map(|text| read(place, budget, &text)).collect()
             })
             .ok()?;
         Some(Aside { texts, thread })

@@ -11,7 +11,7 @@ use super::facts::{self, Found};
 use crate::cli::{AdviseArgs, AdviseFormat};
 use crate::context::Context;
 use crate::exit::{self, Usage};
-use crate::output::{self, Style, styled};
+use crate::output::{self, Style};
 use crate::own_load;
 use pgdyno_host::{Fact, replace_given};
 use pgdyno_knobs::{Advice, Advised, Advisor, Question, Rule, RuleKind, Severity};
@@ -99,11 +99,7 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
     } else {
         match args.format {
             AdviseFormat::Text => {
-                let text = text::page(&page, width());
-                match args.no_color {
-                    true => put_page!("{}", output::with_styles(&text, false)),
-                    false => put_page!("{text}"),
-                }
+                output::put_styled(&text::page(&page, width()), args.no_color);
             }
             AdviseFormat::Md => put_page!("{}", markdown::page(&page)),
         }
@@ -204,14 +200,13 @@ fn width() -> usize {
     output::columns().map_or(WIDTH_USUAL, |columns| columns.clamp(WIDTH_MIN, WIDTH_MAX))
 }
 
-/// A severity's word in its colour, which only repeats it.
-fn coloured(severity: Severity, word: &str) -> String {
-    let style = match severity {
+/// The colour of a severity's word, which only repeats it.
+fn colour(severity: Severity) -> Style {
+    match severity {
         Severity::Severe => Style::Error,
         Severity::Advice => Style::Warning,
         Severity::Hint => Style::Hint,
-    };
-    styled(style, word)
+    }
 }
 
 impl Page<'_> {

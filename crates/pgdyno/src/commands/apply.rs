@@ -197,6 +197,12 @@ fn held(context: &Context, args: &ApplyArgs) -> anyhow::Result<Option<Held>> {
         )
         .into());
     }
+    let command = args.restart_command.as_deref();
+    if command.is_some_and(pgdyno_server::command_may_hold_password) {
+        let words = "--restart-command seems to hold a password, and is kept in the journal; let the command read it from a \
+                     file, or put it into PGPASSWORD of the environment";
+        return Err(Usage(words.to_owned()).into());
+    }
     target::named(context, &args.target, args.restart_command.clone(), "apply").map(Some)
 }
 

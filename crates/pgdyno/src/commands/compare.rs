@@ -4,7 +4,7 @@ use crate::cli::CompareArgs;
 use crate::commands::show::{number, store};
 use crate::context::Context;
 use crate::exit::{self, Usage};
-use crate::output::{Style, styled};
+use crate::output::{self, Style, Styled};
 use crate::show;
 use pgdyno_lab::compare::{Basis, Comparison, Judged, Named, Outcome, Pair, Row, SideFigure, compare};
 use pgdyno_report::{effect, markdown_text as cell, verdict_word};
@@ -49,10 +49,13 @@ pub(crate) fn run(context: &Context, args: &CompareArgs) -> anyhow::Result<u8> {
     }
     let is_undecided = judged.iter().any(|judged| judged.outcome == Outcome::NotDecided);
     if is_undecided && !args.strict && !args.allow_undecided {
-        tell!(
-            "{} more blocks decide a gate whose limit is within the interval; --allow-undecided accepts it (exit code 0)",
-            styled(Style::Hint, "hint:")
-        );
+        output::tell_styled(&Styled::beginning(
+            Style::Hint,
+            "hint:",
+            format_args!(
+                "more blocks decide a gate whose limit is within the interval; --allow-undecided accepts it (exit code 0)"
+            ),
+        ));
     }
     Ok(code(judged.iter().map(|judged| judged.outcome), args))
 }

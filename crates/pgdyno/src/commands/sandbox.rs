@@ -2,7 +2,7 @@
 
 use crate::cli::{CreateArgs, SandboxCommand};
 use crate::commands::restore;
-use crate::context::Context;
+use crate::context::{Context, stop_in_force};
 use crate::exit::Usage;
 use crate::target::lock_sandbox;
 use crate::{exit, progress, show, stands};
@@ -82,7 +82,8 @@ fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result
     }
     progress::show_downloads();
     let cache = context.directories.cache.join("postgresql");
-    Binaries::of_major(version, &cache, &context.directories.state.join("postgresql"))
+    let installed = context.directories.state.join("postgresql");
+    Binaries::of_major(version, &cache, &installed, &stop_in_force())
 }
 
 /// Removes a sandbox, half-made or with a broken record too.

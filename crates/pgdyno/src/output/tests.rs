@@ -101,9 +101,10 @@ fn an_argument_with_a_password_is_hidden_in_data_too() {
 
 #[test]
 fn styles_are_for_terminals() {
-    let text = styled(Style::Error, "error:");
-    assert_eq!(with_styles(&text, false), "error:");
-    assert_eq!(remark(&text), text, "the cleaning keeps them");
+    let text = Styled::beginning(Style::Error, "error:", format_args!("no"));
+    assert_eq!(text.shown(false), "error: no");
+    assert_eq!(text.map(clean_styled), text, "the cleaning keeps them");
+    assert_eq!(text.shown(true), "\u{1b}[1;31merror:\u{1b}[0m no");
 }
 
 #[test]
@@ -145,5 +146,20 @@ proptest! {
         prop_assert!(!data_line(&text).contains(is_obeyed));
         prop_assert!(!remark(&text).contains(is_obeyed));
         prop_assert!(!cell(&text).contains(is_obeyed));
+    }
+
+    #[test]
+    fn no_foreign_text_has_styles(text in "[\u{fdd0}-\u{fdd4}a\u{1b}]{0,9}", word in "[\u{fdd0}-\u{fdd4}b]{0,9}") {
+        for seen in [data_line(&text), remark(&text), cell(&text), line_of(&data_line(&text))] {
+            prop_assert!(!seen.contains(is_obeyed), "{seen:?}");
+        }
+        let mut styled = Styled::beginning(Style::Hint, &word, format_args!("{text}"));
+        styled += &text;
+        styled.push_styled(Style::Warning, &text);
+        let shown = styled.map(clean_styled).shown(true);
+        let ours = ["\u{1b}[1;36m", "\u{1b}[0m", "\u{1b}[1;33m", "\u{1b}[0m"];
+        prop_assert_eq!(shown.matches('\u{1b}').count(), ours.len(), "{:?}", shown);
+        let rest = ours.iter().fold(shown, |shown, sequence| shown.replacen(sequence, "", 1));
+        prop_assert!(!rest.contains(is_obeyed), "{rest:?}");
     }
 }

@@ -340,6 +340,32 @@ fn nothing_on_the_load_path_locks_or_prints() {
     ]);
 }
 
+/// A child writes to this process's standard error where nobody says otherwise. Code that starts one by `spawn` or `status` sets
+/// its standard error; `output` makes pipes of both by itself.
+#[test]
+fn no_child_inherits_standard_error() {
+    const STARTS: [What; 2] = [What::Method("spawn"), What::Method("status")];
+    let inherits = |source: &Source| {
+        let has = |what: What| source.mentions.iter().any(|mention| what.is(&mention.what));
+        has(What::Path("Command::new")) && STARTS.into_iter().any(has) && !has(What::Method("stderr"))
+    };
+    for planted in [
+        "use std::process::Command; fn f() { Command::new(\"a\").arg(\"b\").status(); }",
+        "use std::process; fn f() { let mut c = process::Command::new(\"a\"); c.stdout(Stdio::null()); c.spawn(); }",
+    ] {
+        assert!(inherits(&Source::of("planted", planted)), "{planted}");
+    }
+    for fine in [
+        "use std::process::Command; fn f() { Command::new(\"a\").output(); }",
+        "use std::process::Command; fn f() { Command::new(\"a\").stderr(Stdio::null()).spawn(); }",
+    ] {
+        assert!(!inherits(&Source::of("fine", fine)), "{fine}");
+    }
+    let sources = CODE.sources.iter().filter(|source| inherits(source));
+    let found: Vec<&str> = sources.map(|source| source.path.as_str()).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
 /// All output goes through `pgdyno/src/output.rs`, which cleans it of what a terminal obeys and of passwords. The lints in clippy.toml
 /// forbid the functions; here no file may set them aside but these two, and no other way may be opened.
 #[test]

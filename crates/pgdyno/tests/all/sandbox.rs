@@ -288,3 +288,67 @@ fn binaries_that_are_too_old_are_refused_by_name() {
         serde_json::json!([])
     );
 }
+
+/// Every superuser of a server reads the environment of its processes.
+#[test]
+fn server_has_nothing_of_the_environment_of_root() {
+    let home = Home::new();
+    let mut create = home.command(&["sandbox", "create", "x"]);
+    create
+        .env("PGDYNO_STORE", home.file("results.sqlite"))
+        .env("PGPASSWORD", "q7Q7")
+        .env("AWS_SECRET_ACCESS_KEY", "q7Q7");
+    said(create.output().expect("pgdyno runs")).fine();
+    let pid = home.postmaster("x").expect("running");
+    let environment = fs::read(format!("/proc/{pid}/environ")).expect("its environment");
+    let environment = String::from_utf8_lossy(&environment);
+    let names: Vec<&str> = environment
+        .split('\0')
+        .filter_map(|variable| variable.split('=').next())
+        .filter(|name| !name.is_empty())
+        .collect();
+    assert!(names.contains(&"PATH"), "{names:?}");
+    // pg_ctl, its shell and the server add some of their own.
+    let of_shell = ["PATH", "PWD", "OLDPWD", "SHLVL", "_"];
+    let is_own = |name: &&str| of_shell.contains(name) || name.starts_with("LC_") || name.starts_with("PG");
+    assert!(
+        names.iter().all(is_own) && !environment.contains("q7Q7"),
+        "{environment}"
+    );
+    assert!(!names.contains(&"PGDYNO_STORE"), "{names:?}");
+}
+
+/// An abort must not leave an image of a memory with passwords, whatever the limit of the shell.
+#[test]
+fn program_that_aborts_leaves_no_core() {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    let home = Home::new();
+    // It accepts nothing: the command waits for an answer.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let target = format!("host=127.0.0.1 port={port} user=x sslmode=disable connect_timeout=60");
+    let mut command = home.command(&["facts", &target]);
+    command.current_dir(home.path.path());
+    // SAFETY: between fork and exec it makes one system call.
+    unsafe {
+        command.pre_exec(|| {
+            let unlimited = libc::rlimit {
+                rlim_cur: libc::RLIM_INFINITY,
+                rlim_max: libc::RLIM_INFINITY,
+            };
+            match libc::setrlimit(libc::RLIMIT_CORE, &unlimited) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let mut child = command.spawn().expect("pgdyno runs");
+    let _connection = listener.accept().expect("it connects");
+    let status = Command::new("kill")
+        .args(["-ABRT", &child.id().to_string()])
+        .status();
+    assert!(status.expect("kill runs").success());
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.signal(), Some(libc::SIGABRT));
+    assert!(!status.core_dumped());
+}

@@ -1,6 +1,6 @@
 //! pgbench's scripts run as they are: the same statements with the same values as pgbench itself sends.
 
-use common::{Home, pgbench};
+use common::{Home, pgbench, said, tool, until_is};
 use std::fmt::Write as _;
 use std::process::Command;
 
@@ -389,4 +389,40 @@ fn a_wrong_script_is_one_clear_error() {
         (&20.into(), &"22012".into()),
         "{said}"
     );
+}
+
+/// What the commands of a script print on standard error gets to no terminal as it is, and a request to stop ends them.
+#[test]
+fn shell_command_of_a_script_prints_nothing_raw_and_ends_with_the_load() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let wrong = home.write("wrong.sql", "\\shell printf '\\033[31mred' >&2; exit 3\n");
+    let bench = |script: &str| {
+        home.command(&[
+            "bench",
+            "sandbox:x",
+            "-f",
+            script,
+            "--allow-shell",
+            "-c",
+            "1",
+            "-t",
+            "1",
+        ])
+    };
+    let ended = said(bench(&wrong.to_string_lossy()).output().expect("runs"));
+    let ended = ended.fails(1, &["wrong.sql:1: the command ended with exit code 3"]);
+    assert!(!ended.err.contains('\u{1b}'), "{:?}", ended.err);
+    let marker = home.file("began");
+    let text = format!("\\shell touch {}; exec sleep 1000\n", marker.display());
+    let long = home.write("long.sql", &text);
+    let child = bench(&long.to_string_lossy())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("runs");
+    until_is("the command runs", true, || marker.exists());
+    tool("kill", &["-INT", &child.id().to_string()]);
+    let ended = said(child.wait_with_output().expect("it ends"));
+    assert!(!ended.err.contains("the command"), "{}", ended.err);
 }

@@ -296,14 +296,31 @@ fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<Lo
         "SELECT lower(name) FROM sqlite_schema WHERE lower(name) IN ({names}) \
          AND (type <> 'table' OR coalesce(rootpage, 0) = 0) LIMIT 1"
     );
-    let odd = instant.query_row(&odd, [], |row| row.get::<_, String>(0));
-    let odd = odd.optional().map_err(failed)?;
+    let name = |sql: &str| {
+        let name = instant.query_row(sql, [], |row| row.get::<_, String>(0));
+        name.optional().map_err(failed)
+    };
+    let odd = name(&odd)?;
+    // A generated column, of which a row holds nothing, can be as long as a value may be.
+    let computed = match odd.is_some() || application != schema::APPLICATION_ID {
+        true => None,
+        false => name(&format!(
+            "SELECT lower(s.name) FROM sqlite_schema s, pragma_table_xinfo(s.name) c \
+             WHERE s.type = 'table' AND lower(s.name) IN ({names}) AND c.hidden > 1 LIMIT 1"
+        ))?,
+    };
     instant.commit().map_err(failed)?;
     if tables > 0 && application != schema::APPLICATION_ID {
         return Err(StoreError::Foreign { place: place.clone() });
     }
     if let Some(name) = odd {
         return Err(StoreError::NoTable {
+            place: place.clone(),
+            name,
+        });
+    }
+    if let Some(name) = computed {
+        return Err(StoreError::Computed {
             place: place.clone(),
             name,
         });

@@ -613,15 +613,42 @@ fn a_value_beyond_all_sizes_is_refused() {
     let id = store.begin(&experiment()).unwrap();
     store.note(id, "short").unwrap();
     drop(store);
-    rig.sql("UPDATE note SET text = printf('%.*c', 70000000, 'x')");
+    rig.sql("UPDATE note SET text = printf('%.*c', 22000000, 'x')");
     let error = rig.open().notes(id).unwrap_err();
     assert!(matches!(error, StoreError::Endless { .. }), "{error:?}");
     assert!(
-        error.to_string().contains("longer than 67108864 bytes"),
+        error.to_string().contains("longer than 20971520 bytes"),
         "{error}"
     );
-    rig.sql("UPDATE note SET text = printf('%.*c', 50000000, 'x'); INSERT INTO note SELECT 2, 1, 2, text FROM note");
-    rig.sql("INSERT INTO note SELECT 3, 1, 3, text FROM note WHERE id = 2");
+    rig.sql("UPDATE note SET text = printf('%.*c', 20000000, 'x')");
+    for number in 2..=7 {
+        rig.sql(&format!(
+            "INSERT INTO note SELECT {number}, 1, {number}, text FROM note WHERE id = 1"
+        ));
+    }
     let error = rig.open().notes(id).unwrap_err();
-    assert!(error.to_string().contains("more than 134217728 bytes"), "{error}");
+    assert!(
+        error.to_string().contains("longer than 134217728 bytes"),
+        "{error}"
+    );
+}
+
+#[test]
+fn computed_columns_of_a_file_are_refused() {
+    let rig = Rig::file();
+    drop(rig.open());
+    for (kind, version) in [("VIRTUAL", 5), ("STORED", 3)] {
+        let computed = format!(
+            "DROP TABLE trial; CREATE TABLE trial (id INTEGER PRIMARY KEY, experiment_id INTEGER, block INTEGER, treatment TEXT, \
+             status TEXT, record TEXT GENERATED ALWAYS AS (printf('%.*c', 1000000, 'x')) {kind}); PRAGMA user_version = {version}"
+        );
+        rig.sql(&computed);
+        for error in [rig.try_open().map(drop), rig.try_reader().map(drop)] {
+            let error = error.unwrap_err();
+            assert!(
+                matches!(&error, StoreError::Computed { name, .. } if name == "trial"),
+                "{error:?}"
+            );
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! All about single pieces of advice. Commands are never broken: they are there to be copied.
 
 use super::text::{expected, now_cell, what};
-use super::{Page, coloured, title};
+use super::{Page, colour, title};
 use crate::exit::Usage;
+use crate::output::Styled;
 use crate::show::wrapped_at;
 use pgdyno_knobs::{Advice, Advisor};
 use std::fmt::Write;
@@ -34,7 +35,7 @@ fn is_meant(advice: &Advice, name: &str) -> bool {
     name == ALL || name == advice.rule || name == what(advice) || instance_free(&what(advice)) == name
 }
 
-pub(super) fn all(out: &mut String, page: &Page<'_>, width: usize) {
+pub(super) fn all(out: &mut Styled, page: &Page<'_>, width: usize) {
     for name in page.details {
         let meant: Vec<&Advice> = match name.as_str() {
             ALL => page.shown(),
@@ -44,7 +45,7 @@ pub(super) fn all(out: &mut String, page: &Page<'_>, width: usize) {
             }
         };
         if meant.is_empty() {
-            out.push('\n');
+            out.push_str("\n");
             *out += &wrapped_at("", &silence(page, name), 2, width);
         }
         for advice in meant {
@@ -65,8 +66,8 @@ fn silence(page: &Page<'_>, name: &str) -> String {
     }
 }
 
-fn one(out: &mut String, page: &Page<'_>, advice: &Advice, width: usize) {
-    out.push('\n');
+fn one(out: &mut Styled, page: &Page<'_>, advice: &Advice, width: usize) {
+    out.push_str("\n");
     let now = match (&advice.setting, &advice.now) {
         (Some(_), _) | (None, Some(_)) => format!(" (now {})", now_cell(advice)),
         (None, None) => String::new(),
@@ -76,7 +77,8 @@ fn one(out: &mut String, page: &Page<'_>, advice: &Advice, width: usize) {
     let words = format!("{}: {}{means}{now}", advice.severity.name(), title(advice));
     let heading = wrapped_at("", &words, 2, width);
     let word = advice.severity.name();
-    *out += &heading.replacen(word, &coloured(advice.severity, word), 1);
+    out.push_styled(colour(advice.severity), word);
+    *out += heading.strip_prefix(word).unwrap_or(&heading);
     let mut line = |word: &str, text: &str| {
         if !text.is_empty() {
             let head = format!("  {word:<width$}", width = INDENT - 2);

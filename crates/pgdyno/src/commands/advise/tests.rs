@@ -1,5 +1,4 @@
 use super::*;
-use crate::output::with_styles;
 
 #[test]
 fn commands_can_be_pasted_into_a_shell() {
@@ -77,7 +76,7 @@ fn page<'a>(advised: &'a Advised, all: bool, details: &'a [String]) -> Page<'a> 
 fn each_piece_of_advice_is_one_line_as_wide_as_the_terminal() {
     let advised = advised();
     for width in [60, 80, 100, 120, 140] {
-        let text = with_styles(&text::page(&page(&advised, true, &[]), width), false).into_owned();
+        let text = text::page(&page(&advised, true, &[]), width).shown(false);
         for advice in &advised.advice {
             let name = text::what(advice);
             let lines = text
@@ -95,12 +94,12 @@ fn each_piece_of_advice_is_one_line_as_wide_as_the_terminal() {
 #[test]
 fn small_gains_are_counted_and_shown_with_all() {
     let advised = advised();
-    let text = text::page(&page(&advised, false, &[]), 100);
+    let text = text::page(&page(&advised, false, &[]), 100).shown(false);
     assert!(
         !text.contains("vm.dirty_bytes") && text.contains("small one (at most 2 %): --all"),
         "{text}"
     );
-    let text = text::page(&page(&advised, true, &[]), 100);
+    let text = text::page(&page(&advised, true, &[]), 100).shown(false);
     assert!(
         text.contains("20 % by ratio  512 MB ") && !text.contains(": --all"),
         "{text}"
@@ -111,8 +110,8 @@ fn small_gains_are_counted_and_shown_with_all() {
 fn colours_only_repeat_what_the_words_say() {
     let advised = advised();
     let page = text::page(&page(&advised, true, &["all".into()]), 100);
-    let plain = with_styles(&page, false).into_owned();
-    let coloured = with_styles(&page, true).into_owned();
+    let plain = page.shown(false);
+    let coloured = page.shown(true);
     assert!(
         !plain.contains('\u{1b}') && plain.contains("severe: fsync = on"),
         "{plain}"

@@ -1,6 +1,7 @@
 //! Advice as a page for the terminal: a table with a line each, and on demand all about one of them.
 
-use super::{Page, amount, coloured, detail};
+use super::{Page, amount, colour, detail};
+use crate::output::Styled;
 use crate::show::wrapped_at;
 use pgdyno_knobs::{Advice, Shown, SizingLine};
 use std::fmt::Write;
@@ -20,8 +21,8 @@ const ROOM_FOR_WORDS: usize = 14;
 const NARROW: usize = 100;
 const VALUE_MAX_NARROW: usize = 14;
 
-pub(super) fn page(page: &Page<'_>, width: usize) -> String {
-    let mut out = String::new();
+pub(super) fn page(page: &Page<'_>, width: usize) -> Styled {
+    let mut out = Styled::default();
     let heading = match page.what.is_empty() {
         true => page.name.clone(),
         false => format!("{}: {}", page.name, page.what),
@@ -42,17 +43,17 @@ pub(super) fn page(page: &Page<'_>, width: usize) -> String {
         let not_judged = not_judged.map(|rule| (&*rule.rule, &*rule.because));
         list(&mut out, "NOT JUDGED", not_judged, width);
     }
-    out.trim_end().to_owned()
+    out.trimmed()
 }
 
-fn summary(out: &mut String, page: &Page<'_>, width: usize) {
+fn summary(out: &mut Styled, page: &Page<'_>, width: usize) {
     let shown = page.shown();
-    out.push('\n');
+    out.push_str("\n");
     match shown.first() {
         None => out.push_str("Nothing is advised.\n"),
         Some(first) => {
             table(out, &shown, width);
-            out.push('\n');
+            out.push_str("\n");
             let first = super::quoted(&what(first));
             let _ = writeln!(out, "Why and how: {} --detail {first} (or all)", page.command());
         }
@@ -68,7 +69,7 @@ pub(super) fn what(advice: &Advice) -> String {
     }
 }
 
-fn table(out: &mut String, shown: &[&Advice], width: usize) {
+fn table(out: &mut Styled, shown: &[&Advice], width: usize) {
     let longest = |heading: &str, most: usize, cells: &dyn Fn(&Advice) -> Option<String>| {
         let cells = shown.iter().filter_map(|advice| cells(advice));
         let longest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -119,7 +120,8 @@ fn table(out: &mut String, shown: &[&Advice], width: usize) {
                 format!("{}  {found}", padded(&what(advice), name))
             }
         };
-        let _ = writeln!(out, "{}  {rest}", coloured(advice.severity, &word));
+        out.push_styled(colour(advice.severity), &word);
+        let _ = writeln!(out, "  {rest}");
     }
 }
 
@@ -197,14 +199,14 @@ fn cut(text: &str, columns: usize) -> String {
     format!("{}\u{2026}", kept.trim_end_matches([' ', ',', ':', ';']))
 }
 
-fn sizing(out: &mut String, lines: &[SizingLine], width: usize) {
+fn sizing(out: &mut Styled, lines: &[SizingLine], width: usize) {
     if lines.is_empty() {
         return;
     }
     out.push_str("\nSIZING\n");
     for line in lines {
         let note = line.note.as_ref().map(|note| format!(" ({note})"));
-        out.push('\n');
+        out.push_str("\n");
         let total = amount(line.total, line.is_bytes);
         let words = format!("{}: {total}{}", line.title, note.unwrap_or_default());
         *out += &wrapped_at("  ", &words, 4, width);
@@ -221,7 +223,7 @@ fn sizing(out: &mut String, lines: &[SizingLine], width: usize) {
     }
 }
 
-fn list<'a>(out: &mut String, title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>, width: usize) {
+fn list<'a>(out: &mut Styled, title: &str, lines: impl Iterator<Item = (&'a str, &'a str)>, width: usize) {
     let lines: Vec<(&str, &str)> = lines.collect();
     if lines.is_empty() {
         return;

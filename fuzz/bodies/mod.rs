@@ -1,0 +1,102 @@
+//! What the fuzz targets do with any bytes. Each is compiled and run for a moment by the tests of the workspace too
+//! (crates/pgdyno/tests/fuzz.rs), so that none of them falls behind what it is about.
+
+mod files;
+mod host;
+mod input;
+mod store;
+mod wire;
+
+/// A target: the name that a file of fuzz/targets and a binary of fuzz/Cargo.toml have, what it does, and inputs to begin with.
+pub(crate) type Target = (&'static str, fn(&[u8]), &'static [&'static [u8]]);
+
+/// All of them, by name.
+pub(crate) const TARGETS: [Target; 18] = [
+    ("comparison", files::comparison, &[b"1:reference", b"tps<5%"]),
+    (
+        "conninfo",
+        host::conninfo,
+        &[b"host=a user=b", b"service=a\xff*:*:*:*:x\xff[a]\nhost=b\n"],
+    ),
+    (
+        "experiment_file",
+        files::experiment_file,
+        &[b"name = \"x\"\nquestion = \"?\"\n"],
+    ),
+    (
+        "expressions",
+        files::expressions,
+        &[b"facts(\"memory.total_bytes\") * 0.25", b"{memory.total_bytes}"],
+    ),
+    (
+        "foreign_output",
+        files::foreign_output,
+        &[b"\0pgbench {host}\xfftps = 5.0 (without)\n"],
+    ),
+    ("heat", store::heat, &[b"\x02x\x9c\x03\0\0\0\0\x01"]),
+    (
+        "host_files",
+        host::host_files,
+        &[b"Filename Type Size Used Priority\n/swap file 1 0 -2", b"0 1 2"],
+    ),
+    (
+        "host_programs",
+        host::host_programs,
+        &[
+            b"\0[{\"ifname\":\"a\",\"flags\":[\"UP\"],\"dst\":\"10.0.0.0/8\"}]",
+            b"\x010 1 crypt a b 0 8:1 0 1 sector_size:4096",
+            b"\x02\x01\x02",
+        ],
+    ),
+    ("journal", files::journal, &[b"{\"format\":5}\n"]),
+    (
+        "load_answers",
+        wire::load_answers,
+        &[
+            b"\x0312",
+            b"\x02SERROR\0C42601\0Mno\0\0",
+            b"\0R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0",
+        ],
+    ),
+    (
+        "profile_file",
+        files::profile_file,
+        &[b"name = \"x\"\n[[setting]]\n"],
+    ),
+    ("records", store::records, &[b"{}\xff{}\xffabc"]),
+    (
+        "replies",
+        wire::replies,
+        &[b"\x02T\0\0\0\x18\0\x01a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0D\0\0\0\x0b\0\x01\0\0\0\x01x"],
+    ),
+    ("scripts", files::scripts, &[b"\0\\set a 1\nselect :a;"]),
+    ("series_blob", store::series_blob, &[b"\x01x\x9c\x03\0\0\0\0\x01"]),
+    (
+        "server_answers",
+        wire::server_answers,
+        &[
+            b"\x03[{\"name\":\"a\"}]",
+            b"\x03180000",
+            b"\x02SERROR\0C42601\0Mno\0\0",
+            b"\0R\0\0\0\x08\0\0\0\x0a",
+        ],
+    ),
+    (
+        "server_files",
+        host::server_files,
+        &[
+            b"\0a = 1",
+            b"\x011\n/x\n1\n5432\n",
+            b"\x02FATAL:  no\nHINT:  x",
+            b"\x03{\"format\":1}",
+        ],
+    ),
+    ("statements", files::statements, &[b"select 1\xffsecret"]),
+];
+
+/// Runs a target by its name.
+pub(crate) fn run(name: &str, bytes: &[u8]) {
+    let target = TARGETS.iter().find(|(known, ..)| *known == name);
+    let (_, body, _) = target.expect("a target of this name");
+    body(bytes);
+}
