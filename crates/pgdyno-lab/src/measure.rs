@@ -81,6 +81,18 @@ pub struct Measurement {
     pub broken: Option<String>,
 }
 
+impl Measurement {
+    /// Why the load achieved nothing, with the first error of the server; `None` where transactions were committed, or where
+    /// its result is a figure of its own (the time of a job).
+    pub fn why_nothing(&self) -> Option<String> {
+        if self.load.measured.committed > 0 || !self.figures.is_empty() {
+            return None;
+        }
+        let why = self.load.why_nothing().map_or_else(String::new, |why| format!(": {why}"));
+        Some(format!("not one transaction was committed{why}"))
+    }
+}
+
 /// The name under which the load's sessions are seen.
 const LOAD_NAME: &str = "pgdyno load";
 /// That of the recorder's session, and of those of a `pgdyno watch` that somebody has beside the load.

@@ -50,15 +50,10 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
             TrialStatus::Invalid,
             Some("the server's own count of commits does not agree with the clients'".to_owned()),
         ),
-        // A job's time is its result.
-        None if books.committed == 0 && measurement.figures.is_empty() => (
-            TrialStatus::Failed,
-            Some(match load.why_nothing() {
-                Some(why) => format!("not one transaction was committed: {why}"),
-                None => "not one transaction was committed".to_owned(),
-            }),
-        ),
-        None => (TrialStatus::Finished, None),
+        None => match measurement.why_nothing() {
+            Some(reason) => (TrialStatus::Failed, Some(reason)),
+            None => (TrialStatus::Finished, None),
+        },
     };
     let percentile = |p| books.percentile_ms(p);
     TrialRecord {

@@ -6,7 +6,7 @@ use crate::program::{Capture, Op, Program, Say, Shell, Word};
 use crate::random::Stream;
 use crate::reply::{Message, Messages};
 use crate::script::evaluate::Scene;
-use crate::script::expression::{Expr, Trouble, Variable};
+use crate::script::expression::{Expr, Trouble, Variable, is_name_byte};
 use crate::script::value::{Slot, Value};
 use crate::workload::Protocol;
 
@@ -307,6 +307,12 @@ impl Machine {
                         self.name.clear();
                         self.name.extend_from_slice(capture.prefix.as_bytes());
                         self.name.extend_from_slice(name);
+                        if self.name.is_empty() || !self.name.iter().all(|&byte| is_name_byte(byte)) {
+                            let name = String::from_utf8_lossy(&self.name);
+                            return Err(Trouble::new(format!(
+                                "the column \"{name}\" of \\gset is no name of a variable: name it by AS"
+                            )));
+                        }
                         self.columns.push(program.variables.get(&self.name).copied());
                     }
                 }

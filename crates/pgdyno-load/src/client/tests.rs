@@ -206,3 +206,25 @@ fn rows_become_variables_and_a_failed_statement_is_prepared_again() {
     };
     assert_eq!(halt.0, "test.sql:1: \\gset wants one row, not 0");
 }
+
+#[test]
+fn a_column_of_gset_that_is_no_variable_ends_the_client() {
+    let program = scripted("select 5 \\gset\nselect 6;", Protocol::Simple);
+    for name in ["?column?", "bad name!", "a-b"] {
+        let mut client = client(&program);
+        client.begin(&program, 0, 0);
+        let mut columns = vec![b'T'];
+        let length = u32::try_from(4 + 2 + name.len() + 1 + 18).unwrap();
+        columns.extend(length.to_be_bytes());
+        columns.extend([0, 1]);
+        columns.extend(name.as_bytes());
+        columns.extend([0; 19]);
+        let reply = [&columns[..], b"D\0\0\0\x0b\0\x01\0\0\0\x015", SELECTED, READY].concat();
+        let Progress::Halt(halt) = client.feed(&program, &reply).unwrap() else {
+            panic!("{name}")
+        };
+        let expected =
+            format!("test.sql:1: the column \"{name}\" of \\gset is no name of a variable: name it by AS");
+        assert_eq!(halt.0, expected);
+    }
+}

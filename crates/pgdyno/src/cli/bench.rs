@@ -98,6 +98,9 @@ pub(crate) struct BenchArgs {
     /// Tries of a transaction that fails with a serialization failure or a deadlock.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) max_tries: u32,
+    /// Largest share of failed transactions, as 1% or 0.5%; above it the exit code is 3.
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
+    pub(crate) max_failed: f64,
     /// Full load before measuring: a time, or auto (until the throughput has settled, a minute at most); none before a
     /// number of transactions.
     #[arg(long, default_value = "2s", value_parser = warmup)]
@@ -186,6 +189,15 @@ fn warmup(text: &str) -> Result<Warmup, String> {
 
 fn rate(text: &str) -> Result<Rate, String> {
     text.parse()
+}
+
+/// A share of 1, given in percent.
+fn share(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').and_then(|number| number.trim_end().parse().ok());
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(|percent: f64| percent / 100.0)
+        .ok_or_else(|| "expected a share from 0% to 100%, as 1% or 0.5%".to_owned())
 }
 
 /// A script's variable and its value, as it is.

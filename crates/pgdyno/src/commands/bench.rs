@@ -73,7 +73,8 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
             watch(args, &conninfo, &plan, &probe, &stop)
         })?;
         if !as_json && args.clients.len() == 1 {
-            words::print(&plan, &measurement, &server, args.statements);
+            let too_often = words::fails_too_often(&measurement, args.max_failed);
+            words::print(&plan, &measurement, &server, args.statements, too_often.as_deref());
         }
         done.push((plan, measurement));
         if stop.load(Ordering::Relaxed) {
@@ -96,6 +97,11 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
             let (names, right) = words::LADDER;
             let rows = done.iter().map(|(plan, m)| words::rung(plan, m)).collect();
             put_page!("{}", show::table(&names, &right, rows));
+            for (plan, measurement) in &done {
+                if let Some(share) = words::fails_too_often(measurement, args.max_failed) {
+                    tell!("{} clients: {share}", plan.clients);
+                }
+            }
         }
     }
     if let Some(reason) = done
@@ -104,11 +110,16 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     {
         anyhow::bail!("the load broke off: {reason}");
     }
-    let agree = |m: &Measurement| m.cross_check.is_none_or(|check| check.agrees);
-    Ok(if done.iter().all(|(_, measurement)| agree(measurement)) {
-        exit::FINE
-    } else {
-        exit::NOT_HELD
+    let stopped = stop.load(Ordering::Relaxed);
+    if let Some(reason) = done.iter().find_map(|(_, m)| m.why_nothing()).filter(|_| !stopped) {
+        anyhow::bail!(reason);
+    }
+    let holds = |m: &Measurement| {
+        m.cross_check.is_none_or(|check| check.agrees) && words::fails_too_often(m, args.max_failed).is_none()
+    };
+    Ok(match done.iter().all(|(_, measurement)| holds(measurement)) {
+        true => exit::FINE,
+        false => exit::NOT_HELD,
     })
 }
 

@@ -536,6 +536,8 @@ fn errors_are_counted_by_sqlstate_and_the_books_still_add_up() {
         "--warmup",
         "0s",
         "-q",
+        "--max-failed",
+        "100%",
         "--json",
     ]);
     let result = result.fine().json();

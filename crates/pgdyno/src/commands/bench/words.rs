@@ -236,8 +236,27 @@ pub(super) fn heading(
     )
 }
 
-/// Everything that came of a load.
-pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerWords<'_>, statements: bool) {
+/// What the share of failed transactions is called where it is above the largest that is accepted (shares of 1).
+pub(super) fn fails_too_often(measurement: &Measurement, share_max: f64) -> Option<String> {
+    let books = &measurement.load.measured;
+    let share = books.failed as f64 / (books.committed + books.failed).max(1) as f64;
+    (share > share_max).then(|| {
+        format!(
+            "{:.2} % failed, more than --max-failed {}%",
+            share * 100.0,
+            share_max * 100.0
+        )
+    })
+}
+
+/// The result of a load.
+pub(super) fn print(
+    plan: &LoadPlan,
+    measurement: &Measurement,
+    server: &ServerWords<'_>,
+    statements: bool,
+    too_often: Option<&str>,
+) {
     let load = &measurement.load;
     let books = &load.measured;
     put_page!("{}", heading(plan, measurement, server, Some(plan.clients)));
@@ -255,11 +274,12 @@ pub(super) fn print(plan: &LoadPlan, measurement: &Measurement, server: &ServerW
         put!("NOPM           {}", three_digits(nopm));
     }
     put!(
-        "transactions   {} = {} committed + {} failed + {} skipped",
+        "transactions   {} = {} committed + {} failed + {} skipped{}",
         books.all,
         books.committed,
         books.failed,
-        books.skipped
+        books.skipped,
+        too_often.map_or_else(String::new, |share| format!(" ({share})"))
     );
     if books.rolled_back > 0 {
         put!(
