@@ -9,6 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 fn scan(pieces: &[&[u8]]) -> (Vec<Event>, Vec<u8>, Option<Malformed>) {
     let mut scanner = Scanner::default();
@@ -40,6 +41,9 @@ struct Said {
 
 /// Facts are asked in fewer round trips, and a server that answers everything must end some time.
 const PACKETS_MAX: u32 = 200;
+
+/// Who sends nothing for so long waits for more, which is not to come: what it waits for itself is minutes.
+const SILENCE: Duration = Duration::from_millis(20);
 
 /// A server on a port of its own that speaks to as many connections as it is told what to say, and to all others as to the last.
 struct Speaker {
@@ -102,6 +106,7 @@ impl Speaker {
 /// `None` once there is nothing more to say: the connection ends then, which ends whoever waits for more.
 fn talk(mut stream: TcpStream, said: &Said) -> Option<()> {
     let mut buffer = [0; 65_536];
+    stream.set_read_timeout(Some(SILENCE)).ok()?;
     if stream.read(&mut buffer).ok()? == 0 {
         return None;
     }
