@@ -1,5 +1,6 @@
 //! Numbers and texts for a terminal: few characters, the unit beside them, a dash where there is nothing.
 
+use pgdyno_stats::three_digits;
 use ratatui::text::Span;
 
 /// Stands where a value is not known.
@@ -45,11 +46,15 @@ pub(crate) fn percent(ratio: f64) -> String {
     format!("{:.0} %", ratio * 100.0)
 }
 
-/// Milliseconds.
+/// Milliseconds with three digits, down to one of a microsecond: a column has seven characters.
 pub(crate) fn ms(value: f64) -> String {
     match value {
-        v if v < 10.0 => format!("{v:.2}"),
-        v if v < 100.0 => format!("{v:.1}"),
+        0.0 => "0".into(),
+        v if v < 0.00995 => format!("{v:.5}"),
+        v if v < 0.0995 => format!("{v:.4}"),
+        v if v < 0.9995 => format!("{v:.3}"),
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
         v => format!("{v:.0}"),
     }
 }
@@ -78,7 +83,9 @@ pub(crate) fn span(seconds: f64) -> String {
 /// A span of time for a column: seven characters at most.
 pub(crate) fn brief(seconds: f64) -> String {
     match seconds {
-        s if s < 0.9995 => format!("{:.0} ms", s.max(0.0) * 1000.0),
+        s if s <= 0.0 => "0 ms".into(),
+        s if s < 0.000_999_5 => format!("{} us", three_digits(s * 1e6)),
+        s if s < 0.9995 => format!("{} ms", three_digits(s * 1e3)),
         s if s < 99.95 => format!("{s:.1} s"),
         s if s < 5_997.0 => format!("{:.1} min", s / 60.0),
         s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
@@ -195,13 +202,26 @@ mod tests {
             assert_eq!(span(value), words);
         }
         for (value, words) in [
-            (0.0042, "4 ms"),
+            (0.0, "0 ms"),
+            (0.000_004, "4.00 us"),
+            (0.0042, "4.20 ms"),
+            (0.42, "420 ms"),
             (12.5, "12.5 s"),
             (431.0, "7.2 min"),
             (7_300.0, "2.0 h"),
             (1e6, "12 d"),
         ] {
             assert_eq!(brief(value), words);
+        }
+        for (value, words) in [
+            (0.0, "0"),
+            (0.004, "0.00400"),
+            (0.0312, "0.0312"),
+            (0.34, "0.340"),
+            (9.999, "10.0"),
+            (3500.4, "3500"),
+        ] {
+            assert_eq!(ms(value), words);
         }
         assert_eq!(known(None, number), "-");
     }

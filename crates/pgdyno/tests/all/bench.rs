@@ -130,6 +130,20 @@ fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
     // Two workers of each count, and two commits of each worker; a look of autovacuum's may come to it.
     assert!((480..=500).contains(&by_workers.unwrap_or(0)), "{check}");
 
+    // A trial counts as a load does, and the server's parallel plans do not disturb a check of its commits.
+    let file = home.write(
+        "counts.toml",
+        "name = \"counts\"\nquestion = \"Do trials count workers?\"\ndesign = \"a-a\"\nblocks = 1\n[target]\nsandbox = \"x\"\n\
+         [data]\nscale = 1\n[load]\nscript = \"SELECT count(*) FROM wide;\"\nclients = 2\nthreads = 1\nwarmup_s = 0\nmeasure_s = 0.5\n",
+    );
+    let report = home.run(&["run", &file.to_string_lossy(), "--json"]).fine().json();
+    for trial in report["trials"].as_array().expect("trials") {
+        let check = &trial["cross_check"];
+        assert_eq!(check["agrees"], true, "{trial}");
+        assert!(check["by_workers"].as_u64() > Some(0), "{trial}");
+    }
+    home.run(&["check", "sandbox:x", "--only", "commit", "--seconds", "0.2"]).fine();
+
     // Workers of maintenance are workers like others.
     let build = "CREATE INDEX third ON wide (i); DROP INDEX third;";
     let check = &scripted_by(&home, "1", build, "40").fine().json()["cross_check"];
@@ -475,6 +489,8 @@ fn serialization_failures_are_tried_again() {
             "2s",
             "--warmup",
             "0s",
+            "--max-failed",
+            "100%",
             "--json",
         ];
         home.run(&[&arguments[..], &["--max-tries", tries]].concat())
