@@ -88,7 +88,10 @@ impl Measurement {
         if self.load.measured.committed > 0 || !self.figures.is_empty() {
             return None;
         }
-        let why = self.load.why_nothing().map_or_else(String::new, |why| format!(": {why}"));
+        let why = self
+            .load
+            .why_nothing()
+            .map_or_else(String::new, |why| format!(": {why}"));
         Some(format!("not one transaction was committed{why}"))
     }
 }

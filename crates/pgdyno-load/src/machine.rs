@@ -297,6 +297,7 @@ impl Machine {
         // Of several statements at once, the last one counts.
         let mut ended = 0;
         let mut rows = 0_u64;
+        let mut nameless = None;
         for message in Messages::new(reply) {
             match message {
                 Message::End => ended += 1,
@@ -307,11 +308,10 @@ impl Machine {
                         self.name.clear();
                         self.name.extend_from_slice(capture.prefix.as_bytes());
                         self.name.extend_from_slice(name);
-                        if self.name.is_empty() || !self.name.iter().all(|&byte| is_name_byte(byte)) {
-                            let name = String::from_utf8_lossy(&self.name);
-                            return Err(Trouble::new(format!(
-                                "the column \"{name}\" of \\gset is no name of a variable: name it by AS"
-                            )));
+                        let is_name =
+                            !self.name.is_empty() && self.name.iter().all(|&byte| is_name_byte(byte));
+                        if !is_name && nameless.is_none() {
+                            nameless = Some(String::from_utf8_lossy(&self.name).into_owned());
                         }
                         self.columns.push(program.variables.get(&self.name).copied());
                     }
@@ -330,6 +330,11 @@ impl Machine {
         }
         if capture.single && rows != 1 {
             return Err(Trouble::new(format!("\\gset wants one row, not {rows}")));
+        }
+        if let Some(name) = nameless {
+            return Err(Trouble::new(format!(
+                "the column \"{name}\" of \\gset is no name of a variable: name it by AS"
+            )));
         }
         Ok(())
     }

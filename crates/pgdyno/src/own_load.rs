@@ -4,16 +4,15 @@
 use crate::context::Context;
 use crate::target;
 use anyhow::Context as _;
-use pgdyno_host::Fact;
+use pgdyno_host::{Directory, Fact, make_directory};
 use pgdyno_lab::endpoint;
 use pgdyno_load::tables_of_data_sets;
 use pgdyno_server::{Conninfo, Server, Tallied, Tally, tally};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 
 /// A file of a few kilobytes; more is none of ours.
@@ -122,7 +121,7 @@ pub(crate) fn take_out(context: &Context, target: &str, facts: &mut [Fact]) -> a
         let fact = facts.iter().find(|fact| fact.name == name);
         fact.and_then(|fact| fact.value.as_ref())
     });
-    if now.system.is_empty() || !file_of(context, &now.system).exists() {
+    if now.system.is_empty() || !directory_of(context).join(name_of(&now.system)).exists() {
         return Ok(());
     }
     let own = with_ledger(context, &now.system, |ledger| ledger.of(&now.counters))?;
@@ -174,29 +173,35 @@ fn take_out_tables(tables: &[String], facts: &mut [Fact]) {
     }
 }
 
-fn file_of(context: &Context, system: &str) -> PathBuf {
-    // What a server says becomes a name of a file.
+/// The name of a server's ledger: what a server says becomes a name of a file.
+fn name_of(system: &str) -> String {
     let digits = system.chars().filter(char::is_ascii_digit);
     let name: String = digits.take(DIGITS_MAX).collect();
-    let directory = context.directories.state.join("own-load");
-    directory.join(format!("{name}.json"))
+    format!("{name}.json")
+}
+
+fn directory_of(context: &Context) -> PathBuf {
+    context.directories.state.join("own-load")
+}
+
+/// The ledger, a new one if there is none.
+fn opened(directory: &Directory, name: &str) -> io::Result<File> {
+    match directory.update(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match directory.create(name, 0o600) {
+            // Somebody else was quicker.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => directory.update(name),
+            made => made,
+        },
+        there => there,
+    }
 }
 
 /// Changes a ledger that nobody else has meanwhile. One that cannot be read begins again.
 fn with_ledger<T>(context: &Context, system: &str, act: impl FnOnce(&mut Ledger) -> T) -> anyhow::Result<T> {
-    let path = file_of(context, system);
-    let not_kept = || format!("{} cannot be read or written", path.display());
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).with_context(not_kept)?;
-    }
-    let mut options = File::options();
-    options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600);
-    let mut file = options.open(&path).with_context(not_kept)?;
+    let (directory, name) = (directory_of(context), name_of(system));
+    let not_kept = || format!("{} cannot be read or written", directory.join(&name).display());
+    let directory_held = make_directory(&directory, 0o700).with_context(not_kept)?;
+    let mut file = opened(&directory_held, &name).with_context(not_kept)?;
     file.lock().with_context(not_kept)?;
     let mut text = String::new();
     let read = (&file).take(BYTES_MAX).read_to_string(&mut text);

@@ -1,5 +1,4 @@
-//! What the shipped profiles give for some targets, against the files in fixtures/profiles. Where they differ the new file is
-//! left in the target folder, to be looked at and copied.
+//! What the shipped profiles give for some targets.
 
 use pgdyno_fixture::Machine;
 use pgdyno_host::{Fact, LocalHost, host_facts, process_facts};
@@ -9,6 +8,10 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::shipped().unwrap());
+static PROFILES: LazyLock<Profiles> = LazyLock::new(|| Profiles::shipped().unwrap());
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
@@ -158,17 +161,16 @@ fn resolve(case: &Case, known: &Known, profile: &str) -> Resolved {
             .or_else(sysctl)
             .map_or(Now::Unknown, Now::Is)
     };
-    let catalogue = Catalogue::shipped().unwrap();
-    Profiles::shipped()
-        .unwrap()
-        .resolve(profile, known, &catalogue, case.major, &current)
+    PROFILES
+        .clone()
+        .resolve(profile, known, &CATALOGUE, case.major, &current)
         .unwrap_or_else(|error| panic!("{} for {}: {error}", profile, case.name))
 }
 
 fn written(case: &Case) -> String {
     let known = Known::new(&case.facts, &case.settings);
     let mut text = String::new();
-    for profile in Profiles::shipped().unwrap().iter() {
+    for profile in PROFILES.iter() {
         let resolved = resolve(case, &known, &profile.name);
         let _ = writeln!(text, "{}", profile.name);
         for setting in &resolved.settings {
@@ -195,7 +197,7 @@ fn shipped_profiles_give_what_they_gave() {
 #[test]
 fn sizes_and_times_in_shipped_profiles_have_their_units() {
     let settings = settings(18);
-    for profile in Profiles::shipped().unwrap().iter() {
+    for profile in PROFILES.iter() {
         for setting in &profile.settings {
             let Some(guc) = settings.iter().find(|guc| guc.name == setting.knob) else {
                 continue;
@@ -230,13 +232,12 @@ fn sizes_and_times_in_shipped_profiles_have_their_units() {
 
 #[test]
 fn nothing_is_lost_in_an_export() {
-    let catalogue = Catalogue::shipped().unwrap();
     for case in cases() {
         let known = Known::new(&case.facts, &case.settings);
-        for profile in Profiles::shipped().unwrap().iter() {
+        for profile in PROFILES.iter() {
             let resolved = resolve(&case, &known, &profile.name);
             for carrier in Carrier::ALL {
-                let exported = export(&resolved, &catalogue, carrier, "a test", &|_| Place::Unknown);
+                let exported = export(&resolved, &CATALOGUE, carrier, "a test", &|_| Place::Unknown);
                 for setting in &resolved.settings {
                     let (id, _) = pgdyno_knobs::split(&setting.knob);
                     let last = id.rsplit('.').next().unwrap();

@@ -5,7 +5,7 @@ use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{Place, Reset};
 use crate::measure::endpoint;
 use crate::plan::{Plan, data_of};
-use pgdyno_host::{HostAccess, Space, size_bytes, tree_bytes};
+use pgdyno_host::{Directory, HostAccess, Space, size_bytes, tree_bytes};
 use pgdyno_load::{DataPlan, tables_there};
 use pgdyno_server::sandbox::FileSystemKind;
 use pgdyno_server::{Server, ServerError};
@@ -70,7 +70,9 @@ impl Preflight<'_> {
         let kept = server.value("asking for the size of the WAL", sql)?;
         let kept: u64 = kept.and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
         let wal = data.join("pg_wal");
-        let place = std::fs::canonicalize(&wal).unwrap_or(wal);
+        let place = Directory::open(&wal)
+            .and_then(|wal| wal.resolved())
+            .unwrap_or(wal);
         Ok(Some(Need {
             what: "WAL",
             bytes: kept.saturating_sub(tree_bytes(&place)).min(most),

@@ -8,20 +8,32 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// Far above every limit of the connections here, which is a second.
+/// Far above every limit of the connections here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn conninfo(port: u16) -> Conninfo {
-    let text = format!("host=127.0.0.1 port={port} user=x dbname=x sslmode=disable connect_timeout=1");
+/// The limit in time: where a server says little it ends the wait, and where it floods the limit in bytes comes first, however busy this
+/// machine is.
+fn limit(mode: Mode) -> Duration {
+    Duration::from_secs(match mode {
+        Mode::Mute | Mode::Silent | Mode::Trickle => 2,
+        _ => 30,
+    })
+}
+
+fn conninfo(port: u16, limit: Duration) -> Conninfo {
+    let limit_s = limit.as_secs();
+    let text =
+        format!("host=127.0.0.1 port={port} user=x dbname=x sslmode=disable connect_timeout={limit_s}");
     Conninfo::named(&text, &|_| None).unwrap()
 }
 
 /// Asks a server of every mode, all at once; each error that comes in time holds the words.
-fn check(answers: u32, words: fn(Mode) -> &'static str, ask: fn(&Conninfo) -> Option<String>) {
+fn check(answers: u32, words: fn(Mode) -> &'static str, ask: fn(&Conninfo, Duration) -> Option<String>) {
     let asked = MODES.map(|mode| {
         let (sender, receiver) = channel();
-        let conninfo = conninfo(serve(mode, answers));
-        thread::spawn(move || sender.send(ask(&conninfo)));
+        let limit = limit(mode);
+        let conninfo = conninfo(serve(mode, answers), limit);
+        thread::spawn(move || sender.send(ask(&conninfo, limit)));
         (mode, receiver)
     });
     for (mode, receiver) in asked {
@@ -36,9 +48,9 @@ fn check(answers: u32, words: fn(Mode) -> &'static str, ask: fn(&Conninfo) -> Op
 /// What a question to it ends with.
 fn words(mode: Mode) -> &'static str {
     match mode {
-        Mode::Mute => "no session within 1 s",
+        Mode::Mute => "no session within 2 s",
         Mode::StartupNotices | Mode::StartupError => "it sent 1048576 bytes and no end of its answer",
-        Mode::Silent => "the server said nothing for 1 s",
+        Mode::Silent => "the server said nothing for 2 s",
         Mode::CopyIn => "it sent CopyInResponse, and nothing is being copied",
         Mode::CopyData => "it sent CopyOutResponse, and nothing is being copied",
         Mode::Errors => " ErrorResponse) came from the server and no end of its answer",
@@ -51,20 +63,20 @@ fn words(mode: Mode) -> &'static str {
 
 #[test]
 fn a_server_without_an_end_is_given_up_with_what_it_sent() {
-    check(0, words, |conninfo| {
+    check(0, words, |conninfo, _| {
         Some(Server::connect(conninfo).err()?.to_string())
     });
 }
 
 #[test]
 fn one_that_floods_later_is_given_up_and_the_end_is_bounded_too() {
-    let ask = |conninfo: &Conninfo| {
+    let ask = |conninfo: &Conninfo, limit: Duration| {
         let mut server = match Server::enter(conninfo) {
             Ok(server) => server,
             Err(error) => return Some(error.to_string()),
         };
         let error = server
-            .batch("asking for the version", &["SELECT 1"], Duration::from_secs(1))
+            .batch("asking for the version", &["SELECT 1"], limit)
             .err()?;
         let again = server.value("asking again", "SELECT 1").unwrap_err().to_string();
         assert!(again.contains("it was given up before"), "{again}");
@@ -79,7 +91,7 @@ fn a_sampler_gives_it_up_too() {
         Mode::Silent => "no answer in time",
         mode => words(mode),
     };
-    check(0, expected, |conninfo| {
+    check(0, expected, |conninfo, _| {
         Some(ServerSeries::connect(conninfo).err()?.to_string())
     });
 }
@@ -88,16 +100,16 @@ fn a_sampler_gives_it_up_too() {
 fn a_session_of_the_driver_has_the_same_limits() {
     let expected = |mode| match mode {
         Mode::Mute | Mode::StartupNotices | Mode::StartupError => words(mode),
-        Mode::Silent => "the server said nothing for 1 s",
+        Mode::Silent => "the server said nothing for 2 s",
         Mode::Notices | Mode::Trickle | Mode::Announced | Mode::LongRow => "no end of its answer",
         _ => "",
     };
-    let ask = |conninfo: &Conninfo| {
+    let ask = |conninfo: &Conninfo, limit: Duration| {
         let mut session = match Session::connect(conninfo) {
             Ok(session) => session,
             Err(error) => return Some(error.to_string()),
         };
-        session.set_limit(Some(Duration::from_secs(1)));
+        session.set_limit(Some(limit));
         let mut rows = 0;
         // Each row has its own limit in bytes; how many there may be is the caller's to say.
         let outcome = session.each("SELECT 1", std::iter::empty::<(i64, _)>(), |_| {

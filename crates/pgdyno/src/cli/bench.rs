@@ -193,7 +193,9 @@ fn rate(text: &str) -> Result<Rate, String> {
 
 /// A share of 1, given in percent.
 fn share(text: &str) -> Result<f64, String> {
-    let percent = text.strip_suffix('%').and_then(|number| number.trim_end().parse().ok());
+    let percent = text
+        .strip_suffix('%')
+        .and_then(|number| number.trim_end().parse().ok());
     percent
         .filter(|percent| (0.0..=100.0).contains(percent))
         .map(|percent: f64| percent / 100.0)

@@ -74,7 +74,13 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         })?;
         if !as_json && args.clients.len() == 1 {
             let too_often = words::fails_too_often(&measurement, args.max_failed);
-            words::print(&plan, &measurement, &server, args.statements, too_often.as_deref());
+            words::print(
+                &plan,
+                &measurement,
+                &server,
+                args.statements,
+                too_often.as_deref(),
+            );
         }
         done.push((plan, measurement));
         if stop.load(Ordering::Relaxed) {
@@ -111,7 +117,11 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         anyhow::bail!("the load broke off: {reason}");
     }
     let stopped = stop.load(Ordering::Relaxed);
-    if let Some(reason) = done.iter().find_map(|(_, m)| m.why_nothing()).filter(|_| !stopped) {
+    if let Some(reason) = done
+        .iter()
+        .find_map(|(_, m)| m.why_nothing())
+        .filter(|_| !stopped)
+    {
         anyhow::bail!(reason);
     }
     let holds = |m: &Measurement| {

@@ -96,7 +96,13 @@ fn what_cannot_be_is_refused_by_name_and_nothing_is_changed() {
 
     // A value that lets the server not start: the old ones are back, and it runs.
     home.run(&["apply", "sandbox:x", "shared_buffers=2TB", "huge_pages=off"])
-        .fails(1, &["does not start with these settings", "could not map anonymous shared memory"]);
+        .fails(
+            1,
+            &[
+                "does not start with these settings",
+                "could not map anonymous shared memory",
+            ],
+        );
     assert_eq!(home.ask("x", "SHOW shared_buffers"), "128MB");
     assert_eq!(auto_conf(&home), conf);
 }

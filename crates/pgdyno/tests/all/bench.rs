@@ -134,15 +134,19 @@ fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
     let file = home.write(
         "counts.toml",
         "name = \"counts\"\nquestion = \"Do trials count workers?\"\ndesign = \"a-a\"\nblocks = 1\n[target]\nsandbox = \"x\"\n\
-         [data]\nscale = 1\n[load]\nscript = \"SELECT count(*) FROM wide;\"\nclients = 2\nthreads = 1\nwarmup_s = 0\nmeasure_s = 0.5\n",
+         [data]\nscale = 1\n[load]\nscript = \"SELECT count(*) FROM wide;\"\nclients = 2\nthreads = 1\nwarmup_s = 0\nmeasure_s = 1\n",
     );
-    let report = home.run(&["run", &file.to_string_lossy(), "--json"]).fine().json();
+    let report = home
+        .run(&["run", &file.to_string_lossy(), "--json"])
+        .fine()
+        .json();
     for trial in report["trials"].as_array().expect("trials") {
         let check = &trial["cross_check"];
         assert_eq!(check["agrees"], true, "{trial}");
         assert!(check["by_workers"].as_u64() > Some(0), "{trial}");
     }
-    home.run(&["check", "sandbox:x", "--only", "commit", "--seconds", "0.2"]).fine();
+    home.run(&["check", "sandbox:x", "--only", "commit", "--seconds", "0.2"])
+        .fine();
 
     // Workers of maintenance are workers like others.
     let build = "CREATE INDEX third ON wide (i); DROP INDEX third;";
