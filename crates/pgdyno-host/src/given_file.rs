@@ -106,7 +106,7 @@ fn written_over(above: &Directory, name: &OsString, error: io::Error) -> io::Res
     Ok(file)
 }
 
-/// Opens the file of this name to be written anew; a new one has this mode, and one that is there keeps its own.
+/// Opens an output file, empty: a new one has this mode, and one that is there keeps its own.
 ///
 /// # Errors
 ///

@@ -1,5 +1,42 @@
 //! Applying settings: read, journal, write, read back, verify.
 
+/// What the hosts of tests leave to their `files`: all but some writes.
+#[cfg(test)]
+macro_rules! leaves_to_its_files {
+    () => {
+        fn read_in(&self, directory: &std::path::Path, name: &str) -> Result<String, HostError> {
+            self.files.read_in(directory, name)
+        }
+        fn read(&self, path: &str) -> Result<String, HostError> {
+            self.files.read(path)
+        }
+        fn list(&self, path: &str) -> Result<Vec<String>, HostError> {
+            self.files.list(path)
+        }
+        fn read_link(&self, path: &str) -> Result<String, HostError> {
+            self.files.read_link(path)
+        }
+        fn device_of(&self, path: &str) -> Result<(u32, u32), HostError> {
+            self.files.device_of(path)
+        }
+        fn directory(&self, path: &std::path::Path) -> Result<pgdyno_host::Directory, HostError> {
+            self.files.directory(path)
+        }
+        fn identity_of(&self, path: &str) -> Result<pgdyno_host::Identity, HostError> {
+            self.files.identity_of(path)
+        }
+        fn writable(&self, path: &str) -> Result<(), HostError> {
+            self.files.writable(path)
+        }
+        fn replace_raw(&self, path: &str, content: Option<&str>) -> Result<(), HostError> {
+            self.files.replace_raw(path, content)
+        }
+        fn hold_raw(&self, path: &str, value: &str) -> Result<std::fs::File, HostError> {
+            self.files.hold_raw(path, value)
+        }
+    };
+}
+
 mod kernel;
 mod made;
 mod parameter;

@@ -219,7 +219,7 @@ impl Restorer<'_> {
         lines
     }
 
-    /// Brings the server to the life it had, and puts back what only a server that runs can.
+    /// Starts or stops the server as it was, and restores what only a running server can.
     fn revive(&self, control: &Control, content: &Content, groups: &[Group]) -> Vec<PutBack> {
         let names: Vec<&str> = of_turn(groups, Turn::Parameters)
             .flat_map(|group| &group.writes)

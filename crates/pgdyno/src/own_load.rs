@@ -86,7 +86,7 @@ fn growth(before: &Tallied, after: &Tallied) -> Tallied {
     grown.collect()
 }
 
-/// Does what adds to a server's counters, and records by how much. A server that does not tell them is driven all the same.
+/// Does what adds to a server's counters, and records by how much. A server whose counters cannot be read is driven all the same.
 pub(crate) fn counted<T>(
     context: &Context,
     conninfo: &Conninfo,

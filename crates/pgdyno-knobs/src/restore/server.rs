@@ -1,4 +1,4 @@
-//! The server of a journal: reached, its parameters put back through it, and brought to the life it had.
+//! The server of a journal: connects to it, restores its parameters, and starts or stops it as it was.
 
 use super::group::Group;
 use super::{Outcome, PutBack, Restorer, foreign_words};
@@ -12,7 +12,7 @@ use pgdyno_server::{
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A server that was told to read its files does so within this time.
+/// A server reads its files within this time after a signal to reload them.
 const LETS_IN_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -82,7 +82,7 @@ impl Restorer<'_> {
         }
     }
 
-    /// Brings the server to the life it had, with the settings it had; `names` are the parameters put back, in the
+    /// Starts, restarts or stops the server as it was, with the settings it had; `names` are the restored parameters, in the
     /// files in `data` where these are within reach. One that was stopped is started all the same where there is something to ask of it.
     pub(super) fn restart(
         &self,
@@ -118,7 +118,7 @@ impl Restorer<'_> {
     }
 
     /// Reloads and names the settings that still wait for a restart. What was set may let nobody in before it is reloaded: then a server
-    /// whose process is here is told by a signal.
+    /// whose process is on this host gets a signal to reload.
     fn reload_at(&self, conninfo: &Conninfo, names: &[&str], data: Option<&Path>) -> Result<String, String> {
         let error = match Server::connect(conninfo) {
             Ok(_) => return waiting_at(conninfo, names),

@@ -67,7 +67,7 @@ pub(super) fn settings(name: &str, changed: &BTreeMap<String, String>) -> Vec<Gu
 }
 
 /// What is compared: the advice with its reasons, what is set aside, and the names of what cannot be judged.
-fn told(advised: &Advised) -> String {
+fn text_of(advised: &Advised) -> String {
     let mut text = String::new();
     for advice in &advised.advice {
         let what = match &advice.setting {
@@ -126,7 +126,7 @@ fn check(name: &str) {
         assert!(!rule.because.starts_with('`'), "{}: {}", rule.rule, rule.because);
     }
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!(name, told(&advised));
+        insta::assert_snapshot!(name, text_of(&advised));
     });
 }
 

@@ -59,38 +59,9 @@ impl Machine {
 }
 
 impl HostAccess for Machine {
-    fn read_in(&self, directory: &Path, name: &str) -> Result<String, HostError> {
-        self.files.read_in(directory, name)
-    }
-    fn read(&self, path: &str) -> Result<String, HostError> {
-        self.files.read(path)
-    }
-    fn list(&self, path: &str) -> Result<Vec<String>, HostError> {
-        self.files.list(path)
-    }
-    fn read_link(&self, path: &str) -> Result<String, HostError> {
-        self.files.read_link(path)
-    }
-    fn device_of(&self, path: &str) -> Result<(u32, u32), HostError> {
-        self.files.device_of(path)
-    }
-    fn directory(&self, path: &Path) -> Result<pgdyno_host::Directory, HostError> {
-        self.files.directory(path)
-    }
-    fn identity_of(&self, path: &str) -> Result<pgdyno_host::Identity, HostError> {
-        self.files.identity_of(path)
-    }
-    fn writable(&self, path: &str) -> Result<(), HostError> {
-        self.files.writable(path)
-    }
+    leaves_to_its_files!();
     fn write_raw(&self, path: &str, value: &str) -> Result<(), HostError> {
         self.files.write_raw(path, value)
-    }
-    fn replace_raw(&self, path: &str, content: Option<&str>) -> Result<(), HostError> {
-        self.files.replace_raw(path, content)
-    }
-    fn hold_raw(&self, path: &str, value: &str) -> Result<File, HostError> {
-        self.files.hold_raw(path, value)
     }
     fn bind_raw(&self, pid: u32, cpus: &[usize]) -> Result<(), HostError> {
         let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
