@@ -366,7 +366,9 @@ impl Running<'_, '_, '_> {
 fn add_restored(all: &mut Vec<PutBack>, lines: Vec<PutBack>) {
     for line in lines {
         let place = |other: &PutBack| other.knob == line.knob && other.place == line.place;
-        all.retain(|other| !place(other) || matches!(other.outcome, Outcome::Failed | Outcome::Left));
+        let is_kept =
+            |other: &PutBack| matches!(other.outcome, Outcome::Failed | Outcome::Left) && *other != line;
+        all.retain(|other| !place(other) || is_kept(other));
         all.push(line);
     }
 }

@@ -308,12 +308,13 @@ impl Machine {
                         self.name.clear();
                         self.name.extend_from_slice(capture.prefix.as_bytes());
                         self.name.extend_from_slice(name);
+                        let variable = program.variables.get(&self.name).copied();
                         let is_name =
-                            !self.name.is_empty() && self.name.iter().all(|&byte| is_name_byte(byte));
-                        if !is_name && nameless.is_none() {
+                            || !self.name.is_empty() && self.name.iter().all(|&byte| is_name_byte(byte));
+                        if variable.is_none() && nameless.is_none() && !is_name() {
                             nameless = Some(String::from_utf8_lossy(&self.name).into_owned());
                         }
-                        self.columns.push(program.variables.get(&self.name).copied());
+                        self.columns.push(variable);
                     }
                 }
                 Message::Row(values) => {
@@ -332,8 +333,9 @@ impl Machine {
             return Err(Trouble::new(format!("\\gset wants one row, not {rows}")));
         }
         if let Some(name) = nameless {
+            let command = if capture.single { "gset" } else { "aset" };
             return Err(Trouble::new(format!(
-                "the column \"{name}\" of \\gset is no name of a variable: name it by AS"
+                "the column \"{name}\" of \\{command} is no name of a variable: name it by AS"
             )));
         }
         Ok(())

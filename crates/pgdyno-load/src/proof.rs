@@ -234,7 +234,7 @@ fn plan(client: &mut Session, of: &LoadStatement) -> Result<(), SessionError> {
         return Ok(());
     }
     match client.rows(&format!("EXPLAIN {}", of.with_nulls)) {
-        Err(SessionError::Refused { sqlstate, .. }) if sqlstate != DENIED => Ok(()),
+        Err(SessionError::Refused { sqlstate, .. }) if sqlstate != DENIED && sqlstate != CANCELED => Ok(()),
         outcome => outcome.map(drop),
     }
 }

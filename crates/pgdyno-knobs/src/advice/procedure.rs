@@ -36,8 +36,11 @@ impl Step {
 
     fn steps(&self, known: &Known) -> Vec<String> {
         match self {
-            // A step whose facts are missing is still a step.
-            Step::Text(text) => vec![text.render(known).unwrap_or_else(|_| text.text().to_owned())],
+            // Without its facts it is a step all the same, but no statement that can be run.
+            Step::Text(text) => vec![
+                text.render(known)
+                    .unwrap_or_else(|_| text.text().trim_end_matches(';').to_owned()),
+            ],
             Step::List(list) => list.evaluate(known).as_ref().map(texts).unwrap_or_default(),
             Step::Holder => holder(known),
         }
@@ -112,12 +115,16 @@ fn lasting(knob: &Knob, setting: &Setting) -> Vec<String> {
     let Setting { knob: id, value } = setting;
     match knob.kind {
         Kind::Guc => {
-            let value = assigned(id, value).unwrap_or_default();
+            let set = match assigned(id, value) {
+                Some(value) => format!("ALTER SYSTEM SET {id} = {value};"),
+                // ALTER SYSTEM SET cannot write a list without names.
+                None => format!("ALTER SYSTEM RESET {id};"),
+            };
             let then = match knob.cost {
                 Cost::Restart => "Restart the server.",
                 _ => "SELECT pg_reload_conf();",
             };
-            vec![format!("ALTER SYSTEM SET {id} = {value};"), then.to_owned()]
+            vec![set, then.to_owned()]
         }
         Kind::Sysctl => vec![
             format!("Write the line \"{id} = {value}\" to /etc/sysctl.d/90-postgresql.conf."),

@@ -4,7 +4,7 @@ use super::{ApplyError, Changer, write_auto_conf};
 use crate::catalogue::{Kind, Setting};
 use crate::cell::{Captured, Cell, in_auto_conf};
 use crate::restore::merged;
-use pgdyno_server::{Server, alter_system_reset, alter_system_set, autoconf, is_empty_list};
+use pgdyno_server::{Server, alter_system_reset, alter_system_set, autoconf, is_empty_list, one_spelling};
 use std::collections::BTreeMap;
 
 /// A parameter that was touched, as postgresql.auto.conf has it: the value before the first change, and now.
@@ -41,7 +41,8 @@ impl Changer<'_> {
                 .parameters
                 .get(&name)
                 .map_or_else(|| now.clone(), |p| p.first.clone());
-            if now != value {
+            let spelled = |value: &Option<String>| value.as_ref().map(|value| one_spelling(&name, value));
+            if spelled(&now) != spelled(&value) {
                 restart |= self.reader().parameter(&mut server, &name)?.context == "postmaster";
                 self.change_parameter(&mut server, &name, value.as_deref())?;
             }

@@ -133,7 +133,10 @@ impl Reader<'_> {
             return Ok(in_auto_conf(server, name)?);
         };
         match (Cell::AutoConf { data: data.clone() }).capture(self.site())? {
-            Captured::AutoConf(text) => Ok(autoconf::parse(&text).remove(name)),
+            Captured::AutoConf(text) => {
+                let value = autoconf::parse(&text).remove(name);
+                Ok(value.map(|value| one_spelling(name, &value)))
+            }
             _ => Ok(None),
         }
     }

@@ -73,7 +73,7 @@ pub enum LabError {
         error: String,
     },
     /// Trouble, and restoring failed after it.
-    #[error("{error}; and then restoring failed: {source}")]
+    #[error("{error}; and then restoring failed: {source}; run `pgdyno restore`")]
     NotRestored {
         /// The trouble that ended the experiment.
         error: Box<LabError>,

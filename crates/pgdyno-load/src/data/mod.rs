@@ -355,7 +355,7 @@ pub fn tables_there(endpoint: &Endpoint, dataset: Dataset) -> Result<Vec<String>
 pub fn tables_of_data_sets(endpoint: &Endpoint) -> Result<Vec<String>, DataError> {
     let mut client = session::open(endpoint)?;
     let mut tables = Vec::new();
-    for dataset in [Dataset::Pgbench, Dataset::Oltp, Dataset::Tpcc] {
+    for dataset in Dataset::ALL {
         tables.extend(Tables::find(&mut client, dataset)?.ours);
     }
     Ok(tables)

@@ -94,9 +94,16 @@ pub(super) fn read(path: &Path) -> io::Result<File> {
 
 /// Opens the directory of a file, to lock it.
 pub(super) fn directory_of(path: &Path) -> Option<File> {
-    opened(path.parent()?, OFlags::RDONLY | OFlags::DIRECTORY)
-        .ok()
-        .map(File::from)
+    // The directory of a plain name is the current one.
+    let directory = path
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty());
+    opened(
+        directory.unwrap_or(Path::new(".")),
+        OFlags::RDONLY | OFlags::DIRECTORY,
+    )
+    .ok()
+    .map(File::from)
 }
 
 /// Takes a store that everybody may read, and what SQLite keeps beside it, back for its owner, if that is who has opened it. The file
