@@ -176,7 +176,7 @@ pub struct SessionLimits {
 
 /// Sessions of clients other than pgdyno; of those of other roles a plain role sees neither kind nor name.
 pub const OF_OTHERS: &str = "datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend' \
-                             AND coalesce(application_name, '') !~ '^pgdyno'";
+                             AND coalesce(application_name, '') !~ '^pgdyno( |$)'";
 
 /// Asks for them; what is not known is 0.
 pub fn session_limits(server: &mut Server) -> Result<SessionLimits, ServerError> {

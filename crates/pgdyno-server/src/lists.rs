@@ -181,7 +181,7 @@ pub fn missing_libraries(
            UNION ALL SELECT name, dir || '/' || path FROM (VALUES {wanted}) AS of (name, path), \
            pg_catalog.unnest(pg_catalog.string_to_array(pg_catalog.current_setting('dynamic_library_path'), ':')) dir \
            WHERE path NOT LIKE '%/%') \
-         SELECT name, libdir FROM place, file GROUP BY name, libdir HAVING NOT bool_or(EXISTS (SELECT FROM \
+         SELECT name, libdir FROM place, file GROUP BY name, libdir HAVING NOT pg_catalog.bool_or(EXISTS (SELECT FROM \
            pg_catalog.unnest(ARRAY['', '.so', '.dylib', '.dll']) suffix, LATERAL pg_catalog.pg_stat_file( \
            pg_catalog.regexp_replace(path, '^\\$libdir', libdir) || suffix, true) found WHERE NOT found.isdir)) \
          ORDER BY name"

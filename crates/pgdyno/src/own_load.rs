@@ -97,17 +97,22 @@ pub(crate) fn counted<T>(
         tally(&mut server).ok().filter(|tally| !tally.system.is_empty())
     };
     let begun = match look() {
-        Some(Tally { system, counters }) => {
-            let number = with_ledger(context, &system, |ledger| ledger.begin(counters))?;
-            Some((system, number))
-        }
+        // A load is worth more than its record.
+        Some(Tally { system, counters }) => match with_ledger(context, &system, |it| it.begin(counters)) {
+            Ok(number) => Some((system, number)),
+            Err(error) => {
+                tell!("advice counts this load as the server's own: {error:#}");
+                None
+            }
+        },
         None => None,
     };
     let done = act();
     if let Some((system, number)) = begun
         && let Some(after) = look().filter(|after| after.system == system)
+        && let Err(error) = with_ledger(context, &system, |ledger| ledger.end(number, &after.counters))
     {
-        with_ledger(context, &system, |ledger| ledger.end(number, &after.counters))?;
+        tell!("advice counts this load as the server's own: {error:#}");
     }
     done
 }

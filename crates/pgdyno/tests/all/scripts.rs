@@ -403,7 +403,7 @@ fn a_wrong_script_is_one_clear_error() {
     let halves = "\\set n random(0, 1)\nSELECT 1 / :n;\n";
     let said = bench(halves, &[]).fails(3, &[]);
     assert!(
-        said.out.contains("% failed, more than --max-failed 1%)"),
+        said.out.contains("% failed, more than --max-failed 1.00%)"),
         "{}",
         said.out
     );

@@ -244,7 +244,7 @@ pub(super) fn fails_too_often(measurement: &Measurement, share_max: f64) -> Opti
         format!(
             "{:.2} % failed, more than --max-failed {}%",
             share * 100.0,
-            share_max * 100.0
+            three_digits(share_max * 100.0)
         )
     })
 }
