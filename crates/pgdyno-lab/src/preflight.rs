@@ -6,12 +6,13 @@ mod data;
 mod programs;
 mod rights;
 mod room;
+mod starts;
 mod statements;
 mod wants;
 
 use crate::plan::{Consent, Plan, Treatment};
 use pgdyno_host::HostAccess;
-use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Cost, Objection, Reader, Setting, Target};
+use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Objection, Reader, Setting, Target};
 use pgdyno_load::DataObject;
 use pgdyno_server::{ControlError, Server, ServerError, one_line, session_limits};
 use std::fmt;
@@ -109,6 +110,8 @@ pub struct Preflight<'a> {
     pub path: Option<&'a str>,
     /// Where copies of files are kept.
     pub scratch: &'a Path,
+    /// Whether a throw-away server is started with what takes a restart. A run finds out by itself.
+    pub rehearses: bool,
 }
 
 /// What was found.
@@ -198,6 +201,9 @@ impl Preflight<'_> {
         self.programs(plan, &mut found);
         self.prepared(plan, &mut found);
         leave_out(plan, &found);
+        if self.rehearses {
+            self.starts(plan, server, &mut found)?;
+        }
         self.commands(plan, server, &mut found)?;
         self.rights(plan, server, &mut found)?;
         self.data(plan, server, &mut found)?;
@@ -244,21 +250,6 @@ impl Preflight<'_> {
             }
             for finding in treatment.step.iter().flat_map(&mut of) {
                 found.add(own(finding));
-            }
-            let restarts =
-                |setting: &&Setting| reader.cost(&setting.knob).is_ok_and(|cost| cost == Cost::Restart);
-            let at_start: Vec<&str> = treatment
-                .step
-                .iter()
-                .filter(restarts)
-                .map(|s| s.knob.as_str())
-                .collect();
-            if !at_start.is_empty() {
-                found.unproven.push(format!(
-                    "whether the server starts with {} of {}: it is started with it when it is its turn",
-                    at_start.join(", "),
-                    treatment.name
-                ));
             }
         }
         self.elsewhere(&elsewhere, found);

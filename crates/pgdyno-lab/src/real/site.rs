@@ -45,6 +45,7 @@ impl Server for RealSite<'_> {
             consent: self.means.consent,
             path: path.as_deref(),
             scratch: self.means.scratch,
+            rehearses: false,
         };
         Ok(preflight.check(plan, &mut server)?)
     }

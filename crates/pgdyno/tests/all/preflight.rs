@@ -189,10 +189,10 @@ fn what_cannot_be_proven_is_named_and_a_stopped_sandbox_is_checked_by_the_catalo
         "{found}"
     );
     assert!(unproven.contains("on PostgreSQL 14"), "{unproven}");
-    let memory = "[[step]]\nname = \"memory\"\nsettings.shared_buffers = \"64MB\"\n";
-    let dry = dry_run(&home, &file(&home, TPCB, memory), target, &[]).fine().out;
+    let huge = "[[step]]\nname = \"paged\"\nsettings.huge_pages = \"on\"\n";
+    let dry = dry_run(&home, &file(&home, TPCB, huge), target, &[]).fine().out;
     assert!(
-        dry.contains("not proven: whether the server starts with shared_buffers of memory"),
+        dry.contains("not proven: whether the server starts with huge_pages of paged"),
         "{dry}"
     );
 
@@ -219,6 +219,60 @@ fn what_cannot_be_proven_is_named_and_a_stopped_sandbox_is_checked_by_the_catalo
     home.run(&large)
         .fails(1, &["this experiment needs about", "--set data.scale="]);
     assert_eq!(home.postmaster("x"), None, "it was not started");
+}
+
+/// The file of a step with these settings.
+fn step(name: &str, settings: &str) -> String {
+    format!("[[step]]\nname = \"{name}\"\nsettings = {{ {settings} }}\n")
+}
+
+#[test]
+fn settings_that_keep_the_server_from_starting_are_found_by_starting_another() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    home.run(&["data", "create", &foreign.target("postgres"), "--scale", "1"])
+        .fine();
+    let steps = [
+        step("memory", "shared_buffers = \"64MB\""),
+        step("vast", "shared_buffers = \"7TB\""),
+        step("minimal", "wal_level = \"minimal\""),
+        step("alone", "wal_level = \"minimal\", max_wal_senders = \"0\""),
+        step(
+            "preloaded",
+            "shared_preload_libraries = \"auto_explain\", max_connections = \"40\"",
+        ),
+    ];
+    let restart = "[target]\nrestart_command = \"true\"\n";
+    let load = format!("{TPCB}{restart}");
+    let path = file(&home, &load, &steps.concat());
+    let dry = |target: &str| {
+        dry_run(&home, &path, target, &["--allow-restart", "--json"])
+            .fine()
+            .json()
+    };
+    let found = dry(&foreign.target("postgres"));
+    let findings = found["findings"].as_array().expect("a list");
+    let of = |name: &str| {
+        let has =
+            |finding: &&serde_json::Value| finding["treatments"].to_string().contains(&format!("\"{name}\""));
+        findings
+            .iter()
+            .find(has)
+            .map(|finding| finding["what"].to_string())
+    };
+    let vast = of("vast").expect("it does not start");
+    assert!(vast.contains("could not map anonymous shared memory"), "{vast}");
+    let minimal = of("minimal").expect("it does not start");
+    assert!(
+        minimal.contains("does not start with wal_level = minimal") && minimal.contains("WAL"),
+        "{minimal}"
+    );
+    for fine in ["memory", "alone", "preloaded"] {
+        assert_eq!(of(fine), None, "{fine}");
+    }
+    assert_eq!(found["not_proven"], serde_json::json!([]));
+    let scratch = home.file("state/scratch");
+    let left = std::fs::read_dir(&scratch).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "something is left in {}", scratch.display());
 }
 
 #[test]

@@ -166,6 +166,7 @@ fn look(
                 consent,
                 path: path.as_deref(),
                 scratch: &scratch,
+                rehearses: true,
             };
             let whole = plan.clone();
             found.extend(preflight.check(&mut plan, &mut server)?);
