@@ -360,7 +360,7 @@ fn threads_do_not_change_the_rows() {
             "create",
             "tpcc",
             "--scale",
-            "3",
+            "2",
             "--threads",
             threads,
             "--seed",
