@@ -3,7 +3,7 @@
 use super::input::{choice, halves, text};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pgdyno_store::{
+use pgdyno_record::{
     ColumnRecord, ExperimentRecord, ExperimentStatus, HeatRecord, ProgressRecord, SeriesRecord,
     StoredExperiment, TimeLists, TrialRecord, pack_points, pack_series, unpack_points,
 };

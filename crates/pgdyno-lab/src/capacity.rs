@@ -8,11 +8,11 @@ pub use ladder::Ladder;
 use crate::file::FileError;
 use ladder::{Group, groups};
 use pgdyno_knobs::Catalogue;
+use pgdyno_record::StoredExperiment;
 use pgdyno_stats::{
     Capacity, CapacityModel, CpuLevel, Edge, Estimate, LoadPoint, Need, Price, best_within, cost_per_million,
     happy_zone,
 };
-use pgdyno_store::StoredExperiment;
 use serde::Serialize;
 
 /// Beyond this many times the largest measured number of CPUs nothing measured speaks for the answer.

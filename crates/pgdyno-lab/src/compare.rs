@@ -12,10 +12,9 @@ pub use differs::Difference;
 pub use gate::{Gate, GateError, Judged, Outcome, Way, WrongGate};
 pub use reference::{Reference, Which, WrongReference};
 
+use pgdyno_judge::{Judge, Observations};
+use pgdyno_record::{ExperimentStatus, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Effect, OutlierRule, Rules, compare_samples, compare_within, excluded, mean_interval};
-use pgdyno_store::{
-    ExperimentStatus, Judge, Observations, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
-};
 use serde::Serialize;
 
 /// Figures that are compared where none is named.

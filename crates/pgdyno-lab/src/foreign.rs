@@ -9,8 +9,8 @@ use pgdyno_load::{
     Books, CommandError, Counts, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan,
     JobResult, LoadResult, Second, SecondFigures, command_words, foreign_formats, run_foreign, run_job,
 };
+use pgdyno_record::Percentiles;
 use pgdyno_server::Conninfo;
-use pgdyno_store::Percentiles;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

@@ -9,13 +9,13 @@ use pgdyno_load::{
     ConnectError, Endpoint, ForeignError, Heat, LoadError, LoadPlan, LoadResult, Protocol, Second,
     SecondFigures, Warmup, keeps_prepared_statements,
 };
+use pgdyno_record::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
     COMMITS_PER_WORKER, Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving,
     wait_until_gone,
 };
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
-use pgdyno_store::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -13,8 +13,8 @@ use crate::file::{
     settings_of,
 };
 use pgdyno_knobs::{Catalogue, CatalogueError, Risk, Setting};
+use pgdyno_record::{SettingRecord, TreatmentRecord};
 use pgdyno_stats::{FixedDesign, Rules};
-use pgdyno_store::{SettingRecord, TreatmentRecord};
 use std::collections::BTreeMap;
 
 /// The name of what all is held against.

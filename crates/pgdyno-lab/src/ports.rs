@@ -8,10 +8,11 @@ use crate::preflight::PreflightReport;
 use crate::runner::LabError;
 use pgdyno_knobs::{Applied, PutBack, Restart, Setting};
 use pgdyno_load::{DataPlan, DataProgress, Dataset, Second};
-use pgdyno_store::{
-    ExperimentRecord, ExperimentStatus, FactRecord, PutBackRecord, SeriesRecord, StoreError,
-    StoredExperiment, TrialRecord,
+use pgdyno_record::{
+    ExperimentRecord, ExperimentStatus, FactRecord, PutBackRecord, SeriesRecord, StoredExperiment,
+    TrialRecord,
 };
+use pgdyno_store::StoreError;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 

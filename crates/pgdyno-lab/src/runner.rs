@@ -21,7 +21,7 @@ use crate::plan::{Consent, Plan, ProfileSettings, Stand};
 use crate::ports::{Clock, Purpose, Results, Servers, Site};
 use crate::preflight::consents;
 use pgdyno_knobs::{Catalogue, Outcome, PutBack};
-use pgdyno_store::{ExperimentStatus, PutBackRecord, SeriesRecord, TrialRecord};
+use pgdyno_record::{ExperimentStatus, PutBackRecord, SeriesRecord, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! What the server counted of each statement in the measured time of a load.
 
 use pgdyno_load::Second;
+use pgdyno_record::{GapRecord, StatementRecord};
 use pgdyno_server::{Server, ServerError, StatementGrowth, StatementLook};
-use pgdyno_store::{GapRecord, StatementRecord};
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;

@@ -6,7 +6,7 @@ use crate::plan::Treatment;
 use pgdyno_load::LoadResult;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pgdyno_store::{
+use pgdyno_record::{
     ColumnRecord, DistributionPoint, ErrorCount, Percentiles, SecondRecord, SeriesRecord, TrialRecord,
     TrialStatus,
 };

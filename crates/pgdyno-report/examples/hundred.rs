@@ -12,8 +12,9 @@
 mod made;
 
 use made::{Random, experiment, series, trial};
+use pgdyno_record::ExperimentStatus;
 use pgdyno_report::{Scope, html_with, mark_metrics, pack};
-use pgdyno_store::{ExperimentStatus, Store};
+use pgdyno_store::Store;
 use std::error::Error;
 use std::path::Path;
 use std::time::Instant;

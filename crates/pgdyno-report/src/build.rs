@@ -15,7 +15,8 @@ mod treatment;
 use crate::model::{Experiment, FORMAT, Factor, Report, Trial};
 use analysis::Analysis;
 pub(crate) use answer::zone_in_words;
-use pgdyno_store::{ExperimentStatus, Life, StoredExperiment};
+use pgdyno_record::{ExperimentStatus, StoredExperiment};
+use pgdyno_store::Life;
 use treatment::{Drafts, treatment_of, trial_of, workload_of};
 
 /// Makes the report of an experiment; `generated_unix_ms` is now, `generator` the program's name and version.

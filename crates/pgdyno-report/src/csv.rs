@@ -2,7 +2,7 @@
 
 use crate::metric::known_names;
 use crate::model::{Report, Trial};
-use pgdyno_store::{ColumnRecord, TrialStatus};
+use pgdyno_record::{ColumnRecord, TrialStatus};
 use std::collections::BTreeSet;
 
 /// One line per trial in the order they ran, below a line of names: what it was, then its factors' levels (`factor:` and

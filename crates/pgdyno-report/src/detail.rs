@@ -19,7 +19,7 @@ pub(crate) use marks::marks;
 use crate::build::trial_alone;
 use crate::heat;
 use crate::model::Setting;
-use pgdyno_store::{SeriesRecord, StoredExperiment, TreatmentRecord, TrialRecord};
+use pgdyno_record::{SeriesRecord, StoredExperiment, TreatmentRecord, TrialRecord};
 
 /// The format's name.
 pub(crate) const FORMAT: &str = "pgdyno-trial/1";

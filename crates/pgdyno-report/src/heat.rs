@@ -1,6 +1,6 @@
 //! Response times over time: of a trial as it is stored, and of several together.
 
-use pgdyno_store::{HeatRecord, TrialRecord};
+use pgdyno_record::{HeatRecord, TrialRecord};
 use serde::Serialize;
 
 /// How many transactions of a stretch of time had a response time between two edges.

@@ -9,10 +9,10 @@ pub use found::{
 
 use crate::detail::Mark;
 use crate::heat::Heat;
-use pgdyno_stats::Effect;
-use pgdyno_store::{
+use pgdyno_record::{
     CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, PutBackRecord, TrialStatus,
 };
+use pgdyno_stats::Effect;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::Type;
-use pgdyno_store::ColumnRecord;
+use pgdyno_record::ColumnRecord;
 use std::io::Write;
 use std::sync::Arc;
 

@@ -2,9 +2,10 @@
 //! benches/store.sh. Usage: fill FILE [TRIALS] [COLUMNS] [POINTS] [RATES, % of columns]
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use pgdyno_store::{
-    ColumnRecord, ExperimentRecord, ExperimentStatus, Filter, SeriesRecord, Store, TrialRecord, pack_series,
+use pgdyno_record::{
+    ColumnRecord, ExperimentRecord, ExperimentStatus, SeriesRecord, TrialRecord, pack_series,
 };
+use pgdyno_store::{Filter, Store};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;

@@ -2,7 +2,8 @@
 //! Usage: pack FILE
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use pgdyno_store::{Filter, Store, pack_points, pack_series};
+use pgdyno_record::{pack_points, pack_series};
+use pgdyno_store::{Filter, Store};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;

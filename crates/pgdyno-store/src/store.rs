@@ -1,7 +1,7 @@
 //! A store of results, in one file of SQLite or in PostgreSQL: safe for many processes, every trial durable when it ends.
 
-use crate::record::{ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord};
-use crate::series::SeriesRecord;
+use pgdyno_record::SeriesRecord;
+use pgdyno_record::{ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;

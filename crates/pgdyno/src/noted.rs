@@ -3,7 +3,8 @@
 
 use crate::context::now_unix_ms;
 use pgdyno_lab::Event;
-use pgdyno_store::{ProgressPlace, ProgressRecord};
+use pgdyno_record::ProgressRecord;
+use pgdyno_store::ProgressPlace;
 
 /// The progress of an experiment, written where it changes: a handful of times a trial, and not second by second, for a file
 /// that is written is a disturbance.
@@ -101,7 +102,8 @@ fn phase(progress: &mut ProgressRecord, phase: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgdyno_store::{ExperimentRecord, Store};
+    use pgdyno_record::ExperimentRecord;
+    use pgdyno_store::Store;
     use serde_json::json;
 
     #[test]

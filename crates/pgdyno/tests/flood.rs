@@ -5,7 +5,8 @@
 mod hostile;
 
 use hostile::{MODES, Mode, serve};
-use pgdyno_store::{SeriesRecord, Store, TrialRecord};
+use pgdyno_record::{SeriesRecord, TrialRecord};
+use pgdyno_store::Store;
 use pgdyno_testing::Home;
 use std::io::Read;
 use std::mem::MaybeUninit;

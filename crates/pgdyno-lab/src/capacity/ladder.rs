@@ -2,8 +2,8 @@
 
 use crate::file::{ExperimentFile, FileError, settings_of};
 use pgdyno_knobs::{Catalogue, Gives};
+use pgdyno_record::{ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::LoadPoint;
-use pgdyno_store::{ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::compare::fixture::{experiment, treatment, trial};
-use pgdyno_store::{FactRecord, SettingRecord, WorkloadRecord};
+use pgdyno_record::{FactRecord, SettingRecord, WorkloadRecord};
 
 const FILE: &str = r#"
 name = "cores"

@@ -1,7 +1,7 @@
 //! What differs between two sides of a comparison, by their records: target, facts, load, settings.
 
 use super::Side;
-use pgdyno_store::{StoredExperiment, TreatmentRecord, TrialRecord, WorkloadRecord};
+use pgdyno_record::{StoredExperiment, TreatmentRecord, TrialRecord, WorkloadRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Experiments made by hand, for tests.
 
-use pgdyno_store::{
+use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, Percentiles, SecondRecord, StoredExperiment, TreatmentRecord,
     TrialRecord, TrialStatus, WorkloadRecord,
 };

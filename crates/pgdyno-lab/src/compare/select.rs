@@ -1,7 +1,7 @@
 //! Which treatments or trials two references mean, and why they cannot be held against each other.
 
 use super::{CompareError, Named, Side, Which, of};
-use pgdyno_store::{TreatmentRecord, TrialStatus};
+use pgdyno_record::{TreatmentRecord, TrialStatus};
 
 /// Sides to be held against each other, A first.
 pub(super) fn pairs<'a>(a: Named<'a>, b: Named<'a>) -> Result<Vec<(Side<'a>, Side<'a>)>, CompareError> {

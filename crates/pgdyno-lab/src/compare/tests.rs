@@ -2,8 +2,8 @@
 
 use super::fixture::{experiment, trial};
 use super::*;
+use pgdyno_record::{FactRecord, StoredExperiment};
 use pgdyno_stats::Verdict;
-use pgdyno_store::{FactRecord, StoredExperiment};
 use proptest::prelude::*;
 
 /// Four blocks with drift; each treatment's throughput is its factor times the block's.

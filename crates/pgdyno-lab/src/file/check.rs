@@ -11,8 +11,8 @@ use crate::plan::{REFERENCE, STEP};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
 use pgdyno_load::{BATCH_MAX, CLIENTS_MAX, Rate, Workload, duration};
+use pgdyno_record::BLOCKS_MAX;
 use pgdyno_server::sandbox::{MAJORS, NetworkPlan};
-use pgdyno_store::BLOCKS_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use toml::Table;
@@ -111,7 +111,7 @@ impl Check<'_> {
         self.must(smallest > 0.0 && smallest < 1.0, &["smallest_effect"], || {
             format!("smallest_effect = {smallest}: expected 0 to 1, as 0.02")
         })?;
-        let first = u32::try_from(pgdyno_store::first_look(blocks as usize)).unwrap_or(u32::MAX);
+        let first = u32::try_from(pgdyno_judge::first_look(blocks as usize)).unwrap_or(u32::MAX);
         self.must(
             file.stop == StopRule::AfterBlocks || blocks > first && blocks <= LOOKS_MAX,
             &["stop"],

@@ -2,7 +2,7 @@
 
 use crate::file::{DataPart, LoadPart};
 use pgdyno_load::{Arrivals, LoadPlan, Rate, Script, ScriptError, Scripts, Spacing, Warmup, Work, Workload};
-use pgdyno_store::WorkloadRecord;
+use pgdyno_record::WorkloadRecord;
 use std::time::Duration;
 
 /// Of another program's time, where the file says nothing.

@@ -11,11 +11,11 @@ use crate::runner::LabError;
 pub(crate) use load::ASIDE;
 use pgdyno_host::{Directory, HostAccess};
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
-use pgdyno_server::{Lookup, Pooler, pause};
-use pgdyno_store::{
-    ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, Store, StoreError, StoredExperiment,
-    TrialRecord,
+use pgdyno_record::{
+    ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, StoredExperiment, TrialRecord,
 };
+use pgdyno_server::{Lookup, Pooler, pause};
+use pgdyno_store::{Store, StoreError};
 use site::RealSite;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

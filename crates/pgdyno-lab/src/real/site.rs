@@ -7,8 +7,8 @@ use crate::ports::{Changes, Server};
 use crate::preflight::{Preflight, PreflightReport};
 use crate::runner::LabError;
 use pgdyno_knobs::{Applied, ApplyError, Changer, PutBack, Restart, Setting};
+use pgdyno_record::FactRecord;
 use pgdyno_server::{Conninfo, Control, Server as Connection};
-use pgdyno_store::FactRecord;
 use std::time::Instant;
 
 /// A server and the journal of its changes.

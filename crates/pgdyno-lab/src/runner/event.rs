@@ -2,7 +2,7 @@
 
 use crate::plan::{Stand, Treatment};
 use pgdyno_load::{DataProgress, Second};
-use pgdyno_store::TrialRecord;
+use pgdyno_record::TrialRecord;
 
 /// What happens while an experiment runs, for whoever shows it.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use crate::file::GuardPart;
 use pgdyno_load::SecondFigures;
-use pgdyno_store::TrialRecord;
+use pgdyno_record::TrialRecord;
 
 /// A bound must be passed in so many seconds in a row: one bad second is a checkpoint.
 const IN_A_ROW: u32 = 5;

@@ -10,11 +10,11 @@ use crate::ports::Site;
 use crate::preflight::Finding;
 use pgdyno_knobs::{Catalogue, Knob, Setting};
 use pgdyno_load::Dataset;
-use pgdyno_server::PoolMode;
-use pgdyno_store::{
+use pgdyno_record::{
     ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord,
     TableRecord, TreatmentRecord,
 };
+use pgdyno_server::PoolMode;
 use std::collections::BTreeSet;
 
 /// What is stored with an experiment beside its plan.

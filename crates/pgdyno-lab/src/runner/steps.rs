@@ -10,7 +10,7 @@ use crate::ports::Drive;
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
 use pgdyno_knobs::{Applied, Restart};
 use pgdyno_load::Second;
-use pgdyno_store::{SeriesRecord, TrialRecord};
+use pgdyno_record::{SeriesRecord, TrialRecord};
 
 /// A trial as it is stored.
 type Done = (TrialRecord, SeriesRecord);

@@ -1,7 +1,7 @@
 //! What happens to the trial that runs, and what its record must report of it.
 
 use pgdyno_knobs::{Applied, Restart};
-use pgdyno_store::{TrialRecord, TrialStatus};
+use pgdyno_record::{TrialRecord, TrialStatus};
 
 /// How a load ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

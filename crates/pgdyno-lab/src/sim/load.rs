@@ -5,7 +5,7 @@ use super::world::drawn;
 use crate::measure::Measurement;
 use crate::plan::Treatment;
 use pgdyno_load::{Books, Counts, LoadResult, Second};
-use pgdyno_store::{CrossCheck, SeriesRecord};
+use pgdyno_record::{CrossCheck, SeriesRecord};
 use std::collections::BTreeMap;
 
 /// Earlier trials whose noise is remembered.

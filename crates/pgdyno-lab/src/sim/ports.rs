@@ -10,10 +10,10 @@ use crate::ports::{Clock, Purpose, Results, Servers, Site};
 use crate::runner::LabError;
 use pgdyno_knobs::Catalogue;
 use pgdyno_load::Second;
-use pgdyno_store::{
-    ExperimentRecord, ExperimentStatus, Place, PutBackRecord, SeriesRecord, StoreError, StoredExperiment,
-    TrialRecord,
+use pgdyno_record::{
+    ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, StoredExperiment, TrialRecord,
 };
+use pgdyno_store::{Place, StoreError};
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use std::time::Duration;

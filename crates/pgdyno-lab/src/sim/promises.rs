@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::trial::seed_of_trial;
 use pgdyno_knobs::{Outcome, PutBack};
 use pgdyno_load::duration;
-use pgdyno_store::{ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord};
+use pgdyno_record::{ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an experiment may end before all its blocks are run.

@@ -12,7 +12,7 @@ use crate::preflight::{Finding, FindingKind, PreflightReport};
 use crate::runner::LabError;
 use pgdyno_knobs::{Applied, Outcome, PutBack, Restart, Setting};
 use pgdyno_load::{DataPlan, DataProgress, Dataset, Second};
-use pgdyno_store::FactRecord;
+use pgdyno_record::FactRecord;
 use std::cell::RefMut;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};

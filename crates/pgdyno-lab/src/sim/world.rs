@@ -6,7 +6,7 @@ use crate::plan::Stand;
 use crate::runner::LabError;
 use pgdyno_knobs::{Outcome, PutBack};
 use pgdyno_load::Dataset;
-use pgdyno_store::StoredExperiment;
+use pgdyno_record::StoredExperiment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pgdyno_store::{DistributionPoint, ExperimentRecord, HeatRecord, SecondRecord, TrialRecord};
+use pgdyno_record::{DistributionPoint, ExperimentRecord, HeatRecord, SecondRecord, TrialRecord};
 use serde_json::{Value, json};
 use std::error::Error;
 

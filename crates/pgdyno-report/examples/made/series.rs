@@ -1,7 +1,7 @@
 //! Series beside a made-up trial.
 
 use super::Random;
-use pgdyno_store::{ColumnRecord, SeriesRecord};
+use pgdyno_record::{ColumnRecord, SeriesRecord};
 
 const NAMED: [&str; 24] = [
     "checkpoints.requested_per_s",

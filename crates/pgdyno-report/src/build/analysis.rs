@@ -3,11 +3,9 @@
 
 use crate::metric::Metric;
 use crate::model::{Decision, Interval, LeftOut};
+use pgdyno_judge::{Judge, Judged, Observations};
+use pgdyno_record::{ExperimentRecord, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Comparison, FixedDesign, Observation, Rules, mean_interval};
-use pgdyno_store::{
-    ExperimentRecord, Judge, Judged, Observations, StoredExperiment, TreatmentRecord, TrialRecord,
-    TrialStatus,
-};
 
 /// The usual probability at which a smallest effect that can be found is told (source: Cohen, *Statistical Power Analysis
 /// for the Behavioral Sciences*, 1988).

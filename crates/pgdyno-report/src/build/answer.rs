@@ -5,8 +5,8 @@ use super::treatment::Drafts;
 use crate::metric::Metric;
 use crate::model::{Curve, FactorEffect, Treatment, Zone};
 use crate::words::{listed, number, percent};
+use pgdyno_record::{ExperimentRecord, ExperimentStatus};
 use pgdyno_stats::{Effect, Verdict};
-use pgdyno_store::{ExperimentRecord, ExperimentStatus};
 
 /// More names than this are a list, not a sentence.
 const NAMES_IN_ANSWER: usize = 3;
@@ -74,7 +74,7 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
 
 /// The load; conditions and levels that change it are named elsewhere.
 fn load_of(record: &ExperimentRecord) -> String {
-    let own = |treatment: &pgdyno_store::TreatmentRecord| {
+    let own = |treatment: &pgdyno_record::TreatmentRecord| {
         let workload = treatment.workload.as_ref();
         workload.is_some_and(|own| own.clients != record.workload.clients)
     };

@@ -4,8 +4,8 @@ use super::analysis::{Analysis, STEP};
 use super::levels::level_of;
 use crate::model::{FactorEffect, Study, StudyClaim};
 use crate::words::percent;
+use pgdyno_record::{ClaimRecord, StudyRecord, TreatmentRecord};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, Verdict, decide, factorial_effects};
-use pgdyno_store::{ClaimRecord, StudyRecord, TreatmentRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A treatment and what it is held against, by number.

@@ -3,11 +3,11 @@
 use super::analysis::{Analysis, interval_of};
 use super::levels::{groups, level_of};
 use crate::model::{Bounded, Curve, CurvePoint, Interval, UslCurve, Zone};
+use pgdyno_record::{ExperimentRecord, FactorRecord};
 use pgdyno_stats::{
     Edge, Estimate, HappyZone, LoadPoint, NoKnee, OpenEstimate, UslFit, UslPoint, fit_usl, happy_zone,
     mean_interval,
 };
-use pgdyno_store::{ExperimentRecord, FactorRecord};
 
 /// What a factor's levels are numbers of.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::analysis::Analysis;
 use super::levels::numbers;
 use crate::model::{FactorEffect, LevelOf};
+use pgdyno_record::FactorRecord;
 use pgdyno_stats::{Effect, FactorialEffect, Level, Observation, factorial_effects, screening_effects};
-use pgdyno_store::FactorRecord;
 use std::collections::BTreeMap;
 
 /// Main effects, then interactions of two factors; of fractions main effects alone. Empty for other designs.

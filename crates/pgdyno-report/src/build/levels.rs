@@ -2,7 +2,7 @@
 
 use super::analysis::STEP;
 use crate::model::LevelOf;
-use pgdyno_store::{ExperimentRecord, FactorRecord, TreatmentRecord};
+use pgdyno_record::{ExperimentRecord, FactorRecord, TreatmentRecord};
 
 /// Factor and level of a treatment; one from before there were factors is a step by its own name.
 pub(super) fn levels_of(treatment: &TreatmentRecord) -> Vec<LevelOf> {

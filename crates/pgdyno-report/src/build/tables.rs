@@ -4,7 +4,7 @@ use super::analysis::{Analysis, STEP, interval_of};
 use super::levels::{groups, level_of};
 use crate::metric::Metric;
 use crate::model::{StudyTable, TableBlock, TableCell, TableColumn, TableRow};
-use pgdyno_store::{FactorRecord, TableRecord};
+use pgdyno_record::{FactorRecord, TableRecord};
 
 /// All tables of an experiment.
 pub(super) fn tables(analysis: &Analysis<'_>) -> Vec<StudyTable> {

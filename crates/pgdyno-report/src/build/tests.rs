@@ -1,11 +1,12 @@
 //! Reports of made-up experiments.
 
 use super::*;
-use pgdyno_stats::Verdict;
-use pgdyno_store::{
-    DistributionPoint, ExperimentRecord, ExperimentStatus, Life, Percentiles, SettingRecord, TreatmentRecord,
+use pgdyno_record::{
+    DistributionPoint, ExperimentRecord, ExperimentStatus, Percentiles, SettingRecord, TreatmentRecord,
     TrialRecord, TrialStatus, WorkloadRecord,
 };
+use pgdyno_stats::Verdict;
+use pgdyno_store::Life;
 
 mod factors;
 

@@ -2,7 +2,7 @@
 
 use crate::detail::{MarkKind, marks};
 use crate::model::{Report, Series};
-use pgdyno_store::{SeriesRecord, StoredExperiment};
+use pgdyno_record::{SeriesRecord, StoredExperiment};
 
 impl Report {
     /// Takes over what happened beside a trial from its series, of which those are enough that

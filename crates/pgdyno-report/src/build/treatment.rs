@@ -5,7 +5,7 @@ use super::levels::levels_of;
 use crate::heat::{self, Heat};
 use crate::metric::known_names;
 use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial, Workload};
-use pgdyno_store::{
+use pgdyno_record::{
     DistributionPoint, Percentiles, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};

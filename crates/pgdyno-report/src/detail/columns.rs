@@ -1,7 +1,7 @@
 //! Columns of the load, the host and the server with their titles and units.
 
 use super::model::TrialColumn;
-use pgdyno_store::{ColumnRecord, SecondRecord, SeriesRecord, TrialRecord};
+use pgdyno_record::{ColumnRecord, SecondRecord, SeriesRecord, TrialRecord};
 
 /// Units as they end the names of metrics; the first that fits counts.
 const UNITS: &[(&str, &str)] = &[

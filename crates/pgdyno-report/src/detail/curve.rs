@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use pgdyno_store::{DistributionPoint, TrialRecord};
+use pgdyno_record::{DistributionPoint, TrialRecord};
 
 /// Points for each further nine of the percentile: from a half to 99.999 % they are 57.
 const POINTS_PER_NINE: i32 = 12;

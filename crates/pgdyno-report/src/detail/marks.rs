@@ -1,7 +1,7 @@
 //! What happened beside a trial, read off its series: checkpoints, vacuums, disturbances, gaps.
 
 use super::model::{Mark, MarkKind};
-use pgdyno_store::{ColumnRecord, SeriesRecord, TrialRecord};
+use pgdyno_record::{ColumnRecord, SeriesRecord, TrialRecord};
 
 /// A reading follows the one before it after a second; the growth that it tells lies between the two.
 const READING_MS: u32 = 1000;

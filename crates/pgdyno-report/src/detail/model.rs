@@ -2,7 +2,7 @@
 
 use crate::heat::Heat;
 use crate::model::{Setting, Trial};
-use pgdyno_store::{DistributionPoint, ErrorCount};
+use pgdyno_record::{DistributionPoint, ErrorCount};
 use serde::Serialize;
 
 /// One metric over time.

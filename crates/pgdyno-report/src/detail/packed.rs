@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use pgdyno_store::{SeriesRecord, StoredExperiment};
+use pgdyno_record::{SeriesRecord, StoredExperiment};
 use serde::Serialize;
 use std::io::Write as _;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::build::tests::stored;
-use pgdyno_store::{ColumnRecord, GapRecord, SecondRecord, StatementRecord};
+use pgdyno_record::{ColumnRecord, GapRecord, SecondRecord, StatementRecord};
 
 /// Numbers the trials and gives them seconds; in the third the hypervisor takes a tenth of the CPUs.
 fn with_seconds(mut stored: StoredExperiment, seconds: u32) -> StoredExperiment {

@@ -1,7 +1,7 @@
 //! What sessions waited for and which statements they were at, out of the samples' columns; and what the server counted of these.
 
 use super::model::{Statement, WaitSessions, Waits};
-use pgdyno_store::{ColumnRecord, SeriesRecord, StatementRecord};
+use pgdyno_record::{ColumnRecord, SeriesRecord, StatementRecord};
 use std::collections::BTreeMap;
 
 /// Label: class/kind/event.

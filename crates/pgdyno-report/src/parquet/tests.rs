@@ -5,7 +5,7 @@ use crate::{SERIES_HEAD, build, csv, series_csv};
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::{Field, Row};
 use bytes::Bytes;
-use pgdyno_store::{ExperimentRecord, ExperimentStatus, StoredExperiment, TrialRecord};
+use pgdyno_record::{ExperimentRecord, ExperimentStatus, StoredExperiment, TrialRecord};
 use serde_json::json;
 
 fn report() -> Report {

@@ -2,7 +2,7 @@
 
 use super::database::{Budget, unpacked_fit};
 use super::{Store, StoreError, Value, broken};
-use crate::series::{ColumnRecord, GapRecord, Points, SeriesRecord, TimeLists, pack_series};
+use pgdyno_record::{ColumnRecord, GapRecord, Points, SeriesRecord, TimeLists, pack_series};
 use std::collections::BTreeMap;
 
 /// The metric of rows that hold a list of times; the label is the list's number. No series has it, and it comes before all.

@@ -1,7 +1,7 @@
 //! Experiments as a list: found by tag, name, status, time or words, without reading what they hold.
 
 use super::{Row, Store, StoreError};
-use crate::record::{ExperimentStatus, TrialStatus};
+use pgdyno_record::{ExperimentStatus, TrialStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

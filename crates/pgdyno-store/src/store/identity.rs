@@ -1,6 +1,6 @@
 //! What an experiment is told by in any store: so that none is imported twice.
 
-use crate::record::ExperimentRecord;
+use pgdyno_record::ExperimentRecord;
 use sha2::{Digest, Sha256};
 use std::hash::{BuildHasher, RandomState};
 

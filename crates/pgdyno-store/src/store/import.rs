@@ -4,7 +4,7 @@ use super::columns::Unpacking;
 use super::database::hold_no_zero;
 use super::labels::{INSERT_NOTE, INSERT_TAG};
 use super::{INSERT_TRIAL, Reader, Store, StoreError, Value, broken, identity, labels};
-use crate::record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord};
+use pgdyno_record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord};
 
 /// What became of one experiment of the other store.
 #[derive(Debug, Clone, PartialEq, Eq)]

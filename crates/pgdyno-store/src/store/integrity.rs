@@ -3,8 +3,8 @@
 use super::columns::{TIMES, Unpacking};
 use super::database::{Database, Row};
 use super::{Reader, StoreError, labels};
-use crate::heat::HeatRecord;
-use crate::record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord, TrialStatus};
+use pgdyno_record::HeatRecord;
+use pgdyno_record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord, TrialStatus};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};

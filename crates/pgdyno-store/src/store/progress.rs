@@ -3,8 +3,8 @@
 
 use super::sqlite::running;
 use super::{Store, StoreError};
-use crate::record::{CurrentTrial, ExperimentStatus, PROGRESS_FORMAT, ProgressRecord, TrialStatus};
 use crate::store::find::Life;
+use pgdyno_record::{ExperimentStatus, PROGRESS_FORMAT, ProgressRecord, TrialStatus};
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -13,10 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// A longer file is none of ours.
 const BYTES_MAX: u64 = 100_000;
-/// Restart, checkpoint and cross-check of a trial take about this long, until one has been measured.
-const OVERHEAD_S: f64 = 4.0;
-/// The phase after the last trial.
-const PUTTING_BACK: &str = "putting back";
 
 /// Where the progress of the experiments of a store is written down; for the one process that runs them.
 #[derive(Debug, Clone)]
@@ -55,65 +51,6 @@ impl ProgressPlace {
             .open(&new)?
             .write_all(&text)?;
         std::fs::rename(&new, path_of(&self.store, experiment))
-    }
-}
-
-impl ProgressRecord {
-    /// At the beginning of the first trial of a process that is to run `trials` less `done`, each with a load of `trial_s`
-    /// seconds.
-    pub fn begun(trials: u32, done: u32, trial_s: f64, now_unix_ms: u64) -> ProgressRecord {
-        ProgressRecord {
-            format: PROGRESS_FORMAT.to_owned(),
-            trials,
-            done,
-            done_before: done,
-            trial_s,
-            begun_unix_ms: now_unix_ms,
-            counted_unix_ms: now_unix_ms,
-            phase: String::new(),
-            current: None,
-        }
-    }
-
-    /// A trial was stored.
-    pub fn count(&mut self, now_unix_ms: u64) {
-        self.done += 1;
-        self.counted_unix_ms = now_unix_ms;
-        self.current = None;
-    }
-
-    /// A trial begins.
-    pub fn begin(&mut self, treatment: &str, block: u32, phase: &str) {
-        self.current = Some(CurrentTrial {
-            treatment: treatment.to_owned(),
-            block,
-        });
-        phase.clone_into(&mut self.phase);
-    }
-
-    /// No further trial begins: what was changed is put back.
-    pub fn put_back(&mut self) {
-        self.current = None;
-        PUTTING_BACK.clone_into(&mut self.phase);
-    }
-
-    /// Seconds until the last trial ends, by the mean length of those that this process has run; `None` once no further one
-    /// begins, for nothing tells how long the rest takes.
-    pub fn left_s(&self, now_unix_ms: u64) -> Option<f64> {
-        if self.phase == PUTTING_BACK {
-            return None;
-        }
-        let seconds = |from: u64, to: u64| {
-            let ms = u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX);
-            f64::from(ms) / 1e3
-        };
-        let here = self.done.saturating_sub(self.done_before);
-        let each_s = match here {
-            0 => self.trial_s + OVERHEAD_S,
-            here => seconds(self.begun_unix_ms, self.counted_unix_ms) / f64::from(here),
-        };
-        let left_s = each_s * f64::from(self.trials.saturating_sub(self.done));
-        Some((left_s - seconds(self.counted_unix_ms, now_unix_ms)).max(0.0))
     }
 }
 

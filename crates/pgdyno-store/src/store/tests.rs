@@ -9,9 +9,9 @@ mod shared;
 mod trials;
 
 use super::*;
-use crate::heat::HeatRecord;
-use crate::record::{StatementRecord, TreatmentRecord, TrialStatus, WorkloadRecord};
-use crate::series::{ColumnRecord, GapRecord};
+use pgdyno_record::HeatRecord;
+use pgdyno_record::{ColumnRecord, GapRecord};
+use pgdyno_record::{StatementRecord, TreatmentRecord, TrialStatus, WorkloadRecord};
 use rig::{Rig, each};
 
 fn experiment() -> ExperimentRecord {

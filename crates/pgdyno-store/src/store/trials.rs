@@ -2,7 +2,7 @@
 
 use super::database::{Budget, Place, Value};
 use super::{Store, StoreError, decode};
-use crate::record::{SecondRecord, TrialRecord};
+use pgdyno_record::{SecondRecord, TrialRecord};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 

@@ -7,8 +7,9 @@ use crate::context::Context;
 use crate::exit::{self, Usage};
 use crate::show;
 use pgdyno_lab::capacity::{Answer, Bounds, EXTRAPOLATES_MAX, Found, Ladder, Question, Row, answer};
+use pgdyno_record::StoredExperiment;
 use pgdyno_stats::Price;
-use pgdyno_store::{Filter, Store, StoreError, StoredExperiment};
+use pgdyno_store::{Filter, Store, StoreError};
 use serde_json::{Value, json};
 
 /// What is asked for where nobody says: the throughput of the worked example in docs/capacity.md.

@@ -7,8 +7,8 @@ use crate::exit::{self, Usage};
 use crate::output::{self, Style, Styled};
 use crate::show;
 use pgdyno_lab::compare::{Basis, Comparison, Judged, Named, Outcome, Pair, Row, SideFigure, compare};
+use pgdyno_record::StoredExperiment;
 use pgdyno_report::{effect, markdown_text as cell, verdict_word};
-use pgdyno_store::StoredExperiment;
 use serde_json::json;
 use std::fmt::Write;
 

@@ -11,8 +11,9 @@ use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
 use pgdyno_host::HostAccess;
 use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, ProfileSettings, Summary, sized};
+use pgdyno_record::ExperimentStatus;
 use pgdyno_report::Report;
-use pgdyno_store::{ExperimentStatus, Store};
+use pgdyno_store::Store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -13,8 +13,8 @@ use pgdyno_knobs::{
     Target, export,
 };
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
+use pgdyno_record::FactRecord;
 use pgdyno_server::{Control, Guc, Server};
-use pgdyno_store::FactRecord;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

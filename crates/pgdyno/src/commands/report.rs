@@ -7,8 +7,9 @@ use crate::context::{Context, now_unix_ms};
 use crate::exit::{self, Usage};
 use crate::output;
 use anyhow::Context as _;
+use pgdyno_record::{ExperimentStatus, StoredExperiment};
 use pgdyno_report::{Report, Scope, csv, html, html_with, mark_metrics, markdown, pack};
-use pgdyno_store::{ExperimentStatus, Store, StoreError, StoredExperiment};
+use pgdyno_store::{Store, StoreError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,8 @@ use crate::context::Context;
 use crate::exit::{self, Usage};
 use crate::show;
 use pgdyno_lab::compare::{Reference, Which};
-use pgdyno_store::{Store, StoredExperiment, TrialRecord, TrialStatus};
+use pgdyno_record::{StoredExperiment, TrialRecord, TrialStatus};
+use pgdyno_store::Store;
 use serde_json::json;
 use std::path::Path;
 

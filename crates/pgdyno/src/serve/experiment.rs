@@ -13,8 +13,9 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use pgdyno_lab::capacity::{Ladder, Question, answer};
 use pgdyno_lab::compare::{Named, Reference, compare};
+use pgdyno_record::StoredExperiment;
 use pgdyno_stats::Price;
-use pgdyno_store::{Filter, Store, StoredExperiment};
+use pgdyno_store::{Filter, Store};
 use std::sync::Arc;
 
 /// More figures than that nobody compares.

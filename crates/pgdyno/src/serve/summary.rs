@@ -5,9 +5,10 @@ use super::App;
 use super::experiment::report_of;
 use super::reports::Reports;
 use crate::context::now_unix_ms;
+use pgdyno_record::{ExperimentRecord, Percentiles};
 use pgdyno_report::{Report, build};
 use pgdyno_stats::Effect;
-use pgdyno_store::{ExperimentRecord, Filter, Life, Listed, Percentiles, Pulse, Store, StoreError};
+use pgdyno_store::{Filter, Life, Listed, Pulse, Store, StoreError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -258,7 +259,8 @@ mod tests {
     use crate::serve::answer::Body;
     use crate::serve::problem::Problem;
     use axum::http::StatusCode;
-    use pgdyno_store::{ExperimentStatus, Place};
+    use pgdyno_record::ExperimentStatus;
+    use pgdyno_store::Place;
     use std::cell::RefCell;
 
     /// A store that is locked for a moment is no broken record: it is told as what it is, and read the next time.

@@ -214,7 +214,7 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
 }
 
 #[test]
-fn stats_does_no_io_and_reads_no_clock() {
+fn stats_records_and_judgement_do_no_io_and_read_no_clock() {
     hold(&[Rule {
         what: &[
             What::Path("std::fs"),
@@ -224,11 +224,26 @@ fn stats_does_no_io_and_reads_no_clock() {
             What::Path("std::process"),
             What::Path("std::thread"),
         ],
-        within: &["pgdyno-stats/"],
+        within: &["pgdyno-stats/", "pgdyno-judge/"],
         except: &[],
         planted: &[
             "use std::{fs, io::Read, net::*}; fn f() { ::std::time::Instant::now(); }",
             "fn f() { format!(\"{}\", std::process::id()); std::thread::yield_now(); }",
+        ],
+    }]);
+    // Records pack their columns by readers and writers of memory.
+    hold(&[Rule {
+        what: &[
+            What::Path("std::fs"),
+            What::Path("std::net"),
+            What::Path("std::time"),
+            What::Path("std::process"),
+            What::Path("std::thread"),
+        ],
+        within: &["pgdyno-record/"],
+        except: &[],
+        planted: &[
+            "use std::{fs, net::*, time::Instant}; fn f() { format!(\"{}\", std::process::id()); std::thread::yield_now(); }",
         ],
     }]);
 }

@@ -1,10 +1,11 @@
 //! `pgdyno compare`, `capacity` and `show` on stores that are filled by hand: no server is asked, no knob turned.
 
 use common::{CORES, Home};
-use pgdyno_store::{
-    ExperimentRecord, ExperimentStatus, Percentiles, SecondRecord, SeriesRecord, SettingRecord, Store,
+use pgdyno_record::{
+    ExperimentRecord, ExperimentStatus, Percentiles, SecondRecord, SeriesRecord, SettingRecord,
     TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
+use pgdyno_store::Store;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

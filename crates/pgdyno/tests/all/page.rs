@@ -3,10 +3,10 @@
 
 use common::Home;
 use common::web::Web;
-use pgdyno_store::{
-    ColumnRecord, ExperimentRecord, ExperimentStatus, ProgressRecord, SecondRecord, SeriesRecord, Store,
-    TrialRecord,
+use pgdyno_record::{
+    ColumnRecord, ExperimentRecord, ExperimentStatus, ProgressRecord, SecondRecord, SeriesRecord, TrialRecord,
 };
+use pgdyno_store::Store;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

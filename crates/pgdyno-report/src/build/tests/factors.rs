@@ -4,10 +4,10 @@ use super::{stored, treatment, trial};
 use crate::build;
 use crate::markdown;
 use crate::model::Report;
-use pgdyno_stats::Verdict;
-use pgdyno_store::{
+use pgdyno_record::{
     ClaimRecord, FactorRecord, StoredExperiment, StudyRecord, TableRecord, TrialStatus, WorkloadRecord,
 };
+use pgdyno_stats::Verdict;
 use std::collections::BTreeMap;
 
 type Levels<'a> = &'a [(&'a str, bool, &'a [&'a str])];

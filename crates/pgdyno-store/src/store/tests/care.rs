@@ -2,11 +2,11 @@
 
 use super::rig::{Rig, each};
 use super::{experiment, trial};
-use crate::series::{ColumnRecord, GapRecord, SeriesRecord};
 use crate::store::{
     Filter, ImportOutcome, Life, NOTE_CHARS_MAX, PruneRule, Store, StoreError, TAG_CHARS_MAX,
 };
-use crate::{ExperimentStatus, TrialRecord, TrialStatus};
+use pgdyno_record::{ColumnRecord, GapRecord, SeriesRecord};
+use pgdyno_record::{ExperimentStatus, TrialRecord, TrialStatus};
 
 pub(super) fn column() -> SeriesRecord {
     SeriesRecord {
@@ -489,7 +489,7 @@ fn named_by_check(rig: &Rig) {
         rig.sql(back);
     };
     let points = rig.open().series(1).unwrap().columns.remove(0);
-    let points = crate::pack_points(&points.at_ms, &points.values);
+    let points = pgdyno_record::pack_points(&points.at_ms, &points.values);
     let digits: String = points.iter().map(|byte| format!("{byte:02x}")).collect();
     let quoted = |text: String| text.replace('\'', "''");
     let whole = quoted(serde_json::to_string(&rig.open().experiment(1).unwrap().record).unwrap());

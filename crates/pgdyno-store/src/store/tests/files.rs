@@ -4,9 +4,9 @@ use super::care::add;
 use super::rig::Rig;
 use super::{experiment, trial};
 use crate::schema;
-use crate::series::SeriesRecord;
 use crate::store::{Filter, ImportOutcome, Integrity, Life, PruneRule, Reader, Store, StoreError};
-use crate::{ExperimentStatus, TrialStatus};
+use pgdyno_record::SeriesRecord;
+use pgdyno_record::{ExperimentStatus, TrialStatus};
 use rusqlite::Connection;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ fn old(path: &Path, version: i64, status: ExperimentStatus) {
         )
         .unwrap();
     if version >= 2 {
-        let points = crate::pack_points(&[1000], &[0.1]);
+        let points = pgdyno_record::pack_points(&[1000], &[0.1]);
         connection
             .execute("INSERT INTO series VALUES (1, 'load.tps', '', ?1)", [points])
             .unwrap();

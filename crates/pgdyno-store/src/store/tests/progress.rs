@@ -1,12 +1,12 @@
 //! The progress of an experiment that is run, beside its lock.
 
 use super::{experiment, trial};
-use crate::record::{ExperimentStatus, ProgressRecord, TrialStatus};
-use crate::series::SeriesRecord;
 use crate::store::find::Life;
 use crate::store::progress::path_of;
 use crate::store::sqlite::running;
 use crate::store::{Store, StoreError};
+use pgdyno_record::SeriesRecord;
+use pgdyno_record::{ExperimentStatus, ProgressRecord, TrialStatus};
 
 #[test]
 fn what_is_left_goes_by_the_trials_so_far() {

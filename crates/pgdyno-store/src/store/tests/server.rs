@@ -5,7 +5,7 @@ use super::rig::{self, Rig, config, connect, link};
 use super::{experiment, trial};
 use crate::schema::VERSION;
 use crate::store::{Filter, ImportOutcome, Life, Link, Reader, Store, StoreError};
-use crate::{ExperimentStatus, TrialStatus};
+use pgdyno_record::{ExperimentStatus, TrialStatus};
 use pgdyno_server::postgres::Config;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

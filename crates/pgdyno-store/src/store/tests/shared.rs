@@ -3,9 +3,9 @@
 use super::rig::{Rig, each};
 use super::{experiment, trial};
 use crate::schema::VERSION;
-use crate::series::{ColumnRecord, GapRecord, SeriesRecord, pack_points};
 use crate::store::{Store, StoreError};
-use crate::{ExperimentStatus, TrialStatus};
+use pgdyno_record::{ColumnRecord, GapRecord, SeriesRecord, pack_points};
+use pgdyno_record::{ExperimentStatus, TrialStatus};
 
 fn column(metric: &str, label: &str, at_ms: &[u32]) -> ColumnRecord {
     ColumnRecord {

@@ -2,10 +2,10 @@
 
 use super::rig::{Rig, each};
 use super::{experiment, trial};
-use crate::record::{SecondRecord, TrialRecord, TrialStatus};
-use crate::series::{ColumnRecord, SeriesRecord};
 use crate::store::trials::TRIALS;
 use crate::store::{Store, StoreError};
+use pgdyno_record::{ColumnRecord, SeriesRecord};
+use pgdyno_record::{SecondRecord, TrialRecord, TrialStatus};
 use rusqlite::Connection;
 
 /// Of some hours every third, of no time the others.

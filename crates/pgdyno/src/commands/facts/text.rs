@@ -2,7 +2,7 @@
 //! reasons.
 
 use crate::show::{self, wrapped_at};
-use pgdyno_store::FactRecord;
+use pgdyno_record::FactRecord;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 

@@ -4,7 +4,7 @@ use super::{SECOND, experiment, fill, open, store_of, trial};
 use common::openmetrics::parsed;
 use common::web::Web;
 use common::{Home, until_is};
-use pgdyno_store::{ExperimentStatus, SeriesRecord, TrialRecord};
+use pgdyno_record::{ExperimentStatus, SeriesRecord, TrialRecord};
 use serde_json::{Value, json};
 use std::fs;
 

@@ -162,7 +162,7 @@ fn push_decimals(plain: &mut Vec<u8>, decimals: u8, numbers: &[i64]) {
 }
 
 /// Times in milliseconds, and as many values.
-pub(crate) type Points = (Vec<u32>, Vec<f64>);
+pub type Points = (Vec<u32>, Vec<f64>);
 
 /// What [`pack_points`] was given, or what is wrong with the blob.
 pub fn unpack_points(blob: &[u8]) -> Result<Points, String> {

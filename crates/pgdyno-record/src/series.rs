@@ -5,8 +5,7 @@ mod blob;
 mod digits;
 mod shared;
 
-pub(crate) use blob::Points;
-pub use blob::{pack_points, unpack_points};
+pub use blob::{Points, pack_points, unpack_points};
 pub(crate) use digits::rounded;
 pub use shared::{PackedSeries, TimeLists, pack_series};
 

@@ -1,7 +1,7 @@
 //! From records to verdicts: which trials count, what is held against what, and what may be said of it. The lab asks
 //! after each block whether to go on, the report at the end; both get the same answer from here.
 
-use crate::record::{ExperimentRecord, TrialRecord, TrialStatus};
+use pgdyno_record::{ExperimentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{
     BlockFit, Comparison, Effect, Excluded, Observation, OutlierRule, Rules, Sequential, StoppingRule,
     Trials, decide, excluded,
@@ -216,7 +216,7 @@ fn against(record: &ExperimentRecord) -> Vec<Option<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{TreatmentRecord, WorkloadRecord};
+    use pgdyno_record::{TreatmentRecord, WorkloadRecord};
     use pgdyno_stats::Verdict;
 
     fn treatment(name: &str, against: Option<&str>) -> TreatmentRecord {
