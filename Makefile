@@ -7,13 +7,14 @@ PGDYNO := target/release/pgdyno
 TEST_THREADS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test soak lint bench screenshots images fuzz clean need-build need-lint need-test need-soak need-bench
+.PHONY: help demo build test soak lint types bench screenshots images fuzz clean need-build need-lint need-test need-soak need-bench
 
 help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
 	@echo "make test         all tests, with everything they need"
 	@echo "make soak         the long forms of the tests: a thousand kills, all profiles and versions, all guests, an hour of fuzzing"
 	@echo "make lint         formats, lints, types: warnings are errors"
+	@echo "make types        what the page has of the code's tables, generated"
 	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
 	@echo "make build        the program with its page: $(PGDYNO)"
 	@echo "make screenshots  pictures of pgdyno-demo.html into target/screenshots, its head into docs/"
@@ -39,6 +40,9 @@ lint: need-build need-lint ui/node_modules/.package-lock.json ## warnings are er
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	PATH="$$PWD/target/tools/bin:$$PATH" $(CARGO) deny --locked --log-level error check bans licenses sources
 	cd ui && $(NPM) run lint
+
+types: ## the page's copy of the table of metrics, from pgdyno-record
+	$(CARGO) run --quiet --locked -p pgdyno-record --example typescript > ui/src/generated/metrics.ts
 
 bench: need-bench build ## load engine, facts, sampler, store, page, and the reference against itself, about an hour
 	benches/client-cpu.sh $(PGDYNO)

@@ -13,20 +13,17 @@ pub use gate::{Gate, GateError, Judged, Outcome, Way, WrongGate};
 pub use reference::{Reference, Which, WrongReference};
 
 use pgdyno_judge::{Judge, Observations};
-use pgdyno_record::{ExperimentStatus, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
+use pgdyno_record::{ExperimentStatus, METRICS, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Effect, OutlierRule, Rules, compare_samples, compare_within, excluded, mean_interval};
 use serde::Serialize;
 
-/// Figures that are compared where none is named.
-pub const METRICS: [&str; 7] = [
-    "tps",
-    "p50_ms",
-    "p95_ms",
-    "p99_ms",
-    "server_cpu_us_per_tx",
-    "wal_bytes_per_tx",
-    "stability_cv",
-];
+/// Names of the metrics that are compared where none is named.
+pub fn compared_metrics() -> impl Iterator<Item = &'static str> {
+    METRICS
+        .iter()
+        .filter(|metric| metric.is_compared)
+        .map(|metric| metric.id)
+}
 
 /// What intervals are made from, and so what they hold for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -229,7 +226,7 @@ fn of(stored: &StoredExperiment, store: Option<&str>) -> String {
     }
 }
 
-/// Holds B against A by `metrics`; without any by those of [`METRICS`] that were measured. Confidence and smallest effect are
+/// Holds B against A by `metrics`; without any by [`compared_metrics`] that were measured. Confidence and smallest effect are
 /// those of A's experiment. The intervals of one figure hold together over all pairs; each figure is a family of its own.
 pub fn compare(a: Named<'_>, b: Named<'_>, metrics: &[String]) -> Result<Comparison, CompareError> {
     let sides = select::pairs(a, b)?;
@@ -262,7 +259,7 @@ fn metrics_of(sides: &[(Side<'_>, Side<'_>)], asked: &[String]) -> Result<Vec<St
     let both = || sides.iter().flat_map(|(a, b)| [a, b]);
     let is_there = |metric: &str| both().any(|side| !values(side, metric).0.is_empty());
     if asked.is_empty() {
-        let there = METRICS.into_iter().filter(|metric| is_there(metric));
+        let there = compared_metrics().filter(|metric| is_there(metric));
         let there: Vec<String> = there.map(str::to_owned).collect();
         return if there.is_empty() {
             Err(CompareError::NothingMeasured)
@@ -277,12 +274,7 @@ fn metrics_of(sides: &[(Side<'_>, Side<'_>)], asked: &[String]) -> Result<Vec<St
             let mut there: Vec<String> = own
                 .flat_map(|trial| trial.figures.keys().chain(trial.counters_per_tx.keys()))
                 .cloned()
-                .chain(
-                    METRICS
-                        .into_iter()
-                        .chain(["max_ms", "client_cpu_us_per_tx"])
-                        .map(str::to_owned),
-                )
+                .chain(METRICS.iter().map(|metric| metric.id.to_owned()))
                 .filter(|metric| is_there(metric))
                 .collect();
             there.sort();

@@ -9,7 +9,7 @@ mod size;
 mod study;
 mod words;
 
-pub(crate) use check::{COSTS, SEED_MAX, clock};
+pub(crate) use check::{SEED_MAX, clock};
 pub use parts::{
     BudgetPart, CreatePart, DataPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart, StepPart,
     TargetPart, WindowPart,

@@ -1,6 +1,6 @@
 //! The record of a trial: what is stored of a measurement.
 
-use crate::file::{COSTS, FigurePart, Take};
+use crate::file::{FigurePart, Take};
 use crate::measure::Measurement;
 use crate::plan::Treatment;
 use pgdyno_load::LoadResult;
@@ -164,7 +164,7 @@ fn figures_of(measurement: &Measurement) -> BTreeMap<String, f64> {
     figures
 }
 
-/// What a transaction of the measured time cost the data's disk and the power line, of [`COSTS`] those that the machine tells.
+/// What a transaction of the measured time cost the data's disk and the power line, those that the machine measures.
 fn costs_per_tx(
     seconds: &[SecondRecord],
     series: &SeriesRecord,
@@ -173,11 +173,17 @@ fn costs_per_tx(
 ) -> BTreeMap<String, f64> {
     let mean = |value| mean_of_seconds(seconds, span.from_s, value);
     let per_s = [
-        mean(|second| second.disk_read_bytes_per_s),
-        mean(|second| second.disk_write_bytes_per_s),
-        power_w(series, span),
+        (
+            "disk_read_bytes_per_tx",
+            mean(|second| second.disk_read_bytes_per_s),
+        ),
+        (
+            "disk_write_bytes_per_tx",
+            mean(|second| second.disk_write_bytes_per_s),
+        ),
+        ("energy_j_per_tx", power_w(series, span)),
     ];
-    let per_tx = COSTS.into_iter().zip(per_s).filter_map(|(name, per_s)| {
+    let per_tx = per_s.into_iter().filter_map(|(name, per_s)| {
         let per_tx = per_s? / tps;
         per_tx.is_finite().then(|| (name.to_owned(), per_tx))
     });

@@ -3,6 +3,7 @@
 //! A field that a later version adds gets `#[serde(default)]`, so that a newer pgdyno reads what an older one wrote.
 
 use crate::heat::HeatRecord;
+use crate::metric::{Better, Metric};
 use crate::seconds::{self, SecondRecord};
 use pgdyno_stats::Steadiness;
 use serde::de::Error;
@@ -523,7 +524,8 @@ impl ExperimentRecord {
     /// Whether a larger value of a figure is the better one.
     pub fn larger_is_better(&self, figure: &str) -> bool {
         let own = self.figures.iter().find(|own| own.name == figure);
-        own.map_or(figure == "tps", |own| own.larger_is_better)
+        let known = Metric::named(figure).is_some_and(|metric| metric.better == Better::Higher);
+        own.map_or(known, |own| own.larger_is_better)
     }
 }
 

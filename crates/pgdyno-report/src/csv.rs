@@ -1,7 +1,7 @@
 //! Trials and series as CSV (RFC 4180), for spreadsheets and programs.
 
-use crate::metric::known_names;
 use crate::model::{Report, Trial};
+use pgdyno_record::METRICS;
 use pgdyno_record::{ColumnRecord, TrialStatus};
 use std::collections::BTreeSet;
 
@@ -146,7 +146,7 @@ pub(crate) fn factors(report: &Report) -> Vec<String> {
 /// Figures by name: those that every trial may have, then the others by the alphabet.
 pub(crate) fn figures(report: &Report) -> Vec<String> {
     let there: BTreeSet<&String> = report.trials.iter().flat_map(|t| t.figures.keys()).collect();
-    let known: Vec<&str> = known_names().collect();
+    let known: Vec<&str> = METRICS.iter().map(|metric| metric.id).collect();
     let first = known.iter().map(|name| (*name).to_owned());
     let others = there
         .iter()

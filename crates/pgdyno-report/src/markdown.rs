@@ -6,12 +6,13 @@ mod found;
 
 pub use escape::{markdown_code, markdown_text};
 
-use crate::metric::{Metric, figure};
+use crate::metric::figure;
 use crate::model::{Interval, Report, Treatment};
 use crate::words::{effect, number, verdict_word};
 use escape::markdown_text as cell;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use pgdyno_record::MetricWords;
 use std::fmt::Write;
 
 /// The whole report but for charts and series.
@@ -143,9 +144,11 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
         title,
     )];
     let in_words = if d.metric == "tps" { number } else { figure };
-    columns.push(Column::new(cell(&Metric::of(&d.metric).short), true, move |t| {
-        value(&t.metric, in_words)
-    }));
+    columns.push(Column::new(
+        cell(&MetricWords::of(&d.metric).column),
+        true,
+        move |t| value(&t.metric, in_words),
+    ));
     if d.metric != "tps" && report.treatments.iter().any(|t| t.tps.is_some()) {
         columns.push(Column::new("TPS", true, move |t| value(&t.tps, number)));
     }

@@ -1,11 +1,12 @@
 //! Numbers and verdicts in words, for Markdown, the terminal and the answer.
 
-use crate::metric::{Metric, figure};
+use crate::metric::figure;
+use pgdyno_record::MetricWords;
 use pgdyno_stats::{Effect, Verdict, three_digits};
 
 /// The head of a column of a figure, by its name: "TPS", "p95 ms", "job, s".
 pub fn figure_heading(name: &str) -> String {
-    Metric::of(name).short
+    MetricWords::of(name).column
 }
 
 /// A figure's value without its unit, in three significant digits and all of those before the point.

@@ -1,4 +1,5 @@
 import { isKnown } from "../format/number.ts";
+import { METRICS, UNITS } from "../generated/metrics.ts";
 import type { Report, Setting } from "../model.ts";
 import type { CompareRow, Comparison, SideFigure } from "../model-serve.ts";
 import { treatmentOf, type Spec } from "./spec.ts";
@@ -52,14 +53,10 @@ export function settingLines(rows: readonly SettingDifference[], side: number): 
   return rows.map(({ knob, values }) => ((values[side] ?? null) === null ? `# ${knob}: as it was` : `${knob} = ${String(values[side])}`)).join("\n");
 }
 
-const FIGURES: readonly [name: string, larger_is_better: boolean][] = [
-  ["tps", true], ["p50_ms", false], ["p95_ms", false], ["p99_ms", false], ["server_cpu_us_per_tx", false], ["client_cpu_us_per_tx", false], ["wal_bytes_per_tx", false],
-];
-
 /** What a report file can say without a server: figures and ratios, and no verdict. */
 export function plainComparison(a: Side, b: Side): Comparison {
   const figure = (value: number | null | undefined): SideFigure | null => (isKnown(value) ? { mean: value, low: null, high: null, n: 1 } : null);
-  const rows = FIGURES.flatMap(([metric, larger_is_better]): CompareRow[] => {
+  const rows = METRICS.filter(({ is_compared }) => is_compared).flatMap(({ id: metric, larger_is_better }): CompareRow[] => {
     const [of_a, of_b] = [a.figures[metric], b.figures[metric]];
     if (!isKnown(of_a) && !isKnown(of_b)) return [];
     const ratio = isKnown(of_a) && isKnown(of_b) && of_a > 0 ? of_b / of_a : null;
@@ -68,32 +65,10 @@ export function plainComparison(a: Side, b: Side): Comparison {
   return { basis: "trials", confidence: 0, smallest_effect: 0, pairs: [{ a: a.title, b: b.title, rows, differs: [] }] };
 }
 
-const TITLES: Record<string, [title: string, unit: string]> = {
-  tps: ["Throughput", "TPS"],
-  p50_ms: ["Response time, p50", "ms"],
-  p95_ms: ["Response time, p95", "ms"],
-  p99_ms: ["Response time, p99", "ms"],
-  max_ms: ["Response time, longest", "ms"],
-  stability_cv: ["Variation per second", "ratio"],
-  server_cpu_us_per_tx: ["Server CPU per transaction", "µs"],
-  client_cpu_us_per_tx: ["Client CPU per transaction", "µs"],
-  wal_bytes_per_tx: ["WAL per transaction", "bytes"],
-};
-
-/** Counters of the CPU on the server's processes: their figures are per transaction, though their names do not say so. */
-const COUNTERS: ReadonlySet<string> = new Set([
-  "context_switches", "cycles", "dtlb_load_misses", "dtlb_load_walk_cycles", "dtlb_loads", "dtlb_store_misses", "dtlb_store_walk_cycles", "dtlb_stores",
-  "instructions", "llc_load_misses", "llc_loads", "migrations", "page_faults", "task_clock_ms",
-]);
-
 /** A figure in words with its unit, by its name's end where it is not one of the known. */
-export function figureTitle(metric: string): { title: string; unit: string } {
-  const known = TITLES[metric];
-  if (known !== undefined) return { title: known[0], unit: known[1] };
-  const perTransaction = ([["_j_per_tx", "J"], ["_bytes_per_tx", "bytes"], ["_us_per_tx", "µs"], ["_per_tx", ""]] as const).find(([end]) => metric.endsWith(end));
-  if (perTransaction !== undefined) return { title: `${metric.slice(0, -perTransaction[0].length).replaceAll("_", " ")} per transaction`, unit: perTransaction[1] };
-  const ending = ([["_bytes_per_s", "bytes/s"], ["_per_s", "per second"], ["_ratio", "ratio"], ["_bytes", "bytes"], ["_ms", "ms"], ["_us", "µs"], ["_s", "s"]] as const).find(([end]) => metric.endsWith(end));
-  const bare = ending === undefined ? metric : metric.slice(0, -ending[0].length);
-  const title = bare.replaceAll("_", " ");
-  return { title: COUNTERS.has(metric) ? `${title} per transaction` : title, unit: ending?.[1] ?? "" };
+export function figureTitle(name: string): { title: string; unit: string } {
+  const known = METRICS.find(({ id }) => id === name);
+  if (known !== undefined) return { title: known.is_cost ? `${known.heading} per transaction` : known.heading, unit: known.unit };
+  const [ending, unit] = UNITS.find(([end]) => name.endsWith(end)) ?? ["", ""];
+  return { title: name.slice(0, name.length - ending.length).replaceAll("_", " "), unit };
 }

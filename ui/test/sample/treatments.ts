@@ -55,10 +55,11 @@ function distributionAt(tps: number): Treatment["distribution"] {
 }
 
 /** With huge pages the TLB misses hardly; with compression less is written. */
-function costsAt(index: number): Record<string, number> {
+function costsAt(index: number): Record<"client_cpu_us_per_tx" | "server_cpu_us_per_tx" | "wal_bytes_per_tx", number> & Record<string, number> {
   const pages = index >= 4 ? 0.22 : 1;
   const busy = 1 - 0.04 * index;
   return {
+    client_cpu_us_per_tx: 96.4 - 0.8 * index, server_cpu_us_per_tx: 1_184 - 61 * index, wal_bytes_per_tx: index < 3 ? 5_320 : 3_110,
     disk_read_bytes_per_tx: 18_400 * (index === 0 ? 1 : 0.31), disk_write_bytes_per_tx: index < 3 ? 31_200 : 24_100, energy_j_per_tx: 0.0381 * busy,
     page_faults: 4.1 * pages, dtlb_load_misses: 2_310 * pages, dtlb_store_misses: 640 * pages, llc_load_misses: 5_120 * busy,
     context_switches: 6.4 * busy, migrations: 0.21, cycles: 3.4e6 * busy, instructions: 4.1e6 * busy,
@@ -86,9 +87,9 @@ export function sampleTreatments(trials: readonly Trial[], decision: Decision): 
       percentiles: mean === null ? null : percentilesAt(mean),
       distribution: mean === null ? [] : distributionAt(mean),
       stability_cv: mean === null ? null : 0.041 - 0.002 * index,
-      client_cpu_us_per_tx: mean === null ? null : 96.4 - 0.8 * index,
-      server_cpu_us_per_tx: mean === null ? null : 1_184 - 61 * index,
-      wal_bytes_per_tx: mean === null ? null : index < 3 ? 5_320 : 3_110,
+      client_cpu_us_per_tx: mean === null ? null : costsAt(index).client_cpu_us_per_tx,
+      server_cpu_us_per_tx: mean === null ? null : costsAt(index).server_cpu_us_per_tx,
+      wal_bytes_per_tx: mean === null ? null : costsAt(index).wal_bytes_per_tx,
       // As pgdyno counts on a machine with counters and a power meter; TLB walks it cannot count there.
       figures: mean === null ? {} : costsAt(index),
       step: effect,

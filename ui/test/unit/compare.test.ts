@@ -100,11 +100,12 @@ describe("figures", () => {
 
 test.each([
   ["tps", "Throughput", "TPS"],
-  ["dtlb_load_misses", "dtlb load misses per transaction", ""],
-  ["page_faults", "page faults per transaction", ""],
-  ["task_clock_ms", "task clock per transaction", "ms"],
-  ["disk_read_bytes_per_tx", "disk read per transaction", "bytes"],
-  ["job_s", "job", "s"],
+  ["dtlb_load_misses", "TLB misses, loads per transaction", ""],
+  ["page_faults", "Page faults per transaction", ""],
+  ["task_clock_ms", "Task clock per transaction", "ms"],
+  ["disk_read_bytes_per_tx", "Read from disk per transaction", "bytes"],
+  ["job_s", "Time of the job", "s"],
+  ["rows_bytes_per_s", "rows", "bytes/s"],
 ])("%s is titled with what it is per", (metric, title, unit) => {
   expect(figureTitle(metric)).toEqual({ title, unit });
 });

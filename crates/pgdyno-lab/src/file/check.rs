@@ -11,7 +11,7 @@ use crate::plan::{REFERENCE, STEP};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
 use pgdyno_load::{BATCH_MAX, CLIENTS_MAX, Rate, Workload, duration};
-use pgdyno_record::BLOCKS_MAX;
+use pgdyno_record::{BLOCKS_MAX, Given, METRICS, Metric, Source};
 use pgdyno_server::sandbox::{MAJORS, NetworkPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,28 +27,6 @@ const LEVELS_MAX: usize = 100;
 const LOOKS_MAX: u32 = 500;
 const SECONDS_MAX: f64 = 86_400.0;
 const CYCLES_MAX: u32 = 100;
-/// Figures that every trial has.
-pub(crate) const METRICS: [&str; 9] = [
-    "tps",
-    "p50_ms",
-    "p95_ms",
-    "p99_ms",
-    "max_ms",
-    "stability_cv",
-    "server_cpu_us_per_tx",
-    "client_cpu_us_per_tx",
-    "wal_bytes_per_tx",
-];
-/// What a transaction cost, where the machine tells: bytes from and to the data's disk, energy.
-pub(crate) const COSTS: [&str; 3] = [
-    "disk_read_bytes_per_tx",
-    "disk_write_bytes_per_tx",
-    "energy_j_per_tx",
-];
-/// Those of a load that has them.
-const JOB: &str = "job_s";
-const RECOVERY: &str = "recovery_s";
-
 const NO_PASSWORD: &str = "a password does not belong into a file that is stored with the results and shown in reports; put it \
      into ~/.pgpass, into PGPASSWORD of the environment, which commands get too, or into a file that a command reads";
 
@@ -479,8 +457,7 @@ impl Check<'_> {
     fn figures(&self) -> Checked {
         let file = self.file;
         for (i, figure) in file.figure.iter().enumerate() {
-            let mut built_in = METRICS.iter().chain(&COSTS).chain([&JOB, &RECOVERY]);
-            let taken = built_in.any(|name| *name == figure.name)
+            let taken = Metric::named(&figure.name).is_some()
                 || file.figure[..i].iter().any(|other| other.name == figure.name);
             self.must(!taken, &["figure", &i.to_string(), "name"], || {
                 format!("the name \"{}\" is taken", figure.name)
@@ -499,14 +476,16 @@ impl Check<'_> {
     fn known_metric(&self, metric: &str, keys: &[&str]) -> Checked {
         let file = self.file;
         let any = |is: fn(&LoadPart) -> bool| is(&file.load) || file.parts().iter().any(|p| is(&p.load));
-        let mut known: Vec<String> = METRICS.iter().chain(&COSTS).map(|m| (*m).to_owned()).collect();
-        known.extend(file.figure.iter().map(|figure| figure.name.clone()));
-        if any(|load| load.program.as_deref() == Some("job")) {
-            known.push(JOB.to_owned());
-        }
-        if any(|load| load.crash == Some(true)) {
-            known.push(RECOVERY.to_owned());
-        }
+        let is_given = |metric: &&Metric| match metric.given {
+            Given::Always => true,
+            // A counter has no value without the hardware that counts, and decides nothing.
+            Given::WhereMeasured => metric.source != Source::Perf,
+            Given::OfJobs => any(|load| load.program.as_deref() == Some("job")),
+            Given::OfCrashes => any(|load| load.crash == Some(true)),
+        };
+        let built_in = METRICS.iter().filter(is_given).map(|metric| metric.id.to_owned());
+        let own = file.figure.iter().map(|figure| figure.name.clone());
+        let known: Vec<String> = built_in.chain(own).collect();
         self.must(known.iter().any(|name| name == metric), keys, || {
             format!(
                 "\"{metric}\" is no figure of this experiment's trials; known are {}",

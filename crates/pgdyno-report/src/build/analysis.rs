@@ -1,9 +1,9 @@
 //! What all parts of a report share: which trials count, what is held against what, and what may be said of it. The
 //! deciding is the store's [`Judge`]; here it is asked.
 
-use crate::metric::Metric;
 use crate::model::{Decision, Interval, LeftOut};
 use pgdyno_judge::{Judge, Judged, Observations};
+use pgdyno_record::MetricWords;
 use pgdyno_record::{ExperimentRecord, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Comparison, FixedDesign, Observation, Rules, mean_interval};
 
@@ -125,7 +125,7 @@ impl<'a> Analysis<'a> {
 
     pub(super) fn decision(&self) -> Decision {
         let record = self.record();
-        let metric = Metric::of(&record.metric);
+        let metric = MetricWords::of(&record.metric);
         let excluded = self.judged.left_out.iter().map(|(place, deviations)| {
             let (id, trial) = &self.stored.trials[*place];
             LeftOut {
@@ -215,7 +215,7 @@ impl<'a> Analysis<'a> {
         self.record().treatments.iter().filter(|t| t.why_not.is_none())
     }
 
-    fn method(&self, metric: &Metric) -> String {
+    fn method(&self, metric: &MetricWords) -> String {
         let record = self.record();
         let comparisons = self.against.iter().flatten().count();
         let percentiles = "Percentiles of a treatment are means over its trials.";

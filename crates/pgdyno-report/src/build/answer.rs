@@ -2,9 +2,10 @@
 
 use super::analysis::{Analysis, place_of};
 use super::treatment::Drafts;
-use crate::metric::Metric;
+use crate::metric::{is_duration, with_unit};
 use crate::model::{Curve, FactorEffect, Treatment, Zone};
 use crate::words::{listed, number, percent};
+use pgdyno_record::MetricWords;
 use pgdyno_record::{ExperimentRecord, ExperimentStatus};
 use pgdyno_stats::{Effect, Verdict};
 
@@ -125,7 +126,7 @@ fn from_to(
     total: &Effect,
     with: &str,
 ) -> Option<String> {
-    let metric = Metric::of(&record.metric);
+    let metric = MetricWords::of(&record.metric);
     let value = |t: &Treatment| t.metric.as_ref().map(|interval| interval.mean);
     let (was, is) = (value(before)?, value(after)?);
     let change = format!(
@@ -143,20 +144,20 @@ fn from_to(
         ),
         "job_s" => format!(
             "The job took {} instead of {} with {with} {change}",
-            metric.value(is),
-            metric.value(was)
+            with_unit(&metric, is),
+            with_unit(&metric, was)
         ),
-        _ if metric.is_duration() => format!(
+        _ if is_duration(&metric) => format!(
             "{load}: {} was {} instead of {} with {with} {change}",
             metric.title,
-            metric.value(is),
-            metric.value(was)
+            with_unit(&metric, is),
+            with_unit(&metric, was)
         ),
         _ => format!(
             "{load}: {} went from {} to {} with {with} {change}",
             metric.title,
-            metric.value(was),
-            metric.value(is)
+            with_unit(&metric, was),
+            with_unit(&metric, is)
         ),
     })
 }
@@ -243,7 +244,7 @@ fn strongest(effects: &[FactorEffect]) -> Option<String> {
 }
 
 fn of_effects(record: &ExperimentRecord, effects: &[FactorEffect]) -> Option<String> {
-    let (load, title) = (load_of(record), Metric::of(&record.metric).title);
+    let (load, title) = (load_of(record), MetricWords::of(&record.metric).title);
     if effects.iter().all(|one| one.effect.is_none()) {
         return Some(format!(
             "{load}: there are too few finished trials to tell what a factor is worth"
@@ -358,7 +359,7 @@ pub(crate) fn zone_in_words(zone: &Zone) -> String {
 
 /// A ladder of something that has no number: its best level.
 fn extremes(record: &ExperimentRecord, treatments: &[Treatment]) -> Option<String> {
-    let metric = Metric::of(&record.metric);
+    let metric = MetricWords::of(&record.metric);
     let larger = record.larger_is_better(&record.metric);
     let value = |t: &&Treatment| t.figures.get(&record.metric).copied();
     let measured = || treatments.iter().filter(|t| value(t).is_some());
@@ -377,6 +378,6 @@ fn extremes(record: &ExperimentRecord, treatments: &[Treatment]) -> Option<Strin
         load_of(record),
         metric.title,
         best.title,
-        metric.value(value(&best)?)
+        with_unit(&metric, value(&best)?)
     ))
 }

@@ -2,8 +2,8 @@
 
 use super::analysis::{Analysis, STEP, interval_of};
 use super::levels::{groups, level_of};
-use crate::metric::Metric;
 use crate::model::{StudyTable, TableBlock, TableCell, TableColumn, TableRow};
+use pgdyno_record::MetricWords;
 use pgdyno_record::{FactorRecord, TableRecord};
 
 /// All tables of an experiment.
@@ -29,7 +29,7 @@ fn own_table(analysis: &Analysis<'_>) -> Option<TableRecord> {
         |columns| format!("{} and {}", rows.title, columns.title),
     );
     Some(TableRecord {
-        title: capitalised(&format!("{} by {by}", Metric::of(&record.metric).title)),
+        title: capitalised(&format!("{} by {by}", MetricWords::of(&record.metric).title)),
         rows: Some(rows.name.clone()),
         columns: columns.map(|factor| factor.name.clone()),
         values: vec![record.metric.clone()],
@@ -135,12 +135,12 @@ fn heads(
     let column = |title: String, figure: &String| TableColumn {
         title,
         figure: figure.clone(),
-        figure_title: Metric::of(figure).short,
+        figure_title: MetricWords::of(figure).column,
     };
     let Some(columns) = columns else {
         let heads = values
             .iter()
-            .map(|figure| (None, column(Metric::of(figure).short, figure)));
+            .map(|figure| (None, column(MetricWords::of(figure).column, figure)));
         return (String::new(), heads.collect());
     };
     let (title, levels) = lines_of(analysis, columns);
@@ -148,7 +148,7 @@ fn heads(
         values.iter().map(|figure| {
             let title = match values {
                 [_] => line.title.clone(),
-                _ => format!("{}: {}", line.title, Metric::of(figure).short),
+                _ => format!("{}: {}", line.title, MetricWords::of(figure).column),
             };
             (Some(line.level.clone()), column(title, figure))
         })

@@ -3,8 +3,8 @@
 use super::analysis::Analysis;
 use super::levels::levels_of;
 use crate::heat::{self, Heat};
-use crate::metric::known_names;
 use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial, Workload};
+use pgdyno_record::METRICS;
 use pgdyno_record::{
     DistributionPoint, Percentiles, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
@@ -115,7 +115,11 @@ pub(super) fn workload_of(record: &WorkloadRecord) -> Workload {
 fn names_of(trial: &TrialRecord) -> BTreeSet<&str> {
     let own = trial.figures.keys().chain(trial.counters_per_tx.keys());
     let mut names: BTreeSet<&str> = own.map(String::as_str).collect();
-    for name in known_names().filter(|name| trial.figure(name).is_some()) {
+    for name in METRICS
+        .iter()
+        .map(|metric| metric.id)
+        .filter(|name| trial.figure(name).is_some())
+    {
         names.insert(name);
     }
     names

@@ -1,9 +1,10 @@
 //! What a transaction costs, and what throughputs take, as Markdown.
 
 use super::{cell, or_dash, title};
-use crate::metric::{Metric, figure};
+use crate::metric::figure;
 use crate::model::{Report, Treatment};
 use crate::words::{number, percent};
+use pgdyno_record::{METRICS, Metric};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -12,51 +13,16 @@ macro_rules! line {
     ($text:expr $(, $($part:tt)+)?) => { let _ = writeln!($text $(, $($part)+)?); };
 }
 
-/// Figures of a transaction by name, each with its heading where the name alone does not make one: counters have no unit in
-/// their names. The page has the same list (ui/src/analysis/efficiency.ts).
-const COSTS: &[(&str, Option<&str>)] = &[
-    ("server_cpu_us_per_tx", None),
-    ("client_cpu_us_per_tx", None),
-    ("wal_bytes_per_tx", None),
-    ("disk_read_bytes_per_tx", None),
-    ("disk_write_bytes_per_tx", None),
-    ("energy_j_per_tx", None),
-    ("page_faults", Some("page faults per tx")),
-    ("dtlb_load_misses", Some("TLB misses per tx, loads")),
-    ("dtlb_store_misses", Some("TLB misses per tx, stores")),
-    ("dtlb_load_walk_cycles", Some("cycles of TLB walks per tx, loads")),
-    (
-        "dtlb_store_walk_cycles",
-        Some("cycles of TLB walks per tx, stores"),
-    ),
-    ("llc_load_misses", Some("cache misses per tx")),
-    ("context_switches", Some("context switches per tx")),
-    ("migrations", Some("moves between CPUs per tx")),
-    ("cycles", Some("cycles per tx")),
-    ("instructions", Some("instructions per tx")),
-    ("dtlb_loads", Some("TLB look-ups per tx, loads")),
-    ("dtlb_stores", Some("TLB look-ups per tx, stores")),
-    ("llc_loads", Some("cache look-ups per tx")),
-];
-
-fn cost(treatment: &Treatment, name: &str) -> Option<f64> {
-    match name {
-        "server_cpu_us_per_tx" => treatment.server_cpu_us_per_tx,
-        "client_cpu_us_per_tx" => treatment.client_cpu_us_per_tx,
-        "wal_bytes_per_tx" => treatment.wal_bytes_per_tx,
-        _ => {
-            let figures = &treatment.figures;
-            let own = figures.get(name);
-            own.or_else(|| figures.get(&format!("{name}_per_tx"))).copied()
-        }
-    }
+fn cost(treatment: &Treatment, metric: &Metric) -> Option<f64> {
+    treatment.figures.get(metric.id).copied()
 }
 
 /// What one committed transaction cost, where that was recorded.
 pub(super) fn efficiency(text: &mut String, report: &Report) {
     let tested: Vec<_> = report.treatments.iter().filter(|t| t.why_not.is_none()).collect();
-    let is_known = |name: &str| tested.iter().any(|t| cost(t, name).is_some());
-    let known: Vec<_> = COSTS.iter().filter(|(name, _)| is_known(name)).collect();
+    let is_known =
+        |metric: &&Metric| metric.is_cost && tested.iter().any(|t| t.figures.contains_key(metric.id));
+    let known: Vec<&Metric> = METRICS.iter().filter(is_known).collect();
     if known.is_empty() {
         return;
     }
@@ -65,17 +31,17 @@ pub(super) fn efficiency(text: &mut String, report: &Report) {
         text,
         "Means over the trials that count; less is better. Changes are against what the treatment is held against, without an interval.\n"
     );
-    let heads = known
-        .iter()
-        .map(|(name, heading)| heading.map_or_else(|| cell(&Metric::of(name).short), str::to_owned));
+    let heads = known.iter().map(|metric| cell(metric.column));
     line!(text, "| treatment | {} |", heads.collect::<Vec<_>>().join(" | "));
     line!(text, "|---|{}", "--:|".repeat(known.len()));
     for treatment in &tested {
         let against = treatment.against.as_ref();
         let against = against.and_then(|name| tested.iter().find(|t| t.name == *name));
-        let cells = known.iter().map(|(name, _)| {
-            or_dash(cost(treatment, name).map(|value| {
-                let before = against.and_then(|t| cost(t, name)).filter(|before| *before > 0.0);
+        let cells = known.iter().map(|metric| {
+            or_dash(cost(treatment, metric).map(|value| {
+                let before = against
+                    .and_then(|t| cost(t, metric))
+                    .filter(|before| *before > 0.0);
                 let change = before.map(|before| format!(" ({} %)", percent(value / before)));
                 figure(value) + &change.unwrap_or_default()
             }))
@@ -199,9 +165,7 @@ mod tests {
     fn costs_and_capacity_are_tables() {
         let mut report = build(&stored("cumulative", 3), "test", 0);
         for treatment in &mut report.treatments {
-            treatment.server_cpu_us_per_tx = None;
-            treatment.client_cpu_us_per_tx = None;
-            treatment.wal_bytes_per_tx = None;
+            treatment.figures.clear();
         }
         report.capacity.clear();
         let text = markdown(&report);
@@ -209,8 +173,9 @@ mod tests {
 
         let (first, second) = (report.treatments[0].name.clone(), &mut report.treatments[1]);
         second.against = Some(first);
-        second.wal_bytes_per_tx = Some(600.0);
-        report.treatments[0].wal_bytes_per_tx = Some(500.0);
+        second.figures.insert("wal_bytes_per_tx".to_owned(), 600.0);
+        let figures = &mut report.treatments[0].figures;
+        figures.insert("wal_bytes_per_tx".to_owned(), 500.0);
         let faults = &mut report.treatments[1].figures;
         faults.insert("page_faults".to_owned(), 0.5);
         let row = |of: serde_json::Value, found: serde_json::Value| json!({"of": of, "found": found});

@@ -10,6 +10,7 @@ use crate::context::now_unix_ms;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use pgdyno_record::METRICS;
 use pgdyno_stats::{Effect, Verdict};
 use pgdyno_store::{Filter, Life, Listed, Pulse, Store};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,44 +144,26 @@ impl Seen {
                 page.sample(name, &labels, whole(count as u64));
             }
         });
-        type Of = fn(&Figures) -> Option<f64>;
-        let gauges: [(&str, &str, &str, Of); 6] = [
-            (
-                "pgdyno_tps",
-                "",
-                "Committed transactions per second, mean over trials.",
-                |f| Some(f.tps?.0),
-            ),
-            ("pgdyno_tps_low", "", "Lower bound of that mean.", |f| {
-                Some(f.tps?.1)
-            }),
-            ("pgdyno_tps_high", "", "Upper bound of that mean.", |f| {
-                Some(f.tps?.2)
-            }),
-            (
-                "pgdyno_response_p50_seconds",
-                "seconds",
-                "Median response time, mean over trials.",
-                |f| Some(f.percentiles?.p50_ms / 1e3),
-            ),
-            (
-                "pgdyno_response_p95_seconds",
-                "seconds",
-                "95th percentile, mean over trials.",
-                |f| Some(f.percentiles?.p95_ms / 1e3),
-            ),
-            (
-                "pgdyno_response_p99_seconds",
-                "seconds",
-                "99th percentile, mean over trials.",
-                |f| Some(f.percentiles?.p99_ms / 1e3),
-            ),
-        ];
-        for (name, unit, help, value) in gauges {
-            page.family(name, "gauge", unit, help);
+        for metric in METRICS.iter().filter(|metric| !metric.exposed.is_empty()) {
+            let name = format!("pgdyno_{}", metric.exposed);
+            let help = format!("Mean over trials: {}.", metric.title);
+            page.family(&name, "gauge", metric.exposed_unit(), &help);
             self.each(|figures, labels| {
-                if let Some(value) = value(figures) {
-                    page.sample(name, labels, value);
+                if let Some(mean) = figures.means.get(metric.id) {
+                    page.sample(&name, labels, metric.in_base_unit(*mean));
+                }
+            });
+        }
+        type Of = fn((f64, f64, f64)) -> f64;
+        let bounds: [(&str, &str, Of); 2] = [
+            ("pgdyno_tps_low", "Lower bound of mean throughput.", |tps| tps.1),
+            ("pgdyno_tps_high", "Upper bound of mean throughput.", |tps| tps.2),
+        ];
+        for (name, help, bound) in bounds {
+            page.family(name, "gauge", "", help);
+            self.each(|figures, labels| {
+                if let Some(tps) = figures.tps {
+                    page.sample(name, labels, bound(tps));
                 }
             });
         }

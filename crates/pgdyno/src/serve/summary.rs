@@ -5,11 +5,11 @@ use super::App;
 use super::experiment::report_of;
 use super::reports::Reports;
 use crate::context::now_unix_ms;
-use pgdyno_record::{ExperimentRecord, Percentiles};
+use pgdyno_record::ExperimentRecord;
 use pgdyno_report::{Report, build};
 use pgdyno_stats::Effect;
 use pgdyno_store::{Filter, Life, Listed, Pulse, Store, StoreError};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,7 +39,8 @@ pub(super) struct Figures {
     pub(super) failed: usize,
     /// Mean, low and high.
     pub(super) tps: Option<(f64, f64, f64)>,
-    pub(super) percentiles: Option<Percentiles>,
+    /// Means over trials, by the metric's name.
+    pub(super) means: BTreeMap<String, f64>,
     /// What it is held against, and what came out by the figure that decides.
     pub(super) against: Option<String>,
     pub(super) effect: Option<Effect>,
@@ -238,7 +239,7 @@ impl Summary {
                     finished: t.trials_finished,
                     failed: t.trials_failed,
                     tps: t.tps.as_ref().map(|tps| (tps.mean, tps.low, tps.high)),
-                    percentiles: t.percentiles,
+                    means: t.figures.clone(),
                     against: t.against.clone(),
                     effect: t.step,
                 })
