@@ -30,6 +30,7 @@ mod poolers;
 mod preflight;
 mod profile_matrix;
 mod profiles;
+mod restart_log;
 mod sandbox;
 mod schema;
 mod scripts;
