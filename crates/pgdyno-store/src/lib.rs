@@ -19,6 +19,6 @@ pub use series::{
     ColumnRecord, GapRecord, PackedSeries, SeriesRecord, TimeLists, pack_points, pack_series, unpack_points,
 };
 pub use store::{
-    Filter, ImportOutcome, Imported, Integrity, Life, Link, Listed, NOTE_CHARS_MAX, Note, Place,
-    ProgressPlace, PrunePlan, PruneRule, Pulse, Reader, Removable, Store, StoreError, TAG_CHARS_MAX,
+    Filter, ImportOutcome, Imported, Integrity, Life, Link, Listed, MissingRight, NOTE_CHARS_MAX, Note,
+    Place, ProgressPlace, PrunePlan, PruneRule, Pulse, Reader, Removable, Store, StoreError, TAG_CHARS_MAX,
 };
