@@ -27,8 +27,8 @@ impl Preflight<'_> {
         }
         if !self.consent.data {
             let what = format!(
-                "commands of the file may make anything on the server, and pgdyno did not create this server: they run with consent \
-                 only, and what they leave is named at the end: {}",
+                "commands and statements of the file may make or drop objects on the server, and pgdyno did not create this server: they run \
+                 with consent only, and what they leave is named at the end: {}",
                 found.commands.join("; ")
             );
             let mends = ["--allow-data".to_owned()];

@@ -83,6 +83,46 @@ fn commands_on_a_foreign_server_want_consent_and_what_they_leave_is_named() {
 }
 
 #[test]
+fn script_that_makes_objects_on_a_foreign_server_wants_consent_and_what_it_leaves_is_named() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let target = foreign.target("postgres");
+    home.run(&["data", "create", &target, "--scale", "1"]).fine();
+    let script = |text: &str| {
+        let load =
+            format!("script = \"\"\"\n{text}\n\"\"\"\nprotocol = \"simple\"\nclients = 1\nmeasure_s = 1\n");
+        file(&home, &load, SORT)
+    };
+    let before = foreign.objects();
+    let path = script("BEGIN;\nCREATE TABLE IF NOT EXISTS left_over (a int);\nEND;");
+    let listed = ["--allow-data", "script, line 2: CREATE TABLE"];
+    home.run(&["run", &path, "--target", &target]).fails(4, &listed);
+    dry_run(&home, &path, &target, &[]).fails(4, &listed);
+    let dry = dry_run(&home, &path, &target, &["--allow-data"]).fine().out;
+    assert!(dry.contains("script, line 2: CREATE TABLE"), "{dry}");
+    assert_eq!(foreign.objects(), before, "nothing has run");
+    let left = ["TABLE public.left_over", "DROP TABLE public.left_over;"];
+    home.run(&["run", &path, "--target", &target, "--allow-data"])
+        .fails(1, &left);
+    foreign.ask("DROP TABLE left_over");
+
+    // So does a figure; what is temporary is free.
+    let figure = "[[figure]]\nname = \"odd\"\nsql = \"SELECT 1 INTO left_over\"\n";
+    let path = file(&home, TPCB, &format!("{figure}{SORT}"));
+    dry_run(&home, &path, &target, &[]).fails(4, &["--allow-data", "[[figure]] odd: SELECT"]);
+    let path = script("BEGIN;\nCREATE TEMP TABLE own (a int);\nDROP TABLE own;\nEND;");
+    let dry = dry_run(&home, &path, &target, &[]).fine().out;
+    assert!(!dry.contains("run on the server"), "{dry}");
+    // Autovacuum of the catalogue may commit so much beside it that no trial finishes.
+    let run = home.run(&["run", &path, "--target", &target]);
+    assert!(
+        run.err.contains("trial 2/2") && !run.err.contains("--allow-data"),
+        "{}",
+        run.err
+    );
+    assert_eq!(foreign.objects(), before);
+}
+
+#[test]
 fn figure_that_the_server_refuses_is_found_before_the_run() {
     let (home, foreign) = (Home::new(), Foreign::start());
     let target = foreign.target("postgres");
