@@ -24,6 +24,7 @@ mod kill;
 mod kill_apply;
 mod knobs;
 mod lab;
+mod mends;
 mod networks;
 mod page;
 mod poolers;
