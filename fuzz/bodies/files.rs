@@ -8,7 +8,7 @@ use pgdyno_lab::compare::{Gate, Reference};
 use pgdyno_lab::{ExperimentFile, sized};
 use pgdyno_load::{
     ForeignFormat, ForeignOutput, ForeignSecond, ForeignStream, Protocol, Script, Scripts, command_words,
-    foreign_formats,
+    foreign_formats, makes_objects,
 };
 use pgdyno_server::shown_statement;
 use serde_json::{Value, json};
@@ -84,6 +84,8 @@ pub(super) fn scripts(bytes: &[u8]) {
     let (prepared, rest) = choice(bytes);
     let text = text(rest).into_owned();
     let lines = text.lines().count().max(1);
+    // Whether it makes objects is asked of any text too, for figures are SQL alone.
+    makes_objects(&text);
     let scripts = Scripts {
         scripts: vec![Script {
             name: "a.sql".into(),

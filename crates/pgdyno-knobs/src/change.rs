@@ -120,6 +120,15 @@ pub enum ApplyError {
         /// What the catalogue knows of versions that have it.
         hint: String,
     },
+    /// pgdyno's own session has another value, so neither the value before nor the one that took effect can be seen.
+    #[error(
+        "the options of pgdyno's session (PGOPTIONS, or options= of the connection string) set {name}, which hides the \
+         server's value"
+    )]
+    HiddenByOptions {
+        /// Its name.
+        name: String,
+    },
     /// A parameter that tells what was decided when the server was made or built.
     #[error("{name} only tells what the server is; it cannot be set")]
     ReadOnly {

@@ -76,6 +76,9 @@ impl Known {
         for fact in facts {
             index.note(&fact.name, outcome(fact));
         }
+        for (name, why) in hidden(facts) {
+            index.note(&format!("setting.{name}"), Err(why));
+        }
         for guc in settings {
             index.note(&format!("setting.{}", guc.name), Ok(plain(guc)));
         }
@@ -174,6 +177,13 @@ impl Known {
                 .chain(others.iter().copied()),
         )
     }
+}
+
+/// Settings whose value the server facts have a reason for instead.
+fn hidden(facts: &[Fact]) -> impl Iterator<Item = (&str, String)> {
+    let of = facts.iter().filter(|fact| fact.name == "settings.unknown");
+    let rows = of.filter_map(|fact| fact.value.as_ref()?.as_array()).flatten();
+    rows.filter_map(|row| Some((row["name"].as_str()?, row["why"].as_str()?.to_owned())))
 }
 
 impl Index {

@@ -39,6 +39,8 @@ pub(crate) enum Means {
 
 /// A value that means "as without pgdyno", of a table's option or the WAL directory.
 pub(crate) const DEFAULT: &str = "default";
+/// The source, in the server's words, of what a session's start has set.
+const BY_OPTIONS: &str = "client";
 /// Control groups of version 1 show "no limit" as the largest number of whole pages.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
 /// Limits of control groups are rounded to whole pages, of 64 kB at most.
@@ -169,7 +171,10 @@ impl<'a> Reader<'a> {
         match self.means(knob)? {
             Means::Parameter => {
                 let guc = self.parameter(&mut self.server()?, split(knob).0)?;
-                Ok(guc.shown)
+                match guc.source.as_str() {
+                    BY_OPTIONS => Err(ApplyError::HiddenByOptions { name: guc.name }),
+                    _ => Ok(guc.shown),
+                }
             }
             Means::Files(files) => {
                 let mut values: Vec<String> = Vec::new();

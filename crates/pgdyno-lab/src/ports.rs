@@ -47,7 +47,7 @@ pub(crate) struct Purpose<'t> {
     pub(crate) text: &'t str,
     /// Whether the host's settings are changed too.
     pub(crate) changes_host: bool,
-    /// Commands that may make anything on it.
+    /// Commands that may make anything on it, and statements that do.
     pub(crate) commands: &'t [String],
 }
 

@@ -121,7 +121,7 @@ pub struct PreflightReport {
     pub findings: Vec<Finding>,
     /// What is made on a server that pgdyno did not create, and dropped at the end.
     pub objects: Vec<DataObject>,
-    /// Commands that run on such a server, and may make anything there.
+    /// Commands that run on such a server, and may make anything there, and statements that do.
     pub commands: Vec<String>,
     /// What could not be proven, each with the reason.
     pub unproven: Vec<String>,

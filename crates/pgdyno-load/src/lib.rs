@@ -64,7 +64,10 @@ pub use part::Counts;
 pub use plan::{Arrivals, BATCH_MAX, CLIENTS_MAX, Engine, LoadPlan, Warmup, Work};
 pub use pooler::keeps_prepared_statements;
 pub use program::StatementName;
-pub use proof::{Described, StatementRefusal, refused_questions, refused_statements};
+pub use proof::{
+    Described, MakingStatement, StatementRefusal, makes_objects, making_statements, refused_questions,
+    refused_statements,
+};
 pub use random::stream_seed;
 pub use scanner::{Event, Malformed, Scanner, Tag};
 pub use schedule::{Rate, Spacing, Stretch, duration};

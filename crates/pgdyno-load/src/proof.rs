@@ -6,6 +6,7 @@ use crate::message::Type;
 use crate::plan::{LoadPlan, Work};
 use crate::program::Program;
 use crate::script::ScriptError;
+use crate::script::makes::Making;
 use crate::script::statements_of_script;
 use crate::session::{Session, SessionError};
 use crate::workload::{Extent, Protocol, Step};
@@ -135,6 +136,48 @@ pub fn refused_statements(
         found.unproven = Some("terminals of TPC-C put them together during the load".to_owned());
     }
     Ok(found)
+}
+
+/// Statements of a load that make, change or remove objects that stay, each with its script and line. What a script has made as temporary
+/// is its own. Of the built-in workloads there are none.
+///
+/// # Errors
+///
+/// A script that cannot be read.
+pub fn making_statements(load: &LoadPlan) -> Result<Vec<MakingStatement>, ScriptError> {
+    let mut found = Vec::new();
+    let Work::Scripts(scripts) = &load.work else {
+        return Ok(found);
+    };
+    for script in &scripts.scripts {
+        let mut making = Making::default();
+        for (line, sql) in statements_of_script(script)? {
+            if making.is_in(&sql) {
+                found.push(MakingStatement {
+                    script: script.name.clone(),
+                    line,
+                    sql,
+                });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a text of one or several statements makes, changes or removes objects that stay.
+pub fn makes_objects(sql: &str) -> bool {
+    Making::default().is_in(sql)
+}
+
+/// A statement of a script that makes, changes or removes objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MakingStatement {
+    /// The script.
+    pub script: String,
+    /// 1-based.
+    pub line: usize,
+    /// As the script has it.
+    pub sql: String,
 }
 
 /// What the server would refuse of single statements, each with what it is called; `may_be_made`: whether what such a statement names
@@ -277,4 +320,20 @@ fn grants(client: &mut Session, sql: &str) -> Vec<String> {
     rows.into_iter()
         .filter_map(|row| row.into_iter().next()?)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Workload;
+
+    /// They run on servers of others without consent to objects.
+    #[test]
+    fn built_in_workload_makes_no_objects() {
+        for workload in Workload::ALL {
+            for statement in Work::from(workload).statements(1).unwrap() {
+                assert!(!makes_objects(&statement.sql), "{workload}: {}", statement.sql);
+            }
+        }
+    }
 }

@@ -5,8 +5,10 @@ use crate::server::Server;
 use crate::{Conninfo, Postmaster, counters::pause, log};
 use pgdyno_host::{Directory, LocalHost};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -158,15 +160,28 @@ impl Words {
     }
 }
 
-/// The log that a server on this machine writes to, and how long it was before the restart.
+/// The log that a server on this machine writes to, and what its directory held before the restart.
 struct CurrentLog {
     path: PathBuf,
     /// Kept open: its name may be another file's by the time that it is read.
     log: File,
     before: u64,
+    data: Directory,
+    /// Bytes of the files beside it, by name: a start may go on in one of them. `None` where there are too many.
+    beside: Option<BTreeMap<OsString, u64>>,
 }
 
 impl CurrentLog {
+    /// In the data directory: the server's logging process writes there which files it writes.
+    const NAMES: &str = "current_logfiles";
+    /// Bytes of it: three lines with a path each.
+    const NAMES_MAX: u64 = 16 * 1024;
+    /// A directory with more files is not looked at: a year of hourly ones is below it.
+    const BESIDE_MAX: usize = 10_000;
+    /// How long the reason of a failed start is waited for: it is written within milliseconds, on a busy machine later.
+    const PATIENCE: Duration = Duration::from_secs(3);
+    const PAUSE: Duration = Duration::from_millis(50);
+
     /// Asks the server, while it can be asked. One that may not be read is none.
     fn of(conninfo: &Conninfo) -> Option<CurrentLog> {
         if !conninfo.is_here() {
@@ -186,21 +201,68 @@ impl CurrentLog {
     /// The server chooses both names, so the directory is proven to be a running server's, and the log is its owner's.
     fn found(directory: &Path, file: &str) -> Option<CurrentLog> {
         Postmaster::of_data(&LocalHost::new(), directory).ok()?;
-        let owner = Directory::open(directory).ok()?.owner().uid;
+        let data = Directory::open(directory).ok()?;
         let path = directory.join(file);
         let (above, name) = Directory::above(&path).ok()?;
-        let log = above.file_of(name, owner).ok()?;
+        let log = above.file_of(name, data.owner().uid).ok()?;
         let before = log.metadata().ok()?.len();
-        Some(CurrentLog { path, log, before })
+        let entries = above.entries().ok();
+        let entries = entries.filter(|entries| entries.len() <= CurrentLog::BESIDE_MAX);
+        let size = |(name, _): (OsString, _)| Some((name.clone(), above.size(name).ok()?));
+        let beside = entries.map(|entries| entries.into_iter().filter_map(size).collect());
+        Some(CurrentLog {
+            path,
+            log,
+            before,
+            data,
+            beside,
+        })
     }
 
-    /// What it says since, as the end of a sentence.
+    /// What it says since, as the end of a sentence. The logging process outlives a server that did not start, and writes its last
+    /// words a moment after the restart command has failed.
     fn end(&self) -> Option<String> {
-        let words = log::reason(&self.log, self.before)?;
-        Some(format!(
-            "; the server's log {} ends with: {words}",
-            self.path.display()
-        ))
+        let begun = Instant::now();
+        loop {
+            let (path, words) = self.since();
+            let runs = || Postmaster::of_data(&LocalHost::new(), self.data.path()).is_ok();
+            if log::has_reason(&words) || runs() || begun.elapsed() >= CurrentLog::PATIENCE {
+                let words = log::last_words(&words)?;
+                return Some(format!(
+                    "; the server's log {} ends with: {words}",
+                    path.display()
+                ));
+            }
+            pause(CurrentLog::PAUSE);
+        }
+    }
+
+    /// What was written since, and the file that it ends in.
+    fn since(&self) -> (PathBuf, String) {
+        let words = log::since(&self.log, self.before).unwrap_or_default();
+        match self.next() {
+            Some((path, later)) => (path, words + &later),
+            None => (self.path.clone(), words),
+        }
+    }
+
+    /// The file that the server went on with, if it is another one, and what it has written there. By default each start begins a
+    /// file; and somebody may have moved the one that was open.
+    fn next(&self) -> Option<(PathBuf, String)> {
+        let names = self.data.text(CurrentLog::NAMES, CurrentLog::NAMES_MAX).ok()?;
+        let (_, file) = names.lines().next()?.split_once(' ')?;
+        let path = self.data.path().join(file);
+        let (above, name) = Directory::above(&path).ok()?;
+        let log = above.file_of(&name, self.data.owner().uid).ok()?;
+        let (new, old) = (log.metadata().ok()?, self.log.metadata().ok()?);
+        if (new.dev(), new.ino()) == (old.dev(), old.ino()) {
+            return None;
+        }
+        let before = match path == self.path {
+            true => 0,
+            false => self.beside.as_ref()?.get(&name).copied().unwrap_or(0),
+        };
+        Some((path, log::since(&log, before)?))
     }
 }
 
@@ -246,6 +308,30 @@ mod tests {
         assert!(words.ends_with("ends with: new"), "{words}");
         server.kill().unwrap();
         server.wait().unwrap();
+    }
+
+    /// The server has ended, and its logging process has not.
+    #[test]
+    fn last_words_of_a_server_that_did_not_start_are_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        fs::write(&path, "LOG:  shutting down\n").unwrap();
+        let log = CurrentLog {
+            log: File::open(&path).unwrap(),
+            before: 0,
+            data: Directory::open(dir.path()).unwrap(),
+            beside: None,
+            path: path.clone(),
+        };
+        let (begins, begun) = std::sync::mpsc::channel();
+        let reader = std::thread::spawn(move || {
+            begins.send(()).unwrap();
+            log.end()
+        });
+        begun.recv().unwrap();
+        fs::write(&path, "LOG:  shutting down\nFATAL:  could not load it\n").unwrap();
+        let words = reader.join().unwrap().unwrap();
+        assert!(words.ends_with("ends with: could not load it"), "{words}");
     }
 
     #[test]

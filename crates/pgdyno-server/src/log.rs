@@ -12,7 +12,12 @@ const MARKS: [&str; 4] = ["FATAL:", "PANIC:", "DETAIL:", "HINT:"];
 
 /// Why the server did not start, from what it wrote behind the first `from` bytes: the last FATAL or PANIC with its detail and
 /// hint, or the last lines. `None` where it wrote nothing.
-pub(crate) fn reason(mut log: &File, from: u64) -> Option<String> {
+pub(crate) fn reason(log: &File, from: u64) -> Option<String> {
+    last_words(&since(log, from)?)
+}
+
+/// What the log holds behind the first `from` bytes, of which the end is read.
+pub(crate) fn since(mut log: &File, from: u64) -> Option<String> {
     let length = log.metadata().ok()?.len();
     // A log that became shorter was begun anew.
     let from = if from > length { 0 } else { from };
@@ -20,13 +25,21 @@ pub(crate) fn reason(mut log: &File, from: u64) -> Option<String> {
         .ok()?;
     let mut text = Vec::new();
     log.take(READ_MAX).read_to_end(&mut text).ok()?;
-    last_words(&String::from_utf8_lossy(&text))
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Whether a text says why a server ended.
+pub(crate) fn has_reason(text: &str) -> bool {
+    text.lines().any(|line| is_end(&line))
+}
+
+fn is_end(line: &&str) -> bool {
+    line.contains("FATAL:") || line.contains("PANIC:")
 }
 
 /// The same of a text.
 pub(crate) fn last_words(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let is_end = |line: &&str| line.contains("FATAL:") || line.contains("PANIC:");
     let words: Vec<String> = match lines.iter().rposition(is_end) {
         Some(at) => {
             let more = lines[at + 1..]

@@ -4,6 +4,6 @@ mod schema;
 mod store;
 
 pub use store::{
-    Filter, ImportOutcome, Imported, Integrity, Life, Link, Listed, NOTE_CHARS_MAX, Note, Place,
-    ProgressPlace, PrunePlan, PruneRule, Pulse, Reader, Removable, Store, StoreError, TAG_CHARS_MAX,
+    Filter, ImportOutcome, Imported, Integrity, Life, Link, Listed, MissingRight, NOTE_CHARS_MAX, Note,
+    Place, ProgressPlace, PrunePlan, PruneRule, Pulse, Reader, Removable, Store, StoreError, TAG_CHARS_MAX,
 };

@@ -29,7 +29,7 @@ pub use find::{Filter, Life, Listed};
 pub use import::{ImportOutcome, Imported};
 pub use integrity::Integrity;
 pub use labels::{NOTE_CHARS_MAX, Note, TAG_CHARS_MAX};
-pub use postgres::Link;
+pub use postgres::{Link, MissingRight};
 use postgres::{May, Postgres};
 pub use progress::{ProgressPlace, Pulse};
 pub use prune::{PrunePlan, PruneRule, Removable};
@@ -69,6 +69,15 @@ impl Store {
     pub fn over_as_it_is(link: Link) -> Result<Store, StoreError> {
         let database = Box::new(Postgres::open(link, May::Nothing)?);
         Ok(Store { database })
+    }
+
+    /// Rights that a run lacks in the store in PostgreSQL that the link leads to, whether it is there already or not. Nothing is made.
+    ///
+    /// # Errors
+    ///
+    /// A server that cannot be reached, is read-only, or gives no answer.
+    pub fn missing_rights(link: Link) -> Result<Vec<MissingRight>, StoreError> {
+        postgres::missing(link)
     }
 
     /// Opens the store in the file at `path` as it is, neither made nor brought up to this schema, waiting no longer than `patience`

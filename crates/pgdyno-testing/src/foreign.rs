@@ -55,6 +55,11 @@ impl Foreign {
         )
     }
 
+    /// A file or directory of its data.
+    pub fn data(&self, name: &str) -> PathBuf {
+        self.directory.path().join("data").join(name)
+    }
+
     /// What ALTER SYSTEM has written.
     pub fn auto_conf(&self) -> String {
         let path = self.directory.path().join("data/postgresql.auto.conf");

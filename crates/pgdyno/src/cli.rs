@@ -290,7 +290,8 @@ pub(crate) struct ConsentArgs {
     #[arg(long)]
     pub(crate) allow_restart: bool,
     /// Agree that the data which the load needs and the server lacks is made on a server which pgdyno did not create, and dropped
-    /// at the end, and that the file's own commands (prepare, command, cleanup) run there; `run --dry-run` lists both.
+    /// at the end, and that the file's own commands (prepare, command, cleanup), and statements of its scripts that make or drop
+    /// objects, run there; `run --dry-run` lists all of it.
     #[arg(long)]
     pub(crate) allow_data: bool,
 }

@@ -6,7 +6,7 @@ use crate::output::hide;
 use pgdyno_server::{
     Found, Given, Session, begins_with_word, is_meant_as_server, keeps_sessions, shown, without_word,
 };
-use pgdyno_store::{Link, Reader, Store, StoreError};
+use pgdyno_store::{Link, MissingRight, Reader, Store, StoreError};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,6 +88,17 @@ impl StorePlace {
             StorePlace::Server { text, schema, name } => {
                 let link = link(text, schema, name).with_patience(patience);
                 Store::over_as_it_is(link.with_limits(patience, STATEMENT_MAX))
+            }
+        }
+    }
+
+    /// Rights that a run lacks in it, with the grants; a file has none.
+    pub(crate) fn missing_rights(&self, patience: Duration) -> Result<Vec<MissingRight>, StoreError> {
+        match self.clone() {
+            StorePlace::File(_) => Ok(Vec::new()),
+            StorePlace::Server { text, schema, name } => {
+                let link = link(text, schema, name).with_patience(patience);
+                Store::missing_rights(link.with_limits(patience, STATEMENT_MAX))
             }
         }
     }

@@ -63,6 +63,14 @@ fn settings_are_plain_numbers() {
 }
 
 #[test]
+fn setting_hidden_by_the_session_is_missing_with_its_reason() {
+    let rows = json!([{ "name": "work_mem", "why": "PGOPTIONS sets it" }]);
+    let known = of(&[("settings.unknown", rows)]);
+    let words = "setting.work_mem is missing: PGOPTIONS sets it";
+    check(&known, "setting.work_mem", Err(words));
+}
+
+#[test]
 fn what_is_not_there_says_why() {
     let facts = [
         Fact::unknown("host.facts", "/proc", "reached over a network"),

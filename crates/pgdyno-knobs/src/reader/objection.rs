@@ -1,6 +1,6 @@
 //! Everything that keeps a setting from being applied here, each with what mends it; and whether it would restart the server.
 
-use super::{Means, Reader};
+use super::{BY_OPTIONS, Means, Reader};
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
 use crate::cell::{AUTO_CONF, Captured, Cell, CellError, in_auto_conf};
 use crate::change::ApplyError;
@@ -35,6 +35,7 @@ impl From<ApplyError> for Objection {
 
 const AS_ROOT: &str =
     "sudo pgdyno ... (on the host itself: a container's /proc/sys may be read-only for root too)";
+const WITHOUT_OPTIONS: &str = "unset PGOPTIONS (and leave options= out of the connection string)";
 /// The first version in which roles other than superusers may be allowed ALTER SYSTEM.
 const GRANTED_SINCE: u32 = 15;
 
@@ -79,6 +80,11 @@ impl Reader<'_> {
         };
         if guc.context == "internal" {
             return Ok(vec![ApplyError::ReadOnly { name: guc.name }.into()]);
+        }
+        if guc.source == BY_OPTIONS {
+            let error = ApplyError::HiddenByOptions { name: guc.name };
+            let mends = vec![WITHOUT_OPTIONS.to_owned()];
+            return Ok(vec![Objection { error, mends }]);
         }
         let mut objections = Vec::new();
         objections.extend(of_value(&mut server, &guc, setting)?);

@@ -1,8 +1,9 @@
 //! The data that treatments read, worked out from the plan alone.
 
-use super::{Plan, Stand, Treatment};
+use super::{Plan, Stand, Treatment, plan_of_load};
 use crate::file::Reset;
-use pgdyno_load::{DataPlan, Dataset};
+use pgdyno_load::{DataPlan, Dataset, MakingStatement, makes_objects, making_statements};
+use pgdyno_server::shown_statement;
 use std::collections::BTreeSet;
 
 /// What tells one database's content from another's.
@@ -67,20 +68,35 @@ fn commands_of(treatment: &Treatment) -> impl Iterator<Item = &str> {
     each.into_iter().flatten().filter(move |_| program.is_some())
 }
 
+/// Statements of a treatment's script that make, change or remove objects. A script that cannot be read has none: its error is another
+/// finding.
+fn making_in(treatment: &Treatment) -> Vec<String> {
+    let plan = plan_of_load(&treatment.load).ok().flatten();
+    let statements = plan.and_then(|plan| making_statements(&plan).ok());
+    let statements = statements.unwrap_or_default().into_iter();
+    let shown =
+        |of: MakingStatement| format!("{}, line {}: {}", of.script, of.line, shown_statement(&of.sql));
+    statements.map(shown).collect()
+}
+
 impl Plan {
-    /// Commands of the tested treatments of which nothing is known, each once.
+    /// Commands of the tested treatments of which nothing is known, and statements of their scripts and of figures that make, change or
+    /// remove objects; each once.
     pub(crate) fn commands(&self) -> Vec<String> {
-        let mut commands: Vec<String> = Vec::new();
-        for command in self
-            .tested()
-            .into_iter()
-            .flat_map(|i| commands_of(&self.treatments[i]))
-        {
-            if !commands.iter().any(|known| known == command) {
-                commands.push(command.to_owned());
+        let tested = self.tested();
+        let treatments = || tested.iter().map(|&i| &self.treatments[i]);
+        let commands = treatments().flat_map(commands_of).map(str::to_owned);
+        let figures = self.file.figure.iter();
+        let figures = figures.filter_map(|figure| Some((&figure.name, figure.sql.as_ref()?)));
+        let figures = figures.filter(|(_, sql)| makes_objects(sql));
+        let figures = figures.map(|(name, sql)| format!("[[figure]] {name}: {}", shown_statement(sql)));
+        let mut all: Vec<String> = Vec::new();
+        for command in commands.chain(treatments().flat_map(making_in)).chain(figures) {
+            if !all.contains(&command) {
+                all.push(command);
             }
         }
-        commands
+        all
     }
 
     /// The data of the tested treatments that `wanted` accepts.

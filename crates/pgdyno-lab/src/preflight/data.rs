@@ -27,8 +27,8 @@ impl Preflight<'_> {
         }
         if !self.consent.data {
             let what = format!(
-                "commands of the file may make anything on the server, and pgdyno did not create this server: they run with consent \
-                 only, and what they leave is named at the end: {}",
+                "commands and statements of the file may make or drop objects on the server, and pgdyno did not create this server: they run \
+                 with consent only, and what they leave is named at the end: {}",
                 found.commands.join("; ")
             );
             let mends = ["--allow-data".to_owned()];
@@ -157,19 +157,22 @@ impl Preflight<'_> {
             found.add(Finding::new(FindingKind::Consent, what, &mends));
         }
         let sql = "SELECT quote_ident(current_schema()), has_schema_privilege(current_schema(), 'CREATE'), \
-                   current_setting('transaction_read_only'), quote_ident(current_user), pg_is_in_recovery()";
+                   current_setting('transaction_read_only'), quote_ident(current_user), pg_is_in_recovery(), \
+                   quote_ident(current_database())";
         let rows = server.rows("asking where tables would be made", sql)?;
         let mut fields = rows.into_iter().next().unwrap_or_default().into_iter();
         let mut next = || fields.next().flatten();
         let (schema, may_create, read_only, role, is_standby) = (next(), next(), next(), next(), next());
         let role = role.unwrap_or_default();
+        // What is set for the role in the database comes before what is set for either.
+        let alter = format!("ALTER ROLE {role} IN DATABASE {}", next().unwrap_or_default());
         match schema {
             None => {
                 let what =
                     format!("the role {role} has no schema that tables would be made in (search_path)");
                 let mends = [
-                    format!("CREATE SCHEMA AUTHORIZATION {role}"),
-                    format!("ALTER ROLE {role} SET search_path = {role}, public"),
+                    format!("CREATE SCHEMA IF NOT EXISTS AUTHORIZATION {role}"),
+                    format!("{alter} SET search_path = {role}, public"),
                 ];
                 found.add(Finding::new(FindingKind::Right, what, &mends));
             }
@@ -186,9 +189,7 @@ impl Preflight<'_> {
             found.add(Finding::new(FindingKind::Other, what, &mends));
         } else if read_only.as_deref() == Some("on") {
             let what = format!("transactions of the role {role} are read only");
-            let mends = [format!(
-                "ALTER ROLE {role} SET default_transaction_read_only = off"
-            )];
+            let mends = [format!("{alter} SET default_transaction_read_only = off")];
             found.add(Finding::new(FindingKind::Right, what, &mends));
         }
         let bytes = lacking.iter().map(DataPlan::bytes).sum();

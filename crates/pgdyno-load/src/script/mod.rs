@@ -3,6 +3,7 @@
 pub(crate) mod evaluate;
 pub(crate) mod expression;
 mod functions;
+pub(crate) mod makes;
 pub(crate) mod split;
 pub(crate) mod value;
 

@@ -19,7 +19,7 @@ pub use own::{Tallied, Tally, tally};
 use pgdyno_host::Fact;
 pub use scrub::statement as shown_statement;
 use serde_json::{Map, Value, json};
-use settings::{Setting, Settings};
+use settings::{START_IN_FILES, Setting, Settings, WithoutStart};
 use statement::{Group, Statement};
 use statements::STATEMENTS;
 use std::collections::BTreeMap;
@@ -261,14 +261,33 @@ impl Found {
     }
 
     /// What this connection's start has set for itself, as a session that sets nothing has it.
-    fn without_our_own(&self, settings: &mut Result<Vec<Setting>, String>, user: &str) {
-        let hidden = self.0.get("settings.hidden_by_role_or_database");
-        let hidden = hidden.and_then(|fact| fact.value.as_ref());
+    fn without_our_own(&mut self, settings: &mut Result<Vec<Setting>, String>, user: &str) {
+        let files = self.outcome(START_IN_FILES);
+        let hidden = self.outcome("settings.hidden_by_role_or_database");
         let database = self.text("server.database");
         let encoding = self.text("server.encoding");
+        let without_start = WithoutStart {
+            hidden: hidden.as_ref().map_err(String::as_str),
+            files: files.as_ref().map_err(String::as_str),
+            user,
+            database: database.as_deref(),
+            encoding: encoding.as_deref(),
+        };
         for setting in settings.iter_mut().flatten() {
-            setting.without_start(hidden, user, database.as_deref(), encoding.as_deref());
+            without_start.mend(setting);
         }
+        // It serves the settings, and is no fact of its own.
+        self.0.remove(START_IN_FILES);
+    }
+
+    /// The value of a fact, or why it has none.
+    fn outcome(&self, name: &str) -> Outcome {
+        let fact = self.0.get(name);
+        let value = fact.and_then(|fact| fact.value.clone());
+        value.ok_or_else(|| {
+            let why = fact.and_then(|fact| fact.missing.clone());
+            why.unwrap_or_else(|| "it was not asked for".to_owned())
+        })
     }
 
     /// Each table that is scanned gets the statements that do so, as far as they are known.

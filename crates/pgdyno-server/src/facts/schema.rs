@@ -173,6 +173,19 @@ pub(super) const SEQUENCES: &str = "WITH \
         'used_ratio', round(last::numeric / most, 4)) ORDER BY last::numeric / most DESC), '[]')) \
     FROM (SELECT * FROM v WHERE last >= most / 2 ORDER BY last::numeric / most DESC LIMIT 20) v";
 
+/// What the files hold of the settings that the driver sends at the start of a session: of several lines the last,
+/// for lines whose names are written in different cases are all applied. NULL where a file is newer than what the server has read (by the second,
+/// as pg_stat_file has it), for then nobody knows which value it took.
+pub(super) const START_IN_FILES: &str = "SELECT json_build_object('settings.start_in_files', \
+    CASE WHEN EXISTS (SELECT FROM (SELECT current_setting('data_directory') || '/postgresql.auto.conf' AS file \
+            UNION SELECT current_setting('config_file') UNION SELECT sourcefile FROM pg_file_settings) f \
+        WHERE (pg_stat_file(file, true)).modification > pg_conf_load_time()) THEN NULL \
+    ELSE (SELECT coalesce(json_agg(json_build_object('name', lower(name), 'file', sourcefile, 'line', sourceline, \
+        'value', CASE lower(name) WHEN 'client_encoding' \
+            THEN coalesce(nullif(pg_encoding_to_char(pg_char_to_encoding(setting)), ''), setting) ELSE setting END)), '[]') \
+        FROM (SELECT DISTINCT ON (lower(name)) * FROM pg_file_settings WHERE applied AND error IS NULL \
+            AND lower(name) IN ('application_name', 'client_encoding') ORDER BY lower(name), seqno DESC) f) END)";
+
 /// Lines of the files that could not be used, but for parameters that wait for a restart (a new value of theirs cannot be used either,
 /// and the server's words are the same), and files that were written after the server
 /// last read them.

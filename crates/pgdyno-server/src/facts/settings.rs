@@ -23,6 +23,9 @@ pub(super) struct Setting {
     line: Option<u32>,
     /// What an enum may be: it depends on how the server was built.
     choices: Option<Vec<String>>,
+    /// Why the server's value is unknown, where this session's hides it.
+    #[serde(skip)]
+    unknown: Option<String>,
 }
 
 /// How a setting is told as a fact.
@@ -74,7 +77,12 @@ pub(super) struct Settings<'a> {
 
 impl Settings<'_> {
     pub(super) fn find(&self, name: &str) -> Option<&Setting> {
-        self.all.as_ref().ok()?.iter().find(|s| s.guc.name == name)
+        self.known().find(|s| s.guc.name == name)
+    }
+
+    /// Those whose value is the server's, not this session's.
+    fn known(&self) -> impl Iterator<Item = &Setting> {
+        self.all.iter().flatten().filter(|s| s.unknown.is_none())
     }
 
     /// A value as the server holds it.
@@ -91,6 +99,10 @@ impl Settings<'_> {
     /// Why a setting is not among them.
     fn missing(&self, name: &str, since: u32) -> String {
         let major = self.version.major;
+        let hidden = self.all.iter().flatten().find(|s| s.guc.name == name);
+        if let Some(why) = hidden.and_then(|s| s.unknown.as_ref()) {
+            return why.clone();
+        }
         match self.all {
             Err(why) => why.clone(),
             Ok(_) if major < since => format!("PostgreSQL {major} does not tell; {since} and later do"),
@@ -110,6 +122,7 @@ impl Settings<'_> {
         facts.push(self.huge_pages_status());
         facts.push(self.huge_page_bytes());
         facts.push(self.preloaded());
+        facts.push(Fact::new("settings.unknown", SOURCE, self.unknown()));
         let rows = |chosen: &dyn Fn(&Setting) -> Value, which: &dyn Fn(&Setting) -> bool| {
             let all = self.all.as_ref().map_err(String::as_str)?;
             let rows: Vec<Value> = all.iter().filter(|s| which(s)).map(chosen).collect();
@@ -134,6 +147,16 @@ impl Settings<'_> {
             Some(found) => found.told(how),
         };
         Fact::new(name, SOURCE, value)
+    }
+
+    /// Names with the reason.
+    fn unknown(&self) -> Result<Vec<Value>, &str> {
+        let all = self.all.as_ref().map_err(String::as_str)?;
+        let row = |setting: &Setting| {
+            let why = setting.unknown.as_ref()?;
+            Some(json!({ "name": setting.guc.name, "why": why }))
+        };
+        Ok(all.iter().filter_map(row).collect())
     }
 
     fn huge_pages_status(&self) -> Fact {
@@ -184,19 +207,22 @@ impl Settings<'_> {
 
     /// What other parts get: every setting, secrets left out.
     pub(super) fn gucs(&self) -> Vec<Guc> {
-        let all = self.all.iter().flatten();
-        all.map(|setting| {
-            let mut guc = setting.guc.clone();
-            if may_hold_a_secret(&guc.name) && !guc.setting.is_empty() {
-                HIDDEN.clone_into(&mut guc.shown);
-                HIDDEN.clone_into(&mut guc.setting);
-                guc.boot_value = None;
-            }
-            guc
-        })
-        .collect()
+        self.known()
+            .map(|setting| {
+                let mut guc = setting.guc.clone();
+                if may_hold_a_secret(&guc.name) && !guc.setting.is_empty() {
+                    HIDDEN.clone_into(&mut guc.shown);
+                    HIDDEN.clone_into(&mut guc.setting);
+                    guc.boot_value = None;
+                }
+                guc
+            })
+            .collect()
     }
 }
+
+/// What the files hold of [`AT_START`]: rows of name, value, file and line. The answer of a statement, and no fact.
+pub(super) const START_IN_FILES: &str = "settings.start_in_files";
 
 /// What the driver tells every server at the start of a session, and where a session that says nothing has it from.
 const AT_START: [(&str, Plainly); 2] = [
@@ -213,7 +239,7 @@ enum Plainly {
 /// The value that a role or database has for a setting, and its source in the server's words: of several that of the role in the
 /// database, of the role, of the database, of all.
 fn hidden_value<'h>(
-    hidden: Option<&'h Value>,
+    hidden: &'h Value,
     name: &str,
     user: &str,
     database: Option<&str>,
@@ -225,7 +251,7 @@ fn hidden_value<'h>(
             .is_some_and(|known| known.eq_ignore_ascii_case(name));
         named && same("role", Some(user)) && same("database", database)
     };
-    let rows = hidden?.as_array()?.iter().filter(fits);
+    let rows = hidden.as_array()?.iter().filter(fits);
     let closest = rows.min_by_key(|row| (row["role"].is_null(), row["database"].is_null()))?;
     let source = match (closest["role"].is_null(), closest["database"].is_null()) {
         (false, false) => "database user",
@@ -236,35 +262,87 @@ fn hidden_value<'h>(
     Some((closest["value"].as_str()?, source))
 }
 
-impl Setting {
-    /// What this connection's start has set becomes what a session that sets nothing has. A value in the server's files cannot be
-    /// seen through the start's, and is taken for the default.
-    pub(super) fn without_start(
-        &mut self,
-        hidden: Option<&Value>,
-        user: &str,
-        database: Option<&str>,
-        encoding: Option<&str>,
-    ) {
-        let known = AT_START.iter().find(|(name, _)| *name == self.guc.name);
-        let Some((name, plainly)) = known.filter(|_| self.guc.source == "client") else {
+/// What a session has that sends neither a name, an encoding nor options at its start.
+pub(super) struct WithoutStart<'a> {
+    /// What roles and databases have set, and what the files hold of [`AT_START`], or why it is unknown.
+    pub(super) hidden: Result<&'a Value, &'a str>,
+    pub(super) files: Result<&'a Value, &'a str>,
+    pub(super) user: &'a str,
+    pub(super) database: Option<&'a str>,
+    pub(super) encoding: Option<&'a str>,
+}
+
+/// A value below the start's.
+struct Below {
+    value: String,
+    source: &'static str,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+impl WithoutStart<'_> {
+    /// What this connection's start has set becomes what a session without it has, or unknown. The server's command line cannot be
+    /// seen through the start's value, and is taken for nothing.
+    pub(super) fn mend(&self, setting: &mut Setting) {
+        if setting.guc.source != "client" {
             return;
+        }
+        let known = AT_START.iter().find(|(name, _)| *name == setting.guc.name);
+        let found = match known {
+            Some((_, plainly)) => self.below(&setting.guc, *plainly),
+            None => Err(
+                "the options of pgdyno's session (PGOPTIONS, or options= of the connection string) set it, which hides \
+                 the server's value"
+                    .to_owned(),
+            ),
         };
-        let by_default = || {
-            let value = match plainly {
-                Plainly::BootValue => self.guc.boot_value.as_deref(),
-                Plainly::EncodingOfDatabase => encoding,
-            };
-            value.map(|value| (value, "default"))
-        };
-        let found = hidden_value(hidden, name, user, database).or_else(by_default);
-        if let Some((value, source)) = found.map(|(value, source)| (value.to_owned(), source)) {
-            self.guc.shown.clone_from(&value);
-            self.guc.setting = value;
-            source.clone_into(&mut self.guc.source);
+        match found {
+            Ok(below) => {
+                setting.guc.shown.clone_from(&below.value);
+                setting.guc.setting = below.value;
+                below.source.clone_into(&mut setting.guc.source);
+                (setting.file, setting.line) = (below.file, below.line);
+            }
+            Err(why) => setting.unknown = Some(why),
         }
     }
 
+    fn below(&self, guc: &Guc, plainly: Plainly) -> Result<Below, String> {
+        let hides = |why: &str| format!("pgdyno's own value hides it, and what is below is unknown: {why}");
+        let hidden = self.hidden.map_err(hides)?;
+        if let Some((value, source)) = hidden_value(hidden, &guc.name, self.user, self.database) {
+            return Ok(Below {
+                value: value.to_owned(),
+                source,
+                file: None,
+                line: None,
+            });
+        }
+        let files = self.files.map_err(hides)?;
+        let rows = files.as_array().into_iter().flatten();
+        if let Some(row) = rows.into_iter().find(|row| row["name"] == guc.name.as_str()) {
+            return Ok(Below {
+                value: row["value"].as_str().unwrap_or_default().to_owned(),
+                source: "configuration file",
+                file: row["file"].as_str().map(str::to_owned),
+                line: row["line"].as_u64().and_then(|line| u32::try_from(line).ok()),
+            });
+        }
+        let value = match plainly {
+            Plainly::BootValue => guc.boot_value.as_deref(),
+            Plainly::EncodingOfDatabase => self.encoding,
+        };
+        let value = value.ok_or_else(|| hides("the server does not show its default"))?;
+        Ok(Below {
+            value: value.to_owned(),
+            source: "default",
+            file: None,
+            line: None,
+        })
+    }
+}
+
+impl Setting {
     /// Differs from what the server starts with when nothing is set, or waits for a restart. What this connection has
     /// set for itself is nobody's.
     fn is_changed(&self) -> bool {

@@ -2,6 +2,7 @@
 //! are the names of facts; a version that tells a thing otherwise has a row of its own.
 
 use super::schema;
+use super::settings::START_IN_FILES;
 use super::statement::{CATALOG, LIGHT, Need, Statement};
 use super::texts::{SIZES_OF_RELATIONS, TABLE_ACTIVITY, UNUSED_INDEXES};
 
@@ -156,6 +157,15 @@ pub(super) const STATEMENTS: &[Statement] = &[
         source: "pg_file_settings, pg_stat_file(), pg_conf_load_time()",
         facts: &["settings.file_errors", "settings.files_not_read"],
         sql: schema::FILES,
+        ..LIGHT
+    },
+    Statement {
+        name: "start in files",
+        needs: Need::Files,
+        source: "pg_file_settings",
+        facts: &[START_IN_FILES],
+        when_null: "a configuration file was written after the server last read it",
+        sql: schema::START_IN_FILES,
         ..LIGHT
     },
     Statement {

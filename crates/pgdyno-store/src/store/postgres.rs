@@ -2,9 +2,12 @@
 //! to reach the server, and handed over.
 
 mod open;
+mod rights;
 mod session;
 
 pub(super) use open::May;
+pub use rights::MissingRight;
+pub(super) use rights::missing;
 pub use session::Link;
 
 use super::StoreError;

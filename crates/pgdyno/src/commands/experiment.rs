@@ -30,6 +30,7 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
         return dry_run(context, file, &consent, args);
     }
     check_report(context, args.report.as_deref())?;
+    dry::kept::check_rights(context, args.store.store.as_deref())?;
     let mut store = context.store(args.store.store.as_deref())?;
     let command = format!("run {}", args.file.display());
     restore::before(context, None)?;
@@ -87,6 +88,7 @@ fn check_report(context: &Context, path: Option<&Path>) -> anyhow::Result<()> {
 
 pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8> {
     check_report(context, args.report.as_deref())?;
+    dry::kept::check_rights(context, args.store.store.as_deref())?;
     let mut store = context.store(args.store.store.as_deref())?;
     let id = match args.id {
         Some(id) => id,

@@ -3,6 +3,7 @@
 mod cures;
 mod own_traces;
 mod planted;
+mod planted_alone;
 mod standby;
 
 use common::Home;

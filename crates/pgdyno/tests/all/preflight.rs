@@ -83,6 +83,46 @@ fn commands_on_a_foreign_server_want_consent_and_what_they_leave_is_named() {
 }
 
 #[test]
+fn script_that_makes_objects_on_a_foreign_server_wants_consent_and_what_it_leaves_is_named() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let target = foreign.target("postgres");
+    home.run(&["data", "create", &target, "--scale", "1"]).fine();
+    let script = |text: &str| {
+        let load =
+            format!("script = \"\"\"\n{text}\n\"\"\"\nprotocol = \"simple\"\nclients = 1\nmeasure_s = 1\n");
+        file(&home, &load, SORT)
+    };
+    let before = foreign.objects();
+    let path = script("BEGIN;\nCREATE TABLE IF NOT EXISTS left_over (a int);\nEND;");
+    let listed = ["--allow-data", "script, line 2: CREATE TABLE"];
+    home.run(&["run", &path, "--target", &target]).fails(4, &listed);
+    dry_run(&home, &path, &target, &[]).fails(4, &listed);
+    let dry = dry_run(&home, &path, &target, &["--allow-data"]).fine().out;
+    assert!(dry.contains("script, line 2: CREATE TABLE"), "{dry}");
+    assert_eq!(foreign.objects(), before, "nothing has run");
+    let left = ["TABLE public.left_over", "DROP TABLE public.left_over;"];
+    home.run(&["run", &path, "--target", &target, "--allow-data"])
+        .fails(1, &left);
+    foreign.ask("DROP TABLE left_over");
+
+    // So does a figure; what is temporary is free.
+    let figure = "[[figure]]\nname = \"odd\"\nsql = \"SELECT 1 INTO left_over\"\n";
+    let path = file(&home, TPCB, &format!("{figure}{SORT}"));
+    dry_run(&home, &path, &target, &[]).fails(4, &["--allow-data", "[[figure]] odd: SELECT"]);
+    let path = script("BEGIN;\nCREATE TEMP TABLE own (a int);\nDROP TABLE own;\nEND;");
+    let dry = dry_run(&home, &path, &target, &[]).fine().out;
+    assert!(!dry.contains("run on the server"), "{dry}");
+    // Autovacuum of the catalogue may commit so much beside it that no trial finishes.
+    let run = home.run(&["run", &path, "--target", &target]);
+    assert!(
+        run.err.contains("trial 2/2") && !run.err.contains("--allow-data"),
+        "{}",
+        run.err
+    );
+    assert_eq!(foreign.objects(), before);
+}
+
+#[test]
 fn figure_that_the_server_refuses_is_found_before_the_run() {
     let (home, foreign) = (Home::new(), Foreign::start());
     let target = foreign.target("postgres");
@@ -159,6 +199,12 @@ fn rights_sessions_programs_and_places_that_are_missing_are_all_found() {
         ],
     );
     assert!(found.err.contains("--report FILE"), "{}", found.err);
+    assert_eq!(
+        found.err.matches("plain-file is no directory").count(),
+        1,
+        "{}",
+        found.err
+    );
     drop(others);
     foreign.ask("ALTER ROLE plain CONNECTION LIMIT -1");
     foreign.ask("GRANT CONNECT ON DATABASE template1 TO plain");
@@ -291,4 +337,63 @@ fn copies_of_files_have_room_where_they_are_kept() {
     let found = dry_run(&home, &file(&home, TPCB, &copies), "sandbox:x", &[]);
     tool("umount", &[&scratch]);
     found.fails(1, &["a copy of the files", &scratch]);
+}
+
+/// The statements that are printed as what mends something.
+fn grants(said: &Said) -> Vec<String> {
+    let mends = said
+        .err
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("mend: "));
+    let grants: Vec<String> = mends
+        .filter(|mend| mend.starts_with("GRANT "))
+        .map(str::to_owned)
+        .collect();
+    assert!(!grants.is_empty(), "{}", said.err);
+    grants
+}
+
+#[test]
+fn store_in_postgresql_that_the_role_may_not_write_is_found_with_the_grants() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    foreign.ask("CREATE DATABASE lab TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'");
+    for role in ["\"first One\"", "second", "third"] {
+        foreign.ask(&format!("CREATE ROLE {role} LOGIN"));
+    }
+    let target = foreign.target("postgres");
+    home.run(&["data", "create", &target, "--scale", "1"]).fine();
+    let path = file(&home, TPCB, SORT);
+    let in_lab = |user: &str| foreign.target(user).replace("dbname=postgres", "dbname=lab");
+    let owner = |sql: &str| {
+        let mut client = Client::connect(&in_lab("postgres"), NoTls).expect("it answers");
+        client.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    };
+    owner("CREATE SCHEMA empty");
+    // Nothing is there; a store that the first role has made; an empty schema of somebody's.
+    for (user, schema, words, count) in [
+        (
+            "'first One'",
+            "pgdyno",
+            "may not make the schema pgdyno in the database lab",
+            1,
+        ),
+        (
+            "second",
+            "pgdyno",
+            "may not SELECT, INSERT, UPDATE in the table pgdyno.experiment",
+            6,
+        ),
+        ("third", "empty", "may not make tables in the schema empty", 2),
+    ] {
+        let store = format!("{} schema={schema}", in_lab(user));
+        let run = ["run", &path, "--target", &target, "--store", &store];
+        let dry = [&run[..], &["--dry-run"]].concat();
+        let found = home.run(&dry).fails(1, &["cannot be written", words]);
+        assert_eq!(grants(&found).len(), count, "{}", found.err);
+        assert_eq!(grants(&home.run(&run).fails(1, &[words])), grants(&found));
+        grants(&found).iter().for_each(|grant| owner(grant));
+        let dry = home.run(&dry).fine().out;
+        assert!(!dry.contains("not proven: the store"), "{dry}");
+        home.run(&run).fine();
+    }
 }

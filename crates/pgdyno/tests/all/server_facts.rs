@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What stands for everything that must not be shown.
 const SECRET: &str = "hunter2";
@@ -342,15 +342,15 @@ fn columns(body: &[u8]) -> Vec<String> {
     columns
 }
 
-fn settings_are_those_of_a_session_that_sets_nothing(target: &Target, facts: &ServerFacts) {
+/// Name to value, source and shown value, of a session that sends nothing.
+fn plain_settings(target: &Target) -> BTreeMap<String, Vec<String>> {
     let sql = "SELECT name, setting, source, current_setting(name) FROM pg_settings";
-    let plain: BTreeMap<String, Vec<String>> = plain_session(target, sql)
-        .into_iter()
-        .map(|row| (row[0].clone(), row[1..].to_vec()))
-        .collect();
-    assert_eq!(plain.len(), facts.settings.len());
-    assert_eq!(plain["application_name"][0], "nightly");
-    assert_eq!(plain["client_encoding"][0], "LATIN1");
+    let rows = plain_session(target, sql).into_iter();
+    rows.map(|row| (row[0].clone(), row[1..].to_vec())).collect()
+}
+
+/// Each setting of the facts is that of a plain session.
+fn are_those_of(facts: &ServerFacts, plain: &BTreeMap<String, Vec<String>>) {
     for guc in &facts.settings {
         let expected = &plain[&guc.name];
         let is_hidden = guc.shown.contains("not shown");
@@ -360,6 +360,15 @@ fn settings_are_those_of_a_session_that_sets_nothing(target: &Target, facts: &Se
             "{guc:?}: {expected:?}"
         );
     }
+}
+
+fn settings_are_those_of_a_session_that_sets_nothing(target: &Target, facts: &ServerFacts) {
+    let plain = plain_settings(target);
+    assert_eq!(plain.len(), facts.settings.len());
+    assert_eq!(plain["application_name"][0], "nightly");
+    assert_eq!(plain["client_encoding"][0], "LATIN1");
+    assert_eq!(value(facts, "settings.unknown"), &json!([]));
+    are_those_of(facts, &plain);
     // Facts that are settings, and what follows from one.
     for (name, setting) in [("jit.enabled", "jit"), ("wal.level", "wal_level")] {
         let fact = match value(facts, name) {
@@ -373,6 +382,118 @@ fn settings_are_those_of_a_session_that_sets_nothing(target: &Target, facts: &Se
     assert_eq!(limit.expect("a setting").setting, plain["statement_timeout"][0]);
     let available = plain_session(target, "SELECT pg_jit_available()")[0][0] == "t";
     assert_eq!(value(facts, "jit.available"), &json!(available));
+}
+
+/// The start of pgdyno's session hides two settings, and its caller's options any: what the files say counts, of several lines the
+/// last, and what cannot be known has a reason.
+fn settings_below_those_of_the_session_are_of_the_server_or_unknown(major: u32) {
+    let target = Target::new(major);
+    let mut client = target.client();
+    let data = target.home.data("x");
+    let file = std::path::Path::new(&data).join("postgresql.conf");
+    let text = std::fs::read_to_string(&file).expect("a file");
+    let text = text + "\nApplication_Name = 'first'\napplication_name = 'second'\nclient_encoding = latin1\n";
+    std::fs::write(&file, text).expect("written");
+    let written_at = |time: SystemTime| {
+        let file = std::fs::File::options().write(true).open(&file).expect("a file");
+        file.set_modified(time).expect("a time");
+    };
+    written_at(SystemTime::now() + PATIENCE);
+    // What is in a file but was not read is neither this nor that.
+    let facts = target.facts();
+    let unknown = value(&facts, "settings.unknown");
+    let why = row(unknown, "name", "client_encoding").expect("a reason")["why"].to_string();
+    assert!(why.contains("written after the server last read it"), "{why}");
+    assert!(!facts.settings.iter().any(|guc| guc.name == "client_encoding"));
+    let reload = |client: &mut Client, application: &str| {
+        client.batch_execute("SELECT pg_reload_conf()").expect("a reload");
+        common::until_is("application_name", application.to_owned(), || {
+            plain_settings(&target)["application_name"][0].clone()
+        });
+    };
+    written_at(SystemTime::now());
+    reload(&mut client, "second");
+    are_those_of_all(&target);
+    let facts = target.facts();
+    let changed = value(&facts, "settings.changed");
+    let row_of = row(changed, "name", "application_name").expect("a changed setting");
+    assert!(
+        row_of["file"]
+            .as_str()
+            .is_some_and(|at| at.contains("postgresql.conf:")),
+        "{row_of}"
+    );
+    client
+        .batch_execute("ALTER SYSTEM SET application_name = 'third'")
+        .expect("a setting");
+    client
+        .batch_execute("ALTER SYSTEM SET client_encoding = 'win1252'")
+        .expect("a setting");
+    reload(&mut client, "third");
+    are_those_of_all(&target);
+    // What the caller's options set is not the server's.
+    let with_options = format!(
+        "{} options='-c work_mem=3MB -c jit=off -c application_name=x'",
+        target.string()
+    );
+    let facts = server_facts(&mut target.server(&with_options)).expect("facts");
+    let plain = plain_settings(&target);
+    are_those_of(&facts, &plain);
+    assert!(
+        !facts
+            .settings
+            .iter()
+            .any(|guc| ["work_mem", "jit"].contains(&guc.name.as_str()))
+    );
+    assert!(missing(&facts, "jit.enabled").contains("PGOPTIONS"), "{facts:?}");
+    let unknown = value(&facts, "settings.unknown");
+    let names: Vec<&Value> = unknown
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| &row["name"])
+        .collect();
+    assert_eq!(names, ["jit", "work_mem"]);
+    let page = target
+        .home
+        .run(&["apply", &with_options, "work_mem=8MB", "--dry-run"]);
+    page.fails(
+        1,
+        &["work_mem, which hides the server's value", "unset PGOPTIONS"],
+    );
+    // A role that may not read the files.
+    client
+        .batch_execute(&format!("CREATE ROLE reader LOGIN PASSWORD '{SECRET}'"))
+        .expect("a role");
+    let port = target.home.record("x")["port"].as_u64().expect("a port");
+    let string = format!("host=127.0.0.1 port={port} user=reader dbname=postgres password={SECRET}");
+    let facts = server_facts(&mut target.server(&string)).expect("facts");
+    let unknown = value(&facts, "settings.unknown");
+    for name in ["application_name", "client_encoding"] {
+        let why = row(unknown, "name", name).unwrap_or_else(|| panic!("{unknown}"))["why"].to_string();
+        assert!(
+            why.contains("GRANT SELECT ON pg_catalog.pg_file_settings TO reader"),
+            "{why}"
+        );
+        assert!(!facts.settings.iter().any(|guc| guc.name == name), "{name}");
+    }
+}
+
+fn are_those_of_all(target: &Target) {
+    let (facts, plain) = (target.facts(), plain_settings(target));
+    assert_eq!(plain["application_name"][1], "configuration file");
+    assert_eq!(plain.len(), facts.settings.len());
+    are_those_of(&facts, &plain);
+}
+
+#[test]
+fn settings_below_the_sessions_own_on_14_are_the_servers_or_unknown() {
+    settings_below_those_of_the_session_are_of_the_server_or_unknown(14);
+}
+
+#[test]
+fn settings_below_the_sessions_own_on_18_are_the_servers_or_unknown() {
+    settings_below_those_of_the_session_are_of_the_server_or_unknown(18);
 }
 
 fn our_own_statements_are_not_among_the_load(target: &Target) {
@@ -586,6 +707,11 @@ fn what_is_locked_is_not_waited_for_and_nothing_else_is_lost() {
     let facts = server_facts(&mut server).expect("facts");
     let why = missing(&facts, "settings.hidden_by_role_or_database");
     assert!(why.contains("somebody holds a lock"), "{why}");
+    let hidden = row(value(&facts, "settings.unknown"), "name", "application_name").expect("a reason");
+    assert!(
+        hidden["why"].to_string().contains("somebody holds a lock"),
+        "{hidden}"
+    );
     let big = row(value(&facts, "tables.largest"), "table", "public.big").expect("the largest");
     assert_eq!(big["bytes"], Value::Null);
     assert!(big["bytes_estimated"].as_u64() > Some(1 << 20), "{big}");

@@ -4,8 +4,8 @@ use crate::cli::RunArgs;
 use crate::context::Context;
 use crate::store_place::StorePlace;
 use pgdyno_host::HostAccess;
-use pgdyno_lab::{Finding, FindingKind, PreflightReport};
-use pgdyno_store::StoreError;
+use pgdyno_lab::{Finding, FindingKind, LabError, PreflightReport};
+use pgdyno_store::{MissingRight, StoreError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,57 +15,85 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Adds what keeps results from being kept.
 pub(super) fn look(context: &Context, args: &RunArgs, found: &mut PreflightReport) -> anyhow::Result<()> {
     let place = context.store_place(args.store.store.as_deref())?;
-    let mut add = |what: String, mend: &str| {
-        found.findings.push(Finding {
-            kind: FindingKind::Other,
-            treatments: Vec::new(),
-            what,
-            mends: vec![mend.to_owned()],
-        });
-    };
-    let mend = "--store FILE (in a directory that you may write)";
-    let is_new = match &place {
-        StorePlace::File(path) => {
-            // SQLite makes files beside it.
-            let kept = [path.clone(), above(path)];
-            for why in kept.iter().filter_map(|path| not_writable(context, path)) {
-                add(
-                    format!("the store {} cannot be written: {why}", path.display()),
-                    mend,
-                );
-            }
-            !path.exists()
-        }
-        StorePlace::Server { .. } => false,
-    };
     if let Some(why) = args.report.as_deref().and_then(|path| no_report(context, path)) {
-        add(
-            why,
-            "--report FILE (in a directory that is there, and that you may write)",
-        );
+        let mend = "--report FILE (in a directory that is there, and that you may write)";
+        found
+            .findings
+            .push(of_place(FindingKind::Other, why, mend.to_owned()));
     }
-    if is_new {
+    match no_store(context, &place) {
+        Ok(findings) if findings.is_empty() => {}
+        // What is said of the store once is not said again in other words by who opens it.
+        Ok(findings) => {
+            found.findings.extend(findings);
+            return Ok(());
+        }
+        Err(error) => {
+            found.findings.push(unusable(&error));
+            return Ok(());
+        }
+    }
+    if matches!(&place, StorePlace::File(path) if !path.exists()) {
         return Ok(());
     }
-    let name = place.to_string();
     match place.open_as_it_is(PATIENCE) {
-        // A run brings it to its schema.
-        Err(StoreError::Older { .. }) => {}
-        Err(StoreError::Missing { .. } | StoreError::Locked { .. }) => found
-            .unproven
-            .push(format!("the store {name}: it is not there yet, or in use")),
-        Err(error) => found.findings.push(Finding {
-            kind: FindingKind::Other,
-            treatments: Vec::new(),
-            what: error.to_string(),
-            mends: vec!["--store FILE (another one)".to_owned()],
-        }),
-        Ok(store) if matches!(store.place(), pgdyno_store::Place::File(_)) => {}
-        Ok(_) => found
-            .unproven
-            .push(format!("the store {name}: whether its role may write there")),
+        // A run brings it to its schema, or makes it.
+        Ok(_) | Err(StoreError::Older { .. } | StoreError::Missing { .. }) => {}
+        Err(StoreError::Locked { .. }) => found.unproven.push(format!("the store {place}: it is in use")),
+        Err(error) => found.findings.push(unusable(&error)),
     }
     Ok(())
+}
+
+fn of_place(kind: FindingKind, what: String, mend: String) -> Finding {
+    Finding {
+        kind,
+        treatments: Vec::new(),
+        what,
+        mends: vec![mend],
+    }
+}
+
+fn unusable(error: &StoreError) -> Finding {
+    of_place(
+        FindingKind::Other,
+        error.to_string(),
+        "--store FILE (another one)".to_owned(),
+    )
+}
+
+/// What keeps a run from writing to a store: the right that is missing, with what gives it.
+fn no_store(context: &Context, place: &StorePlace) -> Result<Vec<Finding>, StoreError> {
+    if let StorePlace::File(path) = place {
+        // SQLite makes files beside it.
+        let kept = [path.clone(), above(path)];
+        let why = kept.iter().find_map(|path| not_writable(context, path));
+        let finding = why.map(|why| {
+            let what = format!("the store {} cannot be written: {why}", path.display());
+            let mend = "--store FILE (in a directory that you may write)";
+            of_place(FindingKind::Other, what, mend.to_owned())
+        });
+        return Ok(finding.into_iter().collect());
+    }
+    let missing = place.missing_rights(PATIENCE)?;
+    let finding = |right: MissingRight| {
+        let what = format!("the store {place} cannot be written: {}", right.what);
+        of_place(FindingKind::Right, what, right.grant)
+    };
+    Ok(missing.into_iter().map(finding).collect())
+}
+
+/// Refuses a store in PostgreSQL whose role lacks a right, before hours of trials.
+pub(in super::super) fn check_rights(context: &Context, store: Option<&Path>) -> anyhow::Result<()> {
+    let place = context.store_place(store)?;
+    if matches!(place, StorePlace::File(_)) {
+        return Ok(());
+    }
+    let findings = no_store(context, &place)?;
+    match findings.is_empty() {
+        true => Ok(()),
+        false => Err(LabError::Findings(findings).into()),
+    }
 }
 
 /// Why a report cannot be written, if so: a run would find out at its end.
