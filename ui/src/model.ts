@@ -41,11 +41,13 @@ export interface Setting {
   changed: boolean;
 }
 
+/** Null where an external program has not reported it. */
 export interface Percentiles {
-  p50_ms: number;
-  p95_ms: number;
-  p99_ms: number;
-  max_ms: number;
+  mean_ms?: number | null;
+  p50_ms: number | null;
+  p95_ms: number | null;
+  p99_ms: number | null;
+  max_ms: number | null;
 }
 
 export interface Workload {
@@ -125,6 +127,8 @@ export interface Trial {
   failed: number;
   errors: { sqlstate: string; count: number; message?: string; place?: string }[];
   percentiles: Percentiles | null;
+  /** The external program that has reported throughput and response times, if one has. */
+  reported_by?: string | null;
   /** Whether throughput was found steady in the measured window; null where it could not be judged. */
   settled: boolean | null;
   warmup_s: number;

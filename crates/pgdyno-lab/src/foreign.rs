@@ -9,7 +9,7 @@ use pgdyno_load::{
     Books, CommandError, Counts, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan,
     JobResult, LoadResult, Second, SecondFigures, command_words, foreign_formats, run_foreign, run_job,
 };
-use pgdyno_record::Percentiles;
+use pgdyno_record::{Given, Metric, Percentiles};
 use pgdyno_server::Conninfo;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -173,31 +173,24 @@ impl Around<'_> {
             Ok(load)
         })?;
         if let Some(result) = outcome {
-            tell(&mut measurement, &result);
+            report(&mut measurement, &result, name);
         }
         Ok(measurement)
     }
 }
 
-/// What the program says of itself goes into the measurement.
-fn tell(measurement: &mut Measurement, result: &ForeignResult) {
+/// Puts what the program reports of itself into the measurement.
+fn report(measurement: &mut Measurement, result: &ForeignResult, program: &str) {
     let latency = &result.figures.latency;
-    measurement.told = latency
-        .p50_ms
-        .or(latency.mean_ms)
-        .zip(latency.p95_ms.or(latency.p99_ms))
-        .zip(
-            latency
-                .p99_ms
-                .or(latency.p95_ms)
-                .zip(latency.max_ms.or(latency.p99_ms)),
-        )
-        .map(|((p50_ms, p95_ms), (p99_ms, max_ms))| Percentiles {
-            p50_ms,
-            p95_ms,
-            p99_ms,
-            max_ms,
-        });
+    measurement.reported = Percentiles {
+        mean_ms: latency.mean_ms,
+        p50_ms: latency.p50_ms,
+        p95_ms: latency.p95_ms,
+        p99_ms: latency.p99_ms,
+        max_ms: latency.max_ms,
+    }
+    .if_any();
+    measurement.reported_by = Some(program.to_owned());
     measurement.broken = measurement.broken.take().or_else(|| result.broken.clone());
     if let Some(nopm) = result.figures.nopm {
         measurement.figures.insert("nopm".to_owned(), nopm);
@@ -223,6 +216,17 @@ fn format_of(name: &str) -> Result<ForeignFormat, MeasureError> {
                 known.join(", ")
             ))
         })
+}
+
+/// Whether trials of a program can have a metric, as far as its known output says.
+pub(crate) fn gives(program: &str, metric: &Metric) -> bool {
+    if program == JOB {
+        let per_transaction = metric.is_cost || metric.given == Given::Always;
+        return !per_transaction;
+    }
+    // What a transaction costs is measured by pgdyno, and throughput is what every format has.
+    let is_reported = ["mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"].contains(&metric.id);
+    !is_reported || format_of(program).is_ok_and(|format| format.reports(metric.id))
 }
 
 /// Programs that can be a load, by name.

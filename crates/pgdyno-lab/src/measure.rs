@@ -69,8 +69,10 @@ pub struct Measurement {
     pub warnings: Vec<String>,
     /// Whether CPU time was taken from it by others, which is reason enough to leave it out if it lies far off.
     pub is_disturbed: bool,
-    /// Response times that another program tells of itself; the load's own are empty then.
-    pub told: Option<Percentiles>,
+    /// Response times that an external program has reported; the load's own are empty then.
+    pub reported: Option<Percentiles>,
+    /// That program.
+    pub reported_by: Option<String>,
     /// What the server counted of the dearest statements in the measured time.
     pub statements: Vec<StatementRecord>,
     /// Response times over time, where they are known.
@@ -249,7 +251,8 @@ pub(crate) fn watch(
         disturbances: Vec::new(),
         warnings: few_transactions(load.measured.committed).into_iter().collect(),
         is_disturbed: false,
-        told: None,
+        reported: None,
+        reported_by: None,
         heat: heat_record(&heat),
         statements,
         figures: BTreeMap::new(),

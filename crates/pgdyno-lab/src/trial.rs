@@ -75,16 +75,16 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
                 }
             })
             .collect(),
-        percentiles: percentile(50.0)
-            .zip(percentile(95.0))
-            .zip(percentile(99.0).zip(percentile(100.0)))
-            .map(|((p50_ms, p95_ms), (p99_ms, max_ms))| Percentiles {
-                p50_ms,
-                p95_ms,
-                p99_ms,
-                max_ms,
-            })
-            .or(measurement.told),
+        percentiles: Percentiles {
+            mean_ms: books.mean_ms(),
+            p50_ms: percentile(50.0),
+            p95_ms: percentile(95.0),
+            p99_ms: percentile(99.0),
+            max_ms: percentile(100.0),
+        }
+        .if_any()
+        .or(measurement.reported),
+        reported_by: measurement.reported_by.clone(),
         histogram: encoded(&books.response_ns),
         distribution: distribution(measurement),
         steadiness: measurement.steadiness,

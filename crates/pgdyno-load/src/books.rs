@@ -274,6 +274,22 @@ impl Books {
         }
     }
 
+    /// Mean response time, of those that were skipped the time that they had waited.
+    #[expect(clippy::cast_precision_loss, reason = "counts of transactions")]
+    pub fn mean_ms(&self) -> Option<f64> {
+        let waited = self.parts.as_ref().map(|parts| &parts.skipped_wait_ns);
+        let all = [Some(&self.response_ns), waited].into_iter().flatten();
+        let (count, sum) =
+            all.filter(|histogram| !histogram.is_empty())
+                .fold((0, 0.0), |(count, sum), histogram| {
+                    (
+                        count + histogram.len(),
+                        sum + histogram.mean() * histogram.len() as f64,
+                    )
+                });
+        (count > 0).then(|| sum / count as f64 / 1e6)
+    }
+
     /// Whether a percentile is only known to be at least what is told: it would be larger if the skipped ones had
     /// taken longer than all others.
     #[expect(clippy::cast_precision_loss, reason = "counts of transactions")]

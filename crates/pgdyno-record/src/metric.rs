@@ -112,7 +112,7 @@ const fn response(
         column,
         heading,
         unit: "ms",
-        is_compared: !matches!(id.as_bytes(), b"max_ms"),
+        is_compared: !matches!(id.as_bytes(), b"max_ms" | b"mean_ms"),
         exposed,
         ..NONE
     }
@@ -169,6 +169,13 @@ pub const METRICS: &[Metric] = &[
         exposed: "tps",
         ..NONE
     },
+    response(
+        "mean_ms",
+        "the mean response time",
+        "mean ms",
+        "Response time, mean",
+        "response_mean_seconds",
+    ),
     response(
         "p50_ms",
         "the median response time",

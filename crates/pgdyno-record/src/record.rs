@@ -304,17 +304,27 @@ pub enum TrialStatus {
     Invalid,
 }
 
-/// Response times in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// Response times in milliseconds: those that were measured, or that an external program has reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
+    /// Mean; missing too in records of earlier versions.
+    #[serde(default)]
+    pub mean_ms: Option<f64>,
     /// Median.
-    pub p50_ms: f64,
+    pub p50_ms: Option<f64>,
     /// 95th percentile.
-    pub p95_ms: f64,
+    pub p95_ms: Option<f64>,
     /// 99th percentile.
-    pub p99_ms: f64,
+    pub p99_ms: Option<f64>,
     /// Longest.
-    pub max_ms: f64,
+    pub max_ms: Option<f64>,
+}
+
+impl Percentiles {
+    /// `None` where not one is known.
+    pub fn if_any(self) -> Option<Percentiles> {
+        (self != Percentiles::default()).then_some(self)
+    }
 }
 
 /// A point of a response-time distribution.
@@ -410,6 +420,9 @@ pub struct TrialRecord {
     pub errors: Vec<ErrorCount>,
     /// Response times.
     pub percentiles: Option<Percentiles>,
+    /// The external program that has reported throughput and response times; `None` where pgdyno has measured them.
+    #[serde(default)]
+    pub reported_by: Option<String>,
     /// Histogram of response times in nanoseconds (HdrHistogram V2 deflate, base64).
     pub histogram: Option<String>,
     /// Points of the distribution.
@@ -476,6 +489,7 @@ impl TrialRecord {
             failed: 0,
             errors: Vec::new(),
             percentiles: None,
+            reported_by: None,
             histogram: None,
             distribution: Vec::new(),
             steadiness: None,
@@ -502,11 +516,12 @@ impl TrialRecord {
     pub fn figure(&self, name: &str) -> Option<f64> {
         let percentiles = self.percentiles.as_ref();
         match name {
+            "mean_ms" => percentiles.and_then(|p| p.mean_ms),
             "tps" => self.tps,
-            "p50_ms" => percentiles.map(|p| p.p50_ms),
-            "p95_ms" => percentiles.map(|p| p.p95_ms),
-            "p99_ms" => percentiles.map(|p| p.p99_ms),
-            "max_ms" => percentiles.map(|p| p.max_ms),
+            "p50_ms" => percentiles.and_then(|p| p.p50_ms),
+            "p95_ms" => percentiles.and_then(|p| p.p95_ms),
+            "p99_ms" => percentiles.and_then(|p| p.p99_ms),
+            "max_ms" => percentiles.and_then(|p| p.max_ms),
             "stability_cv" => self.stability_cv,
             "server_cpu_us_per_tx" => self.server_cpu_us_per_tx,
             "client_cpu_us_per_tx" => self.client_cpu_us_per_tx,

@@ -179,10 +179,10 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
     }
     if report.treatments.iter().any(|t| t.percentiles.is_some()) {
         columns.push(Column::new("p95 ms", true, |t| {
-            or_dash(t.percentiles.map(|p| number(p.p95_ms)))
+            or_dash(t.percentiles.and_then(|p| p.p95_ms).map(number))
         }));
         columns.push(Column::new("p99 ms", true, |t| {
-            or_dash(t.percentiles.map(|p| number(p.p99_ms)))
+            or_dash(t.percentiles.and_then(|p| p.p99_ms).map(number))
         }));
     }
     columns.push(Column {

@@ -144,6 +144,8 @@ pub struct Trial {
     pub errors: Vec<ErrorCount>,
     /// Response times.
     pub percentiles: Option<Percentiles>,
+    /// The external program that has reported throughput and response times, if one has.
+    pub reported_by: Option<String>,
     /// Whether it was steady.
     pub settled: Option<bool>,
     /// Warm-up.

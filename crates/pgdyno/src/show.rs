@@ -51,7 +51,8 @@ pub(crate) fn verdicts(report: &Report) -> String {
                 row.push(t.total.as_ref().map_or_else(dash, effect));
             }
         }
-        row.push(t.percentiles.map_or_else(dash, |p| figure_value(p.p95_ms)));
+        let p95_ms = t.percentiles.and_then(|p| p.p95_ms);
+        row.push(p95_ms.map_or_else(dash, figure_value));
         row
     };
     let heading = figure_heading(&decision.metric);

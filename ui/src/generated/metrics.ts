@@ -23,6 +23,7 @@ export interface Metric {
 
 export const METRICS: readonly Metric[] = [
   { id: "tps", title: "throughput", column: "TPS", heading: "Throughput", unit: "TPS", larger_is_better: true, source: "", is_cost: false, is_compared: true },
+  { id: "mean_ms", title: "the mean response time", column: "mean ms", heading: "Response time, mean", unit: "ms", larger_is_better: false, source: "", is_cost: false, is_compared: false },
   { id: "p50_ms", title: "the median response time", column: "p50 ms", heading: "Response time, p50", unit: "ms", larger_is_better: false, source: "", is_cost: false, is_compared: true },
   { id: "p95_ms", title: "the 95th percentile of response times", column: "p95 ms", heading: "Response time, p95", unit: "ms", larger_is_better: false, source: "", is_cost: false, is_compared: true },
   { id: "p99_ms", title: "the 99th percentile of response times", column: "p99 ms", heading: "Response time, p99", unit: "ms", larger_is_better: false, source: "", is_cost: false, is_compared: true },

@@ -55,8 +55,9 @@ function Head({ document, report }: { document: TrialDocument; report: Report | 
         </li>
         <li>no. {trial.position} of its block</li>
         <li>
-          p50 {milliseconds(trial.percentiles?.p50_ms)}, p95 {milliseconds(trial.percentiles?.p95_ms)}, p99 {milliseconds(trial.percentiles?.p99_ms)}
+          {isKnown(trial.percentiles?.mean_ms) ? `mean ${milliseconds(trial.percentiles.mean_ms)}, ` : ""}p50 {milliseconds(trial.percentiles?.p50_ms)}, p95 {milliseconds(trial.percentiles?.p95_ms)}, p99 {milliseconds(trial.percentiles?.p99_ms)}
         </li>
+        {trial.reported_by ? <li>throughput and response times as {trial.reported_by} reports them; a dash: it reports none</li> : null}
         <li>{count(trial.committed)} committed, {count(trial.failed)} failed</li>
         <li>{document.warmup_s} s warm-up, {Math.round(document.measured_s)} s measured</li>
         {trial.settled === null ? null : <li>{trial.settled ? "throughput settled" : "throughput did not settle"}</li>}

@@ -1,4 +1,4 @@
-import type { Percentiles, Series, Trial } from "../../src/model.ts";
+import type { Series, Trial } from "../../src/model.ts";
 import { STEPS } from "./plan.ts";
 import { seeded, shuffled, type Random } from "./random.ts";
 
@@ -18,7 +18,7 @@ export function trueTps(index: number): number {
   return STEPS.slice(0, index + 1).reduce((tps, step) => tps * step.ratio, STOCK_TPS);
 }
 
-export function percentilesAt(tps: number): Percentiles {
+export function percentilesAt(tps: number): Record<"p50_ms" | "p95_ms" | "p99_ms" | "max_ms", number> {
   const p50_ms = (CLIENTS / tps) * 1000 * 0.82;
   return { p50_ms, p95_ms: p50_ms * 2.35, p99_ms: p50_ms * 4.4, max_ms: p50_ms * 61 };
 }

@@ -103,7 +103,7 @@ pub(super) fn groups<'t>(
             group.by_cpus.entry(cpus).or_default().push(LoadPoint {
                 clients,
                 tps: vec![tps],
-                p99_ms: trial.percentiles.map(|p| p.p99_ms),
+                p99_ms: trial.percentiles.and_then(|p| p.p99_ms),
             });
         }
     }

@@ -6,7 +6,7 @@ use super::place::{LOOPBACK, Place};
 use super::study::ClaimPart;
 use super::words::{Design, StopRule};
 use super::{FileError, settings_of};
-use crate::foreign::programs;
+use crate::foreign::{gives, programs};
 use crate::plan::{REFERENCE, STEP};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
@@ -475,7 +475,8 @@ impl Check<'_> {
 
     fn known_metric(&self, metric: &str, keys: &[&str]) -> Checked {
         let file = self.file;
-        let any = |is: fn(&LoadPart) -> bool| is(&file.load) || file.parts().iter().any(|p| is(&p.load));
+        let parts = file.parts();
+        let any = |is: fn(&LoadPart) -> bool| is(&file.load) || parts.iter().any(|p| is(&p.load));
         let is_given = |metric: &&Metric| match metric.given {
             Given::Always => true,
             // A counter has no value without the hardware that counts, and decides nothing.
@@ -483,7 +484,25 @@ impl Check<'_> {
             Given::OfJobs => any(|load| load.program.as_deref() == Some("job")),
             Given::OfCrashes => any(|load| load.crash == Some(true)),
         };
-        let built_in = METRICS.iter().filter(is_given).map(|metric| metric.id.to_owned());
+        let loads = [&file.load]
+            .into_iter()
+            .chain(parts.iter().map(|part| &part.load));
+        let loads: Vec<&LoadPart> = loads
+            .filter(|load| load.workload.is_some() || load.script.is_some() || load.program.is_some())
+            .collect();
+        let is_of_a_load = |metric: &&Metric| {
+            let given = |load: &&LoadPart| {
+                load.program
+                    .as_deref()
+                    .is_none_or(|program| gives(program, metric))
+            };
+            loads.is_empty() || loads.iter().any(given)
+        };
+        let built_in = METRICS
+            .iter()
+            .filter(is_given)
+            .filter(is_of_a_load)
+            .map(|metric| metric.id.to_owned());
         let own = file.figure.iter().map(|figure| figure.name.clone());
         let known: Vec<String> = built_in.chain(own).collect();
         self.must(known.iter().any(|name| name == metric), keys, || {

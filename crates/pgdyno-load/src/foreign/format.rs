@@ -1,6 +1,6 @@
 //! What is known of a program: its commands, its lines, what it commits. Read from the catalogue or from the user's file.
 
-use super::pattern::{Field, Pattern, compile};
+use super::pattern::{Field, Pattern, Stat, compile};
 use super::words::command_words;
 use regex_lite::Regex;
 use serde::Deserialize;
@@ -115,6 +115,22 @@ pub struct ForeignFormat {
 }
 
 impl ForeignFormat {
+    /// Whether a line at its end can report a response time: `mean_ms`, `p50_ms`, `p95_ms`, `p99_ms` or `max_ms`.
+    pub fn reports(&self, metric: &str) -> bool {
+        let (stat, is_percentile) = match metric {
+            "mean_ms" => (Stat::Mean, false),
+            "p50_ms" => (Stat::P50, true),
+            "p95_ms" => (Stat::P95, true),
+            "p99_ms" => (Stat::P99, true),
+            "max_ms" => (Stat::Max, false),
+            _ => return false,
+        };
+        // Which percentile a line has may be in the line.
+        let reports =
+            |pattern: &Pattern| pattern.has_latency(stat) || is_percentile && pattern.has_latency(Stat::Told);
+        self.last.iter().any(reports)
+    }
+
     /// Whether it tells its throughput while it runs.
     pub fn tells_seconds(&self) -> bool {
         !self.second.is_empty()

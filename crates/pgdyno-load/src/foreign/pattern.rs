@@ -125,6 +125,11 @@ impl Pattern {
         }
     }
 
+    pub(super) fn has_latency(&self, wanted: Stat) -> bool {
+        let is_it = |field: Field| matches!(field, Field::Latency(stat, _) if stat == wanted);
+        self.fields.iter().any(|&(_, field)| is_it(field))
+    }
+
     pub(super) fn has(&self, wanted: Field) -> bool {
         self.fields.iter().any(|&(_, field)| field == wanted)
     }

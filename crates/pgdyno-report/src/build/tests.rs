@@ -37,10 +37,11 @@ fn trial(block: u32, treatment: &str, tps: f64, status: TrialStatus) -> TrialRec
         tps: Some(tps),
         committed: 100,
         percentiles: Some(Percentiles {
-            p50_ms: 1.0,
-            p95_ms: 1000.0 / tps,
-            p99_ms: 3.0,
-            max_ms: 4.0,
+            mean_ms: None,
+            p50_ms: Some(1.0),
+            p95_ms: Some(1000.0 / tps),
+            p99_ms: Some(3.0),
+            max_ms: Some(4.0),
         }),
         distribution: vec![DistributionPoint {
             percentile: 50.0,

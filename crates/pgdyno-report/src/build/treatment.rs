@@ -142,19 +142,18 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 fn mean_percentiles(trials: &[&TrialRecord]) -> Option<Percentiles> {
-    let of = |value: fn(&Percentiles) -> f64| {
-        mean(trials.iter().filter_map(|t| t.percentiles.as_ref()).map(value))
+    let each = |value: fn(&Percentiles) -> Option<f64>| {
+        let known = trials.iter().filter_map(|t| t.percentiles.as_ref());
+        known.filter_map(value)
     };
-    Some(Percentiles {
-        p50_ms: of(|p| p.p50_ms)?,
-        p95_ms: of(|p| p.p95_ms)?,
-        p99_ms: of(|p| p.p99_ms)?,
-        max_ms: trials
-            .iter()
-            .filter_map(|t| t.percentiles)
-            .map(|p| p.max_ms)
-            .fold(f64::NAN, f64::max),
-    })
+    Percentiles {
+        mean_ms: mean(each(|p| p.mean_ms)),
+        p50_ms: mean(each(|p| p.p50_ms)),
+        p95_ms: mean(each(|p| p.p95_ms)),
+        p99_ms: mean(each(|p| p.p99_ms)),
+        max_ms: each(|p| p.max_ms).reduce(f64::max),
+    }
+    .if_any()
 }
 
 /// Mean over trials at each percentile that all of them know.
@@ -203,6 +202,7 @@ pub(super) fn trial_of(id: i64, trial: &TrialRecord, left_out: bool) -> Trial {
         failed: trial.failed,
         errors: trial.errors.clone(),
         percentiles: trial.percentiles,
+        reported_by: trial.reported_by.clone(),
         settled: trial.steadiness.map(|s| s.settled),
         warmup_s: trial.warmup_s,
         measured_s: trial.measured_s,

@@ -192,6 +192,14 @@ fn other_programs_and_jobs_are_loads_with_the_same_checks() {
     let (_, json) = run(&home, &path);
     for trial in json["trials"].as_array().expect("trials") {
         match trial["treatment"].as_str() {
+            // It reports its mean and no percentile, and none is made of it.
+            Some("load=pgbench") => {
+                let times = &trial["percentiles"];
+                assert!(times["mean_ms"].as_f64() > Some(0.0), "{trial}");
+                assert!(times["p50_ms"].is_null() && times["p99_ms"].is_null(), "{trial}");
+                assert_eq!(trial["reported_by"], "pgbench", "{trial}");
+                assert_eq!(trial["cross_check"]["agrees"], true, "{trial}");
+            }
             Some("load=job") => {
                 let seconds = trial["figures"]["job_s"].as_f64().expect("a time");
                 assert!(seconds >= 0.5, "{trial}");
@@ -203,12 +211,19 @@ fn other_programs_and_jobs_are_loads_with_the_same_checks() {
             }
         }
     }
+    let reported =
+        format!("{load}program = \"pgbench\"\n[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n");
+    let path = file(&home, &format!("{head}\nmetric = \"p99_ms\""), &reported);
+    home.run(&["run", &path, "--dry-run"]).fails(
+        2,
+        &["\"p99_ms\" is no figure of this experiment's trials", "mean_ms"],
+    );
     let jobs = |worse: &str| {
         let levels = format!(
             "{load}[[factor]]\nname = \"load\"\n[[factor.level]]\nname = \"bad\"\nload = {{ program = \"job\", command = \"false\" }}\n\
              [[factor.level]]\nname = \"worse\"\nload = {{ program = \"job\", command = \"{worse}\" }}\n"
         );
-        file(&home, head, &levels)
+        file(&home, &format!("{head}\nmetric = \"job_s\""), &levels)
     };
     let path = jobs("no-such-program");
     home.run(&["run", &path, "--dry-run"])

@@ -318,7 +318,7 @@ fn ladder() -> StoredExperiment {
     for ((_, trial), (name, tps)) in stored.trials.iter_mut().zip(reached) {
         let clients: f64 = name.trim_start_matches("clients=").parse().unwrap();
         // Little's law.
-        trial.percentiles.as_mut().unwrap().p99_ms = 3000.0 * clients / tps;
+        trial.percentiles.as_mut().unwrap().p99_ms = Some(3000.0 * clients / tps);
     }
     stored
 }

@@ -126,7 +126,7 @@ fn absurd_values_are_answered() {
     let broken = store.begin(&experiment("broken", "sandbox b")).expect("begun");
     let mut record = trial(1, "reference", 1.0);
     if let Some(percentiles) = &mut record.percentiles {
-        percentiles.p99_ms = f64::NAN;
+        percentiles.p99_ms = Some(f64::NAN);
     }
     store.add_trial(broken, &record, &none).expect("stored");
     for id in [empty, single, odd, broken] {
