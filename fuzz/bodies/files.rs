@@ -169,3 +169,18 @@ pub(super) fn foreign_output(bytes: &[u8]) {
     let mut lines = figures.last_lines.iter();
     assert!(lines.all(|line| !line.contains("sekret")));
 }
+
+/// The mark of a copy of a sandbox of any text.
+pub(super) fn copy_mark(bytes: &[u8]) {
+    pgdyno_server::fuzzed::copy_mark(&text(bytes));
+}
+
+/// What is written down of a pooler, of any text.
+pub(super) fn pooler_mark(bytes: &[u8]) {
+    pgdyno_server::fuzzed::pooler_mark(&text(bytes));
+}
+
+/// The first line of a journal's copy in the registry, of any bytes.
+pub(super) fn registry_header(bytes: &[u8]) {
+    pgdyno_knobs::fuzzed::registry_header(bytes);
+}

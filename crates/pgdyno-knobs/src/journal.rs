@@ -14,6 +14,7 @@ mod turn;
 pub(crate) use content::assemble;
 pub use content::{Content, Keep, Purpose, parse};
 pub(crate) use content::{Entry, server_key_of_data};
+pub(crate) use registry::fuzzed_header;
 pub use registry::{Journals, Listed};
 pub use turn::{Patience, Scope, ScopeLock};
 

@@ -18,6 +18,8 @@ const COPY_ENDING: &str = "changes";
 /// What a damaged file is kept as, behind its name.
 const DAMAGED: &str = "damaged";
 const FORMAT: u32 = 1;
+/// Two paths of PATH_MAX bytes, each byte of which JSON may write as six, and some words.
+const HEADER_BYTES_MAX: u64 = 64 << 10;
 
 /// Where journals are kept, and where all changes on this host are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,12 +42,24 @@ pub struct Listed {
 }
 
 /// The first line of a copy.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
     format: u32,
     journal: PathBuf,
     home: String,
+}
+
+impl Header {
+    /// The first line of the bytes.
+    fn parse(bytes: &[u8]) -> Result<Header, String> {
+        let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let header: Header = serde_json::from_slice(first).map_err(|e| e.to_string())?;
+        match header.format {
+            FORMAT => Ok(header),
+            other => Err(format!("it has format {other}, this pgdyno knows {FORMAT}")),
+        }
+    }
 }
 
 /// The files of a journal, open.
@@ -231,16 +245,17 @@ fn header_of(copy: &Path) -> Result<Header, JournalError> {
         reason,
     };
     let file = trust::open(copy, OFlags::RDONLY)?.ok_or_else(|| wrong("it is gone".to_owned()))?;
-    let bytes = trust::content(copy, &file)?;
-    let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let header: Header = serde_json::from_slice(first).map_err(|e| wrong(e.to_string()))?;
-    if header.format != FORMAT {
-        return Err(wrong(format!(
-            "it has format {}, this pgdyno knows {FORMAT}",
-            header.format
-        )));
+    let bytes = trust::head(copy, &file, HEADER_BYTES_MAX)?;
+    Header::parse(&bytes).map_err(wrong)
+}
+
+/// For the fuzz targets: any bytes are a header that is written and read again as the same, or an error.
+pub(crate) fn fuzzed_header(bytes: &[u8]) {
+    if let Ok(header) = Header::parse(bytes) {
+        let written = serde_json::to_vec(&header).ok();
+        let again = written.and_then(|bytes| Header::parse(&bytes).ok());
+        assert!(again.is_some_and(|again| again == header));
     }
-    Ok(header)
 }
 
 /// A name that is the same by whichever links its directory was reached.
