@@ -19,7 +19,7 @@ pub mod series;
 mod size;
 
 pub use access::{HostAccess, HostError, Identity, LocalHost, Space};
-pub use beneath::{COMING, Directory, EntryKind, Owner, give, make_directory, tree_bytes};
+pub use beneath::{COMING, Directory, EntryKind, Owner, USUAL_MODE, give, make_directory, tree_bytes};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
 pub use facts::{
