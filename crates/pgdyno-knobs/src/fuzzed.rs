@@ -25,3 +25,8 @@ pub fn swap_header(bytes: &[u8]) {
 pub fn registry_header(bytes: &[u8]) {
     journal::fuzzed_header(bytes);
 }
+
+/// What another user shows of a journal.
+pub fn notice(bytes: &[u8]) {
+    journal::fuzzed_notice(bytes);
+}

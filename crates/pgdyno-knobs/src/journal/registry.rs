@@ -4,7 +4,9 @@
 //! what a damaged journal has lost is read from the copy.
 
 use super::content::{Content, assemble};
+use super::notice::{OtherUser, REGISTRY_MODE};
 use super::{JournalError, io_error, line, sync_directory, trust};
+use pgdyno_host::Owner;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
@@ -14,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub(super) const ENDING: &str = "journal";
-const COPY_ENDING: &str = "changes";
+pub(super) const COPY_ENDING: &str = "changes";
 /// What a damaged file is kept as, behind its name.
 const DAMAGED: &str = "damaged";
 const FORMAT: u32 = 1;
@@ -30,6 +32,8 @@ pub struct Journals {
     pub registry: PathBuf,
     /// How people name this home: "PGDYNO_HOME=/srv/lab".
     pub home: String,
+    /// Other users of this host, whose notices are read.
+    pub others: Vec<OtherUser>,
 }
 
 /// A journal that is not closed.
@@ -78,6 +82,7 @@ impl Journals {
             directory: directory.join("journal"),
             registry: directory.join("registry"),
             home: "PGDYNO_HOME=test".to_owned(),
+            others: Vec::new(),
         }
     }
 }
@@ -159,9 +164,15 @@ impl Journals {
 
     /// Makes the registry, so that it is there after a power loss too.
     pub(super) fn make_registry(&self) -> Result<(), JournalError> {
-        // The server's file is in the copies whole, which can hold secrets of others.
-        pgdyno_host::make_directory(&self.registry, 0o700).map_err(io_error(&self.registry, "made"))?;
-        trust::directory(&self.registry).map(drop)
+        // The server's file is in the copies whole, which can hold secrets of others: only their owner opens them.
+        let made = pgdyno_host::make_directory(&self.registry, REGISTRY_MODE);
+        let mut held = made.map_err(io_error(&self.registry, "made"))?;
+        trust::directory(&self.registry)?;
+        let owner = Owner::own(REGISTRY_MODE);
+        match held.owner().uid == owner.uid {
+            true => held.give(owner).map_err(io_error(&self.registry, "made")),
+            false => Ok(()),
+        }
     }
 
     /// Begins the copy of a journal: its file, and the head to be written to it.
@@ -191,7 +202,7 @@ impl Journals {
         sync_directory(&self.registry)
     }
 
-    fn copy_of(&self, journal: &Path) -> PathBuf {
+    pub(super) fn copy_of(&self, journal: &Path) -> PathBuf {
         let name = same_file_name(journal);
         let hash = line::short_hash(name.as_os_str().as_bytes());
         let stem = journal.file_stem().unwrap_or_default().to_string_lossy();

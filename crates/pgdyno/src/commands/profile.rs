@@ -160,6 +160,7 @@ impl Looked {
             host: &context.host,
             catalogue: &context.catalogue,
             target: self.target.as_ref(),
+            journals: None,
         }
     }
 

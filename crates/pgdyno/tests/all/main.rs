@@ -37,4 +37,5 @@ mod series;
 mod serve;
 mod server_facts;
 mod store;
+mod users;
 mod watch;
