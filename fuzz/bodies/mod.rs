@@ -80,7 +80,10 @@ pub(crate) const TARGETS: [Target; 22] = [
     (
         "registry_header",
         files::registry_header,
-        &[b"{\"format\":1,\"journal\":\"/a/1-2.journal\",\"home\":\"PGDYNO_HOME=/a\"}\n"],
+        &[
+            b"{\"format\":1,\"journal\":\"/a/1-2.journal\",\"home\":\"PGDYNO_HOME=/a\"}\n",
+            b"{\"format\":1,\"since_unix_ms\":1,\"pid\":2,\"host\":[\"vm.swappiness\"],\"server\":[],\"servers\":[]}",
+        ],
     ),
     (
         "replies",
