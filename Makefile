@@ -70,7 +70,7 @@ images: need-test ui/dist/app.js ## pictures of the views, for docs/serve.md
 
 fuzz: need-soak ## a minute for each target
 	for target in $$(ls fuzz/targets | sed 's/\.rs$$//'); do \
-	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --fuzz-dir fuzz $$target -- -max_total_time=60 || exit 1; done
+	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --fuzz-dir fuzz $$target -- -max_total_time=60 -timeout=10 || exit 1; done
 
 clean: ## remove what was built
 	$(CARGO) clean

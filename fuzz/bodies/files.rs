@@ -1,6 +1,6 @@
 //! Texts that people write or that other programs leave: experiments, profiles, scripts, expressions, journals, output.
 
-use super::host::own_file;
+use super::host::{own_directory, own_file};
 use super::input::{choice, halves, text};
 use pgdyno_host::Fact;
 use pgdyno_knobs::{Catalogue, Expression, Known, Now, Profiles, Template, parse_journal};
@@ -66,7 +66,8 @@ pub(super) fn expressions(bytes: &[u8]) {
 
 /// A profile file of any content is a profile or an error, and what is worked out of it names knobs of the catalogue.
 pub(super) fn profile_file(bytes: &[u8]) {
-    let file = own_file("profile.toml", bytes);
+    let own = own_directory();
+    let file = own_file(&own, "profile.toml", bytes);
     let mut profiles = PROFILES.clone();
     let known = Known::new(&[Fact::known("memory.total_bytes", "x", 1_u64 << 34)], &[]);
     let now = |_: &str| Now::Is("1GB".to_owned());
@@ -170,4 +171,20 @@ pub(super) fn foreign_output(bytes: &[u8]) {
     assert!(figures.last_lines.len() <= 20);
     let mut lines = figures.last_lines.iter();
     assert!(lines.all(|line| !line.contains("sekret")));
+}
+
+/// The mark of a copy of a sandbox of any text.
+pub(super) fn copy_mark(bytes: &[u8]) {
+    pgdyno_server::fuzzed::copy_mark(&text(bytes));
+}
+
+/// What is written down of a pooler, of any text.
+pub(super) fn pooler_mark(bytes: &[u8]) {
+    pgdyno_server::fuzzed::pooler_mark(&text(bytes));
+}
+
+/// The first line of a journal's copy in the registry, and another user's notice, of any bytes.
+pub(super) fn registry_header(bytes: &[u8]) {
+    pgdyno_knobs::fuzzed::registry_header(bytes);
+    pgdyno_knobs::fuzzed::notice(bytes);
 }

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use tempfile::TempDir;
 
 /// A host every file of which has the same content.
 struct Anything(String);
@@ -85,25 +85,23 @@ pub(super) fn host_files(bytes: &[u8]) {
     }
 }
 
-/// A directory of this process alone.
-fn own_directory() -> &'static Path {
-    static OWN: LazyLock<PathBuf> = LazyLock::new(|| {
-        let own = std::env::temp_dir().join(format!("pgdyno-fuzz-{}", std::process::id()));
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        for inner in ["data", "x"] {
-            builder.create(own.join(inner)).expect("a directory");
-        }
-        own
-    });
-    &OWN
+/// A new directory of this process's user alone, which is removed with what is in it.
+pub(super) fn own_directory() -> TempDir {
+    let prefix = format!("pgdyno-fuzz-{}-", std::process::id());
+    tempfile::Builder::new()
+        .prefix(&prefix)
+        .tempdir()
+        .expect("a directory")
 }
 
-/// Writes a file of its owner's alone, and gives its path.
-pub(super) fn own_file(name: &str, content: &[u8]) -> PathBuf {
-    let path = own_directory().join(name);
+/// Writes a file of its owner's alone in a directory, and gives its path.
+pub(super) fn own_file(directory: &TempDir, name: &str, content: &[u8]) -> PathBuf {
+    let path = directory.path().join(name);
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(path.parent().expect("a directory")).expect("made");
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
+    options.write(true).create_new(true).mode(0o600);
     let mut file = options.open(&path).expect("a file");
     file.write_all(content).expect("written");
     path
@@ -115,14 +113,16 @@ pub(super) fn server_files(bytes: &[u8]) {
     match which % 4 {
         0 => drop(pgdyno_server::autoconf::parse(&text(rest))),
         1 => {
-            own_file("data/postmaster.pid", rest);
-            let data = own_directory().join("data");
+            let own = own_directory();
+            own_file(&own, "data/postmaster.pid", rest);
+            let data = own.path().join("data");
             drop(Postmaster::of_data(&LocalHost::new(), &data));
         }
         2 => pgdyno_server::fuzzed::log_tail(&text(rest)),
         _ => {
-            own_file("x/sandbox.json", rest);
-            if let Err(error) = Sandbox::open(own_directory(), "x") {
+            let own = own_directory();
+            own_file(&own, "x/sandbox.json", rest);
+            if let Err(error) = Sandbox::open(own.path(), "x") {
                 drop(error.to_string());
             }
         }
@@ -151,8 +151,9 @@ pub(super) fn conninfo(bytes: &[u8]) {
     let (string, files) = halves(bytes);
     let string = text(string);
     let (passwords, services) = halves(files);
-    let passwords = own_file("pgpass", passwords);
-    let services = own_file("services", services);
+    let own = own_directory();
+    let passwords = own_file(&own, "pgpass", passwords);
+    let services = own_file(&own, "services", services);
     let environment = |name: &str| {
         let path = match name {
             "PGPASSFILE" => &passwords,

@@ -19,7 +19,7 @@ pub mod series;
 mod size;
 
 pub use access::{HostAccess, HostError, Identity, LocalHost, Space};
-pub use beneath::{COMING, Directory, EntryKind, Owner, give, make_directory, tree_bytes};
+pub use beneath::{COMING, Directory, EntryKind, Owner, USUAL_MODE, give, make_directory, tree_bytes};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
 pub use facts::{
@@ -27,6 +27,7 @@ pub use facts::{
     storage_facts,
 };
 pub use given_file::{given_bytes, given_output, given_text, replace_given};
+pub use mount::may_hang;
 pub use perf::PerfCounters;
 pub use process::{NotThere, children, cpu_us_of_tree, cpus_of, is_alive, started_ticks, works_in};
 pub use series::{HostSeries, HostSeriesOptions};

@@ -3,6 +3,7 @@
 use crate::access::{HostAccess, HostError};
 use crate::block;
 use std::io::ErrorKind;
+use std::path::Path;
 
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 /// Symbolic links followed for one path; the kernel's own limit.
@@ -101,6 +102,22 @@ pub(crate) fn holding<'m>(host: &dyn HostAccess, mounts: &'m [Mount], path: &str
         .filter(|(_, mount)| is_below(path, &mount.point))
         .max_by_key(|(at, mount)| (Some(mount.number) == number, mount.point.len(), *at))
         .map(|(_, mount)| mount)
+}
+
+/// Whether a path is on a file system that another program or machine answers for, which can keep a reader waiting without end. By the
+/// list of mounts alone: nothing of the path is touched.
+pub fn may_hang(host: &dyn HostAccess, path: &Path) -> bool {
+    const KINDS: [&str; 9] = [
+        "nfs", "cifs", "smb", "fuse", "autofs", "afs", "ceph", "9p", "gluster",
+    ];
+    let path = path.to_string_lossy();
+    let mounts = mounts(host).unwrap_or_default();
+    let holding = mounts
+        .iter()
+        .enumerate()
+        .filter(|(_, mount)| is_below(&path, &mount.point))
+        .max_by_key(|(at, mount)| (mount.point.trim_end_matches('/').len(), *at));
+    holding.is_some_and(|(_, mount)| KINDS.iter().any(|kind| mount.kind.starts_with(kind)))
 }
 
 /// Whether `path` is `directory` or below it.
@@ -250,6 +267,24 @@ mod tests {
     use proptest::prelude::*;
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn path_below_a_network_file_system_may_hang_and_one_beside_it_not() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        let text = "27 1 254:1 / / rw - ext4 /dev/vda1 rw\n30 27 0:50 / /home/far rw - nfs4 server:/home rw\n\
+                    31 30 0:51 / /home/far/near rw - tmpfs tmpfs rw\n32 27 0:52 / /auto rw - autofs map rw\n";
+        fs::write(dir.path().join("proc/self/mountinfo"), text).unwrap();
+        let host = LocalHost::at(dir.path());
+        let check =
+            |path: &str, expected: bool| assert_eq!(may_hang(&host, Path::new(path)), expected, "{path}");
+        check("/home/far/a", true);
+        check("/home/far", true);
+        check("/auto/a", true);
+        check("/home/farther", false);
+        check("/home/far/near/a", false);
+        check("/root", false);
+    }
 
     const LINES: &str = "\
 22 27 0:21 / /proc rw,relatime - proc proc rw

@@ -52,8 +52,8 @@ use crate::reader::Reader;
 use crate::restore::{PutBack, Restorer, groups_of, merged};
 use crate::target::Target;
 use parameter::Parameter;
-use pgdyno_host::{HostAccess, HostError};
-use pgdyno_server::{ControlError, Server, ServerError, autoconf, pause, reload};
+use pgdyno_host::{Directory, HostAccess, HostError};
+use pgdyno_server::{Control, ControlError, Server, ServerError, autoconf, pause, reload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -287,9 +287,13 @@ impl Cell {
 
 /// What tells the server from all others on this host: its data directory, else the identifier that initdb gave it.
 fn server_key(target: &Target) -> String {
-    if let Some(data) = &target.data {
-        return server_key_of_data(data);
+    match &target.data {
+        Some(data) => server_key_of_data(data),
+        None => key_of_system(target),
     }
+}
+
+fn key_of_system(target: &Target) -> String {
     let sql = "SELECT system_identifier::text FROM pg_control_system()";
     let identifier = Server::connect(&target.conninfo)
         .and_then(|mut server| server.value("asking for the server's identifier", sql));
@@ -297,6 +301,20 @@ fn server_key(target: &Target) -> String {
         Ok(Some(identifier)) => format!("with the system identifier {identifier}"),
         _ => target.reference.key(),
     }
+}
+
+/// By what users who see different things of a server tell it from others, and who owns its data.
+pub(crate) fn shown_to_others(target: &Target) -> (Vec<String>, Option<u32>) {
+    let data = target.data.as_deref();
+    let data_of = data.and_then(|data| Directory::open(data).ok());
+    let data_of = data_of.map(|held| held.owner().uid);
+    let of_data = data.map(server_key_of_data);
+    let of_system = match &target.control {
+        // Nobody else's server, and it may not run yet.
+        Control::Sandbox(_) => None,
+        _ => Some(key_of_system(target)),
+    };
+    (of_data.into_iter().chain(of_system).collect(), data_of)
 }
 
 /// Puts a text in the place of postgresql.auto.conf.
@@ -333,7 +351,11 @@ impl<'a> Changer<'a> {
             server_key: scope.server.clone(),
             ..Purpose::now(boot_id, purpose.to_owned(), reference, was_running)
         };
-        let journal = Journal::begin(journals, purpose, &scope, patience)?;
+        let mut journal = Journal::begin(journals, purpose, &scope, patience)?;
+        if let Some(target) = &target {
+            let (keys, data_of) = shown_to_others(target);
+            journal.of_server(keys, data_of);
+        }
         Ok(Changer {
             host,
             catalogue,
@@ -358,6 +380,7 @@ impl<'a> Changer<'a> {
             host: self.host,
             catalogue: self.catalogue,
             target: self.target.as_ref(),
+            journals: None,
         }
     }
 

@@ -20,3 +20,13 @@ pub fn volume_table(text: &str) {
 pub fn swap_header(bytes: &[u8]) {
     swap::fuzzed_header(bytes);
 }
+
+/// The first line of a journal's copy in the registry.
+pub fn registry_header(bytes: &[u8]) {
+    journal::fuzzed_header(bytes);
+}
+
+/// What another user shows of a journal.
+pub fn notice(bytes: &[u8]) {
+    journal::fuzzed_notice(bytes);
+}

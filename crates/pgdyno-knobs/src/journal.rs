@@ -7,6 +7,7 @@
 
 mod content;
 mod line;
+mod notice;
 mod registry;
 mod trust;
 mod turn;
@@ -14,10 +15,14 @@ mod turn;
 pub(crate) use content::assemble;
 pub use content::{Content, Keep, Purpose, parse};
 pub(crate) use content::{Entry, server_key_of_data};
+pub(crate) use notice::fuzzed_notice;
+pub use notice::{ChangedByOther, OtherUser};
+pub(crate) use registry::fuzzed_header;
 pub use registry::{Journals, Listed};
 pub use turn::{Patience, Scope, ScopeLock};
 
-use crate::cell::{Captured, Cell};
+use crate::cell::{AUTO_CONF, Captured, Cell};
+use notice::Notice;
 use registry::{Found, is_copy, name_aside};
 use rustix::fs::OFlags;
 use std::fs::{self, File, TryLockError};
@@ -85,6 +90,16 @@ pub enum JournalError {
         /// Who has made the changes and what for.
         purpose: Box<Purpose>,
     },
+    /// What another user has set would be taken for the original state.
+    #[error("{knob} is changed by {user}'s pgdyno since {since}; restore that first")]
+    ChangedByOther {
+        /// The knob.
+        knob: String,
+        /// The login name.
+        user: String,
+        /// When that change began, in UTC.
+        since: String,
+    },
     /// Its process is alive.
     #[error("the changes in {path} belong to {}, which is still running", holder(purpose.as_deref()))]
     Held {
@@ -109,6 +124,10 @@ pub struct Journal {
     cells: Vec<Cell>,
     damage: Vec<String>,
     journals: Journals,
+    /// What other users are shown of it; `None` in one that is restored.
+    notice: Option<Notice>,
+    /// What tells the server from others, and who owns its data.
+    server: (Vec<String>, Option<u32>),
     /// Held by the process that makes changes.
     _scope: Option<ScopeLock>,
 }
@@ -189,6 +208,7 @@ impl Journal {
             on_wait: None,
         };
         let _list = journals.lock_part(Part::List, &holder(Some(&purpose)), &mut instant)?;
+        journals.remove_stale_notices()?;
         let listed = journals.listed()?;
         for other in &listed {
             if let Ok(Some((content, false))) = journals.look(&other.path)
@@ -241,6 +261,8 @@ impl Journal {
             cells: Vec::new(),
             damage: Vec::new(),
             journals: journals.clone(),
+            notice: Some(Notice::new(purpose.started_unix_ms, purpose.pid)),
+            server: (Vec::new(), None),
             _scope: Some(lock),
         };
         let begun = journal.begin_files(&head, Entry::Open(purpose), &beginning);
@@ -376,6 +398,8 @@ impl Journal {
             cells: Vec::new(),
             damage: content.damage.clone(),
             journals: journals.clone(),
+            notice: None,
+            server: (Vec::new(), None),
             _scope: None,
         })
     }
@@ -409,6 +433,37 @@ impl Journal {
         }
     }
 
+    /// By what other users tell the server from others, and the owner of its data.
+    pub(crate) fn of_server(&mut self, keys: Vec<String>, data_of: Option<u32>) {
+        if let Some(notice) = &mut self.notice {
+            notice.of_server(&keys);
+        }
+        self.server = (keys, data_of);
+    }
+
+    /// Shows other users that a knob is about to be changed, then looks whether one of them has changed it: of two that begin at once,
+    /// one sees the other at least.
+    fn announce(&mut self, knob: &str, cell: &Cell) -> Result<(), JournalError> {
+        // Data is no setting, and the file as a whole is only written back.
+        let is_setting = !matches!(cell, Cell::Made { .. } | Cell::Objects { .. }) && knob != AUTO_CONF;
+        let Some(notice) = self.notice.as_mut().filter(|_| is_setting) else {
+            return Ok(());
+        };
+        if !notice.add(knob, cell) {
+            return Ok(());
+        }
+        let path = &self.file.path;
+        let server = || self.server.clone();
+        let written = self.journals.write_notice(path, notice);
+        let conflict = self.journals.conflict(knob, cell.is_of_host(), &server);
+        let refused = written.and_then(|()| conflict.map_or(Ok(()), Err));
+        if refused.is_err() {
+            notice.remove(knob, cell);
+            let _ = self.journals.write_notice(path, notice);
+        }
+        refused
+    }
+
     /// Writes a line and waits until it is on disk, here and in the copy.
     pub(crate) fn append(&mut self, entry: &Entry) -> Result<(), JournalError> {
         if !self.damage.is_empty() {
@@ -416,6 +471,9 @@ impl Journal {
                 path: self.file.path.clone(),
                 damage: self.damage.clone(),
             });
+        }
+        if let Entry::Intent { knob, cell, .. } = entry {
+            self.announce(knob, cell)?;
         }
         let json = serde_json::to_string(entry).map_err(|e| JournalError::Line {
             path: self.file.path.clone(),
@@ -455,6 +513,7 @@ impl Journal {
             self.remove()?;
             return Ok(None);
         }
+        self.journals.remove_notice(&self.file.path)?;
         let aside = name_aside(&self.file.path);
         let path = &self.file.path;
         match fs::rename(path, &aside) {
@@ -474,8 +533,9 @@ impl Journal {
         Ok(Some(aside))
     }
 
-    /// The copy first: one without its journal would be taken for a journal that somebody has removed.
+    /// The notice first: what it names is restored. Then the copy: one without its journal would be taken for a journal that somebody has removed.
     fn remove(&mut self) -> Result<(), JournalError> {
+        self.journals.remove_notice(&self.file.path)?;
         self.remove_copy()?;
         let path = &self.file.path;
         match fs::remove_file(path) {

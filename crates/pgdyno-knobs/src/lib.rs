@@ -38,8 +38,8 @@ pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart};
 pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use journal::{
-    Content, Journal, JournalError, Journals, Keep, Listed, Patience, Purpose, Scope, ScopeLock,
-    parse as parse_journal,
+    ChangedByOther, Content, Journal, JournalError, Journals, Keep, Listed, OtherUser, Patience, Purpose,
+    Scope, ScopeLock, parse as parse_journal,
 };
 pub use known::{Known, Lacking, number_of as number};
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};

@@ -8,6 +8,7 @@ pub use objection::Objection;
 use crate::catalogue::{Catalogue, CatalogueError, Form, Kind, Knob, Setting, split};
 use crate::cell::{Captured, Cell, CellError, KernelFile, Site, form_of, read_value, shown};
 use crate::change::{Applied, ApplyError};
+use crate::journal::Journals;
 use crate::place::{Ground, Spot, is_kernel_files};
 use crate::swap::SwapFile;
 use crate::target::Target;
@@ -25,6 +26,8 @@ pub struct Reader<'a> {
     pub catalogue: &'a Catalogue,
     /// The server; `None` for a host alone.
     pub target: Option<&'a Target>,
+    /// By which changes of other users are found; `None` where they do not matter.
+    pub journals: Option<&'a Journals>,
 }
 
 /// What a setting means here.

@@ -14,7 +14,7 @@ use crate::permitted::refusal;
 use crate::reader::is_same_state;
 use crate::wal;
 use pgdyno_host::HostAccess;
-use pgdyno_server::{Conninfo, Control, Lookup, OBJECTS_MAX, autoconf};
+use pgdyno_server::{Conninfo, Control, Lookup, OBJECTS_MAX, autoconf, drops_of};
 use serde::{Deserialize, Serialize};
 use server::{describe, server_line, stop};
 use std::collections::{BTreeMap, BTreeSet};
@@ -498,7 +498,7 @@ fn left_of(before: &[String], now: &[String]) -> Option<String> {
         0 => String::new(),
         n => format!(" (and {n} more)"),
     };
-    let drops: Vec<String> = named.iter().map(|object| format!("DROP {object};")).collect();
+    let drops = drops_of(named.iter().copied());
     (!new.is_empty()).then(|| {
         format!(
             "left on the server, and not there before: {}{beyond}; if nobody else has made it, drop it: {}",

@@ -4,7 +4,7 @@
 use crate::file::LoadPart;
 use crate::measure::{MeasureError, Measurement, Probe, Shape, endpoint, watch};
 use crate::plan::{Treatment, measure_s, threads_of};
-use pgdyno_host::make_directory;
+use pgdyno_host::{USUAL_MODE, make_directory};
 use pgdyno_load::{
     Books, CommandError, Counts, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan,
     JobResult, LoadResult, Second, SecondFigures, command_words, foreign_formats, run_foreign, run_job,
@@ -70,7 +70,7 @@ fn words(command: &str) -> Result<Vec<String>, MeasureError> {
 
 impl Around<'_> {
     fn job_plan(&self, command: &str, load: &LoadPart, scale: u32) -> Result<JobPlan, MeasureError> {
-        make_directory(self.scratch, 0o777)
+        make_directory(self.scratch, USUAL_MODE)
             .map_err(|e| MeasureError::Program(format!("{}: {e}", self.scratch.display())))?;
         Ok(JobPlan {
             threads: threads_of(load),

@@ -12,7 +12,7 @@ mod wants;
 
 use crate::plan::{Consent, Plan, Treatment};
 use pgdyno_host::HostAccess;
-use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Objection, Reader, Setting, Target};
+use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Journals, Objection, Reader, Setting, Target};
 use pgdyno_load::DataObject;
 use pgdyno_server::{ControlError, Server, ServerError, one_line, session_limits};
 use std::fmt;
@@ -104,6 +104,8 @@ pub struct Preflight<'a> {
     pub catalogue: &'a Catalogue,
     /// The server.
     pub target: &'a Target,
+    /// By which changes of other users are found.
+    pub journals: &'a Journals,
     /// What the user has agreed to.
     pub consent: &'a Consent,
     /// Directories in which programs are looked for, as PATH has them.
@@ -217,6 +219,7 @@ impl Preflight<'_> {
             host: self.host,
             catalogue: self.catalogue,
             target: Some(self.target),
+            journals: Some(self.journals),
         };
         let mut seen: Vec<(Setting, Vec<Finding>)> = Vec::new();
         let mut of = |setting: &Setting| {

@@ -45,7 +45,7 @@ pub use given::{
 };
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use lists::{assigned, expected_list, is_empty_list, missing_libraries, one_spelling};
-pub use made::{OBJECTS_MAX, drop_made, made_objects, objects};
+pub use made::{OBJECTS_MAX, drop_made, drops_of, made_objects, objects};
 pub use own::marked;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;

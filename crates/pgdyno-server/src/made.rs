@@ -47,54 +47,85 @@ pub fn made_objects(server: &mut Server, mark: &str) -> Result<Vec<String>, Serv
 pub fn drop_made(server: &mut Server, mark: &str) -> Result<(), ServerError> {
     // A killed process may have left a session that is about to commit a table.
     wait_until_gone(server, MAKING, 0, ENDING_LIMIT)?;
-    let drops: Vec<String> = marked(server, mark)?
+    let made = marked(server, mark)?;
+    let objects: Vec<String> = made
         .into_iter()
-        .map(|(kind, name)| format!("DROP {kind} {name}"))
+        .map(|(kind, name)| format!("{kind} {name}"))
         .collect();
+    let drops = drops_of(objects.iter().map(String::as_str));
     if drops.is_empty() {
         return Ok(());
     }
     // Statements that are sent together are one transaction.
-    server.execute(
-        "dropping the data that the experiment has made",
-        &drops.join("; "),
-    )
+    server.execute("dropping the data that the experiment has made", &drops.join(" "))
+}
+
+/// The statements that drop objects, each named with its kind ("TABLE public.a"), in their order: one for all of a kind that follow one
+/// another, so that tables may refer to one another.
+pub fn drops_of<'o>(objects: impl Iterator<Item = &'o str>) -> Vec<String> {
+    // A database is dropped by a statement of its own.
+    const ALONE: &str = "DATABASE";
+    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+    for object in objects {
+        let is_of_kind = |word: &&str| word.bytes().all(|byte| byte.is_ascii_uppercase());
+        let words: usize = object
+            .split(' ')
+            .take_while(is_of_kind)
+            .map(|word| word.len() + 1)
+            .sum();
+        let (kind, name) = object.split_at_checked(words).unwrap_or(("", object));
+        match kinds.last_mut() {
+            Some((last, names)) if *last == kind && kind.trim_end() != ALONE => names.push(name),
+            _ => kinds.push((kind, vec![name])),
+        }
+    }
+    let statement = |(kind, names): &(&str, Vec<&str>)| format!("DROP {kind}{};", names.join(", "));
+    kinds.iter().map(statement).collect()
 }
 
 /// Objects beyond this many are not compared: the journal holds their names.
 pub const OBJECTS_MAX: usize = 10_000;
 
-/// In an order in which all of them can be dropped. What is dropped with another object is no row of its own: parts of extensions,
-/// indexes of constraints, sequences and row types of tables, partitions.
+/// In an order in which all of them can be dropped, where those of one kind that follow one another are dropped by one statement: what
+/// is made later depends on what is made earlier, tables on sequences, and tables on functions but for those that name a table. What is
+/// dropped with another object is no row of its own: parts of extensions, indexes of constraints, sequences and row types of tables,
+/// partitions.
 const OBJECTS: &str = "
 WITH part AS (
   SELECT d.classid, d.objid FROM pg_depend d LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
   WHERE d.deptype IN ('e', 'i') OR d.deptype = 'a' AND c.relkind = 'S'),
 own AS (SELECT oid, nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'),
 object AS (
-  SELECT 1 AS turn, CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'MATERIALIZED VIEW' END AS kind, format('%I.%I', nspname, relname) AS name
+  SELECT 1 AS turn, c.oid::bigint AS made, CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'MATERIALIZED VIEW' END AS kind,
+    format('%I.%I', nspname, relname) AS name
   FROM pg_class c JOIN own ON own.oid = relnamespace
   WHERE relkind IN ('v', 'm') AND ('pg_class'::regclass, c.oid) NOT IN (SELECT classid, objid FROM part)
   UNION ALL
-  SELECT 2, CASE relkind WHEN 'S' THEN 'SEQUENCE' WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'i' THEN 'INDEX' WHEN 'I' THEN 'INDEX' ELSE 'TABLE' END,
+  SELECT CASE WHEN relkind IN ('i', 'I') THEN 2 WHEN relkind = 'S' THEN 4 ELSE 3 END, 0,
+    CASE relkind WHEN 'S' THEN 'SEQUENCE' WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'i' THEN 'INDEX' WHEN 'I' THEN 'INDEX' ELSE 'TABLE' END,
     format('%I.%I', nspname, relname)
   FROM pg_class c JOIN own ON own.oid = relnamespace
   WHERE relkind IN ('r', 'p', 'f', 'S', 'i', 'I') AND NOT relispartition
     AND ('pg_class'::regclass, c.oid) NOT IN (SELECT classid, objid FROM part)
   UNION ALL
-  SELECT 3, CASE prokind WHEN 'p' THEN 'PROCEDURE' WHEN 'a' THEN 'AGGREGATE' ELSE 'FUNCTION' END,
+  SELECT CASE WHEN of_table THEN 1 ELSE 5 END, CASE WHEN of_table THEN p.oid::bigint ELSE 0 END,
+    CASE prokind WHEN 'p' THEN 'PROCEDURE' WHEN 'a' THEN 'AGGREGATE' ELSE 'FUNCTION' END,
     format('%I.%I(%s)', nspname, proname, pg_get_function_identity_arguments(p.oid))
-  FROM pg_proc p JOIN own ON own.oid = pronamespace WHERE ('pg_proc'::regclass, p.oid) NOT IN (SELECT classid, objid FROM part)
+  FROM pg_proc p JOIN own ON own.oid = pronamespace,
+    LATERAL (SELECT count(*) > 0 AS of_table FROM pg_depend d
+      LEFT JOIN pg_type t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid
+      WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND (d.refclassid = 'pg_class'::regclass OR t.typrelid <> 0)) AS names
+  WHERE ('pg_proc'::regclass, p.oid) NOT IN (SELECT classid, objid FROM part)
   UNION ALL
-  SELECT 4, CASE typtype WHEN 'd' THEN 'DOMAIN' ELSE 'TYPE' END, format('%I.%I', nspname, typname)
+  SELECT 6, t.oid::bigint, CASE typtype WHEN 'd' THEN 'DOMAIN' ELSE 'TYPE' END, format('%I.%I', nspname, typname)
   FROM pg_type t JOIN own ON own.oid = typnamespace LEFT JOIN pg_class c ON c.oid = typrelid
   WHERE (typtype IN ('d', 'e', 'r') OR typtype = 'c' AND c.relkind = 'c')
     AND ('pg_type'::regclass, t.oid) NOT IN (SELECT classid, objid FROM part WHERE typtype <> 'c')
-  UNION ALL SELECT 5, 'EXTENSION', quote_ident(extname) FROM pg_extension
-  UNION ALL SELECT 6, 'SCHEMA', quote_ident(nspname) FROM own WHERE ('pg_namespace'::regclass, oid) NOT IN (SELECT classid, objid FROM part)
-  UNION ALL SELECT 7, 'DATABASE', quote_ident(datname) FROM pg_database
-  UNION ALL SELECT 8, 'ROLE', quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_')
-SELECT kind || ' ' || name FROM object ORDER BY turn, kind, name LIMIT ";
+  UNION ALL SELECT 7, 0, 'EXTENSION', quote_ident(extname) FROM pg_extension
+  UNION ALL SELECT 8, 0, 'SCHEMA', quote_ident(nspname) FROM own WHERE ('pg_namespace'::regclass, oid) NOT IN (SELECT classid, objid FROM part)
+  UNION ALL SELECT 9, 0, 'DATABASE', quote_ident(datname) FROM pg_database
+  UNION ALL SELECT 10, 0, 'ROLE', quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_')
+SELECT kind || ' ' || name FROM object ORDER BY turn, made DESC, kind, name LIMIT ";
 
 /// What somebody could have made in the connected database and beside it, each as DROP names it, in an order in which they can be
 /// dropped; at most one more than [`OBJECTS_MAX`].
@@ -109,4 +140,30 @@ pub fn objects(server: &mut Server) -> Result<Vec<String>, ServerError> {
         .into_iter()
         .filter_map(|row| row.into_iter().next()?)
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_one_kind_that_follow_one_another_are_dropped_by_one_statement() {
+        let objects = [
+            "MATERIALIZED VIEW public.\"B C\"",
+            "TABLE public.a",
+            "TABLE public.\"B\"",
+            "FUNCTION public.f(integer, text)",
+            "DATABASE a",
+            "DATABASE b",
+        ];
+        let expected = [
+            "DROP MATERIALIZED VIEW public.\"B C\";",
+            "DROP TABLE public.a, public.\"B\";",
+            "DROP FUNCTION public.f(integer, text);",
+            "DROP DATABASE a;",
+            "DROP DATABASE b;",
+        ];
+        assert_eq!(drops_of(objects.into_iter()), expected);
+        assert!(drops_of([].into_iter()).is_empty());
+    }
 }

@@ -12,6 +12,7 @@ use crate::counters::pause;
 use crate::sandbox::{self, Sandbox, SandboxError, process};
 use crate::{Conninfo, Server, User, programs};
 use left::Left;
+pub(crate) use left::fuzzed_announced;
 use pgdyno_host::{Directory, HostError, LocalHost, Owner, cpu_us_of_tree};
 use postgres::Config;
 use postgres::config::SslMode;

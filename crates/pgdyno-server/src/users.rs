@@ -2,6 +2,8 @@
 
 use pgdyno_host::HostAccess;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// A user of the operating system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,21 @@ impl User {
         User::find(host, |user| user.name == name)
     }
 
+    /// All users with a home directory of their own, each home once.
+    pub fn homes(host: &dyn HostAccess) -> Vec<(User, PathBuf)> {
+        let text = host.read("/etc/passwd").unwrap_or_default();
+        let mut seen = BTreeSet::new();
+        let home_of = |line: &str| {
+            let home = PathBuf::from(line.split(':').nth(5)?);
+            Some((User::parse(line)?, home))
+        };
+        let own = |home: &Path| home.is_absolute() && home != Path::new("/");
+        let homes = text.lines().filter_map(home_of);
+        homes
+            .filter(|(user, home)| own(home) && seen.insert((user.uid, home.clone())))
+            .collect()
+    }
+
     /// The user this process runs as.
     pub fn current(host: &dyn HostAccess) -> Option<User> {
         let uid = rustix::process::getuid().as_raw();
@@ -48,5 +65,24 @@ impl User {
     /// Whether this process may become another user.
     pub fn is_root() -> bool {
         rustix::process::geteuid().is_root()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_host::LocalHost;
+
+    #[test]
+    fn homes_are_absolute_and_named_once_for_a_user() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("etc")).unwrap();
+        let text = "root:x:0:0:root:/root:/bin/sh\nnone:x:5:5::/:/bin/false\nrelative:x:6:6::home:/bin/sh\n\
+                    a:x:7:7::/home/a:/bin/sh\nalso_a:x:7:7::/home/a:/bin/sh\ntorn:x\n";
+        std::fs::write(dir.path().join("etc/passwd"), text).unwrap();
+        let homes = User::homes(&LocalHost::at(dir.path()));
+        let names: Vec<&str> = homes.iter().map(|(user, _)| user.name.as_str()).collect();
+        assert_eq!(names, ["root", "a"]);
+        assert_eq!(homes[1].1, Path::new("/home/a"));
     }
 }

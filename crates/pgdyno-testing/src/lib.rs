@@ -9,6 +9,7 @@ pub mod openmetrics;
 pub mod web;
 
 pub use lane::Lane;
+use pgdyno_host::{HostAccess, LocalHost};
 use serde_json::Value;
 use std::fmt::Debug;
 use std::fs;
@@ -59,7 +60,8 @@ const ROOM_BYTES: u64 = 6 << 30;
 /// Where files of tests are that have nothing to do with disks: in memory, where nothing is flushed, if there is room.
 pub fn memory() -> &'static str {
     let place = "/dev/shm";
-    let has_room = rustix::fs::statvfs(place).is_ok_and(|it| it.f_bavail * it.f_frsize >= ROOM_BYTES);
+    let space = LocalHost::new().space_of(place);
+    let has_room = space.is_some_and(|space| space.is_ok_and(|it| it.free_bytes >= ROOM_BYTES));
     if has_room { place } else { DISK }
 }
 

@@ -15,8 +15,7 @@ pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
 pub(crate) use sandbox::{CreateArgs, SandboxCommand};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
-    CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes, life,
-    since,
+    CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
 };
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};

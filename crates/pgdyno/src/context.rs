@@ -3,7 +3,7 @@
 use crate::exit::Exposed;
 use anyhow::{Context as _, anyhow};
 use pgdyno_host::{Directory, LocalHost};
-use pgdyno_knobs::{Catalogue, Journals};
+use pgdyno_knobs::{Catalogue, Journals, OtherUser};
 use pgdyno_server::User;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
@@ -28,18 +28,29 @@ pub(crate) struct Directories {
 }
 
 /// The context of a command.
+#[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) host: LocalHost,
     pub(crate) catalogue: Catalogue,
     pub(crate) directories: Directories,
+    journals: Journals,
 }
 
 impl Context {
     pub(crate) fn new() -> anyhow::Result<Context> {
+        let host = LocalHost::new();
+        let directories = Directories::find(&variable)?.kept_from_others()?;
+        let journals = Journals {
+            directory: directories.state.join("journal"),
+            registry: directories.registry.clone(),
+            home: directories.home.clone(),
+            others: other_users(&host, &variable)?,
+        };
         Ok(Context {
-            host: LocalHost::new(),
+            host,
             catalogue: Catalogue::shipped()?,
-            directories: Directories::find(&variable)?.kept_from_others()?,
+            directories,
+            journals,
         })
     }
 
@@ -47,12 +58,8 @@ impl Context {
         self.directories.state.join("sandboxes")
     }
 
-    pub(crate) fn journals(&self) -> Journals {
-        Journals {
-            directory: self.directories.state.join("journal"),
-            registry: self.directories.registry.clone(),
-            home: self.directories.home.clone(),
-        }
+    pub(crate) fn journals(&self) -> &Journals {
+        &self.journals
     }
 
     /// What an experiment keeps while it runs.
@@ -162,6 +169,47 @@ fn registry(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
         }
     };
     named.filter(|path| path.is_absolute()).or_else(of_user)
+}
+
+/// Users whose changes of this host are looked at: root's by everybody, all users' by root. Whoever has a registry of another name
+/// sees those that `PGDYNO_OTHER_REGISTRIES` names, as USER=DIRECTORY:USER=DIRECTORY.
+fn other_users(
+    host: &LocalHost,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> anyhow::Result<Vec<OtherUser>> {
+    let of = |user: User, home: PathBuf, registry: &str| OtherUser {
+        name: user.name,
+        uid: user.uid,
+        home,
+        registry: PathBuf::from(registry),
+    };
+    if let Some(named) = variable("PGDYNO_OTHER_REGISTRIES") {
+        let wrong = || {
+            anyhow!(
+                "PGDYNO_OTHER_REGISTRIES={named}: expected USER=DIRECTORY:USER=DIRECTORY with users of this host"
+            )
+        };
+        let one = |text: &str| {
+            let (name, path) = text.split_once('=')?;
+            Some(of(User::named(host, name)?, PathBuf::from(path), ""))
+        };
+        let parts = named.split(':').filter(|part| !part.is_empty());
+        return parts.map(|part| one(part).ok_or_else(wrong)).collect();
+    }
+    if variable("PGDYNO_REGISTRY").is_some() {
+        return Ok(Vec::new());
+    }
+    if !User::is_root() {
+        let root = User::named(host, "root");
+        return Ok(root
+            .map(|root| of(root, PathBuf::from("/var/lib/pgdyno"), "registry"))
+            .into_iter()
+            .collect());
+    }
+    let homes = User::homes(host).into_iter().filter(|(user, _)| user.uid != 0);
+    Ok(homes
+        .map(|(user, home)| of(user, home, ".local/state/pgdyno/registry"))
+        .collect())
 }
 
 /// The one place where the environment is read. docs/files.md lists what is read.

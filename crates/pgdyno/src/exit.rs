@@ -250,6 +250,9 @@ fn hint_of(cause: &Cause) -> Option<&'static str> {
     if let Some(JournalError::Busy { .. }) = cause.downcast_ref() {
         return Some("`pgdyno status` shows what it changes; run this again when it has ended");
     }
+    if let Some(JournalError::ChangedByOther { .. }) = cause.downcast_ref() {
+        return Some("`pgdyno status` shows the change; `pgdyno restore` as that user restores it");
+    }
     if let Some(ControlError::NotAllowed) = cause.downcast_ref() {
         return Some("--allow-restart with restart_command in the file's [target] permits it");
     }

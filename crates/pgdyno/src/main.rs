@@ -29,6 +29,7 @@ macro_rules! tell {
     };
 }
 
+mod asked;
 mod cli;
 mod commands;
 mod context;

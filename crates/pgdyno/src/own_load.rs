@@ -1,10 +1,10 @@
 //! What of a server's counters is pgdyno's own: each load, and each making or checking of data, is recorded in the state directory, by
 //! the server's system identifier, and left out of what advice goes by. docs/advise.md describes it.
 
-use crate::context::Context;
-use crate::target;
+use crate::context::{Context, now_unix_ms};
+use crate::{show, target};
 use anyhow::Context as _;
-use pgdyno_host::{Directory, Fact, make_directory};
+use pgdyno_host::{Directory, Fact, HostAccess, boot_id, is_alive, make_directory, started_ticks};
 use pgdyno_lab::endpoint;
 use pgdyno_load::tables_of_data_sets;
 use pgdyno_server::{Conninfo, Server, Tallied, Tally, tally};
@@ -17,8 +17,8 @@ use std::path::PathBuf;
 
 /// A file of a few kilobytes; more is none of ours.
 const BYTES_MAX: u64 = 1 << 20;
-/// Loads that were killed; of more, the oldest are dropped.
-const OPEN_MAX: usize = 100;
+/// Loads at a time; of more, the oldest are dropped.
+const RUNNING_MAX: usize = 100;
 /// Digits of a system identifier, which has 64 bits.
 const DIGITS_MAX: usize = 20;
 /// Rates that follow from a counter.
@@ -33,25 +33,75 @@ const RATES: [(&str, &str); 3] = [
 struct Ledger {
     /// Growth over all loads that have ended.
     own: Tallied,
-    /// The counters before loads that go on or were killed, by a number.
-    open: BTreeMap<u64, Tallied>,
+    /// Loads that have begun and have not ended, by a number.
+    #[serde(default)]
+    running: BTreeMap<u64, Running>,
+    /// Of counters to which a load has added that was killed: when that was found, and since when the counter counts.
+    #[serde(default)]
+    killed: BTreeMap<String, (u64, String)>,
+}
+
+/// A load that has begun.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Running {
+    process: Process,
+    /// The counters before it.
+    before: Tallied,
+}
+
+/// What identifies a process on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Process {
+    pid: u32,
+    started_ticks: u64,
+    boot_id: String,
+}
+
+impl Process {
+    /// This one.
+    fn own(host: &dyn HostAccess) -> Process {
+        let pid = std::process::id();
+        Process {
+            pid,
+            started_ticks: started_ticks(host, pid).unwrap_or(0),
+            boot_id: boot_id(host).unwrap_or_default(),
+        }
+    }
+
+    fn lives(&self, host: &dyn HostAccess) -> bool {
+        boot_id(host).is_ok_and(|boot_id| boot_id == self.boot_id)
+            && is_alive(host, self.pid)
+            && started_ticks(host, self.pid).is_ok_and(|ticks| ticks == self.started_ticks)
+    }
 }
 
 impl Ledger {
-    fn begin(&mut self, before: Tallied) -> u64 {
-        let number = self.open.keys().next_back().map_or(1, |last| last + 1);
-        self.open.insert(number, before);
-        while self.open.len() > OPEN_MAX {
-            self.open.pop_first();
+    fn begin(&mut self, process: Process, before: Tallied) -> u64 {
+        let number = self.running.keys().next_back().map_or(1, |last| last + 1);
+        self.running.insert(number, Running { process, before });
+        while self.running.len() > RUNNING_MAX {
+            self.running.pop_first();
         }
         number
     }
 
+    /// Ends the loads of dead processes. What they added is known to this instant at most: what others add later is not theirs.
+    fn end_killed(&mut self, now: &Tallied, now_unix_ms: u64, lives: &dyn Fn(&Process) -> bool) {
+        let is_dead = |(number, load): (&u64, &Running)| (!lives(&load.process)).then_some(*number);
+        let dead: Vec<u64> = self.running.iter().filter_map(is_dead).collect();
+        for number in dead {
+            self.end(number, now);
+            for (name, (_, since)) in now {
+                self.killed.insert(name.clone(), (now_unix_ms, since.clone()));
+            }
+        }
+    }
+
     fn end(&mut self, number: u64, after: &Tallied) {
-        let Some(before) = self.open.remove(&number) else {
+        let Some(load) = self.running.remove(&number) else {
             return;
         };
-        for (name, (grown, since)) in growth(&before, after) {
+        for (name, (grown, since)) in growth(&load.before, after) {
             let own = self.own.entry(name).or_default();
             // What was before a reset does not count any more.
             if own.1 != since {
@@ -63,9 +113,9 @@ impl Ledger {
 
     /// What of each counter is ours now.
     fn of(&self, now: &Tallied) -> BTreeMap<String, f64> {
-        let open = self.open.values().map(|before| growth(before, now));
+        let running = self.running.values().map(|load| growth(&load.before, now));
         let mut all: BTreeMap<String, f64> = BTreeMap::new();
-        for (name, (own, since)) in [self.own.clone()].into_iter().chain(open).flatten() {
+        for (name, (own, since)) in [self.own.clone()].into_iter().chain(running).flatten() {
             let value = now.get(&name).filter(|(_, of)| *of == since);
             if let Some((value, _)) = value {
                 let sum = all.entry(name).or_default();
@@ -74,6 +124,13 @@ impl Ledger {
         }
         all
     }
+}
+
+/// When a load was found killed that has added to a counter; `None` where there was none since the counter was reset.
+fn found_killed(ledger: &Ledger, name: &str, now: &Tallied) -> Option<u64> {
+    let (found_unix_ms, since) = ledger.killed.get(name)?;
+    let (_, of) = now.get(name)?;
+    (since == of).then_some(*found_unix_ms)
 }
 
 /// How far counters grew; of one that was reset meanwhile, to what.
@@ -98,7 +155,10 @@ pub(crate) fn counted<T>(
     };
     let begun = match look() {
         // A load is worth more than its record.
-        Some(Tally { system, counters }) => match with_ledger(context, &system, |it| it.begin(counters)) {
+        Some(Tally { system, counters }) => match with_ledger(context, &system, |ledger| {
+            ledger.end_killed(&counters, now_unix_ms(), &|process| process.lives(&context.host));
+            ledger.begin(Process::own(&context.host), counters)
+        }) {
             Ok(number) => Some((system, number)),
             Err(error) => {
                 tell!("advice counts this load as the server's own: {error:#}");
@@ -129,11 +189,22 @@ pub(crate) fn take_out(context: &Context, target: &str, facts: &mut [Fact]) -> a
     if now.system.is_empty() || !directory_of(context).join(name_of(&now.system)).exists() {
         return Ok(());
     }
-    let own = with_ledger(context, &now.system, |ledger| ledger.of(&now.counters))?;
+    let (own, killed) = with_ledger(context, &now.system, |ledger| {
+        ledger.end_killed(&now.counters, now_unix_ms(), &|process| {
+            process.lives(&context.host)
+        });
+        let killed = |name: &String| Some((name.clone(), found_killed(ledger, name, &now.counters)?));
+        let killed: BTreeMap<String, u64> = now.counters.keys().filter_map(killed).collect();
+        (ledger.of(&now.counters), killed)
+    })?;
     for (name, own) in own.into_iter().filter(|(_, own)| *own > 0.0) {
         let (all, _) = now.counters[&name];
         let left = (all - own) / all;
-        let words = format!("without pgdyno's own load ({name}: {own:.0} of {all:.0})");
+        let until = killed.get(&name).map_or_else(String::new, |found_unix_ms| {
+            let found = show::instant(*found_unix_ms);
+            format!("; of a load that was killed, all until {found}, when it was found dead")
+        });
+        let words = format!("without pgdyno's own load ({name}: {own:.0} of {all:.0}{until})");
         let rates = RATES.iter().filter(|(of, _)| *of == name).map(|(_, rate)| *rate);
         let changed: Vec<&str> = rates.chain([name.as_str()]).collect();
         for fact in facts
@@ -238,25 +309,45 @@ mod tests {
         assert_eq!(own.get("transactions.committed").copied(), expected);
     }
 
+    fn process(pid: u32) -> Process {
+        Process {
+            pid,
+            started_ticks: 1,
+            boot_id: "boot".to_owned(),
+        }
+    }
+
     #[test]
     fn loads_add_up_until_the_statistics_are_reset() {
         let mut ledger = Ledger::default();
         for (before, after) in [(10.0, 110.0), (150.0, 250.0)] {
-            let number = ledger.begin(counters(before, "a"));
+            let number = ledger.begin(process(1), counters(before, "a"));
             ledger.end(number, &counters(after, "a"));
         }
         check(&ledger, 300.0, "a", Some(200.0));
         check(&ledger, 5.0, "b", None);
-        let number = ledger.begin(counters(300.0, "a"));
+        let number = ledger.begin(process(1), counters(300.0, "a"));
         ledger.end(number, &counters(7.0, "b"));
         check(&ledger, 9.0, "b", Some(7.0));
     }
 
     #[test]
-    fn a_load_that_was_killed_counts_to_the_present() {
+    fn load_that_was_killed_counts_until_it_is_found_dead_and_one_that_lives_to_the_present() {
         let mut ledger = Ledger::default();
-        ledger.begin(counters(10.0, "a"));
+        ledger.begin(process(1), counters(10.0, "a"));
+        let live = |pid: u32| move |process: &Process| process.pid == pid;
+        ledger.end_killed(&counters(40.0, "a"), 5, &live(1));
         check(&ledger, 70.0, "a", Some(60.0));
+        assert_eq!(ledger.killed, BTreeMap::new());
+        ledger.end_killed(&counters(70.0, "a"), 6, &live(2));
+        check(&ledger, 1000.0, "a", Some(60.0));
+        let name = "transactions.committed";
+        assert_eq!(found_killed(&ledger, name, &counters(1000.0, "a")), Some(6));
+        assert_eq!(
+            found_killed(&ledger, name, &counters(1000.0, "b")),
+            None,
+            "reset since"
+        );
         let text = serde_json::to_string(&ledger).expect("JSON");
         assert_eq!(serde_json::from_str::<Ledger>(&text).expect("a ledger"), ledger);
     }
@@ -264,7 +355,7 @@ mod tests {
     #[test]
     fn no_more_is_ours_than_there_is() {
         let mut ledger = Ledger::default();
-        let number = ledger.begin(counters(0.0, ""));
+        let number = ledger.begin(process(1), counters(0.0, ""));
         ledger.end(number, &counters(500.0, ""));
         check(&ledger, 20.0, "", Some(20.0));
     }

@@ -22,7 +22,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-pub use tree::{make_directory, tree_bytes};
+pub use tree::{USUAL_MODE, make_directory, tree_bytes};
 pub(crate) use walk::{Reached, walk};
 
 /// Ends the name of a file that is about to take another one's place.

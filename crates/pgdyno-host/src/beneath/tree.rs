@@ -97,14 +97,16 @@ pub fn tree_bytes(path: &Path) -> u64 {
         .unwrap_or(0)
 }
 
+/// The mode of a directory that others may enter and list: what the mask of this process leaves of it.
+pub const USUAL_MODE: u32 = 0o777;
+
 /// Makes a directory with this mode, so that it is not gone after a power loss, or opens the one that is there. Those above it that are
-/// missing have the usual mode: what else is made below them may be another user's.
+/// missing have [`USUAL_MODE`]: what else is made below them may be another user's.
 ///
 /// # Errors
 ///
 /// As [`Directory::open`].
 pub fn make_directory(path: &Path, mode: u32) -> io::Result<Directory> {
-    const USUAL: u32 = 0o777;
     let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     match Directory::open(path) {
         Err(e) if is_missing(&e) => {}
@@ -113,7 +115,7 @@ pub fn make_directory(path: &Path, mode: u32) -> io::Result<Directory> {
     let path = std::path::absolute(path)?;
     let (above, name) = match Directory::above(&path) {
         Err(e) if is_missing(&e) => match (path.parent(), path.file_name()) {
-            (Some(parent), Some(name)) => (make_directory(parent, USUAL)?, name.to_owned()),
+            (Some(parent), Some(name)) => (make_directory(parent, USUAL_MODE)?, name.to_owned()),
             _ => return Err(e),
         },
         other => other?,

@@ -295,7 +295,7 @@ fn what_holds_rows_back_is_ended_before_any_vacuum() {
         "kind": "standby", "name": "b", "pid": 9, "xid_age": 90_000, "held_s": null, "here": true, "holds": "rows",
         "ends_at": "On the standby b:", "ends": ["ALTER SYSTEM SET hot_standby_feedback = off;"]
     }]);
-    let mut with_vacuum = Vec::new();
+    let (mut with_vacuum, mut ended_first) = (Vec::new(), Vec::new());
     for rule in advisor.rules() {
         for case in &rule.fires {
             let statements = |case: &BTreeMap<String, Value>| {
@@ -320,6 +320,7 @@ fn what_holds_rows_back_is_ended_before_any_vacuum() {
                 .iter()
                 .position(|statement| statement.sql.contains("hot_standby_feedback"));
             assert!(end.is_some_and(|end| end < vacuum), "{}: {held:?}", rule.id);
+            ended_first.push(rule.id.as_str());
             assert_eq!(
                 held[end.unwrap()].at.as_deref(),
                 Some("On the standby b"),
@@ -345,6 +346,9 @@ fn what_holds_rows_back_is_ended_before_any_vacuum() {
             "multixact-wraparound-near"
         ]
     );
+    // Of dead rows nothing is said while they are held.
+    with_vacuum.retain(|rule| *rule != "dead-rows");
+    assert_eq!(ended_first, with_vacuum);
 }
 
 #[test]
@@ -611,3 +615,25 @@ fn only_what_is_asked_for_speaks() {
 
 mod golden;
 mod sizes;
+
+#[test]
+fn sequence_of_no_column_is_changed_without_a_word_of_a_table() {
+    let advisor = advisor();
+    let mut seen = Vec::new();
+    for rule in advisor
+        .rules()
+        .iter()
+        .filter(|rule| rule.id.starts_with("sequence-"))
+    {
+        for case in &rule.fires {
+            let has_table = case["sequences.near_end"].to_string().contains("\"table\"");
+            let said = advisor.judge(rule, &known_of(&advisor, case), &Items::default(), &[]);
+            let procedure = said.unwrap()[0].procedure.join("\n");
+            assert_eq!(procedure.contains("rewrites"), has_table, "{procedure}");
+            assert_eq!(procedure.contains("ALTER TABLE a "), has_table, "{procedure}");
+            seen.push(has_table);
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, [false, false, true, true, true]);
+}

@@ -4,7 +4,9 @@
 //! what a damaged journal has lost is read from the copy.
 
 use super::content::{Content, assemble};
+use super::notice::{OtherUser, REGISTRY_MODE};
 use super::{JournalError, io_error, line, sync_directory, trust};
+use pgdyno_host::Owner;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
@@ -14,10 +16,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub(super) const ENDING: &str = "journal";
-const COPY_ENDING: &str = "changes";
+pub(super) const COPY_ENDING: &str = "changes";
 /// What a damaged file is kept as, behind its name.
 const DAMAGED: &str = "damaged";
 const FORMAT: u32 = 1;
+/// Two paths of PATH_MAX bytes, each byte of which JSON may write as six, and some words.
+const HEADER_BYTES_MAX: u64 = 64 << 10;
 
 /// Where journals are kept, and where all changes on this host are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub struct Journals {
     pub registry: PathBuf,
     /// How people name this home: "PGDYNO_HOME=/srv/lab".
     pub home: String,
+    /// Other users of this host, whose notices are read.
+    pub others: Vec<OtherUser>,
 }
 
 /// A journal that is not closed.
@@ -40,12 +46,24 @@ pub struct Listed {
 }
 
 /// The first line of a copy.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
     format: u32,
     journal: PathBuf,
     home: String,
+}
+
+impl Header {
+    /// The first line of the bytes.
+    fn parse(bytes: &[u8]) -> Result<Header, String> {
+        let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let header: Header = serde_json::from_slice(first).map_err(|e| e.to_string())?;
+        match header.format {
+            FORMAT => Ok(header),
+            other => Err(format!("it has format {other}, this pgdyno knows {FORMAT}")),
+        }
+    }
 }
 
 /// The files of a journal, open.
@@ -64,6 +82,7 @@ impl Journals {
             directory: directory.join("journal"),
             registry: directory.join("registry"),
             home: "PGDYNO_HOME=test".to_owned(),
+            others: Vec::new(),
         }
     }
 }
@@ -145,9 +164,15 @@ impl Journals {
 
     /// Makes the registry, so that it is there after a power loss too.
     pub(super) fn make_registry(&self) -> Result<(), JournalError> {
-        // The server's file is in the copies whole, which can hold secrets of others.
-        pgdyno_host::make_directory(&self.registry, 0o700).map_err(io_error(&self.registry, "made"))?;
-        trust::directory(&self.registry).map(drop)
+        // The server's file is in the copies whole, which can hold secrets of others: only their owner opens them.
+        let made = pgdyno_host::make_directory(&self.registry, REGISTRY_MODE);
+        let mut held = made.map_err(io_error(&self.registry, "made"))?;
+        trust::directory(&self.registry)?;
+        let owner = Owner::own(REGISTRY_MODE);
+        match held.owner().uid == owner.uid {
+            true => held.give(owner).map_err(io_error(&self.registry, "made")),
+            false => Ok(()),
+        }
     }
 
     /// Begins the copy of a journal: its file, and the head to be written to it.
@@ -177,7 +202,7 @@ impl Journals {
         sync_directory(&self.registry)
     }
 
-    fn copy_of(&self, journal: &Path) -> PathBuf {
+    pub(super) fn copy_of(&self, journal: &Path) -> PathBuf {
         let name = same_file_name(journal);
         let hash = line::short_hash(name.as_os_str().as_bytes());
         let stem = journal.file_stem().unwrap_or_default().to_string_lossy();
@@ -231,16 +256,17 @@ fn header_of(copy: &Path) -> Result<Header, JournalError> {
         reason,
     };
     let file = trust::open(copy, OFlags::RDONLY)?.ok_or_else(|| wrong("it is gone".to_owned()))?;
-    let bytes = trust::content(copy, &file)?;
-    let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let header: Header = serde_json::from_slice(first).map_err(|e| wrong(e.to_string()))?;
-    if header.format != FORMAT {
-        return Err(wrong(format!(
-            "it has format {}, this pgdyno knows {FORMAT}",
-            header.format
-        )));
+    let bytes = trust::head(copy, &file, HEADER_BYTES_MAX)?;
+    Header::parse(&bytes).map_err(wrong)
+}
+
+/// For the fuzz targets: any bytes are a header that is written and read again as the same, or an error.
+pub(crate) fn fuzzed_header(bytes: &[u8]) {
+    if let Ok(header) = Header::parse(bytes) {
+        let written = serde_json::to_vec(&header).ok();
+        let again = written.and_then(|bytes| Header::parse(&bytes).ok());
+        assert!(again.is_some_and(|again| again == header));
     }
-    Ok(header)
 }
 
 /// A name that is the same by whichever links its directory was reached.

@@ -533,9 +533,12 @@ fn torn_last_line_is_a_change_that_was_never_made() {
     let left = fs::read_dir(&machine.journals.registry).unwrap().flatten();
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
     assert!(
-        left.iter().all(|name| name.to_string_lossy().ends_with(".lock")),
+        left.iter()
+            .all(|name| name.to_string_lossy().ends_with(".lock") || name == "notices"),
         "{left:?}"
     );
+    let notices = fs::read_dir(machine.journals.registry.join("notices")).unwrap();
+    assert_eq!(notices.count(), 0);
 }
 
 #[test]

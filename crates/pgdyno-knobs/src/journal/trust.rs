@@ -56,6 +56,16 @@ pub(super) fn content(path: &Path, file: &File) -> Result<Vec<u8>, JournalError>
     Ok(bytes)
 }
 
+/// The beginning of an open file.
+pub(super) fn head(path: &Path, mut file: &File, bytes_max: u64) -> Result<Vec<u8>, JournalError> {
+    let mut bytes = Vec::new();
+    io::Seek::seek(&mut file, io::SeekFrom::Start(0)).map_err(io_error(path, "read"))?;
+    file.take(bytes_max)
+        .read_to_end(&mut bytes)
+        .map_err(io_error(path, "read"))?;
+    Ok(bytes)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     File,

@@ -211,6 +211,7 @@ mod tests {
                 host: &host,
                 catalogue: &catalogue,
                 target: None,
+                journals: None,
             };
             reader.check(&Setting {
                 knob: knob.into(),

@@ -3,7 +3,7 @@
 use super::{BY_OPTIONS, Means, Reader};
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
 use crate::cell::{AUTO_CONF, Captured, Cell, CellError, in_auto_conf};
-use crate::change::ApplyError;
+use crate::change::{ApplyError, shown_to_others};
 use crate::gucvalue;
 use pgdyno_server::{
     ControlError, Guc, Server, ServerError, SettingRights, autoconf, bounds, expected_list, is_empty_list,
@@ -42,6 +42,22 @@ const GRANTED_SINCE: u32 = 15;
 impl Reader<'_> {
     /// All that keeps a setting from being applied here, found without changing anything.
     pub fn objections(&self, setting: &Setting) -> Vec<Objection> {
+        let mut objections = self.of_target(setting);
+        objections.extend(self.of_other_users(setting));
+        objections
+    }
+
+    /// A change by another user, which would be taken for the original state.
+    fn of_other_users(&self, setting: &Setting) -> Option<Objection> {
+        let knob = self.catalogue.get(&setting.knob).ok()?;
+        let server = || self.target.map(shown_to_others).unwrap_or_default();
+        let error = self
+            .journals?
+            .conflict(&knob.id, knob.kind.is_of_host(), &server)?;
+        Some(ApplyError::from(error).into())
+    }
+
+    fn of_target(&self, setting: &Setting) -> Vec<Objection> {
         match self.means_of(setting) {
             Err(error) => vec![error.into()],
             Ok((knob, Means::Parameter)) => self

@@ -4,12 +4,12 @@ use super::data::here;
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{Place, Reset};
 use crate::measure::endpoint;
-use crate::plan::{Plan, data_of};
+use crate::plan::{Plan, Stand, data_of};
 use pgdyno_host::{Directory, HostAccess, Space, size_bytes, tree_bytes};
 use pgdyno_load::{DataPlan, tables_there};
 use pgdyno_server::sandbox::FileSystemKind;
 use pgdyno_server::{Server, ServerError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A new server's files, WAL included, as initdb makes them.
@@ -109,21 +109,28 @@ impl Preflight<'_> {
 
 /// What servers of the experiment's own take beside the sandbox's data, in `beside`.
 pub(super) fn of_own_servers(plan: &Plan, beside: &Path, found: &mut PreflightReport) -> Vec<Need> {
-    let mut seen = BTreeSet::new();
-    let mut needs = Vec::new();
+    // A server has all of its data sets at once.
+    let mut servers: BTreeMap<Stand, BTreeMap<_, u64>> = BTreeMap::new();
     for number in plan.tested() {
         let treatment = &plan.treatments[number];
         let stand = treatment.stand();
-        if stand.is_target() || !seen.insert((stand.clone(), data_of(treatment))) {
-            continue;
+        if !stand.is_target() {
+            let bytes = treatment.data_bytes().unwrap_or(0);
+            servers
+                .entry(stand)
+                .or_default()
+                .insert(data_of(treatment), bytes);
         }
+    }
+    let mut needs = Vec::new();
+    for (stand, data) in servers {
         let need = |place: &Path, bytes: u64| Need {
             what: "servers of the experiment's own",
             place: place.to_owned(),
             bytes,
         };
         for (on, bytes) in [
-            (&stand.data_on, SERVER_BYTES + treatment.data_bytes().unwrap_or(0)),
+            (&stand.data_on, SERVER_BYTES + data.values().sum::<u64>()),
             (&stand.wal_on, 0),
         ] {
             match on.as_deref().map(Place::named) {
@@ -214,4 +221,42 @@ fn there(path: &Path) -> &Path {
 /// Some file systems in memory have no number.
 fn is_same(one: &Space, other: &Space) -> bool {
     (one.id, one.bytes) == (other.id, other.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::ExperimentFile;
+    use crate::plan::ProfileSettings;
+    use pgdyno_knobs::Catalogue;
+
+    fn needs(place: &str) -> Vec<u64> {
+        let text = format!(
+            "name='x'\nquestion='?'\ndesign='full-factorial'\nblocks=3\n[load]\nworkload='tpcb'\nclients=1\nwarmup_s=0\n\
+             measure_s=1\n[data]\nscale=1\n[[factor]]\nname='place'\nof='server.data_on'\nvalues=['disk', '{place}']\n[[factor]]\nname='size'\n\
+             of='data.scale'\nvalues=[1, 2, 3]\n"
+        );
+        let file = ExperimentFile::parse(&text, Path::new("x"), &Catalogue::shipped().unwrap()).unwrap();
+        let plan = Plan::unasked(file, &ProfileSettings::new(), 7).unwrap();
+        let needs = of_own_servers(&plan, Path::new("/x"), &mut PreflightReport::default());
+        needs
+            .iter()
+            .map(|need| need.bytes)
+            .filter(|bytes| *bytes > 0)
+            .collect()
+    }
+
+    #[test]
+    fn server_of_several_data_sets_has_one_file_system() {
+        assert_eq!(needs("ext4:4G"), [4 << 30]);
+    }
+
+    #[test]
+    fn server_of_several_data_sets_is_made_once_and_holds_all_of_them() {
+        let of_scale = |scale: u32| DataPlan::new(pgdyno_load::Dataset::Pgbench, scale).bytes();
+        assert_eq!(
+            needs("/srv/other"),
+            [SERVER_BYTES + of_scale(1) + of_scale(2) + of_scale(3)]
+        );
+    }
 }

@@ -81,6 +81,7 @@ impl Preflight<'_> {
             host: self.host,
             catalogue: self.catalogue,
             target: Some(self.target),
+            journals: Some(self.journals),
         };
         let (mut tried, mut untried) = (Settings::new(), Vec::new());
         for setting in &treatment.settings {

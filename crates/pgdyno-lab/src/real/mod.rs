@@ -104,7 +104,12 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
             changer,
         };
         if !site.is_sandbox() && !purpose.commands.is_empty() && self.means.consent.data {
-            site.changer.watch_objects(purpose.commands.to_vec())?;
+            let watched = site.changer.watch_objects(purpose.commands.to_vec());
+            if let Err(error) = watched {
+                // Its journal would be found as that of a killed experiment.
+                let _ = site.changer.put_back(&self.means.restorer());
+                return Err(error.into());
+            }
         }
         Ok(Box::new(site))
     }

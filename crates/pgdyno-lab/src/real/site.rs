@@ -42,6 +42,7 @@ impl Server for RealSite<'_> {
             host: &**self.means.host,
             catalogue: self.means.catalogue,
             target,
+            journals: self.means.journals,
             consent: self.means.consent,
             path: path.as_deref(),
             scratch: self.means.scratch,

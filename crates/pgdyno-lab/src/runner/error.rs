@@ -64,20 +64,20 @@ pub enum LabError {
     /// Something keeps it from running here: all of it, found before anything is changed.
     #[error("the experiment cannot run here, and nothing was changed:{}", listed(.0))]
     Findings(Vec<Finding>),
-    /// Trouble twice.
-    #[error("{error}; and {knobs} could not be put back, so the journal is kept for `pgdyno restore`")]
+    /// The experiment failed, and settings of it are still in effect.
+    #[error("{error}; {knobs} could not be restored, and the journal is kept for `pgdyno restore`")]
     NotPutBack {
         /// Knobs that are still changed.
         knobs: String,
-        /// The trouble that ended the experiment.
+        /// Why the experiment ended.
         error: String,
     },
-    /// Trouble, and restoring failed after it.
-    #[error("{error}; and then restoring failed: {source}; run `pgdyno restore`")]
+    /// The experiment failed, and so did restoring the settings.
+    #[error("{error}; restoring the settings failed too: {source}; run `pgdyno restore`")]
     NotRestored {
-        /// The trouble that ended the experiment.
+        /// Why the experiment ended.
         error: Box<LabError>,
-        /// What restoring met.
+        /// Why restoring failed.
         source: Box<LabError>,
     },
     /// Another server than the one the stored trials ran on.

@@ -158,8 +158,8 @@ fn after(world: &World, end: &End) -> Vec<String> {
             );
             must(
                 !world.told.iter().any(|line| line.outcome == Outcome::Failed)
-                    || text.contains("could not be put back")
-                    || text.contains("restoring failed"),
+                    || text.contains("could not be restored")
+                    || text.contains("restoring the settings failed"),
                 format!("what is not restored is not reported: {text}"),
             );
         }

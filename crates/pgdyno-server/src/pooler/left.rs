@@ -17,7 +17,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 const PROGRAMS: [&str; 2] = ["pgbouncer", "pgpool"];
 
 /// pooler.json.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Announced {
     format: u32,
@@ -29,6 +29,31 @@ struct Announced {
     /// Who has started it.
     owner_pid: u32,
     owner_started_ticks: u64,
+}
+
+impl Announced {
+    /// The content of pooler.json, and which of our programs it names.
+    fn parse(text: &str) -> Result<(Announced, &'static str), String> {
+        let announced: Announced = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        if announced.format != FORMAT {
+            return Err(format!(
+                "it has format {}, this pgdyno knows {FORMAT}",
+                announced.format
+            ));
+        }
+        let program = PROGRAMS.into_iter().find(|name| *name == announced.program);
+        let program = program.ok_or_else(|| format!("\"{}\" is no pooler", announced.program))?;
+        Ok((announced, program))
+    }
+}
+
+/// For the fuzz targets: any text is an announcement that is written and read again as the same, or an error.
+pub(crate) fn fuzzed_announced(text: &str) {
+    if let Ok((announced, program)) = Announced::parse(text) {
+        let written = serde_json::to_string(&announced).ok();
+        let again = written.and_then(|text| Announced::parse(&text).ok());
+        assert!(again.is_some_and(|again| again == (announced, program)));
+    }
 }
 
 const ANNOUNCED: &str = "pooler.json";
@@ -100,16 +125,7 @@ pub(super) fn end_left_behind(directory: &Path) -> Result<bool, PoolerError> {
         Err(e) => return Err(PoolerError::io(&path, "read")(e)),
     };
     let broken = |reason: String| PoolerError::io(&path, "read")(io::Error::other(reason));
-    let announced: Announced = serde_json::from_str(&text).map_err(|e| broken(e.to_string()))?;
-    if announced.format != FORMAT {
-        return Err(broken(format!(
-            "it has format {}, this pgdyno knows {FORMAT}",
-            announced.format
-        )));
-    }
-    let Some(program) = PROGRAMS.into_iter().find(|name| *name == announced.program) else {
-        return Err(broken(format!("\"{}\" is no pooler", announced.program)));
-    };
+    let (announced, program) = Announced::parse(&text).map_err(broken)?;
     let (host, owner) = (LocalHost::new(), announced.owner_pid);
     let owner_lives = is_alive(&host, owner)
         && started_ticks(&host, owner).is_ok_and(|ticks| ticks == announced.owner_started_ticks);

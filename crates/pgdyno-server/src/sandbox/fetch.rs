@@ -10,8 +10,8 @@ use tokio::time::timeout;
 
 /// How often it is looked whether the download is to end.
 const TICK: Duration = Duration::from_millis(100);
-/// Bytes of a page of memory, at most, on the machines that there are archives for.
-const PAGE_BYTES: u64 = 4096;
+/// What does without a download.
+const INSTEAD: &str = "--pg-bin DIRECTORY uses programs that are installed";
 
 /// What a download may take.
 #[derive(Debug, Clone, Copy)]
@@ -44,18 +44,20 @@ pub(super) fn fetched<T, E: Display>(
         let mut download = pin!(download);
         loop {
             if let Ok(done) = timeout(TICK, &mut download).await {
-                return done.map_err(|error| words(&error));
+                return done.map_err(|error| format!("{}; {INSTEAD}", words(&error)));
             }
             let limit_s = bounds.limit.as_secs_f64();
             if stop.load(Ordering::Relaxed) {
                 return Err("it was stopped".to_owned());
             }
             if begun.elapsed() >= bounds.limit {
-                return Err(format!("the download did not end within {limit_s} s"));
+                return Err(format!("the download did not end within {limit_s} s; {INSTEAD}"));
             }
             if resident_bytes().saturating_sub(memory_bytes) > bounds.memory_bytes {
                 let most = bounds.memory_bytes;
-                return Err(format!("more than {most} bytes came, which no archive has"));
+                return Err(format!(
+                    "more than {most} bytes came, which no archive has; {INSTEAD}"
+                ));
             }
         }
     });
@@ -68,7 +70,7 @@ pub(super) fn fetched<T, E: Display>(
 fn resident_bytes() -> u64 {
     let text = LocalHost::new().read("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
-    pages.unwrap_or(0_u64) * PAGE_BYTES
+    pages.unwrap_or(0_u64) * rustix::param::page_size() as u64
 }
 
 #[cfg(test)]
@@ -95,7 +97,8 @@ mod tests {
     fn download_that_stalls_ends_at_its_limit_and_at_a_stop() {
         let soon = Duration::from_millis(300);
         let words = from_stalling_server(soon, &AtomicBool::new(false));
-        assert_eq!(words, "the download did not end within 0.3 s");
+        let limit = "the download did not end within 0.3 s";
+        assert_eq!(words, format!("{limit}; {INSTEAD}"));
         let words = from_stalling_server(BOUNDS.limit, &AtomicBool::new(true));
         assert_eq!(words, "it was stopped");
     }
@@ -115,9 +118,7 @@ mod tests {
             }
         };
         let words = fetched::<(), String>(bounds, &AtomicBool::new(false), Clone::clone, endless);
-        assert_eq!(
-            words.unwrap_err(),
-            "more than 67108864 bytes came, which no archive has"
-        );
+        let limit = "more than 67108864 bytes came, which no archive has";
+        assert_eq!(words.unwrap_err(), format!("{limit}; {INSTEAD}"));
     }
 }

@@ -7,7 +7,7 @@
 mod tools;
 
 use super::SandboxError;
-use pgdyno_host::{Directory, HostAccess, LocalHost, Space, make_directory};
+use pgdyno_host::{Directory, HostAccess, LocalHost, Space, USUAL_MODE, make_directory};
 use rustix::fs::FallocateFlags;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -186,7 +186,7 @@ impl FileSystem {
 
     /// Makes and mounts it; it has been recorded.
     pub(super) fn make(&self) -> Result<(), SandboxError> {
-        make_directory(&self.point, 0o777).map_err(SandboxError::io(&self.point, "made"))?;
+        make_directory(&self.point, USUAL_MODE).map_err(SandboxError::io(&self.point, "made"))?;
         if let Some(image) = &self.image {
             let Some((above, name)) = self.image_place()? else {
                 return mount(self);

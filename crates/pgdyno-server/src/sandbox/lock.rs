@@ -3,7 +3,7 @@
 use super::record::check_name;
 use super::{SMALL_BYTES_MAX, SandboxError};
 use crate::counters::pause;
-use pgdyno_host::{Directory, make_directory};
+use pgdyno_host::{Directory, USUAL_MODE, make_directory};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -70,7 +70,7 @@ pub fn lock(
 }
 
 fn directory_of_locks(root: &Path) -> io::Result<Directory> {
-    let root = make_directory(root, 0o777)?;
+    let root = make_directory(root, USUAL_MODE)?;
     match root.make(LOCKS, 0o755) {
         // Another command has just made it, or one long ago.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => root.directory(LOCKS),

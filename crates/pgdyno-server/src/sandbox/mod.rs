@@ -16,6 +16,7 @@ pub(crate) mod process;
 mod record;
 
 pub use binaries::{Binaries, MAJORS};
+pub(crate) use copy::fuzzed_mark;
 pub use copy::{Copied, CopyProgress, OnProgress, is_whole_copy, remove_copy};
 pub use create::{Plan, create};
 pub use error::SandboxError;

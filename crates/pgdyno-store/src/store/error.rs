@@ -193,8 +193,10 @@ pub enum StoreError {
         /// What should be a table.
         name: String,
     },
-    /// A column of its tables is worked out as it is read.
-    #[error("the store {place} has computed columns in {name}: it is no store that pgdyno wrote")]
+    /// A table has a generated column, which the stores of pgdyno do not have.
+    #[error(
+        "the store {place} has generated columns in the table {name}: pgdyno did not write it; name another file"
+    )]
     Computed {
         /// Which.
         place: Place,

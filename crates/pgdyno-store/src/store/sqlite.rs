@@ -58,13 +58,17 @@ impl Sqlite {
         let mut saved = self.saved.borrow_mut();
         if saved.is_none() {
             // SQLite would make it as the umask says, and takes an empty file that is there.
-            let path = free_name(&self.path).filter(|path| {
+            self.clock.start();
+            *saved = free_name(&self.path).filter(|path| {
                 let copied = self
                     .connection
                     .execute("VACUUM INTO $1", [path.to_string_lossy()]);
+                // An empty file, or a part of a copy, is of no use to anybody.
+                if copied.is_err() {
+                    named::remove(path);
+                }
                 copied.is_ok()
             });
-            *saved = path;
         }
         Err(StoreError::Removed {
             place: self.place.clone(),

@@ -1,8 +1,7 @@
 //! `pgdyno list`, `tag`, `note`, `prune`, `import`, `check-store` and `export` on the command line.
 
+use crate::asked::{life, since};
 use clap::{Args, Subcommand, ValueEnum};
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, civil};
 use pgdyno_store::Life;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -155,32 +154,6 @@ pub(crate) struct SaveArgs {
 }
 
 /// What became of an experiment, by its word.
-pub(crate) fn life(text: &str) -> Result<Life, String> {
-    let named = Life::ALL.into_iter().find(|life| life.word() == text);
-    named
-        .filter(|life| *life != Life::RunningOrKilled)
-        .ok_or_else(|| "expected running, killed, finished or interrupted".to_owned())
-}
-
-/// A day in the reader's zone, or an instant, as milliseconds since 1970.
-pub(crate) fn since(text: &str) -> Result<u64, String> {
-    // An instant's text is a day's too, and its time would be lost.
-    let is_day = !text.contains(['T', 't', ' ', ':', '[']);
-    let day = text.parse::<civil::Date>().ok().filter(|_| is_day);
-    let begins = |day: civil::Date| {
-        day.to_zoned_datetime(TimeZone::system())
-            .ok()
-            .map(|zoned| zoned.timestamp())
-    };
-    let instant = text.parse::<Timestamp>().ok();
-    instant
-        .or_else(|| day.and_then(begins))
-        .and_then(|instant| u64::try_from(instant.as_millisecond()).ok())
-        .ok_or_else(|| {
-            "expected a day, as 2026-11-01, or an instant with its zone, as 2026-11-01T08:00:00Z".to_owned()
-        })
-}
-
 fn age(text: &str) -> Result<Duration, String> {
     let factors_s = [('h', 3600.0), ('d', DAY_S), ('w', 7.0 * DAY_S)];
     let found = factors_s.iter().find_map(|(unit, factor_s)| {
@@ -198,25 +171,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_and_days_are_read() {
+    fn ages_are_read() {
         let days = |text| age(text).map(|age| age.as_secs_f64() / DAY_S);
         assert_eq!(days("90d"), Ok(90.0));
         assert_eq!(days("2w"), Ok(14.0));
         assert_eq!(days("36h"), Ok(1.5));
         for bad in ["", "d", "90", "-1d", "nand", "1e9w", "5m"] {
             assert!(age(bad).is_err(), "{bad}");
-        }
-        assert_eq!(since("1970-01-02T00:00:00Z"), Ok(86_400_000));
-        assert!(since("2026-11-01").is_ok());
-        for bad in [
-            "",
-            "yesterday",
-            "2026-13-01",
-            "1960-01-01",
-            "2026-11-01T08:00:00",
-            "2026-11-01 08:00",
-        ] {
-            assert!(since(bad).is_err(), "{bad}");
         }
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         &context.host,
         &context.catalogue,
         target,
-        &context.journals(),
+        context.journals(),
         &purpose,
         (Some(user()), host_too),
         &mut patience,
@@ -211,6 +211,7 @@ fn reader<'a>(context: &'a Context, target: Option<&'a Target>) -> Reader<'a> {
         host: &context.host,
         catalogue: &context.catalogue,
         target,
+        journals: Some(context.journals()),
     }
 }
 

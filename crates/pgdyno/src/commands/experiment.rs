@@ -189,7 +189,7 @@ fn with_lab(
     let mut lab = Lab {
         host: &host,
         catalogue: &context.catalogue,
-        journals: &journals,
+        journals,
         scratch: &scratch,
         store,
         environment: &variable,

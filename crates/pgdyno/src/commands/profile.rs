@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::exit::{self, Refused, Usage};
 use crate::target;
 use anyhow::Context as _;
-use pgdyno_host::{Fact, HostAccess, given_text, make_directory, replace_given};
+use pgdyno_host::{Fact, HostAccess, USUAL_MODE, given_text, make_directory, replace_given};
 use pgdyno_knobs::{
     Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Setting,
     Target, export,
@@ -137,7 +137,7 @@ fn save(path: &Path, text: &str) -> anyhow::Result<()> {
         .parent()
         .filter(|directory| !directory.as_os_str().is_empty())
     {
-        make_directory(directory, 0o777).with_context(wrong)?;
+        make_directory(directory, USUAL_MODE).with_context(wrong)?;
     }
     replace_given(path, text.as_bytes(), 0o644).with_context(wrong)
 }
@@ -160,6 +160,7 @@ impl Looked {
             host: &context.host,
             catalogue: &context.catalogue,
             target: self.target.as_ref(),
+            journals: None,
         }
     }
 

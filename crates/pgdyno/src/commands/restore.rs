@@ -143,7 +143,7 @@ pub(crate) fn left_behind(
             }
             // Closed meanwhile, or never used.
             Ok(None) => {
-                if let Err(error) = Journal::reopen(&journals, &path) {
+                if let Err(error) = Journal::reopen(journals, &path) {
                     left.unreadable.push(error);
                 }
                 continue;
@@ -166,7 +166,7 @@ pub(crate) fn left_behind(
                 break;
             }
         };
-        let (journal, content) = match Journal::reopen(&journals, &path) {
+        let (journal, content) = match Journal::reopen(journals, &path) {
             Ok(Some(reopened)) => reopened,
             Ok(None) => continue,
             // What is below it would be taken for somebody else's.

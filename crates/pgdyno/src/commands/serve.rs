@@ -4,7 +4,6 @@ use crate::cli::ServeArgs;
 use crate::context::Context;
 use crate::exit::{self, Refused, Usage};
 use crate::serve;
-use pgdyno_knobs::Catalogue;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
@@ -30,11 +29,7 @@ pub(crate) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<u8> {
     })?;
     let listening = listener.local_addr()?;
     serve::run(serve::Options {
-        context: Context {
-            host: context.host.clone(),
-            catalogue: Catalogue::clone(&context.catalogue),
-            directories: context.directories.clone(),
-        },
+        context: context.clone(),
         store: context.store_place(args.store.as_deref())?,
         listener,
         listening,

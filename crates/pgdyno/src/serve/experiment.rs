@@ -5,21 +5,18 @@ use super::App;
 use super::answer::{Body, number, takes_gzip};
 use super::problem::Problem;
 use super::summary::Stamp;
+use crate::asked;
 use crate::commands::capacity::{self, USUAL_TPS};
 use crate::commands::compare::document;
 use crate::commands::report;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use pgdyno_lab::capacity::{Ladder, Question, answer};
+use pgdyno_lab::capacity::{Ladder, answer};
 use pgdyno_lab::compare::{Named, Reference, compare};
 use pgdyno_record::StoredExperiment;
-use pgdyno_stats::Price;
 use pgdyno_store::{Filter, Store};
 use std::sync::Arc;
-
-/// More figures than that nobody compares.
-const METRICS_MAX: usize = 50;
 
 pub(super) async fn report(
     State(app): State<Arc<App>>,
@@ -71,7 +68,7 @@ pub(super) async fn capacity(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = number(&id, "experiment")?;
-    let question = question(&query.unwrap_or_default())?;
+    let question = asked::question(&query.unwrap_or_default(), USUAL_TPS).map_err(Problem::wrong)?;
     app.json(&headers, move |app, store| {
         let stored = store.experiment(id)?;
         let catalogue = &app.context.catalogue;
@@ -89,59 +86,12 @@ pub(super) async fn capacity(
     .await
 }
 
-/// What a query asks for: the usual throughput where it names none.
-fn question(query: &str) -> Result<Question, Problem> {
-    let positive = |name: &str| -> Result<Option<f64>, Problem> {
-        let Some(text) = value_of(query, name).filter(|text| !text.is_empty()) else {
-            return Ok(None);
-        };
-        let number = text.parse::<f64>().ok();
-        let number = number.filter(|number| number.is_finite() && *number > 0.0);
-        let wrong = || Problem::wrong(format!("{name}: expected a number above 0"));
-        number.map(Some).ok_or_else(wrong)
-    };
-    let price = match (positive("price_per_cpu_hour")?, positive("price_per_host_hour")?) {
-        (Some(_), Some(_)) => {
-            return Err(Problem::wrong(
-                "there are two prices: give that of a CPU or that of the host",
-            ));
-        }
-        (Some(cpu), None) => Some(Price::PerCpuHour(cpu)),
-        (None, host) => host.map(Price::PerHostHour),
-    };
-    Ok(Question {
-        tps: positive("tps")?.unwrap_or(USUAL_TPS),
-        p99_ms: positive("p99_ms")?,
-        price,
-    })
-}
-
-/// The first value of a name in a query.
-fn value_of(query: &str, wanted: &str) -> Option<String> {
-    let mut pairs = form_urlencoded::parse(query.as_bytes());
-    let found = pairs.find(|(name, _)| name == wanted);
-    found.map(|(_, value)| value.into_owned())
-}
-
 pub(super) async fn compared(
     State(app): State<Arc<App>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let query = query.unwrap_or_default();
-    let value = |wanted: &str| value_of(&query, wanted);
-    let reference = |name: &str| -> Result<Reference, Problem> {
-        let text =
-            value(name).ok_or_else(|| Problem::wrong(format!("{name} is missing: what is compared?")))?;
-        let wrong = |error| Problem::wrong(format!("{name}: {error}"));
-        text.parse().map_err(wrong)
-    };
-    let (a, b) = (reference("a")?, reference("b")?);
-    let metrics: Vec<String> = form_urlencoded::parse(query.as_bytes())
-        .filter(|(name, _)| name == "metric")
-        .map(|(_, value)| value.into_owned())
-        .take(METRICS_MAX)
-        .collect();
+    let (a, b, metrics) = asked::comparison(&query.unwrap_or_default()).map_err(Problem::wrong)?;
     app.json(&headers, move |_, store| {
         let (stored_a, stored_b) = (meant(store, &a)?, meant(store, &b)?);
         let side = |stored, which| Named {
@@ -168,36 +118,4 @@ fn meant(store: &Store, reference: &Reference) -> Result<StoredExperiment, Probl
         }
     };
     Ok(store.experiment(id)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_question_is_read_from_the_query() {
-        let check = |query: &str, expected: Result<(f64, Option<f64>, Option<Price>), &str>| {
-            let found = question(query)
-                .map(|question| (question.tps, question.p99_ms, question.price))
-                .map_err(|problem| problem.error);
-            match expected {
-                Ok(expected) => assert_eq!(found, Ok(expected), "{query}"),
-                Err(word) => assert!(found.is_err_and(|error| error.contains(word)), "{query}"),
-            }
-        };
-        check("", Ok((USUAL_TPS, None, None)));
-        check("tps=1000&p99_ms=20", Ok((1000.0, Some(20.0), None)));
-        check(
-            "price_per_cpu_hour=0.04",
-            Ok((USUAL_TPS, None, Some(Price::PerCpuHour(0.04)))),
-        );
-        check(
-            "price_per_host_hour=2&p99_ms=",
-            Ok((USUAL_TPS, None, Some(Price::PerHostHour(2.0)))),
-        );
-        check("tps=0", Err("tps"));
-        check("tps=many", Err("tps"));
-        check("p99_ms=inf", Err("p99_ms"));
-        check("price_per_host_hour=2&price_per_cpu_hour=1", Err("two prices"));
-    }
 }

@@ -4,7 +4,7 @@ use crate::cli::CreateArgs;
 use crate::commands::sandbox;
 use crate::context::Context;
 use anyhow::Context as _;
-use pgdyno_host::{Directory, Owner, make_directory};
+use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
 use pgdyno_lab::{Place, Stand};
 use pgdyno_server::sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ impl Claim {
         let args = like(context, base, &self.name, stand)?;
         let wrong = || format!("{} could not be written", self.mark.display());
         let stands = context.directories.state.join("stands");
-        make_directory(&stands, 0o777)
+        make_directory(&stands, USUAL_MODE)
             .and_then(|stands| stands.replace(&self.name, self.text.as_bytes(), Owner::own(0o644)))
             .with_context(wrong)?;
         sandbox::create(context, &args)?;

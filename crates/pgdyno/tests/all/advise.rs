@@ -392,6 +392,18 @@ fn advice<'a>(advised: &'a Value, rule: &str) -> Option<&'a Value> {
         .find(|advice| advice["rule"] == rule)
 }
 
+/// Asks for advice until a rule is in it, or is not; the failure shows which were.
+#[track_caller]
+fn until_advised(home: &Home, name: &str, what: &str, rule: &str, is_there: bool) -> Value {
+    common::until(what, || {
+        let said = advised(home, name);
+        match advice(&said, rule).is_some() == is_there {
+            true => Ok(said),
+            false => Err(rules_of(&said, "advice")),
+        }
+    })
+}
+
 /// The statements of a piece of advice, each with where or when it is meant to be run.
 fn statements(advice: &Value) -> Vec<(String, Option<String>)> {
     let text = |value: &Value| value.as_str().map(str::to_owned);

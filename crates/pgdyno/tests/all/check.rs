@@ -76,9 +76,10 @@ fn catalogue(home: &Home, name: &str) -> Vec<String> {
 }
 
 fn wait_for_own_file(home: &Home, child: &mut Child) {
-    until_is("a file is made", true, || {
+    until("a file is made", || {
         assert!(child.try_wait().expect("a child").is_none(), "it ended too soon");
-        !own_files(home).is_empty()
+        let made = own_files(home);
+        if made.is_empty() { Err(made) } else { Ok(()) }
     });
 }
 

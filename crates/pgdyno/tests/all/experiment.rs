@@ -401,7 +401,7 @@ fn a_stopped_sandbox_is_stopped_again_and_destroying_one_restores_first() {
 
 /// A user without rights: a directory of its own, and the program where it can be run.
 pub(crate) struct Nobody {
-    program: PathBuf,
+    pub(crate) program: PathBuf,
     own: PathBuf,
 }
 

@@ -39,4 +39,5 @@ mod series;
 mod serve;
 mod server_facts;
 mod store;
+mod users;
 mod watch;

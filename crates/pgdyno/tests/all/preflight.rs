@@ -24,10 +24,68 @@ fn dry_run(home: &Home, path: &str, target: &str, more: &[&str]) -> Said {
 }
 
 fn until(foreign: &Foreign, child: &mut Child, what: &str, sql: &str) {
-    until_is(what, true, || {
+    until_is(what, "t".to_owned(), || {
         assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
-        foreign.ask(sql) == "t"
+        foreign.ask(sql)
     });
+}
+
+/// The server's owner can drop what is named, statement by statement, whatever depends on what.
+#[test]
+fn objects_that_commands_leave_are_dropped_by_what_is_printed_in_its_order() {
+    const LEFT: &str = "CREATE SEQUENCE c_number; CREATE TABLE a_first (id int PRIMARY KEY DEFAULT nextval('c_number')); \
+        CREATE TABLE b_second (id int PRIMARY KEY, a int REFERENCES a_first); \
+        ALTER TABLE a_first ADD COLUMN b int REFERENCES b_second; \
+        CREATE MATERIALIZED VIEW b_kept AS SELECT id FROM a_first; CREATE VIEW a_low AS SELECT id FROM b_kept; \
+        CREATE VIEW z_top AS SELECT id FROM a_low; CREATE INDEX i_a ON a_first (b); \
+        CREATE FUNCTION f_rows() RETURNS SETOF b_second LANGUAGE sql AS 'SELECT * FROM b_second'; \
+        CREATE FUNCTION f_word() RETURNS int LANGUAGE sql AS 'SELECT 1'; \
+        ALTER TABLE b_second ALTER a SET DEFAULT f_word()";
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let target = foreign.target("postgres");
+    home.run(&["data", "create", &target, "--scale", "1"]).fine();
+    let before = foreign.objects();
+    let statements = home.write("left.sql", &format!("{LEFT};\n"));
+    let job = format!(
+        "program = \"job\"\ncommand = \"psql -qAtc 'SELECT 1'\"\nprepare = \"psql -qf {}\"\n",
+        statements.display()
+    );
+    let path = file(&home, &job, SORT);
+    let run = home.run(&["run", &path, "--target", &target, "--allow-data"]);
+    let (_, drops) = run
+        .err
+        .rsplit_once("drop it: ")
+        .unwrap_or_else(|| panic!("{}", run.err));
+    let drops = drops.lines().next().expect("a line");
+    for statement in drops.split_inclusive(';') {
+        foreign.ask(statement);
+    }
+    assert_eq!(foreign.objects(), before, "{drops}");
+}
+
+/// What keeps the commands' objects from being listed keeps the experiment from beginning, and leaves nothing to restore.
+#[test]
+fn run_whose_objects_cannot_be_listed_leaves_no_journal() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    home.run(&["data", "create", &foreign.target("postgres"), "--scale", "1"])
+        .fine();
+    foreign.ask("CREATE ROLE limited LOGIN IN ROLE pg_monitor, pg_checkpoint");
+    foreign.ask("GRANT SELECT ON ALL TABLES IN SCHEMA public TO limited");
+    foreign.ask("GRANT ALTER SYSTEM ON PARAMETER work_mem TO limited");
+    foreign.ask("GRANT EXECUTE ON FUNCTION pg_catalog.pg_reload_conf() TO limited");
+    foreign.ask("REVOKE SELECT ON pg_catalog.pg_roles FROM PUBLIC");
+    let job = "program = \"job\"\ncommand = \"psql -qAtc 'SELECT 1'\"\nprepare = \"psql -qAtc 'SELECT 2'\"\n";
+    let path = file(&home, job, SORT);
+    let target = foreign.target("limited");
+    home.run(&["run", &path, "--target", &target, "--allow-data"])
+        .fails(1, &["listing the database's objects"]);
+    let status = home.run(&["status"]).fine();
+    assert!(
+        status.err.contains("nothing is changed"),
+        "{}{}",
+        status.out,
+        status.err
+    );
 }
 
 #[test]

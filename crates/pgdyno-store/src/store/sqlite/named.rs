@@ -4,7 +4,7 @@
 use crate::store::StoreError;
 use crate::store::database::Place;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, lstat, openat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, lstat, openat, unlinkat};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -90,6 +90,11 @@ pub(super) fn read(path: &Path) -> io::Result<File> {
         true => Ok(file),
         false => Err(io::ErrorKind::InvalidInput.into()),
     }
+}
+
+/// Removes a file that this process has made; one that stays is in nobody's way.
+pub(super) fn remove(path: &Path) {
+    let _ = unlinkat(CWD, path, AtFlags::empty());
 }
 
 /// Opens the directory of a file, to lock it.

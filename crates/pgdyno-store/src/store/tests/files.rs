@@ -334,6 +334,31 @@ fn store_that_is_removed_while_it_is_open_is_saved_and_named() {
     }
 }
 
+#[test]
+fn save_of_a_removed_store_that_fails_leaves_no_file() {
+    let (dir, path) = here();
+    let mut store = Store::open(&path).unwrap();
+    store.begin(&experiment()).unwrap();
+    store.keep().unwrap();
+    // Another connection's change, so that pages are read again; and no page of them is one any more.
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE other (a)").unwrap();
+    for name in ["results.sqlite", "results.sqlite-wal"] {
+        let file = path.with_file_name(name);
+        let length = usize::try_from(std::fs::metadata(&file).unwrap().len()).unwrap();
+        let held = std::fs::File::options().write(true).open(&file).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&held, &vec![0xff; length], 0).unwrap();
+    }
+    for name in ["results.sqlite", "results.sqlite-wal", "results.sqlite-shm"] {
+        std::fs::remove_file(path.with_file_name(name)).unwrap();
+    }
+    let words = store.keep().unwrap_err().to_string();
+    assert!(words.contains("could not be saved"), "{words}");
+    let names = std::fs::read_dir(dir.path()).unwrap().flatten();
+    let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    assert_eq!(names.find(|name| name.contains("saved")), None);
+}
+
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }

@@ -5,7 +5,8 @@ use crate::context::{Context, variable};
 use crate::exit::{self, Usage};
 use crate::show;
 use pgdyno_knobs::{
-    CellError, Content, Journal, JournalError, Keep, Listed, Restorer, ServerRef, Standing, StatusLine,
+    CellError, ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, ServerRef, Standing,
+    StatusLine,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,11 +14,13 @@ use std::path::PathBuf;
 
 pub(crate) fn status(context: &Context, args: &StatusArgs) -> anyhow::Result<u8> {
     let (all, unreadable) = journals(context, true)?;
+    let (others, unread) = context.journals().of_others();
     if !all.is_empty() || args.json {
         show_journals(&all, args.json)?;
-    } else if unreadable.is_empty() {
+    } else if unreadable.is_empty() && others.is_empty() {
         tell!("nothing is changed");
     }
+    show_others(&others, &unread);
     for aside in context.journals().set_aside()? {
         tell!(
             "{} is a damaged journal that was kept; remove it when it is of no more use",
@@ -75,7 +78,7 @@ pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> anyhow::Result<u
         if !wanted || !waits {
             continue;
         }
-        if let Some((open, _)) = Journal::reopen(&context.journals(), &journal.path)? {
+        if let Some((open, _)) = Journal::reopen(context.journals(), &journal.path)? {
             open.confirm()?;
             confirmed += 1;
             tell!("{} stays until `pgdyno restore`", journal.content.purpose.purpose);
@@ -219,6 +222,28 @@ fn show_journals(all: &[Shown], as_json: bool) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What other users of this host have changed, by their word.
+fn show_others(others: &[ChangedByOther], unread: &[String]) {
+    for other in others {
+        let since = show::instant(other.since_unix_ms);
+        let knobs: Vec<&str> = other
+            .host
+            .iter()
+            .chain(&other.server)
+            .map(String::as_str)
+            .collect();
+        tell!(
+            "changed by {}'s pgdyno (process {}) since {since}: {}; `pgdyno restore` as that user restores it",
+            other.user,
+            other.pid,
+            knobs.join(", ")
+        );
+    }
+    for reason in unread {
+        tell!("not known: {reason}");
+    }
 }
 
 fn heading(journal: &Shown) -> String {

@@ -163,6 +163,7 @@ fn look(
                 host: &context.host,
                 catalogue: &context.catalogue,
                 target,
+                journals: context.journals(),
                 consent,
                 path: path.as_deref(),
                 scratch: &scratch,

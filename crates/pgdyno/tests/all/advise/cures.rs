@@ -198,7 +198,7 @@ fn connections_near_their_limit_are_severe() {
     let sessions: Vec<Client> = (0..18).map(|_| client(&home, "full")).collect();
     assert_eq!(severity(), Some("severe".into()));
     drop(sessions);
-    common::until_is("they are gone", true, || severity().is_none());
+    common::until_is("they are gone", None, severity);
 }
 
 /// As far as the table of releases is ahead of Debian's server.

@@ -3,6 +3,8 @@
 use super::planted::{ALSO_ABOUT_PLANTS, PLANTED};
 use super::{advice, advised, client, rules_of};
 use common::Home;
+use serde_json::Value;
+use std::fs;
 
 #[test]
 fn a_sensible_server_gets_no_advice_for_what_pgdyno_did() {
@@ -107,7 +109,58 @@ fn loads_and_data_of_pgdyno_are_no_reason_for_advice() {
         );
     }
     // Where nothing is known of it, the same counters speak.
-    std::fs::remove_dir_all(home.file("state/own-load")).expect("a ledger");
+    fs::remove_dir_all(home.file("state/own-load")).expect("a ledger");
     let said = advised(&home, "driven");
     assert!(advice(&said, "jit-on-short-statements").is_some(), "{said:#}");
+}
+
+/// What others do on the server after a load was killed is not the load's.
+#[test]
+fn killed_load_counts_until_it_is_found_dead() {
+    const NAME: &str = "transactions.committed";
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let ledger = || -> Value {
+        let mut files = fs::read_dir(home.file("state/own-load"))
+            .expect("ledgers")
+            .flatten();
+        let file = files.next().expect("a ledger").path();
+        // It may just be written anew.
+        serde_json::from_str(&fs::read_to_string(file).expect("a ledger")).unwrap_or_default()
+    };
+    let own = || ledger()["own"][NAME][0].as_f64().expect("a number");
+    let running = || ledger()["running"].as_object().map(serde_json::Map::len);
+    let before = own();
+    let mut load = home.spawn(&["bench", "sandbox:x", "-w", "select-only", "-c", "1", "-d", "600s"]);
+    common::until("it drives the server", || {
+        let driven = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
+        let seen = (running(), home.ask("x", driven));
+        if seen.0 == Some(1) && seen.1 != "0" {
+            Ok(())
+        } else {
+            Err(seen)
+        }
+    });
+    load.kill().expect("a kill");
+    load.wait().expect("its end");
+    common::until_is("its sessions are gone", "0".to_owned(), || {
+        home.ask(
+            "x",
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgdyno%'",
+        )
+    });
+    assert_eq!(running(), Some(1), "nobody has looked yet");
+    advised(&home, "x");
+    assert_eq!(running(), Some(0));
+    let found = own();
+    assert!(found > before, "{found} > {before}");
+    let others = "DO $$ BEGIN FOR i IN 1..3000 LOOP PERFORM 1; COMMIT; END LOOP; END $$";
+    client(&home, "x").batch_execute(others).expect("transactions");
+    advised(&home, "x");
+    home.run(&["data", "check", "sandbox:x"]).fine();
+    let now = own();
+    assert!(
+        (found..found + 3000.0).contains(&now),
+        "{now}, {found} when it was found dead"
+    );
 }

@@ -1,6 +1,6 @@
 //! A server with planted faults: rule by rule, found with which severity, and cured by what the advice says.
 
-use super::{advice, advised, client, cure, statements};
+use super::{advice, advised, client, cure, rules_of, statements, until_advised};
 use common::Home;
 use serde_json::Value;
 use std::fs;
@@ -134,7 +134,7 @@ fn a_planted_server_is_seen_through_rule_by_rule() {
     let mut working = client(&home, "planted");
     let worker = thread::spawn(move || working.batch_execute("SELECT pg_sleep(600)"));
     let at_work = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND backend_xmin IS NOT NULL";
-    common::until_is("it works", true, || home.ask("planted", at_work) == "1");
+    common::until_is("it works", "1".to_owned(), || home.ask("planted", at_work));
     let mut idle = client(&home, "planted");
     idle.batch_execute("BEGIN; UPDATE customer SET region = 1 WHERE id = 1")
         .expect("a change");
@@ -150,8 +150,8 @@ fn a_planted_server_is_seen_through_rule_by_rule() {
         .batch_execute("SELECT pg_reload_conf()")
         .expect("a reload");
     let waits = "SELECT bool_or(pending_restart)::text FROM pg_settings";
-    common::until_is("max_connections waits", true, || {
-        home.ask("planted", waits) == "true"
+    common::until_is("max_connections waits", "true".to_owned(), || {
+        home.ask("planted", waits)
     });
     // Files that are written and not read: one with a line that the server cannot use.
     let data = home.data("planted");
@@ -167,13 +167,16 @@ fn a_planted_server_is_seen_through_rule_by_rule() {
     drop(planter);
 
     // What sessions did is counted a moment later.
-    let mut said = Value::Null;
-    common::until_is("all is counted", true, || {
-        said = advised(&home, "planted");
+    let said = common::until("all is counted", || {
+        let said = advised(&home, "planted");
+        let why = advice(&said, "prepared-transaction-forgotten").map(|advice| advice["why"].to_string());
         let wanted = ["scans-for-few-rows", "idle-in-transaction"];
-        wanted.iter().all(|rule| advice(&said, rule).is_some())
-            && advice(&said, "prepared-transaction-forgotten")
-                .is_some_and(|advice| advice["why"].as_str().expect("a text").contains("dead rows wait"))
+        let is_counted = wanted.iter().all(|rule| advice(&said, rule).is_some())
+            && why.as_ref().is_some_and(|why| why.contains("dead rows wait"));
+        match is_counted {
+            true => Ok(said),
+            false => Err((rules_of(&said, "advice"), why)),
+        }
     });
     for (rule, severity, words) in PLANTED {
         let found = advice(&said, rule).unwrap_or_else(|| panic!("{rule} is not found: {said:#}"));
@@ -204,9 +207,11 @@ fn a_planted_server_is_seen_through_rule_by_rule() {
             client.batch_execute(&sql).expect(&sql);
         }
     }
-    common::until_is("the file is right and read", true, || {
+    let of_files = ["settings-file-wrong", "settings-not-read"];
+    common::until_is("the file is right and read", Vec::<Value>::new(), || {
         let said = advised(&home, "planted");
-        advice(&said, "settings-file-wrong").is_none() && advice(&said, "settings-not-read").is_none()
+        let found = of_files.iter().filter_map(|rule| advice(&said, rule));
+        found.map(|advice| advice["why"].clone()).collect()
     });
     cure(&home, "planted", &mut client, "prepared-transaction-forgotten");
     cure(&home, "planted", &mut client, "idle-in-transaction");
@@ -215,10 +220,13 @@ fn a_planted_server_is_seen_through_rule_by_rule() {
         advice(&advised(&home, "planted"), "idle-transactions-unlimited"),
         None
     );
-    common::until_is("the session at work is named", true, || {
-        said = advised(&home, "planted");
-        advice(&said, "xid-held-back").is_some()
-    });
+    let said = until_advised(
+        &home,
+        "planted",
+        "the session at work is named",
+        "xid-held-back",
+        true,
+    );
     let held = advice(&said, "xid-held-back").unwrap_or_else(|| panic!("{said:#}"));
     assert_eq!(held["severity"], "advice");
     assert_eq!(advice(&said, "dead-rows"), None);

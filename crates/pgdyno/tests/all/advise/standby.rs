@@ -1,6 +1,6 @@
 //! A real standby: what is said of it and of its slot, and what the statements do.
 
-use super::{advice, advised, client, cure, statements};
+use super::{advice, advised, client, cure, statements, until_advised};
 use common::Home;
 use postgres::{Client, NoTls};
 use std::fs;
@@ -141,13 +141,12 @@ fn a_standby_is_not_advised_to_be_lost() {
     session
         .batch_execute("CREATE TABLE t AS SELECT generate_series(1, 110000) AS n")
         .expect("a table");
+    let until = |what: &str, rule: &str, is_there| until_advised(&home, "x", what, rule, is_there);
     let severity = |rule: &str| {
         let said = advised(&home, "x");
         advice(&said, rule).map(|found| found["severity"].as_str().expect("a word").to_owned())
     };
-    common::until_is("a standby without a slot", true, || {
-        severity("standby-without-slot").is_some()
-    });
+    until("a standby without a slot", "standby-without-slot", true);
     assert_eq!(severity("standby-without-slot").as_deref(), Some("advice"));
 
     session
@@ -156,9 +155,7 @@ fn a_standby_is_not_advised_to_be_lost() {
     standby.execute("ALTER SYSTEM SET primary_slot_name = 'stand_slot'");
     standby.execute("ALTER SYSTEM SET hot_standby_feedback = on");
     standby.execute("SELECT pg_reload_conf()");
-    common::until_is("it reads its slot", true, || {
-        severity("standby-without-slot").is_none()
-    });
+    until("it reads its slot", "standby-without-slot", false);
 
     // A statement on the standby needs rows that die here.
     let mut reader = standby.client();
@@ -166,14 +163,11 @@ fn a_standby_is_not_advised_to_be_lost() {
         .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t")
         .expect("a snapshot");
     let fed = "SELECT bool_or(active AND xmin IS NOT NULL)::text FROM pg_replication_slots";
-    common::until_is("its feedback is in the slot", true, || {
-        home.ask("x", fed) == "true"
+    common::until_is("its feedback is in the slot", "true".to_owned(), || {
+        home.ask("x", fed)
     });
     kill_rows(&mut session);
-    common::until_is("the standby holds rows", true, || {
-        severity("xid-held-back").is_some()
-    });
-    let said = advised(&home, "x");
+    let said = until("the standby holds rows", "xid-held-back", true);
     let held = advice(&said, "xid-held-back").expect("advice");
     let place = "On the standby stand, or end its oldest statement there";
     let sql = [
@@ -200,7 +194,7 @@ fn a_standby_is_not_advised_to_be_lost() {
     for sql in sql {
         standby.execute(sql);
     }
-    common::until_is("nothing is held", true, || severity("xid-held-back").is_none());
+    until("nothing is held", "xid-held-back", false);
     let count = "SELECT count(*) FROM pg_replication_slots WHERE active";
     assert_eq!(home.ask("x", count), "1", "the standby keeps its slot");
     cure(&home, "x", &mut session, "dead-rows");
@@ -208,18 +202,15 @@ fn a_standby_is_not_advised_to_be_lost() {
     // A standby that is gone, and whose slot holds rows and WAL.
     standby.execute("ALTER SYSTEM SET hot_standby_feedback = on");
     standby.execute("SELECT pg_reload_conf()");
-    common::until_is("its feedback is in the slot", true, || {
-        home.ask("x", fed) == "true"
+    common::until_is("its feedback is in the slot", "true".to_owned(), || {
+        home.ask("x", fed)
     });
     drop(reader);
     standby.stop();
     session
         .batch_execute("UPDATE t SET n = n + 1")
         .expect("dead rows");
-    common::until_is("the slot holds rows", true, || {
-        severity("xid-held-back").is_some()
-    });
-    let said = advised(&home, "x");
+    let said = until("the slot holds rows", "xid-held-back", true);
     let held = statements(advice(&said, "xid-held-back").expect("advice"));
     assert_eq!(
         held,

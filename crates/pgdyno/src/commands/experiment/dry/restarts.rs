@@ -31,6 +31,7 @@ impl<'a> Restarts<'a> {
                 host: &context.host,
                 catalogue: &context.catalogue,
                 target: Some(target),
+                journals: None,
             }),
             can_restart: target.is_none_or(|target| target.control.can_restart()),
             always: plan.file.target.restart == RestartPolicy::Always,
