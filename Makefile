@@ -7,13 +7,14 @@ PGDYNO := target/release/pgdyno
 TEST_THREADS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test soak lint types bench screenshots images fuzz clean need-build need-lint need-test need-soak need-bench
+.PHONY: help demo build test soak lint docs types bench screenshots images fuzz clean need-build need-lint need-test need-soak need-docs need-bench
 
 help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
 	@echo "make test         all tests, with everything they need"
 	@echo "make soak         the long forms of the tests: a thousand kills, all profiles and versions, all guests, an hour of fuzzing"
 	@echo "make lint         formats, lints, types: warnings are errors"
+	@echo "make docs         the book, into target/book, with what is made from the program"
 	@echo "make types        what the page has of the code's tables, generated"
 	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
 	@echo "make build        the program with its page: $(PGDYNO)"
@@ -41,6 +42,9 @@ lint: need-build need-lint ui/node_modules/.package-lock.json ## warnings are er
 	PATH="$$PWD/target/tools/bin:$$PATH" $(CARGO) deny --locked --log-level error check bans licenses sources
 	cd ui && $(NPM) run lint
 
+docs: build need-docs ## the book, into target/book
+	scripts/book $(PGDYNO)
+
 types: ## the page's copy of the table of metrics, from pgdyno-record
 	$(CARGO) run --quiet --locked -p pgdyno-record --example typescript > ui/src/generated/metrics.ts
 
@@ -64,7 +68,7 @@ screenshots: images ## pictures of the report
 	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../target/screenshots
 	cp target/screenshots/report-head.png docs/
 
-images: need-test ui/dist/app.js ## pictures of the views, for docs/serve.md
+images: need-test ui/dist/app.js ## pictures of the views, for docs/how-to/serve.md
 	cd ui && $(NPM) run views -- ../target/screenshots 1280 head
 	mkdir -p docs/images && for view in index experiment waterfall effects efficiency settings trial heat-map compare ladder targets target live dark narrow; do cp target/screenshots/docs-$$view.png docs/images/$$view.png; done
 
@@ -84,6 +88,8 @@ need-test:
 	@scripts/need.sh test
 need-soak:
 	@scripts/need.sh soak
+need-docs:
+	@scripts/need.sh docs
 need-bench:
 	@scripts/need.sh bench
 

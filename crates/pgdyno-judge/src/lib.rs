@@ -9,7 +9,7 @@ use pgdyno_stats::{
 use std::collections::BTreeSet;
 
 /// After how many blocks an experiment that may stop is first looked at: seven eighteenths of all, where a search for an effect
-/// stops soonest at the same power (docs/statistics.md), and two at least, for one says nothing of the spread.
+/// stops soonest at the same power (docs/explanation/statistics.md), and two at least, for one says nothing of the spread.
 pub fn first_look(blocks: usize) -> usize {
     (blocks * 7).div_ceil(18).max(2)
 }

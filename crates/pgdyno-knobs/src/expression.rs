@@ -67,7 +67,7 @@ impl ExpressionError {
     }
 }
 
-/// An expression over facts: `min(available.memory_bytes / 4, GB(8))`. docs/profiles.md describes the language.
+/// An expression over facts: `min(available.memory_bytes / 4, GB(8))`. docs/how-to/profiles.md describes the language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expression(String);
 

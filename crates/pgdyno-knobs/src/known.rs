@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// First words of names of the host's facts (docs/facts.md).
+/// First words of names of the host's facts (docs/reference/facts.md).
 const HOST: &str = "cgroup cpu host huge_pages kernel memory network numa process sched storage swap sysctl thp \
     virtualization";
-/// First words of names that a server alone can give a value (docs/facts-server.md), and the sandbox's.
+/// First words of names that a server alone can give a value (docs/reference/facts-server.md), and the sandbox's.
 const SERVER: &str = "bgwriter cache checkpoints connections databases extensions indexes jit multixact replication role \
     round_trip_us sandbox sequences server service setting settings shared_memory statements statistics tables \
     temp_files transactions vacuum wal xid";
@@ -53,9 +53,9 @@ pub enum Lacking {
 
 /// Facts, settings and what follows from them, by dotted names. Cloning is cheap.
 ///
-/// Names are those of docs/facts.md and docs/facts-server.md. An object's fields are names of their own
+/// Names are those of docs/reference/facts.md and docs/reference/facts-server.md. An object's fields are names of their own
 /// (`server.build.lz4`). A setting is `setting.NAME`: bytes, seconds, truth values, else numbers or text as they are; a
-/// negative number stands for what it stands for in the server. docs/profiles.md lists what is derived.
+/// negative number stands for what it stands for in the server. docs/how-to/profiles.md lists what is derived.
 #[derive(Debug, Clone)]
 pub struct Known(Arc<Index>);
 

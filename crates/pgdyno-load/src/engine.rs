@@ -389,7 +389,7 @@ const NOTES_MAX: usize = 100;
 /// Below this, epoll is the lighter one over Unix sockets: a turn has too few replies for io_uring to save calls.
 const MANY_CLIENTS: u32 = 4;
 
-/// What costs the least CPU per transaction, as measured: see docs/benchmarks.md.
+/// What costs the least CPU per transaction, as measured: see docs/explanation/benchmarks.md.
 fn lightest(drive: &Drive<'_>, sockets: &[Socket]) -> Engine {
     let local = matches!(sockets.first(), Some(Socket::Unix(_)));
     match drive.clients() {

@@ -1,4 +1,4 @@
-//! Writes the report file of made-up trials and tells how long it took and how large it is, for docs/benchmarks.md.
+//! Writes the report file of made-up trials and tells how long it took and how large it is, for docs/explanation/benchmarks.md.
 //! Usage: hundred STORE REPORT [TRIALS] [SECONDS] [COLUMNS]. The store is filled where it is not there yet; with - for REPORT
 //! that is all.
 #![allow(

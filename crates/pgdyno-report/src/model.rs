@@ -318,7 +318,7 @@ pub struct Report {
     pub effects: Vec<FactorEffect>,
     /// Throughput over clients or CPUs.
     pub curves: Vec<Curve>,
-    /// What some throughputs take: documents of format "pgdyno-capacity/1" (docs/capacity.md), the usual one first. Whoever
+    /// What some throughputs take: documents of format "pgdyno-capacity/1" (docs/how-to/capacity.md), the usual one first. Whoever
     /// has the catalogue of knobs puts them in; empty until then.
     pub capacity: Vec<serde_json::Value>,
     /// Facts.

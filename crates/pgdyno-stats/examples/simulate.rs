@@ -1,4 +1,4 @@
-//! Prints the tables of docs/statistics.md: how often the rules are wrong, and how soon they are right.
+//! Prints the tables of docs/explanation/statistics.md: how often the rules are wrong, and how soon they are right.
 #![allow(clippy::print_stdout, reason = "the tables are what it is for")]
 
 #[path = "../tests/simulator/mod.rs"]

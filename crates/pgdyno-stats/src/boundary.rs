@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::f64::consts::FRAC_PI_2;
 use std::sync::{Mutex, PoisonError};
 
-/// γ of the spending function. Found by simulation (docs/statistics.md): it stops early enough where an effect is
+/// γ of the spending function. Found by simulation (docs/explanation/statistics.md): it stops early enough where an effect is
 /// clear, and leaves enough for the last look.
 const GAMMA: f64 = 2.0;
 /// Cells of the density of θ at each look. Twice as many move a level by less than a hundredth of it.

@@ -83,7 +83,7 @@ impl FixedDesign {
 }
 
 /// When to look for an effect that a fixed design would find in so many blocks, as (first look, last look): after
-/// seven twelfths of them, and after one and a half times as many. Found by simulation (docs/statistics.md).
+/// seven twelfths of them, and after one and a half times as many. Found by simulation (docs/explanation/statistics.md).
 pub fn looks_for(blocks_fixed: usize) -> (usize, usize) {
     let first = (blocks_fixed * 7).div_ceil(12).max(2);
     (

@@ -1,4 +1,4 @@
-//! What the series of a store take now, and would take if they were stored today, by kind of metric: for docs/benchmarks.md.
+//! What the series of a store take now, and would take if they were stored today, by kind of metric: for docs/explanation/benchmarks.md.
 //! Usage: pack FILE
 #![allow(clippy::print_stdout, reason = "an example prints")]
 

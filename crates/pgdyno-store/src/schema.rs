@@ -1,4 +1,4 @@
-//! The schema, and how a store is brought up to it. docs/store.md describes it.
+//! The schema, and how a store is brought up to it. docs/reference/store.md describes it.
 
 pub(crate) mod postgres;
 

@@ -19,15 +19,14 @@ pub(crate) use store::{
 };
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
 use pgdyno_load::duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A dynamometer for PostgreSQL: measures what each setting of a server and its host is worth, and puts everything
-/// back.
+/// Measures the effect of each setting of a PostgreSQL server and its host, and restores what it changed.
 ///
 /// Exit codes: 0 fine, 1 failed, 2 usage, 3 a check or gate did not hold, 4 refused for safety, 5 a gate is
 /// undecided.
@@ -38,73 +37,182 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// The commands in the groups of the help.
+const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Look (read-only)",
+        &["facts", "check", "advise", "watch", "knobs"],
+    ),
+    (
+        "Measure",
+        &["demo", "bench", "data", "run", "resume", "experiments"],
+    ),
+    (
+        "Change",
+        &["apply", "verify", "status", "confirm", "restore", "profile"],
+    ),
+    (
+        "Results",
+        &[
+            "list",
+            "show",
+            "compare",
+            "capacity",
+            "report",
+            "serve",
+            "export",
+            "import",
+            "tag",
+            "note",
+            "prune",
+            "check-store",
+        ],
+    ),
+    ("Lab", &["sandbox"]),
+];
+/// Columns of the help from which on the commands are explained, and columns in all.
+const INDENT: usize = 15;
+const WIDTH: usize = 100;
+
+/// The command line with its commands in groups.
+pub(crate) fn command() -> clap::Command {
+    let command = Cli::command();
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        groups += &format!("\n{title}:\n");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            groups += &listed(name, &about);
+        }
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nCommands:\n{groups}\n\
+         `pgdyno help COMMAND` explains one.\n\nOptions:\n{{options}}"
+    );
+    command.help_template(template)
+}
+
+/// A command with what it does, in lines.
+fn listed(name: &str, about: &str) -> String {
+    let mut text = format!("  {name:<width$}", width = INDENT - 2);
+    let mut column = INDENT;
+    for word in about.split(' ') {
+        if column > INDENT && column + 1 + word.chars().count() > WIDTH {
+            text += &format!("\n{:INDENT$}", "");
+            column = INDENT;
+        }
+        if column > INDENT {
+            text.push(' ');
+            column += 1;
+        }
+        text += word;
+        column += word.chars().count();
+    }
+    text.push('\n');
+    text
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// The whole loop on a private server: measure, turn six knobs, decide, report, put back (about eight minutes).
+    /// Run the whole loop on a private server: measure six settings, decide, report, restore (about eight minutes).
+    #[command(after_help = "Example: pgdyno demo --report demo.html")]
     Demo(DemoArgs),
-    /// What a server and its host are: read only.
+    /// Show what a server and its host are, with the source of each fact. Read-only.
+    #[command(after_help = "Example: pgdyno facts \"host=/var/run/postgresql user=postgres\"")]
     Facts(FactsArgs),
-    /// Small measurements of a server and its host, each with a verdict. Exit code 3 where one is poor.
+    /// Measure commits, flushes, reads and the noise of a server and its host, with a verdict for each. Exit code 3
+    /// if one is poor.
+    #[command(after_help = "Example: pgdyno check sandbox:main --only commit")]
     Check(CheckArgs),
-    /// What to change on a server and its host, and why: read only. Exit code 3 where something is severe.
+    /// Show what to change on a server and its host, and why. Read-only. Exit code 3 if something is severe.
+    #[command(
+        after_help = "Example: pgdyno advise \"host=/var/run/postgresql user=postgres\" --severity advice"
+    )]
     Advise(AdviseArgs),
-    /// A target live in the terminal: waits, statements, sessions, vacuum, disks, memory; read only.
+    /// Watch a server live: waits, statements, sessions, vacuum, disks, memory. Read-only.
+    #[command(after_help = "Example: pgdyno watch sandbox:main")]
     Watch(WatchArgs),
-    /// One load with live figures, cross-checked with the server's own counters.
+    /// Run one load and compare its counts with the server's own.
+    #[command(after_help = "Example: pgdyno bench sandbox:main --workload tpcb --clients 32 --duration 30s")]
     Bench(BenchArgs),
-    /// Data of the workloads.
-    #[command(subcommand)]
+    /// Create, check or drop the data of a workload.
+    #[command(
+        subcommand,
+        after_help = "Example: pgdyno data create sandbox:main --scale 100"
+    )]
     Data(DataCommand),
-    /// Run an experiment file, unattended.
+    /// Run an experiment file, or a shipped experiment by its name.
+    #[command(after_help = "Example: pgdyno run read-ahead.toml --dry-run")]
     Run(RunArgs),
-    /// Go on with an experiment that was interrupted or killed.
+    /// Continue an experiment that was interrupted or killed.
+    #[command(after_help = "Example: pgdyno resume 3")]
     Resume(ResumeArgs),
-    /// Experiments in the store: all, or those that a tag, a name, a status, a day or words mean.
+    /// List the experiments in the store, all or by tag, name, status, day or text.
+    #[command(after_help = "Example: pgdyno list --tag nightly --since 2026-11-01")]
     List(ListArgs),
-    /// Experiments that are shipped, among them those of the published studies; one as a file; the schema of such files.
+    /// List the shipped experiments, print one as a file, or print the schema of such files.
+    #[command(after_help = "Example: pgdyno experiments edb-cores")]
     Experiments(ExperimentsArgs),
-    /// One experiment as text: its answer, its verdicts, and its trials with their numbers.
+    /// Show one experiment: its answer, its verdicts, its trials with their numbers.
+    #[command(after_help = "Example: pgdyno show last")]
     Show(ShowArgs),
-    /// Hold one treatment, experiment or trial against another, with gates for CI. Exit code 3 if a gate fails, 5 if one is
+    /// Compare two treatments, experiments or trials, with gates for CI. Exit code 3 if a gate fails, 5 if one is
     /// undecided.
+    #[command(after_help = "Example: pgdyno compare 3:reference 3:memory --fail-if 'tps worse than 2%'")]
     Compare(CompareArgs),
-    /// How many CPUs and connections a wanted throughput needs, by a stored ladder of CPUs and clients.
+    /// Compute how many CPUs and connections a throughput needs, from a stored ladder of CPUs and clients.
+    #[command(after_help = "Example: pgdyno capacity --tps 60000 --p99 20ms")]
     Capacity(CapacityArgs),
-    /// Write the report of an experiment.
+    /// Write the report of an experiment as HTML, Markdown, JSON or CSV.
+    #[command(after_help = "Example: pgdyno report 3 --format md")]
     Report(ReportArgs),
-    /// The store as a web page on this machine, with what runs now, and as JSON and metrics for other programs.
+    /// Serve the store as a web page, and as JSON and metrics for other programs.
+    #[command(after_help = "Example: pgdyno serve")]
     Serve(ServeArgs),
-    /// Hand on what is stored of an experiment: its trials, series or histograms, in formats that other programs read.
+    /// Export trials, series or histograms in formats that other programs read.
+    #[command(after_help = "Example: pgdyno export 3 --format csv -o trials.csv")]
     Export(SaveArgs),
-    /// Words by which an experiment is found again: shown, added, removed.
+    /// Show, add or remove an experiment's tags.
+    #[command(after_help = "Example: pgdyno tag 3 add nightly")]
     Tag(TagArgs),
-    /// What there is to say about an experiment: shown, or one more.
+    /// Show, add or remove an experiment's notes.
+    #[command(after_help = "Example: pgdyno note 3 \"new disk\"")]
     Note(NoteArgs),
-    /// Remove old experiments from the store, and give their space back.
+    /// Remove old experiments from the store and free their space.
+    #[command(after_help = "Example: pgdyno prune --older-than 90d --dry-run")]
     Prune(PruneArgs),
-    /// Take over the experiments of another store, each once.
+    /// Import the experiments of another store, each once.
+    #[command(after_help = "Example: pgdyno import other.sqlite")]
     Import(ImportArgs),
-    /// Whether a store is whole: the file, and every record and series in it. Exit code 3 where something does not hold.
+    /// Verify that all of a store can be read. Exit code 3 if something cannot.
+    #[command(after_help = "Example: pgdyno check-store")]
     CheckStore(CheckStoreArgs),
-    /// Sets of settings with reasons, worked out for a target by its facts: shown, compared, exported; `apply` takes them.
-    #[command(subcommand)]
+    /// List, show, compare or export sets of settings that are worked out for a target.
+    #[command(subcommand, after_help = "Example: pgdyno profile diff oltp sandbox:main")]
     Profile(ProfileCommand),
-    /// Turn knobs, check that they took effect, and keep them until `restore`.
+    /// Apply settings, verify that they took effect, and keep them until `restore`.
+    #[command(after_help = "Example: pgdyno apply sandbox:main work_mem=16MB --revert-after 10m")]
     Apply(ApplyArgs),
-    /// Whether settings are in force: those named, or all that was applied. Exit code 3 where one is not.
+    /// Verify that settings are in force: those named, or all that were applied. Exit code 3 if one is not.
+    #[command(after_help = "Example: pgdyno verify sandbox:main work_mem=16MB")]
     Verify(VerifyArgs),
-    /// What is changed now, by whom, since when, and what a reboot would undo.
+    /// Show what is changed now, by whom, since when, and what a reboot would restore.
+    #[command(after_help = "Example: pgdyno status")]
     Status(StatusArgs),
-    /// Let what was applied with --revert-after stay.
+    /// Keep what was applied with --revert-after.
+    #[command(after_help = "Example: pgdyno confirm")]
     Confirm(ConfirmArgs),
-    /// Put back what was applied, and what an interrupted or killed command has changed.
+    /// Restore what was applied, and what an interrupted or killed command has changed.
+    #[command(after_help = "Example: pgdyno restore")]
     Restore(RestoreArgs),
     #[command(hide = true)]
     RevertLater(RevertArgs),
-    /// The knobs there are: what each does, what applying costs, what it risks.
+    /// List the settings that pgdyno knows, or explain one: what it does, costs and risks.
+    #[command(after_help = "Example: pgdyno knobs jit")]
     Knobs(KnobsArgs),
-    /// Private servers.
-    #[command(subcommand)]
+    /// Make, list, start, stop or destroy private servers.
+    #[command(subcommand, after_help = "Example: pgdyno sandbox create main --memory 1G")]
     Sandbox(SandboxCommand),
 }
 
@@ -146,7 +254,7 @@ pub(crate) struct FactsArgs {
     /// The host alone, as its files below another directory tell: a container's root, a copy of /proc, /sys and /etc.
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     pub(crate) root: Option<PathBuf>,
-    /// Print JSON (docs/facts.md).
+    /// Print JSON (docs/reference/facts.md).
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -214,7 +322,7 @@ pub(crate) struct AdviseArgs {
     /// The host alone, as its files below another directory tell.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check"])]
     pub(crate) root: Option<PathBuf>,
-    /// Print JSON (docs/advise.md).
+    /// Print JSON (docs/how-to/advise.md).
     #[arg(long)]
     pub(crate) json: bool,
     /// Format of the page.
@@ -417,7 +525,7 @@ pub(crate) struct KnobsArgs {
     /// The knobs of one layer: postgres, table, kernel, memory, block, cpu or net.
     #[arg(long, value_parser = layer, conflicts_with = "id")]
     pub(crate) layer: Option<Layer>,
-    /// As text for the terminal, or as a page in Markdown (docs/knobs.md).
+    /// As text for the terminal, or as a page in Markdown, the book's reference.
     #[arg(long, short, value_enum, default_value_t = KnobsFormat::Text)]
     pub(crate) format: KnobsFormat,
     /// Print JSON.
@@ -457,11 +565,45 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_has_an_example_that_it_takes() {
+        let command = command();
+        let visible: Vec<&clap::Command> = command
+            .get_subcommands()
+            .filter(|below| !below.is_hide_set())
+            .collect();
+        let mut names: Vec<&str> = visible
+            .iter()
+            .map(|below| below.get_name())
+            .filter(|name| *name != "help")
+            .collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        names.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(names, grouped);
+        for below in visible {
+            let name = below.get_name();
+            let help = below
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let example = help
+                .strip_prefix("Example: ")
+                .unwrap_or_else(|| panic!("{name} has no example"));
+            let words = pgdyno_load::command_words(example).unwrap();
+            assert_eq!(
+                (words[0].as_str(), words[1].as_str()),
+                ("pgdyno", name),
+                "{example}"
+            );
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{example}: {error}"));
+        }
     }
 
     #[test]

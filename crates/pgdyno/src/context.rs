@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where pgdyno keeps things. docs/files.md tells what is where.
+/// Where pgdyno keeps things. docs/reference/files.md tells what is where.
 #[derive(Debug, Clone)]
 pub(crate) struct Directories {
     /// Downloads.
@@ -212,7 +212,7 @@ fn other_users(
         .collect())
 }
 
-/// The one place where the environment is read. docs/files.md lists what is read.
+/// The one place where the environment is read. docs/reference/files.md lists what is read.
 #[expect(
     clippy::disallowed_methods,
     reason = "the program reads the environment, here and nowhere else"

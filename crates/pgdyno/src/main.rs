@@ -47,7 +47,7 @@ mod store_place;
 mod target;
 mod watch;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 use std::process::ExitCode;
 
@@ -68,7 +68,8 @@ fn main() -> ExitCode {
     leave_no_core();
     output::take_panics();
     output::hide_arguments();
-    let cli = match cli::Cli::try_parse() {
+    let matches = cli::command().try_get_matches();
+    let cli = match matches.and_then(|matches| cli::Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             output::command_line(&error);

@@ -1,5 +1,5 @@
 //! What of a server's counters is pgdyno's own: each load, and each making or checking of data, is recorded in the state directory, by
-//! the server's system identifier, and left out of what advice goes by. docs/advise.md describes it.
+//! the server's system identifier, and left out of what advice goes by. docs/how-to/advise.md describes it.
 
 use crate::context::{Context, now_unix_ms};
 use crate::{show, target};

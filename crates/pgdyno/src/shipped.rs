@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn the_book_tells_of_each() {
-        let book = include_str!("../../../docs/studies.md");
+        let book = include_str!("../../../docs/explanation/studies.md");
         for (name, _) in EXPERIMENTS {
             assert!(
                 book.contains(&format!("`{name}`")),
-                "{name} is not in docs/studies.md"
+                "{name} is not in docs/explanation/studies.md"
             );
         }
     }

@@ -28,7 +28,7 @@ pub struct HostSeriesOptions {
 }
 
 /// Samples a host: CPUs, memory, pressure, devices, network, power, NUMA nodes, the server's control group and its processes
-/// by class. docs/metrics.md lists what it tells.
+/// by class. docs/reference/metrics.md lists what it tells.
 #[derive(Debug)]
 pub struct HostSeries {
     buffer: Buffer,

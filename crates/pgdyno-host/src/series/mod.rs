@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// only one).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Key {
-    /// The metric; docs/metrics.md lists them all.
+    /// The metric; docs/reference/metrics.md lists them all.
     pub metric: Cow<'static, str>,
     /// Device, CPU, process class, database and the like.
     pub label: String,

@@ -7,7 +7,7 @@ pub(super) type Outcome = Result<Value, String>;
 /// How it follows.
 type Rule = fn(&Index) -> Outcome;
 
-/// All of them, by name. docs/profiles.md tells what each means.
+/// All of them, by name. docs/how-to/profiles.md tells what each means.
 pub(super) const ALL: [(&str, Rule); 11] = [
     ("available.memory_bytes", memory),
     ("available.cpus", cpus),

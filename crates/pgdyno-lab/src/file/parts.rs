@@ -1,4 +1,4 @@
-//! The parts of an experiment file, as serde reads them. Every key is documented in docs/experiment-file.md, and the
+//! The parts of an experiment file, as serde reads them. Every key is documented in docs/reference/experiment-file.md, and the
 //! JSON schema that editors check against is made from these types.
 
 use super::study::{FigurePart, StudyPart};

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct FigurePart {
     /// Its name, the unit last.
     pub name: String,
-    /// The series' metric, as in docs/metrics.md and docs/metrics-server.md.
+    /// The series' metric, as in docs/reference/metrics.md and docs/reference/metrics-server.md.
     pub metric: Option<String>,
     /// A query that gives one number, asked in the load's database when the load has ended.
     pub sql: Option<String>,

@@ -150,7 +150,7 @@ fn every_mistake_is_named_with_its_line() {
     check("[data]", "[data", 6, "");
 }
 
-/// As docs/experiment-file.md lists them.
+/// As docs/reference/experiment-file.md lists them.
 #[test]
 fn what_a_transaction_cost_is_a_figure_and_its_name_is_taken() {
     let costs = [

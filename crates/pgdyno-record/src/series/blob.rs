@@ -1,6 +1,6 @@
 //! A column as a blob: packed by what neighbouring values have in common, then deflated.
 //!
-//! A blob is one byte of format, then a zlib stream. Numbers are LEB128, signed ones zigzag; docs/store.md says the same for
+//! A blob is one byte of format, then a zlib stream. Numbers are LEB128, signed ones zigzag; docs/reference/store.md says the same for
 //! other readers.
 //!
 //! Format 1: the number of points; for each point how many milliseconds it is after the one before it; and, byte plane by

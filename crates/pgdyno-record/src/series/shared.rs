@@ -16,7 +16,7 @@ pub struct PackedSeries {
     pub columns: Vec<Vec<u8>>,
 }
 
-/// The blobs of a trial's columns: of rates and shares five digits are kept (docs/store.md).
+/// The blobs of a trial's columns: of rates and shares five digits are kept (docs/reference/store.md).
 pub fn pack_series(columns: &[ColumnRecord]) -> PackedSeries {
     let times = |column: &ColumnRecord| {
         let points = column.at_ms.len().min(column.values.len());

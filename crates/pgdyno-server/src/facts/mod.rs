@@ -32,7 +32,7 @@ const ROUND_TRIPS: usize = 10;
 const ROUND_TRIPS_LIMIT: Duration = Duration::from_millis(200);
 const ROUND_TRIPS_LEAST: usize = 3;
 
-/// In which order facts stand, by the first word of their names. docs/facts-server.md tells of each.
+/// In which order facts stand, by the first word of their names. docs/reference/facts-server.md tells of each.
 const SUBJECTS: &[&str] = &[
     "server",
     "service",

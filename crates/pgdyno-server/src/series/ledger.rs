@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn every_metric_is_documented() {
-        let text = include_str!("../../../../docs/metrics-server.md");
+        let text = include_str!("../../../../docs/reference/metrics-server.md");
         for (metric, source) in super::super::metrics() {
             assert!(text.contains(&format!("`{metric}`")), "{metric}");
             assert!(text.contains(&format!("## {source}\n")), "{source}");

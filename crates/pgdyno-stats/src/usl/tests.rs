@@ -73,7 +73,7 @@ fn known_parameters_come_back() {
     check(1000.0, 0.0, 0.0);
 }
 
-/// The worked example of docs/scaling.md.
+/// The worked example of docs/explanation/scaling.md.
 #[test]
 fn the_worked_example() {
     let points: Vec<UslPoint> = LADDER

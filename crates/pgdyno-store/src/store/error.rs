@@ -247,7 +247,7 @@ pub enum StoreError {
     },
     /// What the role must not.
     #[error(
-        "the store {place} refuses what is wanted: {reason}. Its owner can allow it (docs/store.md, \"In PostgreSQL\")"
+        "the store {place} refuses what is wanted: {reason}. Its owner can allow it (docs/reference/store.md, \"In PostgreSQL\")"
     )]
     Denied {
         /// Which.

@@ -31,7 +31,7 @@ pub(crate) struct CompareArgs {
     /// The store that B is in, where it is another one.
     #[arg(long, value_name = "STORE")]
     pub(crate) store_b: Option<PathBuf>,
-    /// Print JSON (docs/compare.md).
+    /// Print JSON (docs/how-to/compare.md).
     #[arg(long, conflicts_with = "md")]
     pub(crate) json: bool,
     /// Print Markdown, for a comment on a change.
@@ -58,7 +58,7 @@ pub(crate) struct CapacityArgs {
     /// The store of results: a file, or postgres://user@host/database.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
-    /// Print JSON (docs/capacity.md).
+    /// Print JSON (docs/how-to/capacity.md).
     #[arg(long)]
     pub(crate) json: bool,
 }

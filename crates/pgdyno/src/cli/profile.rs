@@ -84,7 +84,7 @@ impl ExportFormat {
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) of: ForArgs,
-    /// The format (docs/profiles.md tells what each carries).
+    /// The format (docs/how-to/profiles.md tells what each carries).
     #[arg(long = "as", value_enum)]
     pub(crate) format: ExportFormat,
     /// A file, or a directory that it is written below by its usual name; standard output if not given.

@@ -10,7 +10,7 @@ pub(crate) struct ServeArgs {
     /// where that one is taken.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Agree to an address that other machines reach. What is sent is not encrypted (docs/serve.md).
+    /// Agree to an address that other machines reach. What is sent is not encrypted (docs/how-to/serve.md).
     #[arg(long)]
     pub(crate) beyond_loopback: bool,
     /// Keep the token in this file, for links and programs that outlive a start; made if it is not there.

@@ -136,7 +136,7 @@ pub(crate) struct SaveArgs {
     /// All experiments of this name in place of numbers, for otava and parquet: the nights of one experiment.
     #[arg(long, conflicts_with = "id")]
     pub(crate) name: Option<String>,
-    /// The format (docs/store.md).
+    /// The format (docs/reference/store.md).
     #[arg(long, short, value_enum)]
     pub(crate) format: SaveFormat,
     /// The series in place of the trials, for csv and parquet.

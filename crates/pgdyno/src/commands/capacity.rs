@@ -12,7 +12,7 @@ use pgdyno_stats::Price;
 use pgdyno_store::{Filter, Store, StoreError};
 use serde_json::{Value, json};
 
-/// What is asked for where nobody says: the throughput of the worked example in docs/capacity.md.
+/// What is asked for where nobody says: the throughput of the worked example in docs/how-to/capacity.md.
 pub(crate) const USUAL_TPS: f64 = 60_000.0;
 /// Parts of the most that was measured, for which a report has the answers too.
 const PARTS: [f64; 4] = [0.5, 1.0, 2.0, 5.0];
@@ -112,7 +112,7 @@ pub(crate) fn varies_nothing(id: i64) -> String {
 fn none(what: &str) -> Usage {
     Usage(format!(
         "{what}, so there is no curve to go by; `pgdyno run edb-cores` measures one, or an experiment of your own with a \
-         factor of CPUs and one of load.clients (docs/capacity.md)"
+         factor of CPUs and one of load.clients (docs/how-to/capacity.md)"
     ))
 }
 

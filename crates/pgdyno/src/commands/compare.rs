@@ -71,7 +71,7 @@ fn code(outcomes: impl Iterator<Item = Outcome> + Clone, args: &CompareArgs) -> 
     }
 }
 
-/// The JSON that docs/compare.md describes.
+/// The JSON that docs/how-to/compare.md describes.
 pub(crate) fn document(comparison: &Comparison, judged: &[Judged]) -> serde_json::Value {
     json!({"format": "pgdyno-compare/1", "comparison": comparison, "gates": judged})
 }

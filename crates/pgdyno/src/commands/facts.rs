@@ -14,7 +14,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
 
-/// Of the JSON that is printed; docs/facts.md describes it.
+/// Of the JSON that is printed; docs/reference/facts.md describes it.
 const FORMAT: &str = "pgdyno-facts/1";
 
 /// Facts, and whose they are; no name where it is a host alone.

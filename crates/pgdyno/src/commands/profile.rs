@@ -18,7 +18,7 @@ use pgdyno_server::{Control, Guc, Server};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Of the JSON that is printed; docs/profiles.md describes it.
+/// Of the JSON that is printed; docs/how-to/profiles.md describes it.
 const FORMAT: &str = "pgdyno-profile/1";
 
 pub(crate) fn run(context: &Context, command: ProfileCommand) -> anyhow::Result<u8> {

@@ -17,7 +17,7 @@ pub(crate) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<u8> {
     {
         return Err(Refused(format!(
             "{address} is reached from other machines, and what is sent is not encrypted; --beyond-loopback agrees to it \
-             (a reverse proxy or `ssh -L` on loopback is safer: docs/serve.md)"
+             (a reverse proxy or `ssh -L` on loopback is safer: docs/how-to/serve.md)"
         ))
         .into());
     }

@@ -201,7 +201,7 @@ fn greet(app: &App, token_file: Option<&std::path::Path>) {
     let mut listening = app.names.listening;
     tell!("serving {}; Ctrl-C ends it", app.stores.place);
     if !listening.ip().is_loopback() {
-        tell!("other machines reach it, and what is sent is not encrypted (docs/serve.md)");
+        tell!("other machines reach it, and what is sent is not encrypted (docs/how-to/serve.md)");
     }
     if listening.ip().is_unspecified() {
         listening.set_ip(match listening {

@@ -47,7 +47,7 @@ pub(crate) fn text(model: &Model, state: &State) -> String {
     view::text(model, state, COLUMNS, ROWS)
 }
 
-/// For programs; docs/watch.md describes it.
+/// For programs; docs/how-to/watch.md describes it.
 pub(crate) fn as_json(model: &Model, interval: Duration) -> Value {
     let values: Vec<Value> = model
         .all()

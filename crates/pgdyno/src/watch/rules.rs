@@ -11,7 +11,7 @@ struct Rule {
     holds: fn(&Model) -> Option<String>,
     /// What to do.
     advice: Words,
-    /// Where it is known from: docs/watch.md has the list.
+    /// Where it is known from: docs/how-to/watch.md has the list.
     source: &'static str,
 }
 

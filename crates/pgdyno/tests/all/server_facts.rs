@@ -228,11 +228,11 @@ fn names_and_gaps(facts: &ServerFacts, major: u32) {
     for fact in &facts.facts {
         assert_ne!(fact.value.is_some(), fact.missing.is_some(), "{fact:?}");
     }
-    let page = include_str!("../../../../docs/facts-server.md");
+    let page = include_str!("../../../../docs/reference/facts-server.md");
     for name in names(facts) {
         assert!(
             page.contains(&format!("`{name}`")),
-            "{name} is not in docs/facts-server.md"
+            "{name} is not in docs/reference/facts-server.md"
         );
     }
     let untold = NOT_TOLD.iter().find(|(of, _)| *of == major).expect("a version").1;

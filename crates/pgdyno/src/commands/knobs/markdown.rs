@@ -1,4 +1,4 @@
-//! The reference page: docs/knobs.md is what stands here, and a test holds it to that.
+//! The book's reference page of knobs, which `make docs` writes.
 
 use super::{Sections, words};
 use pgdyno_knobs::{Form, Kind, Knob, Risk};

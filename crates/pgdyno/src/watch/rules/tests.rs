@@ -252,7 +252,7 @@ fn dirty_pages_in_bursts() {
 
 #[test]
 fn every_rule_has_a_source_that_the_book_lists() {
-    let book = include_str!("../../../../../docs/watch.md");
+    let book = include_str!("../../../../../docs/how-to/watch.md");
     for rule in &RULES {
         assert!(book.contains(&format!("[{}]", rule.source)), "{}", rule.source);
         assert!(!rule.advice.text().is_empty());
