@@ -3,7 +3,7 @@
 #
 #   boot.sh [-d FILE] [-m MIB] NAME ARCHIVE [WORD...]     words for the boot line
 #
-# Its disks are made anew for each boot; FILE is one more, of a machine with PCI, which stays: its serial is "kept". MIB is
+# Its disks are made again for each boot; FILE is one more, of a machine with PCI, which stays: its serial is "kept". MIB is
 # another size of memory, of a machine without nodes.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)

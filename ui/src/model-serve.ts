@@ -78,7 +78,7 @@ export interface Comparison {
   pairs: ComparePair[];
 }
 
-/** A change that pgdyno has made and not put back, and how it stands. */
+/** A change that pgdyno has made and not restored, and how it stands. */
 export interface ChangeLine {
   knob: string;
   /** Its file. */

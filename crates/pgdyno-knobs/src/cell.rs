@@ -1,7 +1,7 @@
 //! A cell: what is saved and written back together, and the state it was in.
 //!
 //! One knob is not always one value: writing vm.dirty_bytes zeroes vm.dirty_ratio, another I/O scheduler sets
-//! nr_requests anew, and a bad parameter that keeps the server from starting can only be undone in the file.
+//! nr_requests again, and a bad parameter that keeps the server from starting can only be undone in the file.
 
 mod file;
 
@@ -74,9 +74,9 @@ pub(crate) const AUTO_CONF: &str = "postgresql.auto.conf";
 pub enum Cell {
     /// Kernel files, written back in this order.
     Files {
-        /// Those that set others anew first.
+        /// Those that set others again first.
         files: Vec<KernelFile>,
-        /// How many of them set those after them anew.
+        /// How many of them set those after them again.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         leads: usize,
         /// Whether they are counterparts, of which only the one that is not zero can be written back.
@@ -173,7 +173,7 @@ pub enum Captured {
     Objects(Vec<String>),
 }
 
-/// Which of so many files make the part of one of them, of `leads` that set those after them anew.
+/// Which of so many files make the part of one of them, of `leads` that set those after them again.
 fn places_of_part(leads: usize, files: usize, file: usize) -> Vec<usize> {
     match leads {
         ..=1 => (0..files).collect(),
@@ -209,7 +209,7 @@ impl Captured {
         }
     }
 
-    /// Whether both are the processors of a server that was started anew between them, or that runs no more.
+    /// Whether both are the processors of a server that was started again between them, or that runs no more.
     pub(crate) fn is_of_another_server(&self, now: &Captured) -> bool {
         let (
             Captured::Affinity { pid, started, .. },
@@ -317,7 +317,7 @@ impl Cell {
                 counterparts: true,
             });
         }
-        // A file that another knob sets anew belongs to that one's cell: two cells with one file would take each other's
+        // A file that another knob sets again belongs to that one's cell: two cells with one file would take each other's
         // values for those from before.
         let instance = spot.name.split_once('@').map(|(_, instance)| instance);
         let owner = catalogue
@@ -349,7 +349,7 @@ impl Cell {
         })
     }
 
-    /// Of files that set the same others anew, one with these; another file by itself. Where there is one such file, the cell.
+    /// Of files that set the same others again, one with these; another file by itself. Where there is one such file, the cell.
     pub(crate) fn part(&self, file: usize) -> Cell {
         let Cell::Files {
             files,

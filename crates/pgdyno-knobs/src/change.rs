@@ -252,7 +252,7 @@ struct Touched {
 }
 
 impl Touched {
-    /// Whether one of its files is ours to look after: of several that set others anew, those that were written.
+    /// Whether one of its files is ours to look after: of several that set others again, those that were written.
     fn has(&self, file: usize) -> bool {
         let Cell::Files { leads, .. } = &self.cell else {
             return true;

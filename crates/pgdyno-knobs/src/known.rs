@@ -92,7 +92,7 @@ impl Known {
         Known(Arc::new(index))
     }
 
-    /// The same with one value set by the user, who knows better: nothing that follows from it is worked out anew.
+    /// The same with one value set by the user, who knows better: nothing that follows from it is worked out again.
     #[must_use]
     pub fn given(&self, name: &str, value: Value) -> Known {
         let mut index = Index::clone(&self.0);

@@ -74,7 +74,7 @@ fn is_plain(path: &Path) -> bool {
             .all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
 }
 
-/// Whether a knob of the catalogue, or what one sets anew, can be at this path.
+/// Whether a knob of the catalogue, or what one sets again, can be at this path.
 fn is_kernel_file(catalogue: &Catalogue, path: &str) -> bool {
     if !is_plain(Path::new(path)) || !(path.starts_with("/proc/") || path.starts_with("/sys/")) {
         return false;

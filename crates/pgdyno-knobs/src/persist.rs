@@ -35,7 +35,7 @@ impl Reader<'_> {
                 };
                 for (spot, cell) in files {
                     if cell.is_of_group() {
-                        let how = "control groups are made anew: set it in the unit of the server (systemctl set-property)";
+                        let how = "control groups are made again: set it in the unit of the server (systemctl set-property)";
                         persisted.not.push((setting.knob.clone(), how.to_owned()));
                         continue;
                     }
@@ -110,7 +110,7 @@ pub(crate) fn set_at_boot(content: &str) -> Vec<(String, String)> {
 
 const HEAD: &str = "# Written by pgdyno apply --persist; pgdyno restore takes it back.";
 
-/// The lines that are there, without those that are written anew, and the new ones.
+/// The lines that are there, without those that are written again, and the new ones.
 fn merged(present: &str, new: Vec<(String, String)>, key: impl Fn(&str) -> Option<String>) -> Option<String> {
     if new.is_empty() {
         return None;

@@ -19,9 +19,9 @@ pub(crate) struct Spot {
     /// The knob, with its instance where there are several.
     pub(crate) name: String,
     pub(crate) path: String,
-    /// Files that the kernel sets anew when this one is written.
+    /// Files that the kernel sets again when this one is written.
     pub(crate) resets: Vec<String>,
-    /// Files whose writing sets the same ones anew.
+    /// Files whose writing sets the same ones again.
     pub(crate) alike: Vec<String>,
 }
 

@@ -34,7 +34,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// One line of what was put back.
+/// One line of what was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PutBack {
@@ -66,7 +66,7 @@ pub struct Restorer<'a> {
     pub conninfo: Option<Conninfo>,
 }
 
-/// When a cell is put back.
+/// When a cell is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// First, with the server as it is found.
@@ -249,7 +249,7 @@ impl Restorer<'_> {
         !then.is_empty() && pgdyno_host::boot_id(self.host).is_ok_and(|boot_id| boot_id != *then)
     }
 
-    /// Puts back what is saved as a whole.
+    /// Restores what is saved as a whole.
     fn undo_whole(&self, group: &Group, conninfo: Option<&Conninfo>) -> PutBack {
         let site = Site {
             host: self.host,
@@ -270,7 +270,7 @@ impl Restorer<'_> {
             };
         }
         let Some(group) = &group.of(&now) else {
-            let detail = "the server was started anew since, and its processes are bound to nothing of ours";
+            let detail = "the server was started again since, and its processes are bound to nothing of ours";
             return group.line(Outcome::Already, Some(detail.to_owned()));
         };
         let first = group.first_of_what_is_there(&now);
@@ -364,7 +364,7 @@ impl Restorer<'_> {
         }
     }
 
-    /// `boot`: it has set something of it anew, by a file of pgdyno's own.
+    /// `boot`: it has set something of it again, by a file of pgdyno's own.
     fn undo_kernel(&self, group: &Group, boot: Option<&Boot>) -> Vec<PutBack> {
         let site = self.site();
         let now = match group.cell.capture(site) {
@@ -512,7 +512,7 @@ const UNDONE_BY_REBOOT: &str = "a reboot has undone it: what lives only in the k
 
 fn foreign_words(now: Option<&str>) -> String {
     format!(
-        "someone else set it to {} since, and that stays (restore --force puts it back all the same)",
+        "someone else set it to {} since, and that stays (restore --force restores it all the same)",
         now.unwrap_or("(not set)")
     )
 }

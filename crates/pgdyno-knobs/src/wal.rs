@@ -212,7 +212,7 @@ fn mend(data: &Directory) -> Result<(), CellError> {
     let (wal, aside, returning) = (OsStr::new(WAL), OsStr::new(ASIDE), OsStr::new(RETURNING));
     let kind = |name: &OsStr| data.kind(name).map_err(at(data, name, "read"));
     if kind(wal)?.is_none() && kind(aside)?.is_some() {
-        data.rename(aside, wal).map_err(at(data, wal, "put back"))?;
+        data.rename(aside, wal).map_err(at(data, wal, "restored"))?;
         sync(data)?;
     }
     if kind(wal)?.is_none() {

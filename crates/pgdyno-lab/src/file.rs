@@ -60,11 +60,14 @@ impl ExperimentFile {
 
     /// Parses and checks a text; `path` is for messages.
     pub fn parse(text: &str, path: &Path, catalogue: &Catalogue) -> Result<ExperimentFile, FileError> {
-        let file: ExperimentFile = toml::from_str(text).map_err(|error| FileError::Wrong {
+        let mut file: ExperimentFile = toml::from_str(text).map_err(|error| FileError::Wrong {
             path: path.to_owned(),
             line: error.span().map_or(1, |span| line_at(text, span.start)),
             message: with_nearest(error.message()),
         })?;
+        if file.metric.is_empty() {
+            file.metric = check::usual_metric(&file).to_owned();
+        }
         check::Check {
             file: &file,
             text,

@@ -73,7 +73,7 @@ pub struct Measurement {
     pub reported: Option<Percentiles>,
     /// That program.
     pub reported_by: Option<String>,
-    /// What the server counted of the dearest statements in the measured time.
+    /// What the server counted of the most expensive statements in the measured time.
     pub statements: Vec<StatementRecord>,
     /// Response times over time, where they are known.
     pub heat: Option<HeatRecord>,
@@ -308,7 +308,7 @@ pub(crate) fn watch(
                 .disturbances
                 .extend(unchecked.map(|reason| format!("no cross-check: {reason}")));
             if after.started != before.started {
-                // A server that crashed has begun to count anew.
+                // A server that crashed has begun to count again.
                 measurement.cross_check = None;
                 measurement.unchecked = None;
                 measurement.broken = Some("the server restarted during the load".into());

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So many are stored with a trial, the dearest first.
+/// So many are stored with a trial, the most expensive first.
 const STATEMENTS_MAX: usize = 20;
 /// Seconds of a load are whole ones; a warm-up need not be.
 const HALF_S: f64 = 0.5;

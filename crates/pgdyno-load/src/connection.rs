@@ -328,7 +328,7 @@ impl Startup {
         }
     }
 
-    /// From here on the limits of a step hold anew.
+    /// From here on the limits of a step hold again.
     pub(crate) fn begin_step(&mut self, limit: Duration) {
         self.limit = limit;
         self.wait_on();

@@ -113,7 +113,7 @@ impl Epoll {
             .collect()
     }
 
-    /// How long to wait: until the timer goes off, which may be before the pause is over, for it is set anew only where it would
+    /// How long to wait: until the timer goes off, which may be before the pause is over, for it is set again only where it would
     /// go off too late.
     fn timeout(&mut self, pause: Pause, began_ns: u64) -> Option<Timespec> {
         let time = |ns: u64| Timespec {
@@ -192,7 +192,7 @@ impl Epoll {
                 self.connections[client as usize] = None;
                 return drive.lose(client, lost);
             }
-            // A short read has emptied the socket; what comes after it is told anew (epoll(7)). The end itself is told once.
+            // A short read has emptied the socket; what comes after it is told again (epoll(7)). The end itself is told once.
             if read < self.buffer.len() && !has_ended {
                 return;
             }

@@ -40,7 +40,7 @@ pub(crate) struct Machine {
     /// The stream at the begin of the transaction at hand, for another try.
     stream_at_begin: Stream,
     slots: Vec<Slot>,
-    /// The same for the variables of a script; empty where every transaction draws its own anew.
+    /// The same for the variables of a script; empty where every transaction draws its own again.
     slots_at_begin: Vec<Slot>,
     /// The routine at hand and the next operation of it.
     routine: usize,

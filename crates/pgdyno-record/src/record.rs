@@ -192,7 +192,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A knob that was put back at the end.
+/// A knob that was restored at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PutBackRecord {
     /// Id of the knob.
@@ -467,7 +467,7 @@ pub struct TrialRecord {
     /// Response times over time; `None` also in records from before they were kept.
     #[serde(default)]
     pub heat: Option<HeatRecord>,
-    /// What pg_stat_statements counted in the measured time of the statements that took the most time, the dearest first; none
+    /// What pg_stat_statements counted in the measured time of the statements that took the most time, the most expensive first; none
     /// where the server has not got it, and in records from before they were kept.
     #[serde(default)]
     pub statements: Vec<StatementRecord>,
@@ -545,7 +545,7 @@ impl ExperimentRecord {
 }
 
 /// The phase after the last trial.
-const PUTTING_BACK: &str = "putting back";
+const PUTTING_BACK: &str = "restoring";
 /// Restart, checkpoint and cross-check of a trial take about this long, until one has been measured.
 const OVERHEAD_S: f64 = 4.0;
 /// The format's name of [`ProgressRecord`].
@@ -607,7 +607,7 @@ impl ProgressRecord {
         phase.clone_into(&mut self.phase);
     }
 
-    /// No further trial begins: what was changed is put back.
+    /// No further trial begins: what was changed is restored.
     pub fn put_back(&mut self) {
         self.current = None;
         PUTTING_BACK.clone_into(&mut self.phase);
@@ -655,7 +655,7 @@ pub struct StoredExperiment {
     pub started_unix_ms: u64,
     /// When it ended.
     pub finished_unix_ms: Option<u64>,
-    /// What was put back at the end.
+    /// What was restored at the end.
     pub put_back: Vec<PutBackRecord>,
     /// Trials in the order they ran, with their numbers.
     pub trials: Vec<(i64, TrialRecord)>,

@@ -314,7 +314,7 @@ fn put_back(text: &mut String, report: &Report) {
     if report.put_back.is_empty() {
         return;
     }
-    line!(text, "## Put back\n");
+    line!(text, "## Restored\n");
     line!(text, "| knob | was | set to | outcome |");
     line!(text, "|---|---|---|---|");
     for p in &report.put_back {

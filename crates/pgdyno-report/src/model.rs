@@ -323,6 +323,6 @@ pub struct Report {
     pub capacity: Vec<serde_json::Value>,
     /// Facts.
     pub facts: Vec<FactRecord>,
-    /// What was put back.
+    /// What was restored.
     pub put_back: Vec<PutBackRecord>,
 }

@@ -163,7 +163,7 @@ impl Conninfo {
     }
 
     /// The name under which a session is seen that is called `usual` at a server. A pooler gives all of them one session after the
-    /// other, and sets the name anew, in a transaction that the server counts, when it is another one: there it is always the same.
+    /// other, and sets the name again, in a transaction that the server counts, when it is another one: there it is always the same.
     pub fn session_name<'n>(&self, usual: &'n str) -> &'n str {
         match self.is_proxied {
             true => OWN_NAME,

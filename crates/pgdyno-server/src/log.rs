@@ -19,7 +19,7 @@ pub(crate) fn reason(log: &File, from: u64) -> Option<String> {
 /// What the log holds behind the first `from` bytes, of which the end is read.
 pub(crate) fn since(mut log: &File, from: u64) -> Option<String> {
     let length = log.metadata().ok()?.len();
-    // A log that became shorter was begun anew.
+    // A log that became shorter was begun again.
     let from = if from > length { 0 } else { from };
     log.seek(SeekFrom::Start(from.max(length.saturating_sub(READ_MAX))))
         .ok()?;

@@ -99,13 +99,13 @@ impl StatementLook {
         }
     }
 
-    /// Looks anew: what is grown counts from here on.
+    /// Looks again: what is grown counts from here on.
     pub fn renew(&mut self, server: &mut Server) -> Result<(), ServerError> {
         self.counts = counts(server, &self.source)?;
         Ok(())
     }
 
-    /// Those that took the most time since this look, but for our own, the dearest first, with their texts; no more than `most`.
+    /// Those that took the most time since this look, but for our own, the most expensive first, with their texts; no more than `most`.
     pub fn grown(&self, server: &mut Server, most: usize) -> Result<Vec<StatementGrowth>, ServerError> {
         let now = counts(server, &self.source)?;
         let mut grown = growth(&self.counts, &now);

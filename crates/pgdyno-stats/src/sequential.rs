@@ -7,7 +7,7 @@
 //! come from `boundary.rs`.
 //!
 //! A comparison keeps the verdict, ratio and interval of the first look that decided it, whatever later blocks show.
-//! Everything is worked out anew from all observations by their blocks, so a resumed experiment and one in a single
+//! Everything is worked out again from all observations by their blocks, so a resumed experiment and one in a single
 //! piece say the same.
 
 use crate::blocks::{BlockSums, Observation};

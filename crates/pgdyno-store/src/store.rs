@@ -53,7 +53,7 @@ impl Store {
     }
 
     /// Opens the store in PostgreSQL that the link leads to, making it if it is not there. One that was lost is connected to
-    /// anew, and what is known not to be stored is stored then.
+    /// again, and what is known not to be stored is stored then.
     pub fn over(link: Link) -> Result<Store, StoreError> {
         let database = Box::new(Postgres::open(link, May::Make)?);
         Ok(Store { database })
@@ -136,14 +136,14 @@ impl Store {
         begun
     }
 
-    /// Makes a connection to the store that was lost anew, so that what this process runs is seen to be run; without one that was
+    /// Makes a connection to the store that was lost again, so that what this process runs is seen to be run; without one that was
     /// lost, a statement is sent and no more.
     pub fn keep(&mut self) -> Result<(), StoreError> {
         self.database().keep()
     }
 
-    /// Whether a store in PostgreSQL that was kept open is there still and of this schema; a connection that was lost is made anew for
-    /// that. Never of a file, which is as well opened anew.
+    /// Whether a store in PostgreSQL that was kept open is there still and of this schema; a connection that was lost is made again for
+    /// that. Never of a file, which is as well opened again.
     pub fn is_current(&self) -> bool {
         self.database().is_current()
     }
@@ -262,9 +262,9 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps what was put back at the end.
+    /// Keeps what was restored at the end.
     pub fn set_put_back(&mut self, experiment: i64, put_back: &[PutBackRecord]) -> Result<(), StoreError> {
-        let text = self.encode("what was put back", &put_back)?;
+        let text = self.encode("what was restored", &put_back)?;
         self.database().execute(
             "UPDATE experiment SET put_back = $2 WHERE id = $1",
             &[experiment.into(), text.into()],

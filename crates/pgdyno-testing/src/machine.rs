@@ -31,7 +31,7 @@ const AT_BOOT: [(&str, &str); 14] = [
     ("/proc/sys/vm/min_free_kbytes", ""),
 ];
 
-/// Puts back what was found when the test began, be it that the test failed.
+/// Restores what was found when the test began, be it that the test failed.
 pub struct Machine {
     found: Vec<(String, String)>,
     _lane: Lane,

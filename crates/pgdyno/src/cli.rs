@@ -19,7 +19,7 @@ pub(crate) use store::{
 };
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
 use pgdyno_load::duration;
@@ -31,7 +31,7 @@ use std::time::Duration;
 /// Exit codes: 0 fine, 1 failed, 2 usage, 3 a check or gate did not hold, 4 refused for safety, 5 a gate is
 /// undecided.
 #[derive(Debug, Parser)]
-#[command(name = "pgdyno", version, max_term_width = 110)]
+#[command(name = "pgdyno", version, max_term_width = 110, help_template = help_template())]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -74,9 +74,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const INDENT: usize = 15;
 const WIDTH: usize = 100;
 
-/// The command line with its commands in groups.
-pub(crate) fn command() -> clap::Command {
-    let command = Cli::command();
+/// The help of the program, with its commands in groups.
+fn help_template() -> String {
+    let command = Command::augment_subcommands(clap::Command::new("pgdyno"));
     let mut groups = String::new();
     for (title, names) in GROUPS {
         groups += &format!("\n{title}:\n");
@@ -86,11 +86,10 @@ pub(crate) fn command() -> clap::Command {
             groups += &listed(name, &about);
         }
     }
-    let template = format!(
+    format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nCommands:\n{groups}\n\
          `pgdyno help COMMAND` explains one.\n\nOptions:\n{{options}}"
-    );
-    command.help_template(template)
+    )
 }
 
 /// A command with what it does, in lines.
@@ -387,7 +386,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     Err("expected 100ms to 60s".into())
 }
 
-/// Consent that is asked for anew each time.
+/// Consent that is asked for again each time.
 #[derive(Debug, Args)]
 pub(crate) struct ConsentArgs {
     /// Agree that KNOB may lose committed data in a crash (may be given several times).
@@ -565,15 +564,16 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        command().debug_assert();
+        Cli::command().debug_assert();
     }
 
     #[test]
     fn every_command_is_in_one_group_and_has_an_example_that_it_takes() {
-        let command = command();
+        let command = Cli::command();
         let visible: Vec<&clap::Command> = command
             .get_subcommands()
             .filter(|below| !below.is_hide_set())

@@ -1,4 +1,4 @@
-//! pgdyno: what every setting of a PostgreSQL server and its host is worth, measured, and everything put back.
+//! pgdyno: what every setting of a PostgreSQL server and its host is worth, measured, and everything restored.
 //!
 //! Only this program prints, exits, or reads the environment.
 /// A line of data, to standard output; `output.rs` cleans it.
@@ -47,7 +47,7 @@ mod store_place;
 mod target;
 mod watch;
 
-use clap::FromArgMatches;
+use clap::Parser;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 use std::process::ExitCode;
 
@@ -68,8 +68,7 @@ fn main() -> ExitCode {
     leave_no_core();
     output::take_panics();
     output::hide_arguments();
-    let matches = cli::command().try_get_matches();
-    let cli = match matches.and_then(|matches| cli::Cli::from_arg_matches(&matches)) {
+    let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             output::command_line(&error);

@@ -141,6 +141,6 @@ mod tests {
             blocks: 1,
         };
         check(early, 2, "waiting for its hours", true);
-        check(Event::PuttingBack, 2, "putting back", false);
+        check(Event::PuttingBack, 2, "restoring", false);
     }
 }

@@ -169,7 +169,7 @@ impl Experiment {
             }
             Event::PuttingBack => {
                 self.bar.finish_and_clear();
-                self.line("putting everything back");
+                self.line("restoring everything");
             }
         }
     }

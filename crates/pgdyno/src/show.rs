@@ -77,7 +77,7 @@ pub(crate) fn verdicts(report: &Report) -> String {
     table(&headings, right, report.treatments.iter().map(of).collect())
 }
 
-/// What was put back, each knob once.
+/// What was restored, each knob once.
 pub(crate) fn put_back(lines: &[pgdyno_knobs::PutBack]) -> String {
     let rows = lines
         .iter()

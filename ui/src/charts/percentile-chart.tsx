@@ -97,7 +97,7 @@ export function PercentileChart({ treatments, plan }: { treatments: readonly Dis
         ],
       });
     },
-    // The lines are made anew on every call; what they show changes only with these.
+    // The lines are made again on every call; what they show changes only with these.
     [key, plan],
   );
 

@@ -9,7 +9,7 @@ export type Loading<Value> =
   | { state: "trouble"; trouble: Trouble };
 
 /**
- * Loads anew when the key changes, and when it is asked to. What is here stays shown while it is asked again, and when
+ * Loads again when the key changes, and when it is asked to. What is here stays shown while it is asked again, and when
  * that fails. Troubles that may pass are followed by asking again, with growing pauses.
  */
 export function useLoaded<Value>(key: string, load: () => Promise<Value>): [Loading<Value>, () => void] {
@@ -60,7 +60,7 @@ export function useReturn(again: () => void): void {
   }, [again]);
 }
 
-/** So often a list is asked for anew while it is looked at: rarely enough for a server beside which trials are measured. */
+/** So often a list is asked for again while it is looked at: rarely enough for a server beside which trials are measured. */
 const FRESH_MS = 30_000;
 
 /** Asks again when the reader comes back, and now and then while the page is looked at: what begins meanwhile is to be seen. */

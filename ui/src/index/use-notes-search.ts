@@ -17,7 +17,7 @@ export interface InNotes {
 }
 
 /**
- * What of the search the server has to do, for the page does not have the notes' texts: each word, once typing pauses, and anew with
+ * What of the search the server has to do, for the page does not have the notes' texts: each word, once typing pauses, and again with
  * each list that the server has told, which `told` is the time of.
  */
 export function useNotesSearch(text: string, told: number): InNotes {

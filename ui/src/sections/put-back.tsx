@@ -4,14 +4,14 @@ import { Cell, DataTable } from "../parts/data-table.tsx";
 import { Section } from "../parts/section.tsx";
 
 const OUTCOME: Record<PutBack["outcome"], string> = {
-  restored: "put back",
+  restored: "restored",
   already: "already as it was",
   left: "left alone",
   failed: "failed",
 };
 
 function summary(entries: readonly PutBack[]): string {
-  if (entries.length === 0) return "Nothing had been changed that had to be put back.";
+  if (entries.length === 0) return "Nothing had been changed that had to be restored.";
   const open = entries.filter(({ outcome }) => outcome === "left" || outcome === "failed").length;
   if (open === 0) return `All ${plural(entries.length, "change")} to the server and its host are undone.`;
   return `${plural(open, "change")} of ${String(entries.length)} could not be undone: see the outcome.`;
@@ -21,7 +21,7 @@ export function PutBackTable({ entries }: { entries: readonly PutBack[] }) {
   return (
     <Section id="put-back" lede={summary(entries)}>
       {entries.length === 0 ? null : (
-        <DataTable class="cards" captionHidden caption="Settings put back" headings={["Knob", "Where", "Was", "Set to", "Outcome"]}>
+        <DataTable class="cards" captionHidden caption="Settings restored" headings={["Knob", "Where", "Was", "Set to", "Outcome"]}>
           {entries.map((entry, row) => (
             <tr role="row" key={row}>
               <th scope="row" role="rowheader">

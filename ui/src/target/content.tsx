@@ -32,10 +32,10 @@ function JournalTable({ journal }: { journal: Journal }) {
   );
 }
 
-/** The changes of each process that has not put them back. */
+/** The changes of each process that has not restored them. */
 function Changed({ changed, unknown }: { changed: readonly Journal[] | null; unknown: string }) {
   if (changed === null) return <p class="quiet">{unknown}</p>;
-  if (changed.length === 0) return <p class="quiet">Nothing: everything that pgdyno has set was put back.</p>;
+  if (changed.length === 0) return <p class="quiet">Nothing: everything that pgdyno has set was restored.</p>;
   return (
     <>
       {changed.map((journal) => (

@@ -38,7 +38,7 @@ export function standingInWords(standing: string): string {
 /** How long changes stay, as `pgdyno status` says it. */
 export function keptInWords({ alive, kept }: Pick<Journal, "alive" | "kept">): string {
   const until = fieldsOf(fieldsOf(kept)["unless-confirmed"]).until_unix_ms;
-  if (alive) return "by a process that is at it now, and puts it back";
+  if (alive) return "by a process that is at it now, and restores it";
   if (kept === "until-restored") return "stays until it is restored";
   if (typeof until === "number") return `goes back at ${dateTime(until)} unless it is confirmed`;
   return "left by a process that was killed";

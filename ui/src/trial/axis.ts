@@ -41,7 +41,7 @@ export function byKey(key: string, range: Range, whole: Range): Range | null | u
   }
 }
 
-/** The one axis of time that all charts of a trial share: what one of them looks at, all do. Charts are turned directly, without drawing the page anew, and it outlives them. */
+/** The one axis of time that all charts of a trial share: what one of them looks at, all do. Charts are turned directly, without drawing the page again, and it outlives them. */
 export class TimeAxis {
   /** Charts that are in view are turned at once, the others when they come into it. */
   private readonly charts = new Map<uPlot, { inView: boolean; late: boolean }>();

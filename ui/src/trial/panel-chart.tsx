@@ -32,7 +32,7 @@ export function panelSummary({ title, unit, lines }: Panel): string {
   return `${title} over time. ${parts.join("; ")}. The table below the charts holds these values for the stretch that is looked at.`;
 }
 
-/** A line's colour, dash and name with the value under the pointer, which is written without drawing the page anew. */
+/** A line's colour, dash and name with the value under the pointer, which is written without drawing the page again. */
 function Key({ panel, line, keep }: { panel: Panel; line: number; keep: (element: HTMLElement | null) => void }) {
   const { variable, dash } = styleOf(panel, line);
   return (

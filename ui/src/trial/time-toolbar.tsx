@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Range, TimeAxis } from "./axis.ts";
 
-/** Words and tables follow so often: nobody reads faster, and to draw them anew in every frame takes longer than the charts do. */
+/** Words and tables follow so often: nobody reads faster, and to draw them again in every frame takes longer than the charts do. */
 const WORDS_MS = 150;
 
 /** The stretch that is looked at, for words and tables. */

@@ -54,7 +54,7 @@ async function onPaper(page: Page): Promise<void> {
   await page.setViewportSize({ width: PAPER_WIDTH, height: 1000 });
   await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
   await page.emulateMedia({ media: "print" });
-  // Charts on canvas are drawn anew for paper.
+  // Charts on canvas are drawn again for paper.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 

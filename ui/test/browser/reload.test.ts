@@ -100,7 +100,7 @@ describe("what cannot be loaded", () => {
     await page.locator(".index-table, .live, .compare-table").first().waitFor();
   });
 
-  test("a report that cannot be loaded anew stays, and is said to be old until it can", async () => {
+  test("a report that cannot be loaded again stays, and is said to be old until it can", async () => {
     const { page } = await harness.openServed(`${served().url}#/experiments/9`);
     await expect.poll(textOf(page, ".live")).toContain("11 of 21");
     expect(await page.locator(".stale").count()).toBe(0);

@@ -51,12 +51,12 @@ describe("what is changed", () => {
   test("nothing is said to be so only of all", async () => {
     served().world.changed_on_host = [];
     const { page } = await harness.openServed(`${served().url}#/targets`);
-    await expect.poll(textOf(page, "#changed-on-host")).toContain("everything that pgdyno has set was put back");
+    await expect.poll(textOf(page, "#changed-on-host")).toContain("everything that pgdyno has set was restored");
     served().world.changed_on_host = served().world.targets[0]?.changed ?? [];
     served().world.servers_asked = false;
     await page.reload();
     await expect.poll(textOf(page, "#changed-on-host")).toMatch(/vm\.dirty_background_bytes[\s\S]*Not all is known/);
-    expect(await page.locator("#changed-on-host").innerText()).not.toContain("was put back");
+    expect(await page.locator("#changed-on-host").innerText()).not.toContain("was restored");
   });
 });
 

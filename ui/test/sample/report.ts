@@ -13,7 +13,7 @@ export const DECISION: Decision = {
     "Throughput was compared inside each block, as the logarithm of the ratio, with the spread pooled over all treatments and Student's t distribution, corrected for the number of comparisons.",
 };
 
-/** Puts a report together around trials; whatever follows from them is worked out anew. */
+/** Puts a report together around trials; whatever follows from them is worked out again. */
 export function reportAround(trials: Trial[], blocks: number): Report {
   const treatments = sampleTreatments(trials, DECISION);
   const last = trials.at(-1);

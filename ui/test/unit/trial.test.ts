@@ -24,7 +24,7 @@ describe("the axis of time", () => {
     expect(byKey(key, [0, 100], [0, 100])).toEqual(range);
   });
 
-  test("keeps what was looked at when it is made anew, as far as that is there", () => {
+  test("keeps what was looked at when it is made again, as far as that is there", () => {
     expect(new TimeAxis([0, 100], [20, 80]).range).toEqual([20, 80]);
     expect(new TimeAxis([0, 60], [20, 80]).range).toBeNull();
     expect(new TimeAxis([0, 70], [20, 80]).range).toEqual([10, 70]);

@@ -17,7 +17,7 @@ struct Zone {
     /// `package-0`; a part of a package stands behind it: `package-0/dram`.
     label: String,
     energy: Kept,
-    /// Where its counter begins anew.
+    /// Where its counter begins again.
     range_uj: u64,
 }
 
@@ -118,7 +118,7 @@ fn fill(
         let Some((before, now)) = before.zip(*now) else {
             continue;
         };
-        // It begins anew after minutes of full power; nobody reads so seldom that it does so twice.
+        // It begins again after minutes of full power; nobody reads so seldom that it does so twice.
         let grown = match now.checked_sub(before) {
             Some(grown) => Some(grown),
             None => now

@@ -120,7 +120,7 @@ impl Kept {
                 }
             },
         };
-        // A file whose read failed is opened anew the next time: its group or device may have been replaced.
+        // A file whose read failed is opened again the next time: its group or device may have been replaced.
         buffer
             .fill(&file, self.at_once)
             .map_err(|e| HostError::new(&self.path, "read", e))?;

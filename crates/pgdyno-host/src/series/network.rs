@@ -253,7 +253,7 @@ mod tests {
                 "net.transmit_drops_per_s[eth0] 4",
             ]
         );
-        // The driver was loaded anew, and lo is gone.
+        // The driver was loaded again, and lo is gone.
         tree.put(&[("/proc/net/dev", "  eth0: 3 1 2 4 0 0 0 0 900 9 6 8 0 0 0 0\n")]);
         let third = network.read(&tree.host, &mut tree.buffer, last);
         assert!(third.values.is_empty());

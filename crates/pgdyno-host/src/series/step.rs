@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// Why a counter that is smaller than before gives no rate.
-pub(super) const WENT_BACK: &str = "a counter went backwards: it was restarted; its rates begin anew";
+pub(super) const WENT_BACK: &str = "a counter went backwards: it was restarted; its rates begin again";
 
 /// The last state of a source.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl<S> Last<S> {
         reading
     }
 
-    /// A read that failed: rates begin anew after it.
+    /// A read that failed: rates begin again after it.
     pub(super) fn lost(&mut self, at: Instant, error: &HostError) -> Reading {
         self.0 = None;
         lost(at, error)

@@ -77,7 +77,7 @@ pub enum Kind {
     SwapFile,
     /// A file whose value holds as long as it is open.
     HeldFile,
-    /// Something that the kernel does when asked to, and that leaves no state to put back: known, never set.
+    /// Something that the kernel does when asked to, and that leaves no state to restore: known, never set.
     Action,
     /// A word of the boot line: advised with the lines to write, and looked at afterwards; never set.
     BootParameter,
@@ -96,7 +96,7 @@ impl Kind {
         )
     }
 
-    /// Whether pgdyno only advises it: it wants a reboot, a remount, or leaves nothing to put back.
+    /// Whether pgdyno only advises it: it wants a reboot, a remount, or leaves nothing to restore.
     pub fn is_advised_only(self) -> bool {
         matches!(
             self,
@@ -167,9 +167,9 @@ pub enum Cost {
     Reload,
     /// Counts after a restart of the server.
     Restart,
-    /// Counts after the file system is mounted anew, or the volume is opened anew.
+    /// Counts after the file system is mounted again, or the volume is opened again.
     Remount,
-    /// Counts after the machine was booted anew.
+    /// Counts after the machine was booted again.
     Reboot,
 }
 
@@ -229,10 +229,10 @@ pub struct Knob {
     pub per: Option<Per>,
     /// The knob that the kernel zeroes when this one is written.
     pub counterpart: Option<String>,
-    /// Files that the kernel sets anew when this one is written.
+    /// Files that the kernel sets again when this one is written.
     #[serde(default)]
     pub resets: Vec<String>,
-    /// Files of other knobs whose writing sets the same ones anew.
+    /// Files of other knobs whose writing sets the same ones again.
     #[serde(default)]
     pub alike: Vec<String>,
     /// What its value looks like.
@@ -325,7 +325,7 @@ impl Knob {
             .collect();
         match (self.kind, lines.is_empty()) {
             (Kind::Action, _) => {
-                "it is something that the kernel does once, and leaves no state to put back".to_owned()
+                "it is something that the kernel does once, and leaves no state to restore".to_owned()
             }
             (_, true) => format!("it wants a {}", self.cost.name()),
             (_, false) => format!("it wants a {}; write: {}", self.cost.name(), lines.join("; ")),

@@ -86,7 +86,7 @@ fn either_counterpart_has_the_same_cell() {
     assert_eq!(cell_of(&machine(), "vm.dirty_ratio"), pair());
 }
 
-/// Trap 17: the scheduler is written back first, then what it has set anew.
+/// Trap 17: the scheduler is written back first, then what it has set again.
 #[test]
 fn a_scheduler_brings_back_what_it_resets() {
     let cell = cell_of(&machine(), "block.scheduler@vda");

@@ -106,10 +106,10 @@ impl Changer<'_> {
         phase: Phase,
     ) -> Result<Vec<KernelChange>, ApplyError> {
         let mut named = self.named(settings, &[phase])?;
-        // Within a cell, the file that sets the others anew is written first.
+        // Within a cell, the file that sets the others again is written first.
         named.sort_by_key(KernelChange::place_in_cell);
         let mut changes: Vec<KernelChange> = Vec::new();
-        // What the first file of a cell sets anew goes back after it: before, the value may not be a legal one.
+        // What the first file of a cell sets again goes back after it: before, the value may not be a legal one.
         let mut late: Vec<KernelChange> = Vec::new();
         let is_named = |path: &str| named.iter().any(|change| change.path == path);
         for touched in self.cells.iter().filter(|touched| touched.cell.phase() == phase) {
@@ -139,7 +139,7 @@ impl Changer<'_> {
                     continue;
                 }
                 let named_as = |path: &str| self.touched_as.get(path).cloned();
-                // What was set anew beside a file goes by that one's name.
+                // What was set again beside a file goes by that one's name.
                 let beside = || files.iter().find_map(|file| named_as(&file.path));
                 let Some((name, knob)) = named_as(&path).or_else(beside) else {
                     continue;
@@ -173,7 +173,7 @@ impl Changer<'_> {
         changes.iter().try_for_each(|change| self.change_kernel(change))
     }
 
-    /// A pool's size is only known once the server is stopped; and a file is set anew by what stands first in its cell.
+    /// A pool's size is only known once the server is stopped; and a file is set again by what stands first in its cell.
     fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
         let set_anew = before
             .iter()
@@ -214,7 +214,7 @@ impl Changer<'_> {
                 if !is_pool || read_value(this.host, &file)? == value {
                     break;
                 }
-                // An action, not a state: there is nothing to put back.
+                // An action, not a state: there is nothing to restore.
                 let _ = this.host.write_raw("/proc/sys/vm/compact_memory", "1");
                 this.host.write_raw(&change.path, &value)?;
             }
@@ -247,7 +247,7 @@ impl Changer<'_> {
                 && now != *last
                 // Another first process of the server has CPUs of its own, and nobody has set them.
                 && !last.is_of_another_server(&now)
-                // A sandbox's group is made anew with it, as it was.
+                // A sandbox's group is made again with it, as it was.
                 && !(cell.is_of_group() && now == *first)
             {
                 return Err(ApplyError::Foreign {
@@ -312,7 +312,7 @@ impl Changer<'_> {
     }
 }
 
-/// Whether a file that sets others of its cell anew is to have another value than before: what those are then is the
+/// Whether a file that sets others of its cell again is to have another value than before: what those are then is the
 /// kernel's choice, and their values from before may not even be legal.
 fn lead_differs<'a>(cell: &Cell, first: &Captured, named: impl Fn(&str) -> Option<&'a str>) -> bool {
     let (
@@ -347,7 +347,7 @@ impl KernelChange {
         matches!(&self.cell, Cell::Files { leads, .. } if self.place_in_cell() < *leads)
     }
 
-    /// Whether other files set the same ones anew, but not this one.
+    /// Whether other files set the same ones again, but not this one.
     fn is_one_of_several(&self) -> bool {
         matches!(&self.cell, Cell::Files { leads, .. } if *leads > 1) && self.sets_others_anew()
     }

@@ -112,7 +112,7 @@ impl Changer<'_> {
     }
 
     /// The place of a cell among those that were touched; `before` is its state if this is the first time, or the first of a
-    /// server that was started anew.
+    /// server that was started again.
     pub(super) fn touched(&mut self, cell: &Cell, before: &Captured) -> usize {
         if let Some(at) = self.cells.iter().position(|touched| touched.cell == *cell) {
             if self.cells[at].first.is_of_another_server(before) {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept; 2 had no cells of several
-/// files that set others anew, and of swap files their size alone; 3 had lines without numbers and checksums; 4 did not count them.
+/// files that set others again, and of swap files their size alone; 3 had lines without numbers and checksums; 4 did not count them.
 const FORMAT: u32 = 5;
 const OLDEST_FORMAT: u32 = 1;
 /// The first whose lines prove themselves.
@@ -92,7 +92,7 @@ impl Purpose {
     }
 }
 
-/// How long changes stay that their process does not put back itself.
+/// How long changes stay that their process does not restore itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Keep {

@@ -64,7 +64,7 @@ impl Reader<'_> {
     }
 
     /// Whether the machine can live with so many pages in a pool: the kernel fills it as far as it can, and kills processes
-    /// afterwards, the one that would put it back among them.
+    /// afterwards, the one that would restore it among them.
     pub(crate) fn check_room(&self, path: &str, pages: u64) -> Result<(), ApplyError> {
         let meminfo = self.host.read("/proc/meminfo")?;
         let (Some(size_kb), Some(total_kb), Some(available_kb)) = (

@@ -4,9 +4,9 @@ use super::Group;
 use crate::cell::{Captured, Cell, KernelFile};
 use crate::persist::set_at_boot;
 
-/// Whether there was one, and what it set anew.
+/// Whether there was one, and what it set again.
 pub(crate) struct Boot {
-    /// Whether the machine was booted anew.
+    /// Whether the machine was booted again.
     pub(crate) rebooted: bool,
     /// Kernel files and values that files of pgdyno's own, written by the journal, set at each boot.
     persisted: Vec<(String, String)>,
@@ -50,7 +50,7 @@ impl Boot {
     }
 
     /// The state `now` of a group's cell without what a boot has set of it: that is as before, and so is what the kernel has set
-    /// anew beside it as it did then. All else is as this boot or somebody since has made it, and stays.
+    /// again beside it as it did then. All else is as this boot or somebody since has made it, and stays.
     pub(super) fn without_its(&self, group: &Group, now: &Captured) -> Captured {
         let Cell::Files {
             files,
@@ -128,7 +128,7 @@ mod tests {
             purpose: Purpose::now("the boot before".into(), "test".into(), None, true),
             entries: vec![
                 intent("block.scheduler@vda", state("none", "64"), set.0, 0),
-                // The kernel sets it anew.
+                // The kernel sets it again.
                 done(state(set.0, "256")),
                 intent("block.nr_requests@vda", state(set.0, "256"), set.1, 1),
                 done(state(set.0, set.1)),
@@ -196,7 +196,7 @@ mod tests {
         let set = ("kyber", "512");
         let both = (Restored, Restored);
         check(set, set, ("none", "64"), both, (InForce, InForce), false);
-        // As the kernel set it anew beside the scheduler.
+        // As the kernel set it again beside the scheduler.
         check(
             set,
             ("kyber", "256"),

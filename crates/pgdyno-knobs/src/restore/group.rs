@@ -90,7 +90,7 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
 }
 
 impl Group {
-    /// Where several files set the same ones anew, each knob's with these: what somebody else does to one of them is no reason to leave
+    /// Where several files set the same ones again, each knob's with these: what somebody else does to one of them is no reason to leave
     /// another one.
     fn by_knob(self) -> Vec<Group> {
         let leads = match &self.cell {
@@ -106,7 +106,7 @@ impl Group {
             };
             let its = || self.writes.iter().filter(|write| write.knob == knob);
             let mut first = self.first.clone();
-            // What they set anew is as it was before all of them.
+            // What they set again is as it was before all of them.
             if let Some(write) = its().next().filter(|_| own < leads) {
                 first.take(&write.before, own);
             }
@@ -144,7 +144,7 @@ impl Group {
             .collect()
     }
 
-    /// The same where a boot has set some of its files anew, and only these were written back.
+    /// The same where a boot has set some of its files again, and only these were written back.
     pub(super) fn lines_of_parts(&self, before: &Captured, target: &Captured) -> Vec<PutBack> {
         let names = self.names().into_iter().rev();
         names
@@ -223,7 +223,7 @@ impl Group {
         }
     }
 
-    /// What was changed of what is there now: a server that was started anew has CPUs of its own, and what they were before ours
+    /// What was changed of what is there now: a server that was started again has CPUs of its own, and what they were before ours
     /// stands where it was bound first. `None` where nothing of it was changed.
     pub(crate) fn of(&self, now: &Captured) -> Option<Group> {
         let mut states = std::iter::once(&self.first).chain(&self.known);
@@ -282,7 +282,7 @@ impl Group {
             Captured::WalDirectory(Some(path)) if path.as_os_str().is_empty() => return self.cut_short,
             // A file that is not in use yet, or was not in use any more when the machine went down.
             Captured::Swap(Some(file)) if file.bytes == 0 => return true,
-            // A file is taken away before it is made anew.
+            // A file is taken away before it is made again.
             Captured::Swap(None) => return self.cut_short,
             Captured::WalDirectory(_) | Captured::Swap(_) | Captured::Affinity { .. } => {
                 return self.cut_short && written(&Some(shown(now)));
@@ -306,7 +306,7 @@ impl Group {
             && now.iter().enumerate().all(|(at, value)| {
                 written(value)
                     || self.knows(at, value.as_deref())
-                    // The kernel zeroes a counterpart, sets companions anew, and fills a pool page by page.
+                    // The kernel zeroes a counterpart, sets companions again, and fills a pool page by page.
                     || (counterparts && value.as_deref() == Some("0"))
                     || (!counterparts && at >= leads)
                     || self.known.last().is_some_and(|known| self.lies_between(known.value(at), value.as_deref()))
@@ -386,7 +386,7 @@ pub(crate) fn merged(first: &str, foreign: &BTreeMap<String, Option<String>>) ->
 }
 
 impl Content {
-    /// What a later journal has set over this one's: put back alone, this one would be taken for overwritten by someone else, and
+    /// What a later journal has set over this one's: restored alone, this one would be taken for overwritten by someone else, and
     /// its values from before would be lost with it.
     pub fn covered_by(&self, later: &Content) -> Option<String> {
         let (ours, theirs) = (groups_of(&self.entries), groups_of(&later.entries));
@@ -401,7 +401,7 @@ impl Content {
                 .find(|other| !is_apart && other.cell.meets(&group.cell))?;
             let mut names = group.names().into_iter();
             match group.cell {
-                // A file that is put back parameter by parameter.
+                // A file that is restored parameter by parameter.
                 Cell::AutoConf { .. } => names.find(|name| other.names().contains(name)),
                 _ => names.next(),
             }

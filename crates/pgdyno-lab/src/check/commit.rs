@@ -258,7 +258,7 @@ fn counted(asker: &mut Server, before: Flushed, commits: u64, waits: &Waits) -> 
     }
 }
 
-/// `None` where they are not counted, or were counted anew.
+/// `None` where they are not counted, or were counted again.
 fn flushes_between(before: Flushed, after: Flushed) -> Option<u64> {
     after.flushes?.checked_sub(before.flushes?)
 }
@@ -366,7 +366,7 @@ mod tests {
             Grade::Unknown,
             "83 flushes",
         );
-        // Not counted, or counted anew since.
+        // Not counted, or counted again since.
         check("on on open_datasync", flushed(500_000, Some(7)), Grade::Good, "");
         check("on on fdatasync", flushed(500_000, Some(3)), Grade::Good, "");
         check("on on fdatasync", flushed(500_000, None), Grade::Good, "");

@@ -1,7 +1,7 @@
 //! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
 
 use super::lines::line_of;
-use super::parts::{ExperimentFile, LoadPart, ServerPart};
+use super::parts::{ExperimentFile, LoadPart, ServerPart, StepPart};
 use super::place::{LOOPBACK, Place};
 use super::study::ClaimPart;
 use super::words::{Design, StopRule};
@@ -29,6 +29,26 @@ const SECONDS_MAX: f64 = 86_400.0;
 const CYCLES_MAX: u32 = 100;
 const NO_PASSWORD: &str = "a password does not belong into a file that is stored with the results and shown in reports; put it \
      into ~/.pgpass, into PGPASSWORD of the environment, which commands get too, or into a file that a command reads";
+
+/// The loads of a file's treatments.
+fn loads<'f>(file: &'f ExperimentFile, parts: &'f [StepPart]) -> Vec<&'f LoadPart> {
+    let all = [&file.load]
+        .into_iter()
+        .chain(parts.iter().map(|part| &part.load));
+    all.filter(|load| load.workload.is_some() || load.script.is_some() || load.program.is_some())
+        .collect()
+}
+
+/// The metric that decides where the file names none.
+pub(super) fn usual_metric(file: &ExperimentFile) -> &'static str {
+    let parts = file.parts();
+    let loads = loads(file, &parts);
+    let is_job = |load: &&LoadPart| load.program.as_deref() == Some("job");
+    match !loads.is_empty() && loads.iter().all(is_job) {
+        true => "job_s",
+        false => "tps",
+    }
+}
 
 /// A file that is being checked.
 pub(super) struct Check<'a> {
@@ -484,12 +504,7 @@ impl Check<'_> {
             Given::OfJobs => any(|load| load.program.as_deref() == Some("job")),
             Given::OfCrashes => any(|load| load.crash == Some(true)),
         };
-        let loads = [&file.load]
-            .into_iter()
-            .chain(parts.iter().map(|part| &part.load));
-        let loads: Vec<&LoadPart> = loads
-            .filter(|load| load.workload.is_some() || load.script.is_some() || load.program.is_some())
-            .collect();
+        let loads = loads(file, &parts);
         let is_of_a_load = |metric: &&Metric| {
             let given = |load: &&LoadPart| {
                 load.program

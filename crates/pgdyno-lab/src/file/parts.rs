@@ -26,8 +26,8 @@ pub struct ExperimentFile {
     pub stop: StopRule,
     /// The figure that decides: tps, p50_ms, p95_ms, p99_ms, max_ms, stability_cv, server_cpu_us_per_tx,
     /// client_cpu_us_per_tx, wal_bytes_per_tx, disk_read_bytes_per_tx, disk_write_bytes_per_tx, energy_j_per_tx, job_s,
-    /// recovery_s, or the name of a [[figure]].
-    #[serde(default = "default_metric")]
+    /// recovery_s, or the name of a [[figure]]. Without it tps; job_s where every load is a job.
+    #[serde(default)]
     pub metric: String,
     /// Seed of order and load; drawn when not given.
     pub seed: Option<u64>,
@@ -296,10 +296,6 @@ pub struct WindowPart {
     pub from: String,
     /// As "06:00"; earlier than `from` means the next day.
     pub to: String,
-}
-
-fn default_metric() -> String {
-    "tps".to_owned()
 }
 
 fn default_confidence() -> f64 {

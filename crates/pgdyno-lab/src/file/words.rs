@@ -82,9 +82,9 @@ pub enum Reset {
     /// It stays as the trial before has left it.
     #[default]
     None,
-    /// The tables are created anew.
+    /// The tables are created again.
     Recreate,
-    /// The database is made anew from a template that is kept beside it.
+    /// The database is made again from a template that is kept beside it.
     Template,
     /// The files of the stopped server are copied back, as references where the file system has them.
     Copy,

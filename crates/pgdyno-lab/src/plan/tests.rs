@@ -264,7 +264,7 @@ fn what_has_begun_goes_on_with_the_settings_that_it_began_with() {
     let refused = Plan::recalled(file(), 7, &stored, &catalogue, &Consent::default());
     assert!(
         matches!(refused, Err(PlanError::Durability { .. })),
-        "consent is asked for anew"
+        "consent is asked for again"
     );
 }
 
@@ -277,7 +277,7 @@ fn a_block_has_each_tested_treatment_once_in_an_order_of_its_own() {
         sorted.sort_unstable();
         assert_eq!(sorted, [0, 1, 2, 3]);
     }
-    // Each of the 24 orders comes about as often, and each block draws anew.
+    // Each of the 24 orders comes about as often, and each block draws again.
     for wanted in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
         let times = orders.iter().filter(|order| **order == wanted).count();
         assert!((5..=50).contains(&times), "{wanted:?}: {times} of 500");

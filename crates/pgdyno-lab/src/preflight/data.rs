@@ -188,7 +188,7 @@ impl Preflight<'_> {
             let mends = ["--target \"... target_session_attrs=primary\"".to_owned()];
             found.add(Finding::new(FindingKind::Other, what, &mends));
         } else if read_only.as_deref() == Some("on") {
-            let what = format!("transactions of the role {role} are read only");
+            let what = format!("transactions of the role {role} are read-only");
             let mends = [format!("{alter} SET default_transaction_read_only = off")];
             found.add(Finding::new(FindingKind::Right, what, &mends));
         }

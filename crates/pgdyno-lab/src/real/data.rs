@@ -199,7 +199,7 @@ const RELATIONS: &str = "SELECT format('%I.%I', n.nspname, c.relname)::text FROM
 const NOT_MADE: &str = "SELECT 1 WHERE 'pg_stat_statements' = \
      ANY (regexp_split_to_array(current_setting('shared_preload_libraries'), '[\\s,]+')) \
      AND NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')";
-/// Also where a treatment makes transactions read only.
+/// Also where a treatment makes transactions read-only.
 const MAKE: &str = "BEGIN READ WRITE; CREATE EXTENSION pg_stat_statements; COMMIT";
 
 fn relations(server: &mut Server, kinds: &str) -> Result<Vec<String>, ServerError> {

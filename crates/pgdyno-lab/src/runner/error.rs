@@ -47,7 +47,7 @@ pub enum LabError {
     /// Turning knobs, before the first trial.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// Putting back.
+    /// Restoring.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A pooler that an earlier process has left.

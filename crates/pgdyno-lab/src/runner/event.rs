@@ -68,6 +68,6 @@ pub enum Event<'a> {
         /// Blocks that were run.
         blocks: u32,
     },
-    /// Everything is being put back.
+    /// Everything is being restored.
     PuttingBack,
 }

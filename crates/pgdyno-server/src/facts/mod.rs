@@ -1,4 +1,4 @@
-//! Facts of a server: what it is, how it is set, what it holds and how it fares. Read only, in a few questions.
+//! Facts of a server: what it is, how it is set, what it holds and how it fares. Read-only, in a few questions.
 
 mod ask;
 mod build;
@@ -75,7 +75,7 @@ pub struct ServerFacts {
     pub settings: Vec<Guc>,
 }
 
-/// Asks for everything. Read only; every statement is limited, and one that fails is a missing fact with the reason.
+/// Asks for everything. Read-only; every statement is limited, and one that fails is a missing fact with the reason.
 /// An error means that the connection is lost.
 pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
     let begun = Instant::now();

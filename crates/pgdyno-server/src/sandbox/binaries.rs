@@ -83,7 +83,7 @@ impl Binaries {
         // Unpacked aside and put in place in one step: another process may be doing the same.
         let aside = installed.join(format!("unpacking-{}", std::process::id()));
         if let Err(e) = blocking::extract(zonky::URL, &bytes, &aside) {
-            // A damaged archive would fail for ever: the next call fetches it anew.
+            // A damaged archive would fail for ever: the next call fetches it again.
             let _ = fs::remove_file(&archive);
             return Err(failed(format!(
                 "{} could not be unpacked ({e}) and was removed",

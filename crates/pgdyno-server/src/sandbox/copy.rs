@@ -146,12 +146,12 @@ impl Sandbox {
         Ok(copier.told(begun))
     }
 
-    /// The file that is there while, and after, a copy is only in part put back: it names the copy.
+    /// The file that is there while, and after, a copy is only in part restored: it names the copy.
     fn restoring(&self) -> PathBuf {
         self.directory.join(RESTORING)
     }
 
-    /// A server does not start on a part of a copy: one that was cut short is put back anew, where it is still there.
+    /// A server does not start on a part of a copy: one that was cut short is restored again, where it is still there.
     pub(super) fn make_whole(&self) -> Result<(), SandboxError> {
         let note = tree::open(&self.directory)?.text(RESTORING, super::SMALL_BYTES_MAX);
         match note {
@@ -159,7 +159,7 @@ impl Sandbox {
                 self.restore_copy(Path::new(&from), &mut |_| {}).map(drop)
             }
             Ok(from) => Err(self.unfit(&format!(
-                "its files were put back only in part, from the copy at {from}"
+                "its files were restored only in part, from the copy at {from}"
             ))),
             Err(_) => Ok(()),
         }

@@ -152,7 +152,7 @@ impl SandboxError {
             SandboxError::Limits(e) if e.is_refused() => {
                 "limits need root (or a delegated cgroup); leave them out"
             }
-            SandboxError::Lost { .. } => "`pgdyno sandbox destroy` it and create it anew",
+            SandboxError::Lost { .. } => "`pgdyno sandbox destroy` it and create it again",
             SandboxError::NeedsRoot => "run it as root, or place data and WAL with --data and --wal",
             SandboxError::NetworkNeedsRoot => "run it as root, or leave --network out",
             SandboxError::Network { reason, .. } if reason.contains("not permitted") => {

@@ -17,7 +17,7 @@ impl Sandbox {
     }
 
     /// Binds the running server to CPUs: its postmaster, and what it has started and will start. It holds until it is
-    /// bound anew or restarted. A server that does not run is left alone.
+    /// bound again or restarted. A server that does not run is left alone.
     pub fn bind_to_cpus(&self, cpus: &[usize]) -> Result<(), SandboxError> {
         let State::Running(postmaster) = self.state() else {
             return Ok(());

@@ -3,10 +3,11 @@
 use super::{Sandbox, SandboxError, State};
 use crate::counters::pause;
 use crate::{Server, User, log};
-use pgdyno_host::Directory;
+use pgdyno_host::{Directory, HostAccess, LocalHost};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
@@ -210,7 +211,22 @@ pub(crate) fn check_port(port: u16) -> Result<(), SandboxError> {
     }
 }
 
+/// A port that nobody uses. Those that the kernel gives to connections come last: one of them may be taken by then.
 pub(crate) fn free_port() -> io::Result<u16> {
+    const LOWEST: u16 = 10_000;
+    const TRIES: u32 = 100;
+    let first_given = LocalHost::new()
+        .read("/proc/sys/net/ipv4/ip_local_port_range")
+        .ok()
+        .and_then(|range| range.split_whitespace().next()?.parse().ok())
+        .unwrap_or(32_768_u16);
+    for _ in 0..TRIES.min(u32::from(first_given.saturating_sub(LOWEST))) {
+        let random = RandomState::new().build_hasher().finish() % u64::from(first_given - LOWEST);
+        let port = LOWEST + u16::try_from(random).unwrap_or_default();
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()
         .map(|address| address.port())

@@ -1,4 +1,4 @@
-//! The sampler's connection: every question has a limit on both sides, and one that breaks is made anew with back-off.
+//! The sampler's connection: every question has a limit on both sides, and one that breaks is made again with back-off.
 
 use crate::conninfo::Conninfo;
 use crate::server::{ServerError, VERSION_MIN, Version, not_connected};
@@ -23,7 +23,7 @@ const BACK_OFF_MIN: Duration = Duration::from_millis(500);
 
 /// The session's process allocates and frees this once. glibc's malloc takes blocks of 128 kB and more from the kernel and
 /// gives them back at once, until it has seen a larger one freed: from then on it keeps up to twice that size (malloc's
-/// M_MMAP_THRESHOLD, mallopt(3)). A look at the sessions needs some 300 kB, and to have these pages made anew each time
+/// M_MMAP_THRESHOLD, mallopt(3)). A look at the sessions needs some 300 kB, and to have these pages made again each time
 /// costs the server more than all else about it.
 const LARGEST_BYTES: u32 = 4 << 20;
 
@@ -189,7 +189,7 @@ impl Link {
                 continue;
             }
             self.commits.count(answer);
-            // A statement that failed is prepared anew the next time, for what it asks may have changed.
+            // A statement that failed is prepared again the next time, for what it asks may have changed.
             if answer.is_err()
                 && let Some(statement) = prepared.remove(*sql)
             {

@@ -140,7 +140,7 @@ impl ServerSeries {
         out
     }
 
-    /// Everything anew, for a new connection: the server may be another one by now.
+    /// Everything again, for a new connection: the server may be another one by now.
     fn begin(&mut self) {
         let version = self.link.version();
         let of = |is_tick: bool| {
@@ -264,8 +264,8 @@ impl ServerSeries {
             out.gap(
                 "server",
                 match is_restart {
-                    true => "the server was restarted: counting begins anew",
-                    false => "the connection was lost: counting begins anew",
+                    true => "the server was restarted: counting begins again",
+                    false => "the connection was lost: counting begins again",
                 },
             );
         }

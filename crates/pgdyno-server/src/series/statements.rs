@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Instant;
 
-/// So many statements are handed on, the dearest first.
+/// So many statements are handed on, the most expensive first.
 const STATEMENTS_MAX: usize = 200;
 /// So much of a statement's text.
 const TEXT_CHARS: usize = 2000;
@@ -157,7 +157,7 @@ impl fmt::Debug for Statements {
 }
 
 impl ServerSeries {
-    /// The growth of each statement but our own since the call before, the dearest first; none at the first call. Reads the
+    /// The growth of each statement but our own since the call before, the most expensive first; none at the first call. Reads the
     /// texts of those alone that it hands on and has not seen.
     pub fn statements(&mut self) -> Result<Vec<StatementRow>, StatementsMissing> {
         let user = self.link.conninfo().user().to_owned();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::config::Host;
 
-/// A socket's own limit is set anew when it is off by more than this: that spares a system call for each question.
+/// A socket's own limit is set again when it is off by more than this: that spares a system call for each question.
 const LIMIT_SLACK: Duration = Duration::from_millis(50);
 
 /// The driver's own, where none is given.

@@ -275,15 +275,15 @@ pub(super) trait Database: Send {
     fn hold(&self, experiment: i64) -> Result<bool, StoreError>;
 
     /// Whether the row of an experiment that is marked so is known to say that it runs: then no other process has ended it where
-    /// it still does when a lost connection is made anew.
+    /// it still does when a lost connection is made again.
     fn say_runs(&self, _experiment: i64, _runs: bool) {}
 
-    /// Makes a lost connection anew, with the marks of what this process runs.
+    /// Makes a lost connection again, with the marks of what this process runs.
     fn keep(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Whether what was opened is there still and of the schema that it was of; `false` where opening anew is as good.
+    /// Whether what was opened is there still and of the schema that it was of; `false` where opening again is as good.
     fn is_current(&self) -> bool {
         false
     }

@@ -118,7 +118,7 @@ impl Store {
         Ok(plan)
     }
 
-    /// Gives the space of what was removed back to the file system: SQLite writes the file anew. Bytes of the file before
+    /// Gives the space of what was removed back to the file system: SQLite writes the file again. Bytes of the file before
     /// and after; `None` in PostgreSQL, whose autovacuum makes the space usable again.
     pub fn reclaim(&mut self) -> Result<Option<(u64, u64)>, StoreError> {
         self.database().reclaim()

@@ -137,7 +137,7 @@ fn series_stored(rig: &Rig) {
         gaps: vec![GapRecord {
             at_ms: 3000,
             source: "/proc/stat".into(),
-            reason: "the counters started anew".into(),
+            reason: "the counters started again".into(),
         }],
     };
     let with = store

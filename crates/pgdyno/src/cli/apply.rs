@@ -20,10 +20,10 @@ pub(crate) struct ApplyArgs {
     /// Change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Stay, and put everything back at the end (Ctrl-C).
+    /// Stay, and restore everything at the end (Ctrl-C).
     #[arg(long, conflicts_with = "revert_after")]
     pub(crate) until_exit: bool,
-    /// Put everything back after this time (10m), unless `pgdyno confirm` comes before.
+    /// Restore everything after this time (10m), unless `pgdyno confirm` comes before.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) revert_after: Option<Duration>,
     /// Make the host's settings survive a reboot, by files in /etc/sysctl.d and /etc/tmpfiles.d.

@@ -20,7 +20,7 @@ pub(crate) enum ProfileCommand {
         #[arg(long)]
         json: bool,
     },
-    /// What it would change on a target, and what it leaves out and why: read only.
+    /// What it would change on a target, and what it leaves out and why: read-only.
     Diff(DiffArgs),
     /// Write it for another program, worked out for a target.
     Export(ExportArgs),

@@ -1,4 +1,4 @@
-//! `pgdyno advise`: what to change on a target and why. Read only, but for what `--check` writes for its measurements.
+//! `pgdyno advise`: what to change on a target and why. Read-only, but for what `--check` writes for its measurements.
 
 mod detail;
 mod evidence;

@@ -95,7 +95,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         Err(error) => {
             let back = put_back(context, changer)?;
             return Err(match restore::check(&back) {
-                Ok(()) => error.context("everything was put back"),
+                Ok(()) => error.context("everything was restored"),
                 Err(left) => error.context(left.to_string()),
             });
         }
@@ -104,7 +104,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         let back = put_back(context, changer)?;
         tell_page!("{}", show::put_back(&back));
         restore::check(&back)?;
-        anyhow::bail!("stopped before the end; everything was put back");
+        anyhow::bail!("stopped before the end; everything was restored");
     }
     let took = applied.iter().all(|line| line.took);
     let code = if took { exit::FINE } else { exit::NOT_HELD };
@@ -129,17 +129,17 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
     {
         let left = restore::left_behind(context, false, None, |path, _| path == journal)?;
         restore::check(&left.lines)?;
-        return Err(error.context("nobody would put it back in time, so it was put back at once"));
+        return Err(error.context("nobody would restore it in time, so it was restored at once"));
     }
     print(&applied, &name, args.json, until)?;
     tell!(
         "\n{}",
         match args.revert_after {
             Some(after) => format!(
-                "put back in {} s, unless `pgdyno confirm` says before that it may stay",
+                "restored in {} s, unless `pgdyno confirm` says before that it may stay",
                 after.as_secs()
             ),
-            None => "`pgdyno status` tells how it stands, `pgdyno restore` puts it back".to_owned(),
+            None => "`pgdyno status` tells how it stands, `pgdyno restore` restores it".to_owned(),
         }
     );
     Ok(code)

@@ -1,4 +1,4 @@
-//! `pgdyno facts`: what a target is, or a host alone. Read only.
+//! `pgdyno facts`: what a target is, or a host alone. Read-only.
 
 mod text;
 

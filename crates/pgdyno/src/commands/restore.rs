@@ -1,4 +1,4 @@
-//! `pgdyno restore`: puts back what `apply` has set, and what a killed command has left.
+//! `pgdyno restore`: restores what `apply` has set, and what a killed command has left.
 
 use crate::cli::RestoreArgs;
 use crate::context::{Context, now_unix_ms, variable};
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
     } else if !left.lines.is_empty() {
         put_page!("{}", show::put_back(&left.lines));
     } else if left.held.is_empty() && left.covered.is_empty() && left.unreadable.is_empty() {
-        tell!("nothing to put back");
+        tell!("nothing to restore");
     }
     if chosen.is_empty() {
         tell_others(&listed);
@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
     check_objects(&left.lines)?;
     if let Some(error) = left.held.pop() {
         return Err(
-            anyhow::Error::new(error).context("not put back; end that command (Ctrl-C does it in order)")
+            anyhow::Error::new(error).context("not restored; end that command (Ctrl-C does it in order)")
         );
     }
     Ok(exit::FINE)
@@ -79,17 +79,17 @@ fn tell_others(listed: &[Listed]) {
 
 /// What became of the journals of earlier commands.
 pub(crate) struct Left {
-    /// What was put back.
+    /// What was restored.
     pub(crate) lines: Vec<PutBack>,
     /// Journals of commands that are alive.
     pub(crate) held: Vec<JournalError>,
     /// Journals that cannot be read.
     pub(crate) unreadable: Vec<JournalError>,
-    /// What was not put back, as a later change that stays has been made over it.
+    /// What was not restored, as a later change that stays has been made over it.
     pub(crate) covered: Vec<String>,
 }
 
-/// Puts back the journals that are `wanted`, of commands that have ended; `mine` is the sandbox that the caller has locked
+/// Restores the journals that are `wanted`, of commands that have ended; `mine` is the sandbox that the caller has locked
 /// already.
 pub(crate) fn left_behind(
     context: &Context,
@@ -207,7 +207,7 @@ pub(crate) fn left_behind(
     Ok(left)
 }
 
-/// What is to be put back may lie in an image that a restart of the machine has unmounted.
+/// What is to be restored may lie in an image that a restart of the machine has unmounted.
 fn mount(root: &Path, name: &str) {
     let Ok(sandbox) = Sandbox::open(root, name) else {
         return;
@@ -219,7 +219,7 @@ fn mount(root: &Path, name: &str) {
     }
 }
 
-/// Puts back what killed commands have changed, and says so. A reference measured over what they left would be none, and
+/// Restores what killed commands have changed, and says so. A reference measured over what they left would be none, and
 /// a server may not even start with it. `mine` is the sandbox that the caller has locked.
 pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()> {
     // What somebody has applied to stay is part of what is measured.
@@ -234,7 +234,7 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()
             purpose: Some(purpose),
             ..
         } => matches!(&purpose.server, Some(ServerRef::Sandbox { name, .. }) if mine == Some(name)),
-        // Something was to be put back, and could not be.
+        // Something was to be restored, and could not be.
         JournalError::Busy { .. } => true,
         _ => false,
     };
@@ -244,7 +244,7 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()
     }
 }
 
-/// Puts back what a killed experiment on a sandbox has left, before the sandbox goes: the kernel's knobs would have no
+/// Restores what a killed experiment on a sandbox has left, before the sandbox goes: the kernel's knobs would have no
 /// journal to go by afterwards. That its server cannot be brought back is no reason to keep it.
 pub(crate) fn before_destroying(context: &Context, name: &str) -> anyhow::Result<()> {
     let left = left_behind(
@@ -255,7 +255,7 @@ pub(crate) fn before_destroying(context: &Context, name: &str) -> anyhow::Result
     )?;
     tell_left(&left.lines);
     for error in &left.unreadable {
-        tell!("not put back: {error}");
+        tell!("not restored: {error}");
     }
     let kernel: Vec<PutBack> = left
         .lines
@@ -269,13 +269,13 @@ pub(crate) fn before_destroying(context: &Context, name: &str) -> anyhow::Result
     check(&kernel)
 }
 
-/// Whether nothing waits for a later change to be put back first.
+/// Whether nothing waits for a later change to be restored first.
 pub(crate) fn check_covered(left: &Left) -> anyhow::Result<()> {
     if left.covered.is_empty() {
         return Ok(());
     }
     anyhow::bail!(
-        "not put back: {}; put the later one back first, or both at once",
+        "not restored: {}; restore the later one first, or both at once",
         left.covered.join("; ")
     )
 }
@@ -334,7 +334,7 @@ fn check_damaged(lines: &[PutBack]) -> anyhow::Result<()> {
 
 fn tell_left(lines: &[PutBack]) {
     if !lines.is_empty() {
-        tell!("an earlier command was killed, or its time is over; first what it had changed is put back:");
+        tell!("an earlier command was killed, or its time is over; first what it had changed is restored:");
         tell_page!("{}", show::put_back(lines));
     }
 }
@@ -351,7 +351,7 @@ pub(crate) fn check_objects(lines: &[PutBack]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether everything could be put back.
+/// Whether everything could be restored.
 pub(crate) fn check(lines: &[PutBack]) -> anyhow::Result<()> {
     let failed: Vec<&str> = lines
         .iter()
@@ -362,7 +362,7 @@ pub(crate) fn check(lines: &[PutBack]) -> anyhow::Result<()> {
         return check_damaged(lines);
     }
     anyhow::bail!(
-        "{} could not be put back; the journal is kept, mend the cause and run `pgdyno restore` again",
+        "{} could not be restored; the journal is kept, mend the cause and run `pgdyno restore` again",
         failed.join(", ")
     )
 }

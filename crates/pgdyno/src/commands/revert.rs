@@ -40,9 +40,7 @@ pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>)
     if let Some(password) = password {
         command.env("PGPASSWORD", std::ffi::OsStr::from_bytes(password));
     }
-    command
-        .spawn()
-        .context("starting the process that puts it back")?;
+    command.spawn().context("starting the process that restores it")?;
     Ok(())
 }
 

@@ -22,7 +22,7 @@ const TRIED_MAX: usize = 3;
 /// Advice that is not known yet is waited for so long; what is missing then comes with a later look.
 const FOR_ADVICE: Duration = Duration::from_secs(1);
 
-/// What is changed is looked up anew after so long: servers are asked for that.
+/// What is changed is looked up again after so long: servers are asked for that.
 const CHANGES_HOLD: Duration = Duration::from_secs(5);
 
 /// What tells an experiment of a target and how far it is: number, start, finished trials.

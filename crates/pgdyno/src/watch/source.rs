@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY_MIN: Duration = Duration::from_secs(1);
 /// Looks between two of what is not in sight and needed for a warning.
 const SELDOM: u64 = 10;
-/// Looks between two at the statements: reading all of pg_stat_statements is the dearest question here.
+/// Looks between two at the statements: reading all of pg_stat_statements is the most expensive question here.
 const STATEMENTS: u64 = 2;
 /// Readings without an answer after which the server is away. A single one can be a tick that was missed.
 const SILENT_MAX: u32 = 2;
@@ -215,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// What the target is; anew when another session stands for it.
+    /// What the target is; again when another session stands for it.
     fn introduce(&mut self, people: &ServerSeries) {
         self.known = people.backend_pid();
         let host = &self.plan.host;

@@ -28,7 +28,7 @@ fn standing(status: &Said, knob: &str) -> String {
         .to_owned()
 }
 
-/// The process that waits to put back the changes of the first journal, if there is one.
+/// The process that waits to restore the changes of the first journal, if there is one.
 fn timer_of(status: &Said) -> Option<String> {
     let journal = status.json()[0]["journal"].as_str().expect("a path").to_owned();
     let processes = fs::read_dir("/proc").expect("processes").flatten();
@@ -41,7 +41,7 @@ fn timer_of(status: &Said) -> Option<String> {
         .next()
 }
 
-/// When the changes of the first journal are put back, unless they are confirmed.
+/// When the changes of the first journal are restored, unless they are confirmed.
 #[track_caller]
 fn deadline(status: &Said) -> SystemTime {
     let kept = &status.json()[0]["kept"];
@@ -90,7 +90,7 @@ fn what_is_applied_stays_is_told_and_comes_back() {
     words.remove(2);
     let process = home.postmaster("x");
     home.run(&words).fine();
-    // Transparent huge pages count for later allocations alone, so it was started anew.
+    // Transparent huge pages count for later allocations alone, so it was started again.
     assert_ne!(home.postmaster("x"), process);
     assert_eq!(home.ask("x", "SHOW work_mem"), "9MB");
     assert_eq!(
@@ -140,7 +140,7 @@ fn what_is_applied_stays_is_told_and_comes_back() {
     fs::write(SWAPPINESS, &before[2]).expect("written");
     assert_eq!(state(), before);
     assert_eq!(auto_conf(&home), conf, "to the byte");
-    assert!(home.run(&["restore"]).fine().err.contains("nothing to put back"));
+    assert!(home.run(&["restore"]).fine().err.contains("nothing to restore"));
 
     // With --force the colleague's value goes as well.
     home.run(&["apply", "sandbox:x", "vm.swappiness=17"]).fine();
@@ -465,7 +465,7 @@ fn what_is_only_advised_is_verified_and_a_server_of_14_gets_its_huge_pages() {
     assert_eq!(kernel("/proc/sys/vm/nr_hugepages"), before);
 }
 
-/// A server that pgdyno did not make: read, set and put back through its connection string; no word of its password.
+/// A server that pgdyno did not make: read, set and restored through its connection string; no word of its password.
 #[test]
 fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_told_nowhere() {
     let _machine = whole_machine();
@@ -503,7 +503,7 @@ fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_told_nowher
     // Its server asks for the password that the journal has not: nothing of it is called restored.
     let set = auto_conf(&home);
     let said = home.run(&["restore"]);
-    let said = said.fails(1, &["work_mem could not be put back", "the journal is kept"]);
+    let said = said.fails(1, &["work_mem could not be restored", "the journal is kept"]);
     assert!(
         said.out.contains("PGPASSWORD") && said.out.contains("127.0.0.1"),
         "{}",

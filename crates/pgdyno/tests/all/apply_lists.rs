@@ -128,7 +128,7 @@ fn list_is_restored_on_a_server_of_others_that_lets_nobody_in() {
     fs::write(&own, "no library").expect("written");
     let setting = set(SESSION, &own.to_string_lossy());
     home.run(&["apply", &target, &setting])
-        .fails(1, &["everything was put back", "own.so"]);
+        .fails(1, &["everything was restored", "own.so"]);
     assert_eq!(foreign.auto_conf(), before);
     assert_eq!(foreign.ask("SELECT 1"), "1");
 

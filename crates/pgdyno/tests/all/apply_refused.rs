@@ -59,7 +59,7 @@ fn what_cannot_be_is_refused_by_name_and_nothing_is_changed() {
     fails("server.wal_directory=/proc", 2, &["not empty"]);
     fails("server.cpu_affinity=4000", 2, &["CPUs of 0-"]);
     fails("vm.min_free_kbytes=100000000", 2, &["5 % of the memory"]);
-    fails("vm.drop_caches=3", 2, &["no state to put back"]);
+    fails("vm.drop_caches=3", 2, &["no state to restore"]);
     fails("mount.noatime=on", 2, &["not set by pgdyno"]);
     fails("cgroup.cpu_quota=1", 2, &["root group"]);
     fails("cgroup.cpus=0", 2, &["cgroup.cpus"]);

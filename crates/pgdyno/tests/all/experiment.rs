@@ -1,4 +1,4 @@
-//! Experiments on a real server and real kernel knobs: run, interrupted, resumed, refused, put back. Needs root.
+//! Experiments on a real server and real kernel knobs: run, interrupted, resumed, refused, restored. Needs root.
 
 use common::foreign::Foreign;
 use common::machine::whole_machine;
@@ -147,7 +147,7 @@ fn ctrl_c_keeps_what_is_finished_and_puts_back_and_resume_goes_on() {
         until_loaded(&home, &mut child);
         signal(&child, name);
         let ended = said(child.wait_with_output().expect("ends")).fails(1, &["stopped", "pgdyno resume 1"]);
-        assert!(ended.err.contains("putting everything back"), "{}", ended.err);
+        assert!(ended.err.contains("restoring everything"), "{}", ended.err);
         assert_eq!(kernel(SWAPPINESS), swappiness);
         assert_eq!(fs::read(&auto_conf).expect("a file"), conf);
     }
@@ -396,7 +396,7 @@ fn a_stopped_sandbox_is_stopped_again_and_destroying_one_restores_first() {
     let destroyed = home.run(&["sandbox", "destroy", "x"]).fine();
     assert!(destroyed.err.contains("vm.swappiness"), "{}", destroyed.err);
     assert_eq!(kernel(SWAPPINESS), swappiness);
-    assert!(home.run(&["restore"]).fine().err.contains("nothing to put back"));
+    assert!(home.run(&["restore"]).fine().err.contains("nothing to restore"));
 }
 
 /// A user without rights: a directory of its own, and the program where it can be run.

@@ -174,7 +174,7 @@ fn a_killed_creation_leaves_nothing_that_destroy_does_not_find() {
     }
 }
 
-/// A restart of the machine unmounts an image, and what is to be put back lies in it.
+/// A restart of the machine unmounts an image, and what is to be restored lies in it.
 #[test]
 fn what_lies_in_an_unmounted_image_is_put_back() {
     let home = Home::new();

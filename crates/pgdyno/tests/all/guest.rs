@@ -25,7 +25,7 @@ fn value<'a>(facts: &'a Value, name: &str) -> &'a Value {
     &fact["value"]
 }
 
-/// A field of each line of a journal's status, or of what was put back, by knob.
+/// A field of each line of a journal's status, or of what was restored, by knob.
 #[track_caller]
 fn by_knob<'a>(lines: &'a Value, field: &str) -> Vec<(&'a str, &'a str)> {
     let lines = lines.as_array().expect("a list").iter();
@@ -131,7 +131,7 @@ fn knobs_of_scheduler_and_memory_go_back_to_the_byte() {
         standings.iter().all(|(_, standing)| *standing == "in-force"),
         "{changes}"
     );
-    // Set anew by another knob's file, and still a knob of its own.
+    // Set again by another knob's file, and still a knob of its own.
     let knob = "kernel.sched_min_granularity_ns";
     assert_eq!(
         ["was", "now", "place"].map(|field| of(changes, knob, field)),
@@ -172,7 +172,7 @@ fn a_pool_of_huge_pages_goes_back_node_by_node() {
     let pages: u64 = effective.and_then(|word| word.parse().ok()).expect("a number");
     assert!((9..128).contains(&pages), "{found}");
     line_with(&KNOBS, "too much of a node goes back", knob, "restored");
-    // The kernel would take what there is, and kill the process that is to put it back.
+    // The kernel would take what there is, and kill the process that is to restore it.
     KNOBS.step("too much of all").fails(
         4,
         &[
@@ -183,7 +183,7 @@ fn a_pool_of_huge_pages_goes_back_node_by_node() {
     assert_eq!(KNOBS.printed("pools are as before"), "");
 }
 
-/// Trap 4: another process puts back what keeps others from starting.
+/// Trap 4: another process restores what keeps others from starting.
 #[test]
 fn memory_that_may_hardly_be_promised_is_put_back_by_another_process() {
     KNOBS.step("tight").fine();
@@ -255,7 +255,7 @@ fn a_scheduler_and_an_interrupt_go_back_and_one_that_is_refused_is_told() {
         KNOBS.step(label).fails(
             1,
             &[
-                "everything was put back: /proc/irq/",
+                "everything was restored: /proc/irq/",
                 "does not take the value \"1\"",
                 "hint: the kernel keeps some interrupts where they are",
             ],
@@ -270,8 +270,8 @@ fn a_change_below_another_one_is_not_put_back_alone() {
     KNOBS.step("the lower one alone").fails(
         1,
         &[
-            "not put back: ",
-            "has set vm.swappiness since; put the later one back first",
+            "not restored: ",
+            "has set vm.swappiness since; restore the later one first",
         ],
     );
     KNOBS.step("both").fine();
@@ -291,7 +291,7 @@ fn where_nothing_may_be_written_nothing_is_changed_and_the_journal_stays() {
     assert_eq!(KNOBS.words("read-only keeps what was"), ["32", "0"]);
     KNOBS
         .step("read-only restore")
-        .fails(1, &["vm.swappiness could not be put back; the journal is kept"]);
+        .fails(1, &["vm.swappiness could not be restored; the journal is kept"]);
     line_with(
         &KNOBS,
         "writable again",
@@ -310,7 +310,7 @@ fn a_kernel_that_is_locked_down_keeps_one_knob_and_the_others_go_back() {
     line_with(&KNOBS, "locked down, looked at", "vm.swappiness", "in force");
     KNOBS.step("locked down restore").fails(
         1,
-        &["kernel.sched_migration_cost_ns could not be put back; the journal is kept"],
+        &["kernel.sched_migration_cost_ns could not be restored; the journal is kept"],
     );
     assert_eq!(KNOBS.words("what is left"), ["0", "60"]);
 }
@@ -366,7 +366,7 @@ fn a_hard_reset_leaves_what_a_restore_needs() {
     let said = first.step("killed").fine();
     assert!(
         said.out
-            .contains("its process was killed: `pgdyno restore` puts it back"),
+            .contains("its process was killed: `pgdyno restore` restores it"),
         "{}",
         said.out
     );
@@ -421,5 +421,5 @@ fn a_hard_reset_leaves_what_a_restore_needs() {
     }
     assert!(!second.printed("files are gone").contains("90-pgdyno"));
     assert_eq!(second.printed("as before"), "");
-    second.step("restore again").fails(0, &["nothing to put back"]);
+    second.step("restore again").fails(0, &["nothing to restore"]);
 }

@@ -174,7 +174,7 @@ fn kills_at_random_instants_lose_nothing() {
             restored.err
         );
         // A second restore finds nothing to do.
-        assert!(home.run(&["restore"]).fine().err.contains("nothing to put back"));
+        assert!(home.run(&["restore"]).fine().err.contains("nothing to restore"));
         begun = begun
             || home
                 .run(&["list", "--json"])

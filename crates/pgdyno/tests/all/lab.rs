@@ -405,7 +405,7 @@ fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
     home.run(&["compare", "3", "2", gate[0], gate[1], passes]).fine();
 }
 
-/// The scheduler sets the depth of the queue anew, and refuses with one what it takes with another.
+/// The scheduler sets the depth of the queue again, and refuses with one what it takes with another.
 #[test]
 fn schedulers_can_follow_one_another_in_any_order() {
     let _machine = whole_machine();
@@ -421,7 +421,7 @@ fn schedulers_can_follow_one_another_in_any_order() {
     assert_eq!(ended(&json, "finished"), 8);
 }
 
-/// They set the same file anew, but not one another: what a treatment does not name is as before.
+/// They set the same file again, but not one another: what a treatment does not name is as before.
 #[test]
 fn files_of_huge_pages_can_follow_one_another_in_any_order() {
     let _machine = whole_machine();

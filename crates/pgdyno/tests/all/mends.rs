@@ -251,7 +251,7 @@ fn role_without_a_schema_is_mended_by_what_is_printed() {
     }
 }
 
-/// From another database: of this one the superuser's transactions may be read only too.
+/// From another database: of this one the superuser's transactions may be read-only too.
 #[test]
 fn role_that_only_reads_is_mended_by_what_is_printed() {
     let (home, foreign) = with_plain();
@@ -270,7 +270,7 @@ fn role_that_only_reads_is_mended_by_what_is_printed() {
         "ROLE plain IN DATABASE postgres",
     ] {
         ask(&format!("ALTER {of} SET default_transaction_read_only = on"));
-        mended(&run, "are read only", &expected, &ask);
+        mended(&run, "are read-only", &expected, &ask);
         ask("ALTER ROLE plain IN DATABASE postgres RESET default_transaction_read_only");
     }
 }

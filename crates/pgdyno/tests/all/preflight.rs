@@ -136,7 +136,7 @@ fn commands_on_a_foreign_server_want_consent_and_what_they_leave_is_named() {
     child.wait().expect("dead");
     home.run(&["restore"]).fails(1, &left);
     foreign.ask("DROP TABLE public.job_out");
-    assert!(home.run(&["restore"]).fine().err.contains("nothing to put back"));
+    assert!(home.run(&["restore"]).fine().err.contains("nothing to restore"));
     assert_eq!(foreign.objects(), before);
 }
 

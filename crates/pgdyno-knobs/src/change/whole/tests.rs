@@ -1,4 +1,4 @@
-//! Processors of a server that is started anew between changes, on a machine made of files.
+//! Processors of a server that is started again between changes, on a machine made of files.
 
 use super::*;
 use crate::catalogue::Catalogue;

@@ -153,7 +153,7 @@ fn stopped(script: &str) -> ForeignResult {
 
 #[test]
 fn a_program_is_asked_to_end_and_then_made_to() {
-    let polite = stopped("trap 'echo all 7; exit 0' INT; echo 1 5; while :; do :; done");
+    let polite = stopped("trap 'echo all 7; exit 0' INT; echo 1 5; while :; do sleep 0.02; done");
     assert_eq!(
         (polite.exit, polite.figures.transactions),
         (Exit::Code(0), Some(7))

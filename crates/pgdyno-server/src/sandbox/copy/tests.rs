@@ -148,7 +148,7 @@ fn a_copy_without_its_mark_is_none() {
     fs::remove_file(mark_file(&place.to())).unwrap();
     refused(place.restore(), "no whole copy");
     assert_eq!(fs::read_to_string(place.data("PG_VERSION")).unwrap(), "18\n");
-    // It is made anew over what there is of it.
+    // It is made again over what there is of it.
     place.save().unwrap();
     fs::write(mark_file(&place.to()), "{\"format\": 9}").unwrap();
     refused(place.restore(), "copy.json");
@@ -176,7 +176,7 @@ fn a_server_does_not_start_on_a_part_of_a_copy() {
     let mark = fs::read(mark_file(&place.to())).unwrap();
     fs::remove_file(mark_file(&place.to())).unwrap();
     refused(place.sandbox.start(), "only in part");
-    // A whole copy is put back by the start itself.
+    // A whole copy is restored by the start itself.
     fs::write(mark_file(&place.to()), mark).unwrap();
     place.sandbox.make_whole().unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A session on the server of a store: made, set up, and made anew once where it is lost.
+//! A session on the server of a store: made, set up, and made again once where it is lost.
 
 use super::failed;
 use super::open::fits;
@@ -142,7 +142,7 @@ impl Session {
         how.clone_into(&mut self.lost);
     }
 
-    /// The connection. One that was lost before this statement is made anew, but in the middle of a transaction.
+    /// The connection. One that was lost before this statement is made again, but in the middle of a transaction.
     pub(super) fn client(&mut self, place: &Place, action: &'static str) -> Result<&mut Client, StoreError> {
         if self.client.is_none() && !self.in_transaction {
             self.renew(place, action)?;
@@ -151,7 +151,7 @@ impl Session {
         self.client.as_mut().ok_or_else(lost)
     }
 
-    /// Connects anew, and takes again what this process holds.
+    /// Connects again, and takes again what this process holds.
     pub(super) fn renew(&mut self, place: &Place, action: &'static str) -> Result<(), StoreError> {
         let begun = Instant::now();
         let (mut client, known_by) = loop {

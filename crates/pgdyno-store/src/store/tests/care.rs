@@ -514,7 +514,7 @@ fn named_by_check(rig: &Rig) {
     check(
         "UPDATE experiment SET put_back = 'x'",
         "UPDATE experiment SET put_back = '[]'",
-        "what was put back",
+        "what was restored",
     );
     check(
         "UPDATE trial SET record = 'x'",

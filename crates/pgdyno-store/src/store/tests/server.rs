@@ -214,7 +214,7 @@ fn one_that_was_kept_open_tells_whether_it_is_current() {
     let store = Store::over(over(schema, named(schema))).unwrap();
     assert!(store.is_current());
     end_sessions(schema);
-    assert!(store.is_current(), "the connection is made anew");
+    assert!(store.is_current(), "the connection is made again");
     run("UPDATE kept_open.about SET schema_version = 99");
     assert!(!store.is_current());
     run("DROP SCHEMA kept_open CASCADE");

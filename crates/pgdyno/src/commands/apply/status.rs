@@ -256,11 +256,11 @@ fn heading(journal: &Shown) -> String {
         .unwrap_or_default();
     let how = match (journal.content.kept(), journal.lives) {
         (_, true) => format!("; process {} is at it", purpose.pid),
-        (None, false) => "; its process was killed: `pgdyno restore` puts it back".to_owned(),
+        (None, false) => "; its process was killed: `pgdyno restore` restores it".to_owned(),
         (Some(Keep::UntilRestored), false) => String::new(),
         (Some(Keep::UnlessConfirmed { until_unix_ms }), false) => {
             format!(
-                "; put back at {} unless `pgdyno confirm`",
+                "; restored at {} unless `pgdyno confirm`",
                 show::instant(until_unix_ms)
             )
         }

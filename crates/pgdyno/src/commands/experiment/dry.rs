@@ -284,7 +284,7 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
     }
     put!("{}", detectable(plan));
     if drawn {
-        put!("the order is drawn anew when it runs: the file names no seed");
+        put!("the order is drawn again when it runs: the file names no seed");
     }
     for what in &looked.found.unproven {
         put!("not proven: {what}");
@@ -340,7 +340,7 @@ fn price(treatment: &Treatment, before: Option<&Treatment>, restarts: &mut Resta
     match treatment.data.reset.unwrap_or_default() {
         Reset::None => {}
         Reset::Recreate => {
-            price.words.push("data made anew");
+            price.words.push("data made again");
             price.seconds += bytes / MAKE_BYTES_PER_S;
         }
         Reset::Template | Reset::Copy | Reset::Vacuum => {

@@ -125,7 +125,7 @@ fn killed_load_counts_until_it_is_found_dead() {
             .expect("ledgers")
             .flatten();
         let file = files.next().expect("a ledger").path();
-        // It may just be written anew.
+        // It may just be written again.
         serde_json::from_str(&fs::read_to_string(file).expect("a ledger")).unwrap_or_default()
     };
     let own = || ledger()["own"][NAME][0].as_f64().expect("a number");

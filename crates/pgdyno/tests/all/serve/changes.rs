@@ -1,4 +1,4 @@
-//! What is told of changes that nobody has put back, of whichever server they say they are.
+//! What is told of changes that nobody has restored, of whichever server they say they are.
 
 use super::{experiment, fill, open};
 use common::web::Web;

@@ -122,12 +122,10 @@ fn absurd_values_are_answered() {
             )
             .expect("stored");
     }
-    // A percentile that is no number cannot be read back.
+    // A length that is no number cannot be read back.
     let broken = store.begin(&experiment("broken", "sandbox b")).expect("begun");
     let mut record = trial(1, "reference", 1.0);
-    if let Some(percentiles) = &mut record.percentiles {
-        percentiles.p99_ms = Some(f64::NAN);
-    }
+    record.measured_s = f64::NAN;
     store.add_trial(broken, &record, &none).expect("stored");
     for id in [empty, single, odd, broken] {
         store
