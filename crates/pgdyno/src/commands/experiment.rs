@@ -239,7 +239,7 @@ pub(crate) fn finish(
         );
     }
     if !summary.put_back.is_empty() {
-        tell_page!("\nput back:\n{}", show::put_back(&summary.put_back));
+        tell_page!("\nrestored:\n{}", show::put_back(&summary.put_back));
     }
     restore::check(&summary.put_back)?;
     restore::check_objects(&summary.put_back)?;
