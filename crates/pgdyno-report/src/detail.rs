@@ -10,6 +10,8 @@ mod tests;
 mod thin;
 mod waits;
 
+pub(crate) use curve::together;
+
 pub use marks::mark_metrics;
 pub use model::{Mark, MarkKind, Statement, TrialColumn, TrialDocument, TrialPart, WaitSessions, Waits};
 pub use packed::{Details, PackError, Packed, Scope, pack};

@@ -76,15 +76,15 @@ pub struct Treatment {
     pub workload: Option<Workload>,
     /// What else it has of its own, as ("server.pooler", "pgbouncer").
     pub around: Vec<(String, String)>,
-    /// Means over its trials, by the name of the figure.
+    /// By the name of the metric: means over its trials, and response times of all its trials together.
     pub figures: BTreeMap<String, f64>,
     /// The figure that decides.
     pub metric: Option<Interval>,
     /// Throughput.
     pub tps: Option<Interval>,
-    /// Response times, mean over trials.
+    /// Response times of all its trials together, where each has its histogram; else means over them.
     pub percentiles: Option<Percentiles>,
-    /// Distribution, mean over trials at each percentile.
+    /// Their distribution, likewise.
     pub distribution: Vec<DistributionPoint>,
     /// Response times over time, of all its trials that count.
     pub latency_heat: Option<Heat>,

@@ -218,7 +218,7 @@ impl<'a> Analysis<'a> {
     fn method(&self, metric: &MetricWords) -> String {
         let record = self.record();
         let comparisons = self.against.iter().flatten().count();
-        let percentiles = "Percentiles of a treatment are means over its trials.";
+        let percentiles = "Percentiles of a treatment are those of all its trials together; without whole histograms, means over its trials.";
         if comparisons == 0 {
             let what = match record.design.as_str() {
                 "fractional" | "screening" => {

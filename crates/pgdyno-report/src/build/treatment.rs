@@ -2,11 +2,11 @@
 
 use super::analysis::Analysis;
 use super::levels::levels_of;
+use crate::detail::together;
 use crate::heat::{self, Heat};
 use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial, Workload};
-use pgdyno_record::METRICS;
 use pgdyno_record::{
-    DistributionPoint, Percentiles, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
+    DistributionPoint, METRICS, Percentiles, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,22 @@ pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &Trea
         .count();
     let counted = analysis.counted(&record.name);
     let interval = |figure: &str| analysis.interval(&analysis.values(number, figure));
-    let figures = figures_of(&counted);
+    let (percentiles, distribution) = response_times(&counted);
+    let mut figures = figures_of(&counted);
+    if let Some(of_all) = &percentiles {
+        let named = [
+            ("mean_ms", of_all.mean_ms),
+            ("p50_ms", of_all.p50_ms),
+            ("p95_ms", of_all.p95_ms),
+            ("p99_ms", of_all.p99_ms),
+            ("max_ms", of_all.max_ms),
+        ];
+        figures.extend(
+            named
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?))),
+        );
+    }
     let figure = |name: &str| figures.get(name).copied();
     Treatment {
         name: record.name.clone(),
@@ -67,8 +82,8 @@ pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &Trea
         around: record.around.clone(),
         tps: interval("tps"),
         metric: interval(&analysis.record().metric),
-        percentiles: mean_percentiles(&counted),
-        distribution: mean_distribution(&counted),
+        percentiles,
+        distribution,
         latency_heat: latency_heat(&counted, analysis.record().treatments.len()),
         stability_cv: figure("stability_cv"),
         client_cpu_us_per_tx: figure("client_cpu_us_per_tx"),
@@ -139,6 +154,18 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "a number of trials")]
     let n = values.len() as f64;
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)
+}
+
+/// The response times of all trials together, and points of their distribution. Where the histogram of a trial is missing, or lacks
+/// what an open loop never began, they are means over the trials.
+fn response_times(trials: &[&TrialRecord]) -> (Option<Percentiles>, Vec<DistributionPoint>) {
+    let Some(together) = together(trials) else {
+        return (mean_percentiles(trials), mean_distribution(trials));
+    };
+    let longest = trials.iter().max_by_key(|trial| trial.distribution.len());
+    let percentiles = longest.into_iter().flat_map(|trial| &trial.distribution);
+    let points = together.distribution(percentiles.map(|point| point.percentile));
+    (Some(together.percentiles()), points)
 }
 
 fn mean_percentiles(trials: &[&TrialRecord]) -> Option<Percentiles> {

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use pgdyno_record::{DistributionPoint, TrialRecord};
+use pgdyno_record::{DistributionPoint, Percentiles, TrialRecord};
 
 /// Points for each further nine of the percentile: from a half to 99.999 % they are 57.
 const POINTS_PER_NINE: i32 = 12;
@@ -22,16 +22,64 @@ const SAME_RATIO: f64 = 1e-3;
 /// The curve with its last point, the longest response time; the stored points where there is no histogram, or where it is not
 /// all that they are of: of an open loop they count those that were never begun, too.
 pub(super) fn curve(trial: &TrialRecord) -> Vec<DistributionPoint> {
-    let whole = trial.histogram.as_deref().and_then(read).filter(|histogram| {
+    match whole(trial) {
+        Some(histogram) => points(&histogram),
+        None => trial.distribution.clone(),
+    }
+}
+
+/// The histogram of a trial, where it is there and holds all that the trial's percentiles are of.
+fn whole(trial: &TrialRecord) -> Option<Histogram<u64>> {
+    trial.histogram.as_deref().and_then(read).filter(|histogram| {
         let is_same = |point: &DistributionPoint| {
             (ms_at(histogram, point.percentile) - point.ms).abs() <= point.ms * SAME_RATIO
         };
         !histogram.is_empty() && trial.distribution.iter().all(is_same)
-    });
-    match whole {
-        Some(histogram) => points(&histogram),
-        None => trial.distribution.clone(),
+    })
+}
+
+/// The response times of several trials together; `None` where one of them has no whole histogram.
+pub(crate) fn together(trials: &[&TrialRecord]) -> Option<Together> {
+    let (first, others) = trials.split_first()?;
+    let mut histogram = whole(first)?;
+    histogram.auto(true);
+    for trial in others {
+        histogram.add(whole(trial)?).ok()?;
     }
+    Some(Together(histogram))
+}
+
+/// Response times of several trials together.
+pub(crate) struct Together(Histogram<u64>);
+
+impl Together {
+    pub(crate) fn percentiles(&self) -> Percentiles {
+        let at = |percentile| Some(ms_at(&self.0, percentile));
+        Percentiles {
+            mean_ms: Some(self.0.mean() / 1e6),
+            p50_ms: at(50.0),
+            p95_ms: at(95.0),
+            p99_ms: at(99.0),
+            max_ms: at(100.0),
+        }
+    }
+
+    /// At those of these percentiles that so many transactions tell.
+    pub(crate) fn distribution(&self, percentiles: impl Iterator<Item = f64>) -> Vec<DistributionPoint> {
+        let point = |percentile| DistributionPoint {
+            percentile,
+            ms: ms_at(&self.0, percentile),
+        };
+        percentiles
+            .filter(|at| is_known(&self.0, *at))
+            .map(point)
+            .collect()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+fn is_known(histogram: &Histogram<u64>, percentile: f64) -> bool {
+    (100.0 - percentile) / 100.0 * histogram.len() as f64 >= 1.0
 }
 
 fn read(encoded: &str) -> Option<Histogram<u64>> {
@@ -45,8 +93,6 @@ fn ms_at(histogram: &Histogram<u64>, percentile: f64) -> f64 {
 }
 
 fn points(histogram: &Histogram<u64>) -> Vec<DistributionPoint> {
-    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
-    let is_known = |percentile: f64| (100.0 - percentile) / 100.0 * histogram.len() as f64 >= 1.0;
     let steps = (FIRST..=NINES_MAX * POINTS_PER_NINE)
         .filter(|step| step % POINTS_PER_NINE != 0)
         .map(|step| 100.0 * (1.0 - 10_f64.powf(-f64::from(step) / f64::from(POINTS_PER_NINE))));
@@ -55,7 +101,7 @@ fn points(histogram: &Histogram<u64>) -> Vec<DistributionPoint> {
         .chain(NAMED)
         .copied()
         .chain(steps)
-        .filter(|p| is_known(*p))
+        .filter(|p| is_known(histogram, *p))
         .collect();
     percentiles.sort_by(f64::total_cmp);
     percentiles.push(100.0);
@@ -87,6 +133,29 @@ mod tests {
             distribution: distribution.collect(),
             ..TrialRecord::begun(1, 1, "a")
         }
+    }
+
+    #[test]
+    fn percentiles_of_several_trials_are_those_of_all_their_transactions() {
+        // 1000 transactions of at most 100 ms and 9000 of at most 900 ms: the mean of the two medians is 250 ms.
+        let trials = [trial(1000, &[]), trial(9000, &[])];
+        let both = together(&[&trials[0], &trials[1]]).unwrap();
+        let found = both.percentiles();
+        let check = |found: Option<f64>, expected: f64| {
+            let found = found.unwrap();
+            assert!((found / expected - 1.0).abs() < 2e-3, "{found} {expected}");
+        };
+        check(found.p50_ms, 400.0);
+        check(found.p99_ms, 890.0);
+        check(found.max_ms, 900.0);
+        check(found.mean_ms, (1000.0 * 50.05 + 9000.0 * 450.05) / 10_000.0);
+        let points = both.distribution([50.0, 99.99, 99.9999].into_iter());
+        assert_eq!(points.len(), 2, "of 10,000 transactions one is beyond 99.99 %");
+        // A histogram that lacks what its trial's percentiles count, and none at all.
+        let partial = trial(1000, &[(50.0, 700.0)]);
+        assert!(together(&[&trials[0], &partial]).is_none());
+        assert!(together(&[&trials[0], &TrialRecord::begun(1, 1, "a")]).is_none());
+        assert!(together(&[]).is_none());
     }
 
     #[test]
