@@ -116,6 +116,22 @@ fn scripted_by(home: &Home, clients: &str, sql: &str, transactions: &str) -> Sai
     home.run(&[&["bench", "sandbox:x", "--script", &*script], &of[..]].concat())
 }
 
+/// So many commits of workers were counted, but for those that the server counts after the cross-check agrees and waits no longer.
+/// Looks of autovacuum's may come to them.
+#[track_caller]
+fn assert_workers(check: &serde_json::Value, expected: u64) {
+    let number = |key: &str| {
+        check[key]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no {key} in {check}"))
+    };
+    assert!(
+        number("by_workers") + number("allowed_difference") >= expected,
+        "{check}"
+    );
+    assert!(number("by_workers") > 0, "{check}");
+}
+
 /// Parallel workers commit for themselves, which pg_stat_database counts. A session that commits beside the load is no worker, and is
 /// noticed all the same.
 fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
@@ -125,10 +141,9 @@ fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
     let fair = scripted(&home, "SELECT count(*) FROM wide;", "20").fine().json();
     let check = &fair["cross_check"];
     assert_eq!(check["agrees"], true, "{check}");
-    let (client, by_workers) = (check["client"].as_u64(), check["by_workers"].as_u64());
-    assert_eq!(client, Some(40), "{check}");
-    // Two workers of each count, and two commits of each worker; a look of autovacuum's may come to it.
-    assert!((160..=180).contains(&by_workers.unwrap_or(0)), "{check}");
+    assert_eq!(check["client"], 40, "{check}");
+    // Two workers of each count, and two commits of each worker.
+    assert_workers(check, 160);
 
     // A trial counts as a load does, and the server's parallel plans do not disturb a check of its commits.
     let file = home.write(
@@ -156,10 +171,7 @@ fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
         (&true.into(), &20.into()),
         "{check}"
     );
-    assert!(
-        (40..=60).contains(&check["by_workers"].as_u64().unwrap_or(0)),
-        "{check}"
-    );
+    assert_workers(check, 40);
     // VACUUM itself commits more than once.
     let clean = scripted_by(&home, "1", "VACUUM (PARALLEL 2) wide;", "40")
         .fine()
