@@ -141,10 +141,11 @@ fn very_much_output_is_read_and_little_kept() {
 }
 
 /// Stops at the first second.
-fn stopped(script: &str) -> ForeignResult {
+/// A program that is asked to end after its first line, and has so long before it is made to.
+fn stopped(script: &str, grace: Duration) -> ForeignResult {
     let stop = AtomicBool::new(false);
     let plan = ForeignPlan {
-        grace: Duration::from_millis(20),
+        grace,
         ..shell(script)
     };
     let on_second = &mut |_: &ForeignSecond| stop.store(true, Ordering::Relaxed);
@@ -153,15 +154,19 @@ fn stopped(script: &str) -> ForeignResult {
 
 #[test]
 fn a_program_is_asked_to_end_and_then_made_to() {
-    let polite = stopped("trap 'echo all 7; exit 0' INT; echo 1 5; while :; do sleep 0.02; done");
+    let (patience, none) = (Duration::from_secs(60), Duration::from_millis(20));
+    let polite = stopped(
+        "trap 'echo all 7; exit 0' INT; echo 1 5; while :; do sleep 0.02; done",
+        patience,
+    );
     assert_eq!(
         (polite.exit, polite.figures.transactions),
         (Exit::Code(0), Some(7))
     );
     assert!(polite.stopped_early && polite.broken.is_none() && polite.in_flight_at_end_max == 4);
-    let deaf = stopped("trap '' INT; echo 1 5; exec sleep 1000");
+    let deaf = stopped("trap '' INT; echo 1 5; exec sleep 1000", none);
     assert_eq!((deaf.exit, deaf.figures.tps), (Exit::Signal(15), Some(5.0)));
-    let deafer = stopped("trap '' INT TERM; echo 1 5; while :; do sleep 1000; done");
+    let deafer = stopped("trap '' INT TERM; echo 1 5; while :; do sleep 1000; done", none);
     assert_eq!(deafer.exit, Exit::Signal(9));
     let endless = ForeignPlan {
         limit: Duration::ZERO,
