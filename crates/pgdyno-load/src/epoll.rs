@@ -192,7 +192,7 @@ impl Epoll {
                 self.connections[client as usize] = None;
                 return drive.lose(client, lost);
             }
-            // A short read has emptied the socket; what comes after it is told again (epoll(7)). The end itself is told once.
+            // A short read has emptied the socket; epoll(7) reports what comes after it again. It reports the end once.
             if read < self.buffer.len() && !has_ended {
                 return;
             }

@@ -1,21 +1,28 @@
 //! What is stored of experiments and trials and handed on to the report and the page: every type of it once. No I/O.
 
+mod experiment;
+mod fact;
 mod heat;
 mod metric;
-mod record;
+mod progress;
 mod seconds;
 mod series;
+mod trial;
 
+pub use experiment::{
+    BLOCKS_MAX, ClaimRecord, ExperimentRecord, ExperimentStatus, FactorRecord, FigureRecord, PutBackRecord,
+    SettingRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord, TreatmentRecord,
+    WorkloadRecord,
+};
+pub use fact::FactRecord;
 pub use heat::{HeatError, HeatRecord};
 pub use metric::{Better, Given, METRICS, Metric, MetricWords, Source, UNITS};
-pub use record::{
-    BLOCKS_MAX, ClaimRecord, CrossCheck, CurrentTrial, DistributionPoint, ErrorCount, ExperimentRecord,
-    ExperimentStatus, FactRecord, FactorRecord, FigureRecord, PROGRESS_FORMAT, Percentiles, ProgressRecord,
-    PutBackRecord, SettingRecord, StatementRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX,
-    TableRecord, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
-};
+pub use progress::{CurrentTrial, PROGRESS_FORMAT, ProgressRecord};
 pub use seconds::SecondRecord;
 pub use series::{
     ColumnRecord, GapRecord, PackedSeries, Points, SeriesRecord, TimeLists, pack_points, pack_series,
     unpack_points,
+};
+pub use trial::{
+    CrossCheck, DistributionPoint, ErrorCount, Percentiles, StatementRecord, TrialRecord, TrialStatus,
 };

@@ -167,7 +167,7 @@ struct CurrentLog {
     log: File,
     before: u64,
     data: Directory,
-    /// Bytes of the files beside it, by name: a start may go on in one of them. `None` where there are too many.
+    /// Bytes of the other files in its directory, by name: a start may go on in one of them. `None` where there are too many.
     beside: Option<BTreeMap<OsString, u64>>,
 }
 

@@ -94,7 +94,7 @@ impl Rehearsal {
     ///
     /// # Errors
     ///
-    /// A server of another user, and everything that keeps a new one from starting beside it.
+    /// A server of another user, and everything that keeps a new one from starting.
     pub fn new(
         host: &dyn HostAccess,
         data: &Path,

@@ -168,6 +168,15 @@ impl Drop for Volume {
     }
 }
 
+/// Whether all guests are asked for, not one kernel and what has its turn.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a longer run is asked for by a variable"
+)]
+pub fn all_guests() -> bool {
+    std::env::var("PGDYNO_GUESTS").is_ok_and(|asked| asked == "all")
+}
+
 /// How many processes a test kills: so many, or as many as a longer run asks for.
 #[expect(
     clippy::disallowed_methods,

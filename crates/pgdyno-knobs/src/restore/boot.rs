@@ -50,7 +50,7 @@ impl Boot {
     }
 
     /// The state `now` of a group's cell without what a boot has set of it: that is as before, and so is what the kernel has set
-    /// again beside it as it did then. All else is as this boot or somebody since has made it, and stays.
+    /// again beside it as it did then. Everything else was set by this boot or by someone since, and stays.
     pub(super) fn without_its(&self, group: &Group, now: &Captured) -> Captured {
         let Cell::Files {
             files,

@@ -24,7 +24,7 @@ pub struct ExperimentFile {
     /// When it ends before that.
     #[serde(default)]
     pub stop: StopRule,
-    /// The figure that decides: tps, p50_ms, p95_ms, p99_ms, max_ms, stability_cv, server_cpu_us_per_tx,
+    /// The figure that decides: tps, mean_ms, p50_ms, p95_ms, p99_ms, max_ms, stability_cv, server_cpu_us_per_tx,
     /// client_cpu_us_per_tx, wal_bytes_per_tx, disk_read_bytes_per_tx, disk_write_bytes_per_tx, energy_j_per_tx, job_s,
     /// recovery_s, or the name of a [[figure]]. Without it tps; job_s where every load is a job.
     #[serde(default)]

@@ -84,7 +84,7 @@ pub enum Reset {
     None,
     /// The tables are created again.
     Recreate,
-    /// The database is made again from a template that is kept beside it.
+    /// The database is made again from a template database.
     Template,
     /// The files of the stopped server are copied back, as references where the file system has them.
     Copy,

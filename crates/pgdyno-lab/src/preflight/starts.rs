@@ -29,7 +29,7 @@ impl Preflight<'_> {
             let (tried, untried) = self.at_start(treatment);
             if !untried.is_empty() {
                 found.unproven.push(format!(
-                    "whether the server starts with {} of {}: no second server can take it beside the first",
+                    "whether the server starts with {} of {}: a second server cannot take it while the first one runs",
                     untried.join(", "),
                     treatment.name
                 ));
@@ -107,7 +107,7 @@ impl Preflight<'_> {
         };
         let overcommit = self.host.read_trimmed("/proc/sys/vm/overcommit_memory");
         if overcommit.is_ok_and(|mode| mode == STRICT) {
-            let why = "with vm.overcommit_memory = 2 there may be no memory for a second server beside it";
+            let why = "with vm.overcommit_memory = 2 there may be no memory for a second server";
             return Ok(Err(why.to_owned()));
         }
         let base = start_settings(server)?;

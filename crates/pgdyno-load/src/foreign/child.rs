@@ -174,9 +174,11 @@ impl Errand {
         }
         // In a session of its own it has no terminal to ask for a password at, a Ctrl-C is pgdyno's alone, and all that it
         // starts can be ended. It does not outlive the thread that waits for it.
-        // SAFETY: between fork and exec there are two system calls; nothing is allocated, no lock is taken.
+        // SAFETY: between fork and exec there are three system calls; nothing is allocated, no lock is taken. A shell that starts pgdyno
+        // in the background has it ignore SIGINT, which the program would inherit and could not be asked to end by.
         unsafe {
             command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
                 setsid()?;
                 set_parent_process_death_signal(Some(Signal::TERM))?;
                 Ok(())

@@ -12,7 +12,9 @@ use postgres::{Client, NoTls};
 use serde_json::Value;
 use std::fmt::Write;
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 fn rules_of(value: &Value, list: &str) -> Vec<String> {
     let list = value[list].as_array().expect("a list");
@@ -369,6 +371,43 @@ fn measurements_are_facts_and_no_password_is_shown() {
     for text in [&said.out, &said.err, &written] {
         assert!(!text.contains(password), "a password is shown:\n{text}");
     }
+}
+
+/// A sandbox "old" of Debian's programs, among them pg_resetwal, which makes it old between `prepare` and its next start: `pages` are the
+/// files of what comes next, which are there in a cluster that has grown old by itself.
+fn old_cluster(home: &Home, settings: &[&str], prepare: &str, ages: &[&str], pages: &[(&str, u32)]) {
+    let reset = common::system_program("pg_resetwal");
+    let directory = reset.parent().expect("a directory").to_str().expect("a path");
+    let mut create = vec!["sandbox", "create", "old", "--pg-bin", directory];
+    create.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    home.run(&create).fine();
+    client(home, "old").batch_execute(prepare).expect("prepared");
+    home.run(&["sandbox", "stop", "old"]).fine();
+    let data = home.data("old");
+    let owner = fs::metadata(&data).expect("a directory");
+    let (uid, gid) = (owner.uid(), owner.gid());
+    let status = Command::new("setpriv")
+        .args([
+            format!("--reuid={uid}"),
+            format!("--regid={gid}"),
+            "--clear-groups".into(),
+        ])
+        .arg(&reset)
+        .args(ages)
+        .arg("-D")
+        .arg(&data)
+        .stdout(Stdio::null())
+        .current_dir("/")
+        .status()
+        .expect("setpriv runs");
+    assert!(status.success());
+    for (place, number) in pages {
+        let file = data.join(place).join(format!("{number:04X}"));
+        // 32 pages to a file.
+        fs::write(&file, vec![0; 32 * 8192]).expect("written");
+        chown(&file, Some(uid), Some(gid)).expect("root");
+    }
+    home.run(&["sandbox", "start", "old"]).fine();
 }
 
 fn client(home: &Home, name: &str) -> Client {

@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(60);
 const REST: u32 = 6000;
 /// CPU time that a pass may take. Less, and a process that has touched 1 GB in small pages could never be read.
 const BUDGET: Duration = Duration::from_millis(30);
-/// What a resident page is taken to cost before the first read has told; docs/reference/metrics.md has what was measured.
+/// Assumed cost of a resident page before the first measurement; docs/reference/metrics.md has the measurements.
 const FIRST_NS_PER_PAGE: f64 = 100.0;
 
 #[derive(Debug)]

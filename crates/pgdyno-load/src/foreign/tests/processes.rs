@@ -155,10 +155,15 @@ fn stopped(script: &str, grace: Duration) -> ForeignResult {
 #[test]
 fn a_program_is_asked_to_end_and_then_made_to() {
     let (patience, none) = (Duration::from_secs(60), Duration::from_millis(20));
+    // As in the background of a shell, which has its children ignore it.
+    // SAFETY: signal(2) of a signal that nothing here handles.
+    let before = unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
     let polite = stopped(
         "trap 'echo all 7; exit 0' INT; echo 1 5; while :; do sleep 0.02; done",
         patience,
     );
+    // SAFETY: as above.
+    unsafe { libc::signal(libc::SIGINT, before) };
     assert_eq!(
         (polite.exit, polite.figures.transactions),
         (Exit::Code(0), Some(7))

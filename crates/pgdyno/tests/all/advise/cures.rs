@@ -1,11 +1,8 @@
 //! What the steps of safety advice do: each statement is run, and the rule is silent afterwards.
 
-use super::{advice, advised, client, cure, rules_of, statements};
+use super::{advice, advised, client, cure, old_cluster, rules_of, statements};
 use common::Home;
 use postgres::{Client, NoTls};
-use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
-use std::process::Command;
 
 /// Rules for safety that need no broken disk, each with what makes it speak.
 const CARELESS: [(&str, &str); 7] = [
@@ -106,8 +103,6 @@ fn a_key_of_either_kind_goes_on_after_its_cure() {
 #[test]
 fn ids_that_run_out_are_seen_and_their_holder_is_ended_first() {
     let home = Home::on_disk();
-    let bin = common::system_program("pg_resetwal");
-    let directory = bin.parent().expect("a directory").to_str().expect("a path");
     // No autovacuum comes by itself before the ids have run out.
     let settings = [
         "max_prepared_transactions=2",
@@ -115,40 +110,14 @@ fn ids_that_run_out_are_seen_and_their_holder_is_ended_first() {
         "autovacuum_freeze_max_age=2000000000",
         "autovacuum_multixact_freeze_max_age=2000000000",
     ];
-    let mut create = vec!["sandbox", "create", "old", "--pg-bin", directory];
-    create.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    home.run(&create).fine();
     let prepare = "BEGIN; CREATE TABLE t (); PREPARE TRANSACTION 'forgotten'";
-    client(&home, "old").batch_execute(prepare).expect("prepared");
-    home.run(&["sandbox", "stop", "old"]).fine();
-    let data = home.data("old");
-    let owner = fs::metadata(&data).expect("a directory");
-    let (uid, gid) = (owner.uid(), owner.gid());
-    let status = Command::new("setpriv")
-        .args([
-            format!("--reuid={uid}"),
-            format!("--regid={gid}"),
-            "--clear-groups".into(),
-        ])
-        .arg(&bin)
-        .args(["-x", "1600000000", "-m", "1600000000,1", "-D"])
-        .arg(&data)
-        .stdout(std::process::Stdio::null())
-        .current_dir("/")
-        .status()
-        .expect("setpriv runs");
-    assert!(status.success());
-    // The pages of what comes next: 32 to a file, of 32768 states or 2048 offsets each.
+    let ages = ["-x", "1600000000", "-m", "1600000000,1"];
+    // 32768 states or 2048 offsets to a page.
     let pages = [
         ("pg_xact", 1_600_000_000 / (32 * 32_768)),
         ("pg_multixact/offsets", 1_600_000_000 / (32 * 2048)),
     ];
-    for (place, number) in pages {
-        let file = data.join(place).join(format!("{number:04X}"));
-        fs::write(&file, vec![0; 32 * 8192]).expect("written");
-        chown(&file, Some(uid), Some(gid)).expect("root");
-    }
-    home.run(&["sandbox", "start", "old"]).fine();
+    old_cluster(&home, &settings, prepare, &ages, &pages);
 
     let said = advised(&home, "old");
     for rule in ["xid-wraparound-near", "multixact-wraparound-near"] {

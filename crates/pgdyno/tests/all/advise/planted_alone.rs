@@ -1,6 +1,6 @@
 //! Faults that want a server of their own, or two: each found with its severity, and ended by what the advice says.
 
-use super::{advice, advised, client, cure, rules_of, statements};
+use super::{advice, advised, client, cure, old_cluster, rules_of, statements};
 use common::Home;
 use common::foreign::Foreign;
 use common::machine::quiet_machine;
@@ -9,7 +9,6 @@ use pgdyno_knobs::{Advisor, Catalogue, Question};
 use pgdyno_server::{Found, Guc, Server, server_facts};
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
 use std::process::{Command, Stdio};
 
 #[track_caller]
@@ -43,45 +42,14 @@ fn slot_without_a_limit_is_a_hint_until_there_is_one() {
 fn multixact_past_its_freeze_age_is_advice_until_autovacuum_is_let_in() {
     const NEXT: u32 = 20_000;
     let home = Home::on_disk();
-    let bin = common::system_program("pg_resetwal");
-    let directory = bin.parent().expect("a directory").to_str().expect("a path");
     let settings = [
         "max_prepared_transactions=2",
         "autovacuum_multixact_freeze_max_age=10000",
         "autovacuum_naptime=1",
     ];
-    let mut create = vec!["sandbox", "create", "old", "--pg-bin", directory];
-    create.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    home.run(&create).fine();
-    let mut session = client(&home, "old");
-    session.batch_execute("CREATE TABLE t ()").expect("a table");
-    session
-        .batch_execute("BEGIN; LOCK TABLE t; PREPARE TRANSACTION 'forgotten'")
-        .expect("prepared");
-    drop(session);
-    home.run(&["sandbox", "stop", "old"]).fine();
-    let data = home.data("old");
-    let owner = fs::metadata(&data).expect("a directory");
-    let (uid, gid) = (owner.uid(), owner.gid());
-    let status = Command::new("setpriv")
-        .args([
-            format!("--reuid={uid}"),
-            format!("--regid={gid}"),
-            "--clear-groups".into(),
-        ])
-        .arg(&bin)
-        .args(["-m", &format!("{NEXT},1"), "-D"])
-        .arg(&data)
-        .stdout(Stdio::null())
-        .current_dir("/")
-        .status()
-        .expect("setpriv runs");
-    assert!(status.success());
-    // The pages up to the next one: 32 to a file, of 2048 offsets each.
-    let file = data.join("pg_multixact/offsets/0000");
-    fs::write(&file, vec![0; 32 * 8192]).expect("written");
-    chown(&file, Some(uid), Some(gid)).expect("root");
-    home.run(&["sandbox", "start", "old"]).fine();
+    let prepare = "CREATE TABLE t (); BEGIN; LOCK TABLE t; PREPARE TRANSACTION 'forgotten'";
+    let ages = ["-m", &format!("{NEXT},1")];
+    old_cluster(&home, &settings, prepare, &ages, &[("pg_multixact/offsets", 0)]);
 
     let said = advised(&home, "old");
     assert_eq!(severity_of(&said, "multixact-past-freeze-age"), "advice");
@@ -93,8 +61,11 @@ fn multixact_past_its_freeze_age_is_advice_until_autovacuum_is_let_in() {
     session
         .batch_execute("ROLLBACK PREPARED 'forgotten'")
         .expect("ended");
-    common::until_is("autovacuum has frozen the table", true, || {
-        advice(&advised(&home, "old"), "multixact-past-freeze-age").is_none()
+    common::until("autovacuum has frozen the table", || {
+        match advice(&advised(&home, "old"), "multixact-past-freeze-age") {
+            Some(found) => Err(found["why"].clone()),
+            None => Ok(()),
+        }
     });
 }
 

@@ -1,0 +1,101 @@
+//! How far a running experiment is.
+
+use serde::{Deserialize, Serialize};
+
+/// The phase after the last trial.
+const PUTTING_BACK: &str = "restoring";
+/// Restart, checkpoint and cross-check of a trial take about this long, until one has been measured.
+const OVERHEAD_S: f64 = 4.0;
+/// The format's name of [`ProgressRecord`].
+pub const PROGRESS_FORMAT: &str = "pgdyno-progress/1";
+
+/// How far a running experiment is. Not kept: it counts as long as the process that wrote it runs the experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgressRecord {
+    /// "pgdyno-progress/1".
+    pub format: String,
+    /// Trials in all, at most.
+    pub trials: u32,
+    /// Of which are stored.
+    pub done: u32,
+    /// Of which were stored before this process went on with it.
+    pub done_before: u32,
+    /// Length of a trial's load.
+    pub trial_s: f64,
+    /// When this process began its first trial.
+    pub begun_unix_ms: u64,
+    /// When it stored its last one; the same where there is none yet.
+    pub counted_unix_ms: u64,
+    /// What is done now, for people: "warm-up".
+    pub phase: String,
+    /// The trial that is run now; `None` between two.
+    pub current: Option<CurrentTrial>,
+}
+
+impl ProgressRecord {
+    /// At the beginning of the first trial of a process that is to run `trials` less `done`, each with a load of `trial_s`
+    /// seconds.
+    pub fn begun(trials: u32, done: u32, trial_s: f64, now_unix_ms: u64) -> ProgressRecord {
+        ProgressRecord {
+            format: PROGRESS_FORMAT.to_owned(),
+            trials,
+            done,
+            done_before: done,
+            trial_s,
+            begun_unix_ms: now_unix_ms,
+            counted_unix_ms: now_unix_ms,
+            phase: String::new(),
+            current: None,
+        }
+    }
+
+    /// A trial was stored.
+    pub fn count(&mut self, now_unix_ms: u64) {
+        self.done += 1;
+        self.counted_unix_ms = now_unix_ms;
+        self.current = None;
+    }
+
+    /// A trial begins.
+    pub fn begin(&mut self, treatment: &str, block: u32, phase: &str) {
+        self.current = Some(CurrentTrial {
+            treatment: treatment.to_owned(),
+            block,
+        });
+        phase.clone_into(&mut self.phase);
+    }
+
+    /// No further trial begins: what was changed is restored.
+    pub fn put_back(&mut self) {
+        self.current = None;
+        PUTTING_BACK.clone_into(&mut self.phase);
+    }
+
+    /// Seconds until the last trial ends, by the mean length of those that this process has run; `None` once no further one
+    /// begins, for nothing tells how long the rest takes.
+    pub fn left_s(&self, now_unix_ms: u64) -> Option<f64> {
+        if self.phase == PUTTING_BACK {
+            return None;
+        }
+        let seconds = |from: u64, to: u64| {
+            let ms = u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX);
+            f64::from(ms) / 1e3
+        };
+        let here = self.done.saturating_sub(self.done_before);
+        let each_s = match here {
+            0 => self.trial_s + OVERHEAD_S,
+            here => seconds(self.begun_unix_ms, self.counted_unix_ms) / f64::from(here),
+        };
+        let left_s = each_s * f64::from(self.trials.saturating_sub(self.done));
+        Some((left_s - seconds(self.counted_unix_ms, now_unix_ms)).max(0.0))
+    }
+}
+
+/// A trial that is run now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CurrentTrial {
+    /// Name of its treatment.
+    pub treatment: String,
+    /// 1-based.
+    pub block: u32,
+}

@@ -1,0 +1,250 @@
+//! A trial as it ended. Format 1: later fields have `#[serde(default)]`.
+
+use crate::heat::HeatRecord;
+use crate::seconds::{self, SecondRecord};
+use pgdyno_stats::Steadiness;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What became of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialStatus {
+    /// It counts.
+    Finished,
+    /// It could not be done or broke off.
+    Failed,
+    /// It was done, but its figures do not hold.
+    Invalid,
+}
+
+/// Response times in milliseconds: those that were measured, or that an external program has reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Mean; missing too in records of earlier versions.
+    #[serde(default)]
+    pub mean_ms: Option<f64>,
+    /// Median.
+    pub p50_ms: Option<f64>,
+    /// 95th percentile.
+    pub p95_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// Longest.
+    pub max_ms: Option<f64>,
+}
+
+impl Percentiles {
+    /// `None` where not one is known.
+    pub fn if_any(self) -> Option<Percentiles> {
+        (self != Percentiles::default()).then_some(self)
+    }
+}
+
+/// A point of a response-time distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DistributionPoint {
+    /// 0 to 100.
+    pub percentile: f64,
+    /// Milliseconds.
+    pub ms: f64,
+}
+
+/// The clients' count held against the server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossCheck {
+    /// Transactions that the clients saw committed, warm-up included.
+    pub client: u64,
+    /// What the server counted in the same time, without what pgdyno itself asked and without the commits of parallel workers.
+    pub server: u64,
+    /// What parallel workers committed for themselves; trials of earlier versions do not have it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub by_workers: u64,
+    /// How far the two may be apart: in flight at the end, and background work.
+    pub allowed_difference: u64,
+    /// Whether they agree within that.
+    pub agrees: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// How often an error came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// Five letters.
+    pub sqlstate: String,
+    /// How often.
+    pub count: u64,
+    /// The server's message of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Where that was: script and line, or the kind of transaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// A statement as the server counted it in the measured time of a trial, all users together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatementRecord {
+    /// The server's number of the normalised statement.
+    pub query_id: i64,
+    /// On one line and cut, without constants; of a utility statement two words at most. `None` where it may not be seen.
+    pub text: Option<String>,
+    /// Executions.
+    pub calls: u64,
+    /// Their time together.
+    pub total_ms: f64,
+    /// Rows returned or changed.
+    pub rows: u64,
+    /// Blocks of tables and indexes found in shared buffers.
+    pub blocks_hit: u64,
+    /// Blocks that were not there.
+    pub blocks_read: u64,
+    /// WAL written.
+    pub wal_bytes: u64,
+}
+
+/// A trial as it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// 1-based.
+    pub block: u32,
+    /// 1-based position in the block.
+    pub position: u32,
+    /// Name of the treatment.
+    pub treatment: String,
+    /// What became of it.
+    pub status: TrialStatus,
+    /// Why it failed or does not hold.
+    pub reason: Option<String>,
+    /// When it began.
+    pub started_unix_ms: u64,
+    /// Knob and what the target reported after it was set.
+    pub effective: Vec<(String, String)>,
+    /// Committed per second in the measured time.
+    pub tps: Option<f64>,
+    /// Committed in the measured time.
+    pub committed: u64,
+    /// Failed in it.
+    pub failed: u64,
+    /// Errors in it.
+    pub errors: Vec<ErrorCount>,
+    /// Response times.
+    pub percentiles: Option<Percentiles>,
+    /// The external program that has reported throughput and response times; `None` where pgdyno has measured them.
+    #[serde(default)]
+    pub reported_by: Option<String>,
+    /// Histogram of response times in nanoseconds (HdrHistogram V2 deflate, base64).
+    pub histogram: Option<String>,
+    /// Points of the distribution.
+    pub distribution: Vec<DistributionPoint>,
+    /// Whether throughput was steady.
+    pub steadiness: Option<Steadiness>,
+    /// Stability of the per-second throughput.
+    pub stability_cv: Option<f64>,
+    /// Warm-up in seconds.
+    pub warmup_s: f64,
+    /// Measured seconds.
+    pub measured_s: f64,
+    /// Client CPU per committed transaction.
+    pub client_cpu_us_per_tx: Option<f64>,
+    /// Server CPU per committed transaction, warm-up included.
+    pub server_cpu_us_per_tx: Option<f64>,
+    /// WAL per committed transaction, warm-up included.
+    pub wal_bytes_per_tx: Option<f64>,
+    /// Counters of the CPU on the server's processes (`page_faults`, `dtlb_load_misses`, ...) per committed transaction of the
+    /// measured time; those that the machine counts.
+    #[serde(default)]
+    pub counters_per_tx: BTreeMap<String, f64>,
+    /// The server's count.
+    pub cross_check: Option<CrossCheck>,
+    /// What disturbed it.
+    pub disturbances: Vec<String>,
+    /// Whether others took CPU time from it.
+    #[serde(default)]
+    pub disturbed: bool,
+    /// Second by second.
+    #[serde(with = "seconds")]
+    pub seconds: Vec<SecondRecord>,
+    /// Figures beyond those that every trial has: `job_s`, `recovery_s`, what is taken from series.
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
+    /// The server that it ran on, where that is not the target itself: "v17", "data-tmpfs-2G".
+    #[serde(default)]
+    pub stand: Option<String>,
+    /// Seconds of the measured time that were still part of the warm-up, by a change-point in throughput.
+    #[serde(default)]
+    pub unsettled_s: Option<f64>,
+    /// Response times over time; `None` also in records from before they were kept.
+    #[serde(default)]
+    pub heat: Option<HeatRecord>,
+    /// What pg_stat_statements counted in the measured time of the statements that took the most time, the most expensive first; none
+    /// where the server has not got it, and in records from before they were kept.
+    #[serde(default)]
+    pub statements: Vec<StatementRecord>,
+}
+
+impl TrialRecord {
+    /// One that has only begun, at no time yet: what breaks off so has failed.
+    pub fn begun(block: u32, position: u32, treatment: &str) -> TrialRecord {
+        TrialRecord {
+            block,
+            position,
+            treatment: treatment.to_owned(),
+            status: TrialStatus::Failed,
+            reason: None,
+            started_unix_ms: 0,
+            effective: Vec::new(),
+            tps: None,
+            committed: 0,
+            failed: 0,
+            errors: Vec::new(),
+            percentiles: None,
+            reported_by: None,
+            histogram: None,
+            distribution: Vec::new(),
+            steadiness: None,
+            stability_cv: None,
+            warmup_s: 0.0,
+            measured_s: 0.0,
+            client_cpu_us_per_tx: None,
+            server_cpu_us_per_tx: None,
+            wal_bytes_per_tx: None,
+            counters_per_tx: BTreeMap::new(),
+            cross_check: None,
+            disturbances: Vec::new(),
+            disturbed: false,
+            seconds: Vec::new(),
+            figures: BTreeMap::new(),
+            stand: None,
+            unsettled_s: None,
+            heat: None,
+            statements: Vec::new(),
+        }
+    }
+
+    /// A figure by its name: those that every trial has, and its own. Units are in the names.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        let percentiles = self.percentiles.as_ref();
+        match name {
+            "mean_ms" => percentiles.and_then(|p| p.mean_ms),
+            "tps" => self.tps,
+            "p50_ms" => percentiles.and_then(|p| p.p50_ms),
+            "p95_ms" => percentiles.and_then(|p| p.p95_ms),
+            "p99_ms" => percentiles.and_then(|p| p.p99_ms),
+            "max_ms" => percentiles.and_then(|p| p.max_ms),
+            "stability_cv" => self.stability_cv,
+            "server_cpu_us_per_tx" => self.server_cpu_us_per_tx,
+            "client_cpu_us_per_tx" => self.client_cpu_us_per_tx,
+            "wal_bytes_per_tx" => self.wal_bytes_per_tx,
+            _ => self
+                .figures
+                .get(name)
+                .or_else(|| self.counters_per_tx.get(name))
+                .copied(),
+        }
+    }
+}
