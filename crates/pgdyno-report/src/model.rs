@@ -76,7 +76,7 @@ pub struct Treatment {
     pub workload: Option<Workload>,
     /// What else it has of its own, as ("server.pooler", "pgbouncer").
     pub around: Vec<(String, String)>,
-    /// By the name of the metric: means over its trials, and response times of all its trials together.
+    /// Means over its trials, by the name of the metric, as the verdicts take them.
     pub figures: BTreeMap<String, f64>,
     /// The figure that decides.
     pub metric: Option<Interval>,

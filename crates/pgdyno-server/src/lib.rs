@@ -51,7 +51,7 @@ pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;
 pub use postmaster::{NoPostmaster, Postmaster};
 pub use programs::find as find_program;
-pub use rehearsal::{Rehearsal, is_rehearsed, start_settings};
+pub use rehearsal::{Rehearsal, is_of_start, is_rehearsed, start_doubts, start_settings};
 pub use server::{Server, ServerError, Version};
 pub use settings::{
     Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,

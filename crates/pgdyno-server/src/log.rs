@@ -8,6 +8,13 @@ const READ_MAX: u64 = 64 * 1024;
 /// Lines that are shown where none of them is FATAL or PANIC, and characters of each.
 const LINES: usize = 5;
 const LINE_CHARS: usize = 300;
+/// What a session is told whose server is stopped or started: no reason of the server's.
+const SESSIONS: [&str; 4] = [
+    "terminating connection",
+    "the database system is shutting down",
+    "the database system is starting up",
+    "the database system is not yet accepting connections",
+];
 const MARKS: [&str; 4] = ["FATAL:", "PANIC:", "DETAIL:", "HINT:"];
 
 /// Why the server did not start, from what it wrote behind the first `from` bytes: the last FATAL or PANIC with its detail and
@@ -34,7 +41,8 @@ pub(crate) fn has_reason(text: &str) -> bool {
 }
 
 fn is_end(line: &&str) -> bool {
-    line.contains("FATAL:") || line.contains("PANIC:")
+    let is_of_session = SESSIONS.iter().any(|words| line.contains(words));
+    line.contains("PANIC:") || line.contains("FATAL:") && !is_of_session
 }
 
 /// The same of a text.
@@ -90,6 +98,16 @@ mod tests {
         let found = reason(&log, old.len() as u64).unwrap();
         assert_eq!(found, "could not map memory; 12 bytes; more huge pages");
         assert_eq!(reason(&log, (old.len() + new.len()) as u64), None);
+    }
+
+    #[test]
+    fn sessions_that_a_stop_ends_are_no_reason() {
+        let stop = "t [2] FATAL:  terminating connection due to administrator command\nt [1] LOG:  database system is shut down\n";
+        let again = "t [3] FATAL:  the database system is shutting down\n";
+        assert!(!has_reason(&format!("{stop}{again}")));
+        let text = format!("t [1] FATAL:  could not load pg_hba.conf\n{stop}{again}");
+        assert!(has_reason(&text));
+        assert_eq!(last_words(&text).unwrap(), "could not load pg_hba.conf");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::sandbox::{SandboxError, process};
 use crate::server::{Server, ServerError};
 use crate::settings::literal;
 use crate::{Postmaster, User, log};
-use pgdyno_host::{Directory, HostAccess, LocalHost, Owner, is_alive, make_directory};
+use pgdyno_host::{Directory, HostAccess, LocalHost, Owner, USUAL_MODE, is_alive, make_directory};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -25,7 +25,7 @@ const LOG_READ_MAX: usize = 64 << 10;
 const READY: &[u8] = b"database system is ready to accept connections";
 /// Parameters of which a throw-away server has its own value: where its files and sockets are, what it writes, and pages that the
 /// running server has taken.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "archive_command",
     "archive_library",
     "config_file",
@@ -39,6 +39,7 @@ const OWN: [&str; 15] = [
     "log_destination",
     "logging_collector",
     "port",
+    "shared_memory_type",
     "unix_socket_directories",
     "unix_socket_group",
 ];
@@ -48,6 +49,39 @@ const ALSO: [&str; 3] = ["dynamic_library_path", "extension_control_path", "summ
 /// Whether a throw-away server can take a parameter as the server itself would.
 pub fn is_rehearsed(name: &str) -> bool {
     !OWN.contains(&name)
+}
+
+/// Whether a parameter that takes no restart decides whether a server starts.
+pub fn is_of_start(name: &str) -> bool {
+    ALSO.contains(&name)
+}
+
+/// What of a server's start a throw-away server cannot have, in words; empty where it starts as the server itself would.
+///
+/// # Errors
+///
+/// A server that cannot be asked.
+pub fn start_doubts(server: &mut Server) -> Result<Vec<&'static str>, ServerError> {
+    let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_settings WHERE pending_restart), \
+        current_setting('is_superuser') = 'on' OR pg_catalog.pg_has_role(current_user, 'pg_read_all_settings', 'USAGE'), \
+        pg_catalog.pg_is_in_recovery()";
+    let rows = server.rows("reading whether a start can be tried", sql)?;
+    let is = |at: usize| rows.first().and_then(|row| row.get(at)?.as_deref()) == Some("t");
+    let doubts = [
+        (is(0), "settings in its files wait for a restart already"),
+        (
+            !is(1),
+            "this role does not see all settings (GRANT pg_read_all_settings)",
+        ),
+        (
+            is(2),
+            "it is a standby, which also compares settings with those of its primary",
+        ),
+    ];
+    Ok(doubts
+        .into_iter()
+        .filter_map(|(holds, why)| holds.then_some(why))
+        .collect())
 }
 
 /// Settings that a server has been started with and that decide whether it starts, as names and values with units. What the role may
@@ -110,6 +144,17 @@ impl Rehearsal {
             .read_link(&format!("/proc/{}/exe", postmaster.pid))
             .map_err(|e| not_here(e.to_string()))?;
         let programs = Path::new(&program).parent().unwrap_or(Path::new("/")).to_owned();
+        // The path may lead elsewhere by now, or be one of a container.
+        let is_its_own = host
+            .identity_of(&format!("/proc/{}/exe", postmaster.pid))
+            .and_then(|its| Ok(its == host.identity_of(&program)?))
+            .map_err(|e| not_here(e.to_string()))?;
+        let keeps = Directory::open(&programs).is_ok_and(|held| held.keeps_paths());
+        if !is_its_own || !keeps {
+            return Err(not_here(format!(
+                "{program} is not the server's own program in a directory that only its owner and root can change"
+            )));
+        }
         // The server's own user runs them already; nobody else does what they say.
         let owner = host.directory(data).map_err(|e| not_here(e.to_string()))?.owner();
         let user = match User::is_root() {
@@ -124,7 +169,7 @@ impl Rehearsal {
         remove_abandoned(scratch);
         let name = format!("{NAME}{}", std::process::id());
         let own = scratch.join(&name);
-        let mut held = make_directory(scratch, 0o777)
+        let mut held = make_directory(scratch, USUAL_MODE)
             .and_then(|scratch| scratch.make(&name, 0o700))
             .map_err(SandboxError::io(&own, "made"))?;
         let rehearsal = Rehearsal {
@@ -162,7 +207,13 @@ impl Rehearsal {
 
     fn command(&self, program: &str) -> Result<Command, SandboxError> {
         let path = self.programs.join(program);
-        process::command(&path, self.user.as_ref(), &[]).map_err(SandboxError::io(&path, "run"))
+        let mut command =
+            process::command(&path, self.user.as_ref(), &[]).map_err(SandboxError::io(&path, "run"))?;
+        // Behind the change of user, which would clear it.
+        let with_parent = || Ok(set_parent_process_death_signal(Some(Signal::QUIT))?);
+        // SAFETY: prctl(2) as a raw system call, which allocates nothing, between fork and exec.
+        unsafe { command.pre_exec(with_parent) };
+        Ok(command)
     }
 
     /// Starts the server with these settings beside its base, and stops it: its words where it does not start.
@@ -182,10 +233,6 @@ impl Rehearsal {
         let written = log.try_clone().map_err(SandboxError::io(&self.own, "used"))?;
         let mut command = self.command("postgres")?;
         command.arg("-D").arg(&data).stdout(Stdio::null()).stderr(written);
-        // Behind the change of user, which would clear it.
-        let with_parent = || Ok(set_parent_process_death_signal(Some(Signal::QUIT))?);
-        // SAFETY: prctl(2) as a raw system call, which allocates nothing, between fork and exec.
-        unsafe { command.pre_exec(with_parent) };
         let mut server = command.spawn().map_err(SandboxError::io(&self.programs, "run"))?;
         let ended = watch(&mut server, &log);
         end(&mut server);

@@ -114,11 +114,14 @@ pub(crate) fn comparison(query: &str) -> Result<(Reference, Reference, Vec<Strin
         let text = value_of(query, name).ok_or_else(|| format!("{name} is missing: what is compared?"))?;
         text.parse().map_err(|error| format!("{name}: {error}"))
     };
-    let metrics = form_urlencoded::parse(query.as_bytes())
+    let metrics: Vec<String> = form_urlencoded::parse(query.as_bytes())
         .filter(|(name, _)| name == "metric")
         .map(|(_, value)| value.into_owned())
-        .take(METRICS_MAX)
+        .take(METRICS_MAX + 1)
         .collect();
+    if metrics.len() > METRICS_MAX {
+        return Err(format!("metric: expected at most {METRICS_MAX} of them"));
+    }
     Ok((reference("a")?, reference("b")?, metrics))
 }
 

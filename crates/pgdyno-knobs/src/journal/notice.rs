@@ -8,6 +8,7 @@ use super::registry::Journals;
 use super::{JournalError, io_error, line};
 use crate::cell::Cell;
 use pgdyno_host::{Directory, EntryKind, LocalHost, Owner, make_directory, may_hang};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -152,8 +153,8 @@ impl Journals {
                     unreadable.extend(wrong);
                 }
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                // A home that is closed to this user, or no directory.
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied && other.uid != 0 => {}
+                // A home that the kernel closes to this process. What is refused here for its owner or its mode is told.
+                Err(e) if e.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) && other.uid != 0 => {}
                 Err(e) => unreadable.push(format!("the changes of {}: {e}", other.name)),
             }
         }

@@ -3,7 +3,9 @@
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::plan::{Plan, Treatment};
 use pgdyno_knobs::{Cost, Kind, Reader};
-use pgdyno_server::{Rehearsal, Server, ServerError, is_rehearsed, start_settings};
+use pgdyno_server::{
+    Rehearsal, Server, ServerError, is_of_start, is_rehearsed, start_doubts, start_settings,
+};
 use std::collections::BTreeMap;
 
 /// Combinations of settings that are tried; each takes about a third of a second.
@@ -52,10 +54,18 @@ impl Preflight<'_> {
                 return Ok(());
             }
         };
+        let doubts = start_doubts(server)?;
+        if !doubts.is_empty() {
+            let names: Vec<String> = combinations.values().flatten().cloned().collect();
+            found.unproven.push(unproven(&names, &doubts.join("; ")));
+        }
+        let mut failed = None;
         for (number, (settings, treatments)) in combinations.into_iter().enumerate() {
             if number >= TRIED_MAX {
-                let why = format!("{TRIED_MAX} others were tried");
-                found.unproven.push(unproven(&treatments, &why));
+                failed.get_or_insert_with(|| format!("{TRIED_MAX} others were tried"));
+            }
+            if let Some(why) = &failed {
+                found.unproven.push(unproven(&treatments, why));
                 continue;
             }
             match rehearsal.refusal(&settings) {
@@ -69,7 +79,11 @@ impl Preflight<'_> {
                         ..Finding::new(FindingKind::Value, what, &[])
                     });
                 }
-                Err(error) => found.unproven.push(unproven(&treatments, &error.to_string())),
+                // What hangs once hangs again.
+                Err(error) => {
+                    found.unproven.push(unproven(&treatments, &error.to_string()));
+                    failed = Some(error.to_string());
+                }
             }
         }
         Ok(())
@@ -83,9 +97,13 @@ impl Preflight<'_> {
             target: Some(self.target),
             journals: Some(self.journals),
         };
-        let (mut tried, mut untried) = (Settings::new(), Vec::new());
+        let (mut tried, mut also, mut untried) = (Settings::new(), Settings::new(), Vec::new());
         for setting in &treatment.settings {
             let is_parameter = |knob: &str| self.catalogue.get(knob).is_ok_and(|knob| knob.kind == Kind::Guc);
+            if is_of_start(&setting.knob) {
+                also.push((setting.knob.clone(), setting.value.clone()));
+                continue;
+            }
             if !reader.cost(&setting.knob).is_ok_and(|cost| cost == Cost::Restart) {
                 continue;
             }
@@ -93,6 +111,9 @@ impl Preflight<'_> {
                 true => tried.push((setting.knob.clone(), setting.value.clone())),
                 false => untried.push(setting.knob.clone()),
             }
+        }
+        if !tried.is_empty() {
+            tried.append(&mut also);
         }
         tried.sort();
         (tried, untried)

@@ -68,7 +68,7 @@ impl Token {
 }
 
 /// Reads the statements of one script in their order: what it has made as temporary is its own.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Making {
     temporary: BTreeSet<String>,
 }
@@ -96,11 +96,15 @@ impl Making {
             return is_executed && self.is_in_one(&rest[at..]);
         }
         if first.is_any(&["do"]) {
-            // A body in single quotes is not looked into.
+            // A body in single quotes is not looked into. What one makes under a condition may not be there behind it.
             return rest.iter().any(|token| match token {
-                Token::Body(text) => self.is_in_body(text),
+                Token::Body(text) => self.clone().is_in_body(text),
                 token => *token == Token::Other('\''),
             });
+        }
+        // What was made since it began may be gone.
+        if first.is_any(&["rollback", "abort", "discard"]) {
+            self.temporary.clear();
         }
         match first.is_any(&MAKING) {
             true => !self.is_of_temporary(statement),
@@ -131,13 +135,19 @@ impl Making {
         // CREATE FUNCTION x and DROP ROLE x are not about a table x.
         let may_be = first.is_any(&["truncate"]) || has(&KINDS);
         let is_temporary = match rest.iter().position(|token| token.is_any(&["on"])) {
-            _ if creates && has(&["temp", "temporary"]) => true,
+            _ if creates && is_made_temporary(rest) => true,
             Some(at) if is_index => self.are_temporary(&rest[at + 1..], false),
             _ if creates => is_in_pg_temp(name_in(rest)),
             _ => may_be && self.are_temporary(rest, !first.is_any(&["alter"])),
         };
-        if creates && is_temporary {
-            self.keep(rest);
+        let ends = first.is_any(&["drop"]) || rest.iter().any(|token| token.is_any(&["rename", "set"]));
+        match (creates, is_temporary) {
+            // With ON COMMIT DROP it is gone at an end that nobody announces.
+            (true, true) if !rest.iter().any(|token| token.is_any(&["drop"])) => self.keep(rest),
+            (false, true) if ends => rest.iter().filter_map(Token::name).for_each(|name| {
+                self.temporary.remove(name);
+            }),
+            _ => {}
         }
         is_temporary
     }
@@ -175,7 +185,7 @@ impl Making {
             return false;
         };
         let target = &statement[at + 1..];
-        let is_temporary = target.iter().take(2).any(Token::is_temporary) || is_in_pg_temp(name_in(target));
+        let is_temporary = is_named_temporary(target) || is_in_pg_temp(name_in(target));
         if is_temporary {
             self.keep(target);
         }
@@ -189,6 +199,29 @@ impl Making {
         let name = from.get(at).and_then(Token::name);
         self.temporary.extend(name.map(str::to_owned));
     }
+}
+
+/// CREATE [OR REPLACE] [GLOBAL | LOCAL] TEMP, of what comes behind CREATE: a column or a table may be called temp.
+fn is_made_temporary(rest: &[Token]) -> bool {
+    let is_before = |token: &&Token| token.is_any(&["or", "replace", "global", "local"]);
+    rest.iter()
+        .find(|token| !is_before(token))
+        .is_some_and(Token::is_temporary)
+}
+
+/// INTO [GLOBAL | LOCAL] TEMP [TABLE] name, of what comes behind INTO: the table itself may be called temp.
+fn is_named_temporary(target: &[Token]) -> bool {
+    const AFTER_NAME: [&str; 9] = [
+        "from", "where", "group", "having", "window", "union", "order", "limit", "for",
+    ];
+    let is_before = |token: &Token| token.is_any(&["global", "local"]);
+    let from = target
+        .iter()
+        .position(|token| !is_before(token))
+        .unwrap_or(target.len());
+    let name = target.get(from + 1);
+    target.get(from).is_some_and(Token::is_temporary)
+        && name.is_some_and(|token| token.name().is_some() && !token.is_any(&AFTER_NAME))
 }
 
 /// What is left from the first name on.
@@ -335,11 +368,32 @@ mod tests {
             "DO 'BEGIN NULL; END'",
             "CREATE TABLE t:client_id (a int)",
             "DROP TABLE pg_temp.t, u",
+            "CREATE TABLE readings (temp float)",
+            "CREATE TABLE temp (a int)",
+            "SELECT 1 INTO temp",
+            "SELECT a INTO temp FROM t",
         ] {
             assert!(makes(&[sql]), "{sql}");
         }
         for script in [
             &["CREATE TEMP TABLE t (a int)", "DROP TABLE t, u"][..],
+            &["CREATE TEMP TABLE t (a int)", "DROP TABLE t", "DROP TABLE t"],
+            &["BEGIN", "CREATE TEMP TABLE t (a int)", "ROLLBACK", "TRUNCATE t"],
+            &["CREATE TEMP TABLE t (a int)", "DISCARD TEMP", "DROP TABLE t"],
+            &[
+                "CREATE TEMP TABLE t (a int)",
+                "ALTER TABLE t RENAME TO u",
+                "DROP TABLE t",
+            ],
+            &[
+                "CREATE TEMP TABLE t (a int) ON COMMIT DROP",
+                "COMMIT",
+                "DROP TABLE t",
+            ],
+            &[
+                "DO $$ BEGIN IF false THEN CREATE TEMP TABLE t (a int); END IF; END $$",
+                "DROP TABLE t",
+            ],
             &["CREATE TEMP TABLE t (a int)", "DROP TABLE public.t"],
             &["CREATE TEMP TABLE t (a int)", "DROP FUNCTION t"],
             &["CREATE TEMP TABLE t (a int)", "CREATE INDEX ON u (a)"],

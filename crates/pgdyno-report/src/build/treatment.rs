@@ -43,21 +43,7 @@ pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &Trea
     let counted = analysis.counted(&record.name);
     let interval = |figure: &str| analysis.interval(&analysis.values(number, figure));
     let (percentiles, distribution) = response_times(&counted);
-    let mut figures = figures_of(&counted);
-    if let Some(of_all) = &percentiles {
-        let named = [
-            ("mean_ms", of_all.mean_ms),
-            ("p50_ms", of_all.p50_ms),
-            ("p95_ms", of_all.p95_ms),
-            ("p99_ms", of_all.p99_ms),
-            ("max_ms", of_all.max_ms),
-        ];
-        figures.extend(
-            named
-                .into_iter()
-                .filter_map(|(name, value)| Some((name.to_owned(), value?))),
-        );
-    }
+    let figures = figures_of(&counted);
     let figure = |name: &str| figures.get(name).copied();
     Treatment {
         name: record.name.clone(),

@@ -146,7 +146,7 @@ impl Seen {
         });
         for metric in METRICS.iter().filter(|metric| !metric.exposed.is_empty()) {
             let name = format!("pgdyno_{}", metric.exposed);
-            let help = format!("Of a treatment's trials: {}.", metric.title);
+            let help = format!("Mean over trials: {}.", metric.title);
             page.family(&name, "gauge", metric.exposed_unit(), &help);
             self.each(|figures, labels| {
                 if let Some(mean) = figures.means.get(metric.id) {
