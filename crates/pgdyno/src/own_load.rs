@@ -33,6 +33,9 @@ const RATES: [(&str, &str); 3] = [
 struct Ledger {
     /// Growth over all loads that have ended.
     own: Tallied,
+    /// The counters when the last load ended: one that is lower now has lost what was before, by a crash of the server.
+    #[serde(default)]
+    seen: Tallied,
     /// Loads that have begun and have not ended, by a number.
     #[serde(default)]
     running: BTreeMap<u64, Running>,
@@ -102,20 +105,24 @@ impl Ledger {
             return;
         };
         for (name, (grown, since)) in growth(&load.before, after) {
+            let is_lost = is_lower(after, &self.seen, &name);
             let own = self.own.entry(name).or_default();
             // What was before a reset does not count any more.
-            if own.1 != since {
+            if own.1 != since || is_lost {
                 *own = (0.0, since);
             }
             own.0 += grown;
         }
+        self.seen.clone_from(after);
     }
 
     /// What of each counter is ours now.
     fn of(&self, now: &Tallied) -> BTreeMap<String, f64> {
         let running = self.running.values().map(|load| growth(&load.before, now));
         let mut all: BTreeMap<String, f64> = BTreeMap::new();
-        for (name, (own, since)) in [self.own.clone()].into_iter().chain(running).flatten() {
+        let mut kept = self.own.clone();
+        kept.retain(|name, _| !is_lower(now, &self.seen, name));
+        for (name, (own, since)) in [kept].into_iter().chain(running).flatten() {
             let value = now.get(&name).filter(|(_, of)| *of == since);
             if let Some((value, _)) = value {
                 let sum = all.entry(name).or_default();
@@ -124,6 +131,12 @@ impl Ledger {
         }
         all
     }
+}
+
+/// Whether a counter that was not reset is lower than before.
+fn is_lower(now: &Tallied, before: &Tallied, name: &str) -> bool {
+    let pair = now.get(name).zip(before.get(name));
+    pair.is_some_and(|((value, of), (from, since))| of == since && value < from)
 }
 
 /// When a load was found killed that has added to a counter; `None` where there was none since the counter was reset.
@@ -353,10 +366,14 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_ours_than_there_is() {
+    fn what_a_crash_of_the_server_took_is_not_ours_any_more() {
         let mut ledger = Ledger::default();
         let number = ledger.begin(process(1), counters(0.0, ""));
         ledger.end(number, &counters(500.0, ""));
-        check(&ledger, 20.0, "", Some(20.0));
+        check(&ledger, 600.0, "", Some(500.0));
+        check(&ledger, 20.0, "", None);
+        let number = ledger.begin(process(1), counters(20.0, ""));
+        ledger.end(number, &counters(50.0, ""));
+        check(&ledger, 700.0, "", Some(30.0));
     }
 }
