@@ -124,7 +124,14 @@ export interface Trial {
   started_unix_ms: number;
   tps: number | null;
   committed: number;
-  failed: number;
+  /** null where an external program does not report it. */
+  failed: number | null;
+  skipped?: number | null;
+  /** Committed, but later than latency_limit_ms. */
+  late?: number | null;
+  latency_limit_ms?: number | null;
+  retries?: number | null;
+  rolled_back?: number | null;
   errors: { sqlstate: string; count: number; message?: string; place?: string }[];
   percentiles: Percentiles | null;
   /** The external program that has reported throughput and response times, if one has. */
@@ -202,7 +209,7 @@ export interface Factor {
 }
 
 export type Design =
-  | "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "ladder";
+  | "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "ladder" | "load";
 
 export interface Report {
   format: string;

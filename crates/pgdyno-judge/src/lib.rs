@@ -221,45 +221,30 @@ mod tests {
 
     fn treatment(name: &str, against: Option<&str>) -> TreatmentRecord {
         TreatmentRecord {
-            name: name.into(),
-            title: name.into(),
-            reason: None,
-            why_not: None,
-            settings: Vec::new(),
             levels: vec![("step".into(), name.into())],
             against: against.map(str::to_owned),
-            workload: None,
-            around: Vec::new(),
+            ..TreatmentRecord::new(name)
         }
     }
 
     fn experiment(stop: &str, blocks: u32, treatments: Vec<TreatmentRecord>) -> ExperimentRecord {
         ExperimentRecord {
-            name: "x".into(),
             question: "?".into(),
-            design: "one-at-a-time".into(),
             blocks,
-            seed: 1,
-            confidence: 0.95,
-            smallest_effect: 0.02,
-            workload: WorkloadRecord {
-                name: "tpcb".into(),
-                scale: 1,
-                clients: 1,
-                threads: 1,
-                warmup_s: 0.0,
-                measure_s: 1.0,
-            },
             treatments,
-            facts: Vec::new(),
-            file: String::new(),
-            repeat: Vec::new(),
             target: "x".into(),
-            metric: "tps".into(),
             stop: stop.into(),
-            factors: Vec::new(),
-            figures: Vec::new(),
-            study: None,
+            ..ExperimentRecord::new(
+                "x",
+                WorkloadRecord {
+                    name: "tpcb".into(),
+                    scale: 1,
+                    clients: 1,
+                    threads: 1,
+                    warmup_s: 0.0,
+                    measure_s: 1.0,
+                },
+            )
         }
     }
 

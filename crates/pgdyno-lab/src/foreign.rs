@@ -2,7 +2,7 @@
 //! built-in engine's load is.
 
 use crate::file::LoadPart;
-use crate::measure::{MeasureError, Measurement, Probe, Shape, endpoint, watch};
+use crate::measure::{MeasureError, Measurement, Probe, Reported, Shape, endpoint, watch};
 use crate::plan::{Treatment, measure_s, threads_of};
 use pgdyno_host::{USUAL_MODE, make_directory};
 use pgdyno_load::{
@@ -182,15 +182,18 @@ impl Around<'_> {
 /// Puts what the program reports of itself into the measurement.
 fn report(measurement: &mut Measurement, result: &ForeignResult, program: &str) {
     let latency = &result.figures.latency;
-    measurement.reported = Percentiles {
-        mean_ms: latency.mean_ms,
-        p50_ms: latency.p50_ms,
-        p95_ms: latency.p95_ms,
-        p99_ms: latency.p99_ms,
-        max_ms: latency.max_ms,
-    }
-    .if_any();
-    measurement.reported_by = Some(program.to_owned());
+    measurement.reported = Some(Reported {
+        program: program.to_owned(),
+        percentiles: Percentiles {
+            mean_ms: latency.mean_ms,
+            p50_ms: latency.p50_ms,
+            p95_ms: latency.p95_ms,
+            p99_ms: latency.p99_ms,
+            max_ms: latency.max_ms,
+        }
+        .if_any(),
+        failed: result.figures.failed,
+    });
     measurement.broken = measurement.broken.take().or_else(|| result.broken.clone());
     if let Some(nopm) = result.figures.nopm {
         measurement.figures.insert("nopm".to_owned(), nopm);
@@ -225,8 +228,15 @@ pub(crate) fn gives(program: &str, metric: &Metric) -> bool {
         return !per_transaction;
     }
     // What a transaction costs is measured by pgdyno, and throughput is what every format has.
-    let is_reported = ["mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"].contains(&metric.id);
-    !is_reported || format_of(program).is_ok_and(|format| format.reports(metric.id))
+    match metric.id {
+        "mean_ms" | "p50_ms" | "p95_ms" | "p99_ms" | "max_ms" | "nopm" => reports(program, metric.id),
+        _ => metric.given != Given::OfLatencyLimits,
+    }
+}
+
+/// Whether a program's known output has a metric.
+pub(crate) fn reports(program: &str, metric: &str) -> bool {
+    format_of(program).is_ok_and(|format| format.reports(metric))
 }
 
 /// Programs that can be a load, by name.

@@ -1,5 +1,6 @@
 //! Experiments: plan, run, resume. Knows what a trial is; turns knobs through pgdyno-knobs alone.
 
+mod bench;
 mod beside;
 pub mod capacity;
 pub mod check;
@@ -24,6 +25,7 @@ mod sim;
 mod statements;
 mod trial;
 
+pub use bench::Loads;
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
 pub use file::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
@@ -32,7 +34,7 @@ pub use file::{
 };
 pub use lab::Lab;
 pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
-pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment};
+pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment, load_plan};
 pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, Unstarted, consents};
 pub use real::{StandError, Stands};
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};

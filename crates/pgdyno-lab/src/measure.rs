@@ -69,10 +69,10 @@ pub struct Measurement {
     pub warnings: Vec<String>,
     /// Whether CPU time was taken from it by others, which is reason enough to leave it out if it lies far off.
     pub is_disturbed: bool,
-    /// Response times that an external program has reported; the load's own are empty then.
-    pub reported: Option<Percentiles>,
-    /// That program.
-    pub reported_by: Option<String>,
+    /// What an external program has reported; the load's own response times are empty then.
+    pub reported: Option<Reported>,
+    /// Responses that took longer are late.
+    pub latency_limit: Option<Duration>,
     /// What the server counted of the most expensive statements in the measured time.
     pub statements: Vec<StatementRecord>,
     /// Response times over time, where they are known.
@@ -83,7 +83,26 @@ pub struct Measurement {
     pub broken: Option<String>,
 }
 
+/// What an external program reports of its load. `None` is not reported.
+#[derive(Debug, Clone)]
+pub struct Reported {
+    /// Its name.
+    pub program: String,
+    /// Response times.
+    pub percentiles: Option<Percentiles>,
+    /// Transactions that failed.
+    pub failed: Option<u64>,
+}
+
 impl Measurement {
+    /// Committed within the latency limit per second of the measured time; `None` without a limit.
+    pub fn goodput_tps(&self) -> Option<f64> {
+        let load = &self.load;
+        let has_limit = self.latency_limit.is_some() && load.measured_s > 0.0;
+        #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+        has_limit.then(|| load.measured.good() as f64 / load.measured_s)
+    }
+
     /// Why the load achieved nothing, with the first error of the server; `None` where transactions were committed, or where
     /// its result is a figure of its own (the time of a job).
     pub fn why_nothing(&self) -> Option<String> {
@@ -157,8 +176,12 @@ pub fn measure(
         },
         tells_seconds: true,
     };
-    watch(conninfo, shape, probe, on_second, &mut |on_second| {
+    let measurement = watch(conninfo, shape, probe, on_second, &mut |on_second| {
         Ok(pgdyno_load::run(&endpoint, plan, stop, on_second)?)
+    })?;
+    Ok(Measurement {
+        latency_limit: plan.latency_limit,
+        ..measurement
     })
 }
 
@@ -252,7 +275,7 @@ pub(crate) fn watch(
         warnings: few_transactions(load.measured.committed).into_iter().collect(),
         is_disturbed: false,
         reported: None,
-        reported_by: None,
+        latency_limit: None,
         heat: heat_record(&heat),
         statements,
         figures: BTreeMap::new(),

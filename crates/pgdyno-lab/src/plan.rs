@@ -6,6 +6,7 @@ mod load;
 mod order;
 
 pub(crate) use data::{DataKey, data_of, listed};
+pub use load::load_plan;
 pub(crate) use load::{measure_s, plan_of, plan_of_load, threads_of, workload_record};
 
 use crate::file::{

@@ -22,7 +22,7 @@ use crate::ports::{Clock, Purpose, Results, Servers, Site};
 use crate::preflight::consents;
 use pgdyno_knobs::{Catalogue, Outcome, PutBack};
 use pgdyno_record::{ExperimentStatus, PutBackRecord, SeriesRecord, TrialRecord};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +53,8 @@ pub struct Begin<'t> {
     pub text: &'t str,
     /// Name of the target, without secrets.
     pub name_of_target: &'t str,
+    /// The sandbox that it is, if it is one.
+    pub sandbox: Option<&'t str>,
     /// Commands that repeat it.
     pub repeat: Vec<String>,
 }
@@ -85,7 +87,7 @@ struct Running<'x, 'r, 's> {
     put_back: Vec<PutBack>,
     looks: Looks,
     /// Treatments that a guard has ended, by number.
-    ended: BTreeMap<usize, String>,
+    ended: BTreeSet<usize>,
     /// Stands and data that are known to be whole.
     whole: BTreeSet<(Stand, String)>,
     /// Those that no load has used yet.
@@ -111,6 +113,7 @@ impl<'s> Runner<'_, 's> {
         let stored = prepare::Stored {
             text: begin.text,
             name_of_target: begin.name_of_target,
+            sandbox: begin.sandbox,
             repeat: begin.repeat,
         };
         match self.prepare(&mut plan, &mut *site, stored) {
@@ -183,7 +186,7 @@ impl<'s> Runner<'_, 's> {
             plan,
             at: Some(at),
             put_back: Vec::new(),
-            ended: BTreeMap::new(),
+            ended: BTreeSet::new(),
             whole: BTreeSet::new(),
             untouched,
             spent: Duration::ZERO,
@@ -229,7 +232,7 @@ impl Running<'_, '_, '_> {
         let plan = self.plan;
         let done = self.recall()?;
         let is_done = |block: u32, name: &str| done.contains(&(block, name.to_owned()));
-        let lost = self.ended.keys().flat_map(|number| {
+        let lost = self.ended.iter().flat_map(|number| {
             let name = &plan.treatments[*number].name;
             (1..=plan.file.blocks).filter(move |block| !is_done(*block, name))
         });
@@ -243,7 +246,7 @@ impl Running<'_, '_, '_> {
         for block in 1..=plan.file.blocks {
             for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
                 let treatment = &plan.treatments[number];
-                if self.ended.contains_key(&number) || is_done(block, &treatment.name) {
+                if self.ended.contains(&number) || is_done(block, &treatment.name) {
                     continue;
                 }
                 if !self.wait_for_window()? {
@@ -309,8 +312,8 @@ impl Running<'_, '_, '_> {
             let Some(number) = plan.treatments.iter().position(|t| t.name == record.treatment) else {
                 continue;
             };
-            if let Some(reason) = guard::told_by(&record) {
-                self.ended.insert(number, reason.to_owned());
+            if record.ended_by_guard {
+                self.ended.insert(number);
             }
             self.looks.add(&record);
             self.spent += Duration::from_secs_f64((record.warmup_s + record.measured_s).max(0.0));

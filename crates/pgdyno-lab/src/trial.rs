@@ -3,12 +3,12 @@
 use crate::file::{FigurePart, Take};
 use crate::measure::Measurement;
 use crate::plan::Treatment;
-use pgdyno_load::LoadResult;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use pgdyno_load::{LoadResult, Parts};
 use pgdyno_record::{
-    ColumnRecord, DistributionPoint, ErrorCount, Percentiles, SecondRecord, SeriesRecord, TrialRecord,
-    TrialStatus,
+    ColumnRecord, DistributionPoint, ErrorCount, OpenLoopHistograms, Percentiles, SecondRecord, SeriesRecord,
+    TransactionCounts, TrialRecord, TrialStatus,
 };
 use std::collections::BTreeMap;
 
@@ -56,12 +56,13 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         },
     };
     let percentile = |p| books.percentile_ms(p);
+    let reported = measurement.reported.as_ref();
     TrialRecord {
         status,
         reason,
         tps: (status != TrialStatus::Failed && books.committed > 0).then(|| load.tps()),
-        committed: books.committed,
-        failed: books.failed,
+        transactions: transactions(measurement),
+        latency_limit_ms: measurement.latency_limit.map(|limit| limit.as_secs_f64() * 1e3),
         errors: books
             .errors()
             .into_iter()
@@ -83,9 +84,10 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
             max_ms: percentile(100.0),
         }
         .if_any()
-        .or(measurement.reported),
-        reported_by: measurement.reported_by.clone(),
+        .or(reported.and_then(|reported| reported.percentiles)),
+        reported_by: reported.map(|reported| reported.program.clone()),
         histogram: encoded(&books.response_ns),
+        open_loop: books.parts.as_deref().map(open_loop).unwrap_or_default(),
         distribution: distribution(measurement),
         steadiness: measurement.steadiness,
         stability_cv: measurement.stability_cv,
@@ -103,6 +105,34 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         heat: measurement.heat.clone(),
         statements: measurement.statements.clone(),
         ..record
+    }
+}
+
+/// An external program counts what it reports, and no more.
+fn transactions(measurement: &Measurement) -> TransactionCounts {
+    let books = &measurement.load.measured;
+    if let Some(reported) = &measurement.reported {
+        return TransactionCounts {
+            committed: books.committed,
+            failed: reported.failed,
+            ..TransactionCounts::default()
+        };
+    }
+    TransactionCounts {
+        committed: books.committed,
+        failed: Some(books.failed),
+        skipped: Some(books.skipped),
+        late: measurement.latency_limit.map(|_| books.late),
+        retries: Some(books.retries),
+        rolled_back: Some(books.rolled_back),
+    }
+}
+
+fn open_loop(parts: &Parts) -> OpenLoopHistograms {
+    OpenLoopHistograms {
+        service_histogram: encoded(&parts.service_ns),
+        lag_histogram: encoded(&parts.lag_ns),
+        skipped_histogram: encoded(&parts.skipped_wait_ns),
     }
 }
 
@@ -159,6 +189,11 @@ fn counters_per_tx(series: &SeriesRecord, span: Span, tps: f64) -> BTreeMap<Stri
 fn figures_of(measurement: &Measurement) -> BTreeMap<String, f64> {
     let load = &measurement.load;
     let mut figures = measurement.figures.clone();
+    let own = [("goodput_tps", measurement.goodput_tps()), ("nopm", load.nopm())];
+    figures.extend(
+        own.into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?))),
+    );
     let (seconds, series) = (&measurement.seconds, &measurement.series);
     figures.extend(costs_per_tx(seconds, series, Span::of(load), load.tps()));
     figures

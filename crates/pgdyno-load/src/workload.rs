@@ -114,7 +114,7 @@ impl Workload {
     }
 
     /// Whether its transactions are those of TPC-C.
-    pub(crate) fn is_tpcc(self) -> bool {
+    pub fn is_tpcc(self) -> bool {
         matches!(self, Workload::Tpcc | Workload::TpccFunctions)
     }
 

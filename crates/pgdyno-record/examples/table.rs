@@ -25,6 +25,8 @@ fn main() {
             Given::WhereMeasured => "where the machine measures it",
             Given::OfJobs => "trials of a job",
             Given::OfCrashes => "trials that end with a crash",
+            Given::OfTpcc => "trials of TPC-C",
+            Given::OfLatencyLimits => "trials whose load has a latency limit",
         };
         println!(
             "| `{}` | {} | {} | {better} | {source} | {given} |",

@@ -80,6 +80,23 @@ pub struct TreatmentRecord {
     pub around: Vec<(String, String)>,
 }
 
+impl TreatmentRecord {
+    /// One that sets nothing.
+    pub fn new(name: &str) -> TreatmentRecord {
+        TreatmentRecord {
+            name: name.to_owned(),
+            title: name.to_owned(),
+            reason: None,
+            why_not: None,
+            settings: Vec::new(),
+            levels: Vec::new(),
+            against: None,
+            workload: None,
+            around: Vec::new(),
+        }
+    }
+}
+
 /// A factor of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorRecord {
@@ -194,6 +211,9 @@ pub struct ExperimentRecord {
     pub repeat: Vec<String>,
     /// Name of the target, without secrets.
     pub target: String,
+    /// Name of the sandbox that the target is, if it is one; `None` also in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
     /// The figure that decides.
     #[serde(default = "tps")]
     pub metric: String,
@@ -245,7 +265,36 @@ fn after_blocks() -> String {
     "after-blocks".to_owned()
 }
 
+/// The design of a single load, or of one with several numbers of clients, which `pgdyno bench` has driven: nothing is compared in it,
+/// and there is no experiment file.
+pub const DESIGN_OF_LOADS: &str = "load";
+
 impl ExperimentRecord {
+    /// One with a name and a load, and nothing else: a block, no treatment.
+    pub fn new(name: &str, workload: WorkloadRecord) -> ExperimentRecord {
+        ExperimentRecord {
+            name: name.to_owned(),
+            question: String::new(),
+            design: "one-at-a-time".to_owned(),
+            blocks: 1,
+            seed: 1,
+            confidence: 0.95,
+            smallest_effect: 0.02,
+            workload,
+            treatments: Vec::new(),
+            facts: Vec::new(),
+            file: String::new(),
+            repeat: Vec::new(),
+            target: String::new(),
+            sandbox: None,
+            metric: tps(),
+            stop: after_blocks(),
+            factors: Vec::new(),
+            figures: Vec::new(),
+            study: None,
+        }
+    }
+
     /// Whether a larger value of a figure is the better one.
     pub fn larger_is_better(&self, figure: &str) -> bool {
         let own = self.figures.iter().find(|own| own.name == figure);

@@ -10,9 +10,9 @@ mod series;
 mod trial;
 
 pub use experiment::{
-    BLOCKS_MAX, ClaimRecord, ExperimentRecord, ExperimentStatus, FactorRecord, FigureRecord, PutBackRecord,
-    SettingRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord, TreatmentRecord,
-    WorkloadRecord,
+    BLOCKS_MAX, ClaimRecord, DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus, FactorRecord, FigureRecord,
+    PutBackRecord, SettingRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord,
+    TreatmentRecord, WorkloadRecord,
 };
 pub use fact::FactRecord;
 pub use heat::{HeatError, HeatRecord};
@@ -24,5 +24,6 @@ pub use series::{
     unpack_points,
 };
 pub use trial::{
-    CrossCheck, DistributionPoint, ErrorCount, Percentiles, StatementRecord, TrialRecord, TrialStatus,
+    CrossCheck, DistributionPoint, ErrorCount, OpenLoopHistograms, Percentiles, StatementRecord,
+    TransactionCounts, TrialRecord, TrialStatus,
 };

@@ -23,6 +23,10 @@ pub enum Given {
     OfJobs,
     /// Trials that end with a crash.
     OfCrashes,
+    /// Trials of TPC-C.
+    OfTpcc,
+    /// Trials whose load has a latency limit.
+    OfLatencyLimits,
 }
 
 /// Who measures a metric, and so whose gap says why it is missing: the beginning of a source in `GapRecord`.
@@ -167,6 +171,28 @@ pub const METRICS: &[Metric] = &[
         better: Better::Higher,
         is_compared: true,
         exposed: "tps",
+        ..NONE
+    },
+    Metric {
+        id: "goodput_tps",
+        title: "throughput within the latency limit",
+        column: "goodput, TPS",
+        heading: "Goodput",
+        unit: "TPS",
+        better: Better::Higher,
+        given: Given::OfLatencyLimits,
+        exposed: "goodput_tps",
+        ..NONE
+    },
+    Metric {
+        id: "nopm",
+        title: "new orders per minute",
+        column: "NOPM",
+        heading: "New orders per minute",
+        unit: "NOPM",
+        better: Better::Higher,
+        given: Given::OfTpcc,
+        exposed: "new_orders_per_minute",
         ..NONE
     },
     response(
@@ -480,7 +506,7 @@ mod tests {
 
     #[test]
     fn unit_of_a_metric_is_the_end_of_its_name() {
-        for metric in METRICS.iter().filter(|m| !m.unit.is_empty() && m.id != "tps") {
+        for metric in METRICS.iter().filter(|m| !["", "TPS", "NOPM"].contains(&m.unit)) {
             let ending = UNITS.iter().find(|(ending, _)| metric.id.ends_with(ending));
             let unit = ending.map_or("", |(_, unit)| *unit);
             assert!(unit.starts_with(metric.unit), "{}: {unit}", metric.id);

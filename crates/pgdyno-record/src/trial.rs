@@ -41,6 +41,28 @@ impl Percentiles {
     }
 }
 
+/// The transactions of a trial's measured time: due = committed + failed + skipped. `None` is unknown: an external program did not
+/// report it, or an earlier version did not record it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransactionCounts {
+    /// Ended as they were meant to.
+    pub committed: u64,
+    /// Ended with an error.
+    pub failed: Option<u64>,
+    /// Were due in an open loop, and not begun before its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u64>,
+    /// Those of the committed ones that took longer than `latency_limit_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<u64>,
+    /// Tries after the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u64>,
+    /// Those of the committed ones that were meant to end by a rollback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolled_back: Option<u64>,
+}
+
 /// A point of a response-time distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DistributionPoint {
@@ -64,6 +86,11 @@ pub struct CrossCheck {
     pub allowed_difference: u64,
     /// Whether they agree within that.
     pub agrees: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -107,6 +134,21 @@ pub struct StatementRecord {
     pub wal_bytes: u64,
 }
 
+/// What the response times of an open loop are made of, as histograms in nanoseconds (HdrHistogram V2 deflate, base64). Of a closed
+/// loop none is there: a transaction is due when it begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenLoopHistograms {
+    /// Service time of committed transactions: from begun to done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_histogram: Option<String>,
+    /// Schedule lag of committed transactions: from due to begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_histogram: Option<String>,
+    /// How long each skipped transaction had waited, a lower bound of its response time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_histogram: Option<String>,
+}
+
 /// A trial as it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
@@ -120,25 +162,33 @@ pub struct TrialRecord {
     pub status: TrialStatus,
     /// Why it failed or does not hold.
     pub reason: Option<String>,
+    /// Whether a guard has ended it, and with it all further trials of its treatment.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ended_by_guard: bool,
     /// When it began.
     pub started_unix_ms: u64,
     /// Knob and what the target reported after it was set.
     pub effective: Vec<(String, String)>,
     /// Committed per second in the measured time.
     pub tps: Option<f64>,
-    /// Committed in the measured time.
-    pub committed: u64,
-    /// Failed in it.
-    pub failed: u64,
-    /// Errors in it.
+    /// Transactions of the measured time.
+    #[serde(flatten)]
+    pub transactions: TransactionCounts,
+    /// Responses that took longer are late; `None` without such a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit_ms: Option<f64>,
+    /// Errors in the measured time.
     pub errors: Vec<ErrorCount>,
     /// Response times.
     pub percentiles: Option<Percentiles>,
     /// The external program that has reported throughput and response times; `None` where pgdyno has measured them.
     #[serde(default)]
     pub reported_by: Option<String>,
-    /// Histogram of response times in nanoseconds (HdrHistogram V2 deflate, base64).
+    /// Histogram of the response times of committed transactions (from due to done) in nanoseconds (HdrHistogram V2 deflate, base64).
     pub histogram: Option<String>,
+    /// Histograms of an open loop.
+    #[serde(flatten)]
+    pub open_loop: OpenLoopHistograms,
     /// Points of the distribution.
     pub distribution: Vec<DistributionPoint>,
     /// Whether throughput was steady.
@@ -196,15 +246,17 @@ impl TrialRecord {
             treatment: treatment.to_owned(),
             status: TrialStatus::Failed,
             reason: None,
+            ended_by_guard: false,
             started_unix_ms: 0,
             effective: Vec::new(),
             tps: None,
-            committed: 0,
-            failed: 0,
+            transactions: TransactionCounts::default(),
+            latency_limit_ms: None,
             errors: Vec::new(),
             percentiles: None,
             reported_by: None,
             histogram: None,
+            open_loop: OpenLoopHistograms::default(),
             distribution: Vec::new(),
             steadiness: None,
             stability_cv: None,

@@ -104,6 +104,10 @@ const OWN: &[&str] = &[
     "unsettled_s",
     "committed",
     "failed",
+    "skipped",
+    "late",
+    "retries",
+    "rolled_back",
 ];
 
 fn own_fields(report: &Report, trial: &Trial) -> Vec<String> {
@@ -122,9 +126,17 @@ fn own_fields(report: &Report, trial: &Trial) -> Vec<String> {
         trial.warmup_s.to_string(),
         trial.measured_s.to_string(),
         number(trial.unsettled_s),
-        trial.committed.to_string(),
-        trial.failed.to_string(),
+        trial.transactions.committed.to_string(),
+        count(trial.transactions.failed),
+        count(trial.transactions.skipped),
+        count(trial.transactions.late),
+        count(trial.transactions.retries),
+        count(trial.transactions.rolled_back),
     ]
+}
+
+fn count(count: Option<u64>) -> String {
+    count.map(|count| count.to_string()).unwrap_or_default()
 }
 
 fn number(value: Option<f64>) -> String {

@@ -7,7 +7,7 @@ mod found;
 pub use escape::{markdown_code, markdown_text};
 
 use crate::metric::figure;
-use crate::model::{Interval, Report, Treatment};
+use crate::model::{Report, Treatment};
 use crate::words::{effect, number, verdict_word};
 use escape::markdown_text as cell;
 use jiff::Timestamp;
@@ -136,8 +136,6 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
     let d = &report.decision;
     let with_steps = report.experiment.factors.is_empty();
     let compared = report.treatments.iter().any(|t| t.against.is_some());
-    let value =
-        |i: &Option<Interval>, in_words: fn(f64) -> String| or_dash(i.as_ref().map(|i| in_words(i.mean)));
     let mut columns = vec![Column::new(
         if with_steps { "step" } else { "treatment" },
         false,
@@ -147,10 +145,10 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
     columns.push(Column::new(
         cell(&MetricWords::of(&d.metric).column),
         true,
-        move |t| value(&t.metric, in_words),
+        move |t| or_dash(t.mean(&d.metric).map(in_words)),
     ));
-    if d.metric != "tps" && report.treatments.iter().any(|t| t.tps.is_some()) {
-        columns.push(Column::new("TPS", true, move |t| value(&t.tps, number)));
+    if d.metric != "tps" && report.treatments.iter().any(|t| t.mean("tps").is_some()) {
+        columns.push(Column::new("TPS", true, |t| or_dash(t.mean("tps").map(number))));
     }
     if compared {
         let heading = if with_steps {

@@ -10,7 +10,8 @@ pub use found::{
 use crate::detail::Mark;
 use crate::heat::Heat;
 use pgdyno_record::{
-    CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, PutBackRecord, TrialStatus,
+    CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, PutBackRecord, TransactionCounts,
+    TrialStatus,
 };
 use pgdyno_stats::Effect;
 use serde::Serialize;
@@ -117,6 +118,13 @@ pub struct Series {
     pub p95_ms: Vec<Option<f64>>,
 }
 
+impl Treatment {
+    /// The mean of a figure over the trials that count, also where a single one of them has no interval.
+    pub fn mean(&self, figure: &str) -> Option<f64> {
+        self.figures.get(figure).copied()
+    }
+}
+
 /// A trial.
 #[derive(Debug, Clone, Serialize)]
 pub struct Trial {
@@ -136,10 +144,11 @@ pub struct Trial {
     pub started_unix_ms: u64,
     /// Throughput.
     pub tps: Option<f64>,
-    /// Committed in the measured time.
-    pub committed: u64,
-    /// Failed in it.
-    pub failed: u64,
+    /// Transactions of the measured time.
+    #[serde(flatten)]
+    pub transactions: TransactionCounts,
+    /// Responses that took longer are late.
+    pub latency_limit_ms: Option<f64>,
     /// Errors.
     pub errors: Vec<ErrorCount>,
     /// Response times.

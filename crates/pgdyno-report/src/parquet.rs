@@ -162,8 +162,15 @@ fn trials_table(reports: &[Report]) -> Table {
         ("warmup_s", numbers(&|trial| Some(trial.warmup_s))),
         ("measured_s", numbers(&|trial| Some(trial.measured_s))),
         ("unsettled_s", numbers(&|trial| trial.unsettled_s)),
-        ("committed", ints(&|_, trial| int(trial.committed))),
-        ("failed", ints(&|_, trial| int(trial.failed))),
+        ("committed", ints(&|_, trial| int(trial.transactions.committed))),
+        ("failed", ints(&|_, trial| int(trial.transactions.failed?))),
+        ("skipped", ints(&|_, trial| int(trial.transactions.skipped?))),
+        ("late", ints(&|_, trial| int(trial.transactions.late?))),
+        ("retries", ints(&|_, trial| int(trial.transactions.retries?))),
+        (
+            "rolled_back",
+            ints(&|_, trial| int(trial.transactions.rolled_back?)),
+        ),
     ];
     let mut table: Table = own
         .into_iter()

@@ -9,7 +9,7 @@ mod serve;
 mod store;
 
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
-pub(crate) use bench::{BenchArgs, CreateDataArgs, DataCommand, PlacementName, Spread};
+pub(crate) use bench::{BenchArgs, CreateDataArgs, DataCommand, PlacementName};
 pub(crate) use compare::{CapacityArgs, CompareArgs, ShowArgs};
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
 pub(crate) use sandbox::{CreateArgs, SandboxCommand};

@@ -42,7 +42,7 @@ pub(crate) fn verdicts(report: &Report) -> String {
             .map_or_else(dash, |s| verdict_word(s.verdict, decision.smallest_effect));
         let mut row = vec![
             t.title.clone(),
-            t.metric.as_ref().map_or_else(dash, |i| figure_value(i.mean)),
+            t.mean(&decision.metric).map_or_else(dash, figure_value),
         ];
         if compares {
             row.push(t.step.as_ref().map_or_else(dash, effect));

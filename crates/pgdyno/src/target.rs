@@ -117,10 +117,25 @@ const NO_TARGET: &str = "neither the file's [target] nor --target names a server
 const NO_COMMAND: &str = "--allow-restart needs restart_command in the file's [target]: pgdyno cannot know how this server is \
                           restarted";
 
+/// How a sandbox is named as a target.
+pub(crate) fn of_sandbox_named(name: &str) -> String {
+    format!("{SANDBOX_PREFIX}{name}")
+}
+
+/// The name of a sandbox as a target, if it is one.
+pub(crate) fn sandbox_named(target: &str) -> Option<&str> {
+    target.strip_prefix(SANDBOX_PREFIX)
+}
+
+/// How a sandbox is shown and stored as a target.
+pub(crate) fn shown_sandbox(name: &str) -> String {
+    format!("sandbox {name}")
+}
+
 /// The target of an experiment as it is named: on the command line, else in the file.
 pub(crate) fn text_of(file: &ExperimentFile, named: Option<&str>) -> Option<String> {
     let of_file = || match (&file.target.sandbox, &file.target.connection) {
-        (Some(name), _) => Some(format!("{SANDBOX_PREFIX}{name}")),
+        (Some(name), _) => Some(of_sandbox_named(name)),
         (None, connection) => connection.clone(),
     };
     named.map(str::to_owned).or_else(of_file)
@@ -296,8 +311,8 @@ pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow
     }
     Ok(Held {
         target: target_of(context, sandbox, was_running),
-        name: format!("sandbox {name}"),
-        text: format!("{SANDBOX_PREFIX}{name}"),
+        name: shown_sandbox(name),
+        text: of_sandbox_named(name),
         guard: Some(guard),
     })
 }

@@ -23,6 +23,8 @@ export interface Metric {
 
 export const METRICS: readonly Metric[] = [
   { id: "tps", title: "throughput", column: "TPS", heading: "Throughput", unit: "TPS", larger_is_better: true, source: "", is_cost: false, is_compared: true },
+  { id: "goodput_tps", title: "throughput within the latency limit", column: "goodput, TPS", heading: "Goodput", unit: "TPS", larger_is_better: true, source: "", is_cost: false, is_compared: false },
+  { id: "nopm", title: "new orders per minute", column: "NOPM", heading: "New orders per minute", unit: "NOPM", larger_is_better: true, source: "", is_cost: false, is_compared: false },
   { id: "mean_ms", title: "the mean response time", column: "mean ms", heading: "Response time, mean", unit: "ms", larger_is_better: false, source: "", is_cost: false, is_compared: false },
   { id: "p50_ms", title: "the median response time", column: "p50 ms", heading: "Response time, p50", unit: "ms", larger_is_better: false, source: "", is_cost: false, is_compared: true },
   { id: "p95_ms", title: "the 95th percentile of response times", column: "p95 ms", heading: "Response time, p95", unit: "ms", larger_is_better: false, source: "", is_cost: false, is_compared: true },

@@ -15,6 +15,7 @@ const DESIGN = {
   fractional: "a fraction of all combinations",
   screening: "screening of many factors",
   ladder: "levels along a curve",
+  load: "a load without treatments",
 } as const;
 
 function Circumstances({ report }: { report: Report }) {

@@ -18,7 +18,7 @@ function settledWord(settled: boolean | null): string {
 
 function remarks(trial: Trial, why: string | null): string[] {
   const errors = trial.errors.map(({ sqlstate, count: amount }) => `SQLSTATE ${sqlstate}: ${plural(amount, "transaction")}`);
-  const failed = trial.failed > 0 && errors.length === 0 ? [`${plural(trial.failed, "transaction")} failed`] : [];
+  const failed = isKnown(trial.failed) && trial.failed > 0 && errors.length === 0 ? [`${plural(trial.failed, "transaction")} failed`] : [];
   const unsettled = isKnown(trial.unsettled_s) ? [`the first ${tick(trial.unsettled_s)} s still belonged to the warm-up`] : [];
   const stand = isKnownText(trial.stand) ? [`on ${trial.stand}`] : [];
   return [...(why === null ? [] : [why]), ...(trial.reason === null ? [] : [trial.reason]), ...stand, ...unsettled, ...errors, ...failed, ...trial.disturbances];

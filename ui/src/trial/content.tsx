@@ -34,6 +34,20 @@ function Neighbours({ report, trial }: { report: Report; trial: Trial }) {
 }
 
 /** The trial in one sentence: what it reached, and whether it counts. */
+/** What became of the transactions that were due; what nobody counted is not there, or said to be unknown. */
+function transactions(trial: Trial): string {
+  const { committed, failed, skipped, late, latency_limit_ms: limit, retries, rolled_back: rolledBack } = trial;
+  const some = (value: number | null | undefined, text: string) => (isKnown(value) && value > 0 ? [`${count(value)} ${text}`] : []);
+  return [
+    `${count(committed)} committed`,
+    ...(isKnown(late) && isKnown(limit) ? [`${count(late)} of them later than ${milliseconds(limit)}`] : []),
+    ...some(rolledBack, "of them rolled back as they were meant to be"),
+    isKnown(failed) ? `${count(failed)} failed` : "number of failed transactions not reported",
+    ...some(skipped, "skipped"),
+    ...some(retries, "retries"),
+  ].join(", ");
+}
+
 function sentence({ tps: reached, status, left_out, reason }: Trial): string {
   if (status !== "finished") return `This trial ${status === "failed" ? "failed" : "does not hold"}${reason === null ? "" : `: ${reason}`}`;
   const what = withUnit(tps(reached), "TPS");
@@ -58,7 +72,7 @@ function Head({ document, report }: { document: TrialDocument; report: Report | 
           {isKnown(trial.percentiles?.mean_ms) ? `mean ${milliseconds(trial.percentiles.mean_ms)}, ` : ""}p50 {milliseconds(trial.percentiles?.p50_ms)}, p95 {milliseconds(trial.percentiles?.p95_ms)}, p99 {milliseconds(trial.percentiles?.p99_ms)}
         </li>
         {trial.reported_by ? <li>throughput and response times as {trial.reported_by} reports them; a dash: it reports none</li> : null}
-        <li>{count(trial.committed)} committed, {count(trial.failed)} failed</li>
+        <li>{transactions(trial)}</li>
         <li>{document.warmup_s} s warm-up, {Math.round(document.measured_s)} s measured</li>
         {trial.settled === null ? null : <li>{trial.settled ? "throughput settled" : "throughput did not settle"}</li>}
         {trial.stand === null || trial.stand === undefined ? null : <li>on {trial.stand}</li>}

@@ -2,7 +2,7 @@
 
 use crate::file::{ExperimentFile, FileError, settings_of};
 use pgdyno_knobs::{Catalogue, Gives};
-use pgdyno_record::{ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
+use pgdyno_record::{DESIGN_OF_LOADS, ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::LoadPoint;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,6 +20,10 @@ impl Ladder {
     /// Of a record, by the experiment file in it; an error where that cannot be read any more.
     pub fn of(record: &ExperimentRecord, catalogue: &Catalogue) -> Result<Ladder, FileError> {
         let mut ladder = Ladder::default();
+        if record.design == DESIGN_OF_LOADS {
+            ladder.clients = record.factors.iter().map(|factor| factor.name.clone()).collect();
+            return Ok(ladder);
+        }
         let file = ExperimentFile::parse(&record.file, Path::new("the stored experiment"), catalogue)?;
         for factor in &file.factor {
             let levels = factor.levels().unwrap_or_default();

@@ -6,17 +6,7 @@ use pgdyno_record::{
 };
 
 pub(crate) fn treatment(name: &str) -> TreatmentRecord {
-    TreatmentRecord {
-        name: name.into(),
-        title: name.into(),
-        reason: None,
-        why_not: None,
-        settings: Vec::new(),
-        levels: Vec::new(),
-        against: None,
-        workload: None,
-        around: Vec::new(),
-    }
+    TreatmentRecord::new(name)
 }
 
 /// Finished, with ten measured seconds.
@@ -33,7 +23,6 @@ pub(crate) fn trial(block: u32, treatment: &str, tps: f64) -> TrialRecord {
     TrialRecord {
         status: TrialStatus::Finished,
         tps: Some(tps),
-        committed: 100,
         percentiles: Some(Percentiles {
             mean_ms: None,
             p50_ms: Some(1000.0 / tps),
@@ -53,31 +42,21 @@ pub(crate) fn experiment(id: i64, treatments: &[&str]) -> StoredExperiment {
     StoredExperiment {
         id,
         record: ExperimentRecord {
-            name: "x".into(),
             question: "?".into(),
-            design: "one-at-a-time".into(),
             blocks: 4,
-            seed: 1,
-            confidence: 0.95,
-            smallest_effect: 0.02,
-            workload: WorkloadRecord {
-                name: "tpcb".into(),
-                scale: 1,
-                clients: 8,
-                threads: 1,
-                warmup_s: 2.0,
-                measure_s: 12.0,
-            },
             treatments: treatments.iter().map(|name| treatment(name)).collect(),
-            facts: Vec::new(),
-            file: String::new(),
-            repeat: Vec::new(),
             target: "sandbox x".into(),
-            metric: "tps".into(),
-            stop: "after-blocks".into(),
-            factors: Vec::new(),
-            figures: Vec::new(),
-            study: None,
+            ..ExperimentRecord::new(
+                "x",
+                WorkloadRecord {
+                    name: "tpcb".into(),
+                    scale: 1,
+                    clients: 8,
+                    threads: 1,
+                    warmup_s: 2.0,
+                    measure_s: 12.0,
+                },
+            )
         },
         status: ExperimentStatus::Finished,
         started_unix_ms: 0,

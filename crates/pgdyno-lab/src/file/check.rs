@@ -6,7 +6,7 @@ use super::place::{LOOPBACK, Place};
 use super::study::ClaimPart;
 use super::words::{Design, StopRule};
 use super::{FileError, settings_of};
-use crate::foreign::{gives, programs};
+use crate::foreign::{gives, programs, reports};
 use crate::plan::{REFERENCE, STEP};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
@@ -503,6 +503,8 @@ impl Check<'_> {
             Given::WhereMeasured => metric.source != Source::Perf,
             Given::OfJobs => any(|load| load.program.as_deref() == Some("job")),
             Given::OfCrashes => any(|load| load.crash == Some(true)),
+            Given::OfTpcc => any(is_tpcc),
+            Given::OfLatencyLimits => any(|load| load.latency_limit_ms.is_some()),
         };
         let loads = loads(file, &parts);
         let is_of_a_load = |metric: &&Metric| {
@@ -566,6 +568,15 @@ impl Check<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a load reports new orders per minute.
+fn is_tpcc(load: &LoadPart) -> bool {
+    load.workload.is_some_and(Workload::is_tpcc)
+        || load
+            .program
+            .as_deref()
+            .is_some_and(|program| reports(program, "nopm"))
 }
 
 /// What cannot be read as a connection string may hold one too.

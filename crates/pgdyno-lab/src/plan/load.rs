@@ -55,12 +55,29 @@ pub(crate) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, Sc
         (None, Some(text)) => Work::Scripts(scripts_of(text)),
         (None, None) => return Ok(None),
     };
-    let usual = LoadPlan::closed(
-        load.workload.unwrap_or(Workload::Simple),
-        load.clients.unwrap_or(1),
-        threads_of(load),
-    );
-    let warmup = Duration::from_secs_f64(load.warmup_s.unwrap_or(0.0));
+    load_plan(load, work, seed).map(Some)
+}
+
+/// The built-in engine's plan for a load. `work` stands for the load's workload and script.
+///
+/// # Errors
+///
+/// A script that has no meaning.
+pub fn load_plan(load: &LoadPart, work: Work, seed: u64) -> Result<LoadPlan, ScriptError> {
+    let clients = load.clients.unwrap_or(1);
+    let threads = match load.connect {
+        Some(true) => clients,
+        _ => threads_of(load),
+    };
+    let usual = match &work {
+        Work::Workload(workload) => LoadPlan::closed(*workload, clients, threads),
+        Work::Scripts(_) => LoadPlan::closed(Workload::Simple, clients, threads),
+    };
+    let protocol = load.protocol.unwrap_or(usual.protocol);
+    if let Work::Scripts(scripts) = &work {
+        scripts.check(protocol)?;
+    }
+    let seconds = |seconds: Option<f64>| Duration::from_secs_f64(seconds.unwrap_or(0.0));
     let longer = if load.checkpoint_cycles.is_some() {
         CYCLES_LONGER
     } else {
@@ -70,35 +87,30 @@ pub(crate) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, Sc
         Some(rate) => Arrivals::Open {
             rate,
             spacing: load.spacing.unwrap_or(Spacing::Poisson),
-            batch: Duration::from_secs_f64(load.batch_ms.unwrap_or(0.0) / 1e3),
+            batch: seconds(load.batch_ms) / 1000,
         },
         None => Arrivals::Closed {
-            think: Duration::from_secs_f64(load.think_ms.unwrap_or(0.0) / 1e3),
+            think: seconds(load.think_ms) / 1000,
         },
     };
-    let protocol = load.protocol.unwrap_or(usual.protocol);
-    if let Work::Scripts(scripts) = &work {
-        scripts.check(protocol)?;
-    }
-    let connect = load.connect.unwrap_or(false);
-    Ok(Some(LoadPlan {
+    let warmup = seconds(load.warmup_s);
+    Ok(LoadPlan {
         work,
         protocol,
         control: load.transaction.unwrap_or(usual.control),
         arrivals,
-        threads: if connect { usual.clients } else { usual.threads },
         cpus: load.cpus.iter().flatten().map(|cpu| *cpu as usize).collect(),
         warmup: match load.settle {
             Some(true) => Warmup::Settled(warmup),
             _ => Warmup::For(warmup),
         },
         measure: Duration::from_secs_f64(measure_s(load) * longer),
-        connect,
+        connect: load.connect.unwrap_or(false),
         max_tries: load.max_tries.unwrap_or(1),
         latency_limit: load.latency_limit_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
         seed,
         ..usual
-    }))
+    })
 }
 
 fn scripts_of(text: &str) -> Scripts {

@@ -2,23 +2,9 @@
 
 use crate::file::GuardPart;
 use pgdyno_load::SecondFigures;
-use pgdyno_record::TrialRecord;
 
 /// A bound must be passed in so many seconds in a row: one bad second is a checkpoint.
 const IN_A_ROW: u32 = 5;
-/// What the reason of such a trial begins with.
-const MARK: &str = "guard: ";
-
-/// What a trial's reason tells of a guard, if one has ended it.
-pub(super) fn told_by(record: &TrialRecord) -> Option<&str> {
-    record.reason.as_deref().filter(|reason| reason.starts_with(MARK))
-}
-
-/// The reason of a trial that a guard has ended.
-pub(super) fn marked(reason: &str) -> String {
-    format!("{MARK}{reason}")
-}
-
 /// The bounds on a load, and how often each was passed in a row.
 pub(super) struct Guard<'a> {
     part: &'a GuardPart,
@@ -37,9 +23,7 @@ impl<'a> Guard<'a> {
 
     /// Why the trial must end, if it must.
     pub(super) fn second(&mut self, second: &SecondFigures) -> Option<String> {
-        self.response_time(second)
-            .or_else(|| self.errors(second))
-            .map(|reason| marked(&reason))
+        self.response_time(second).or_else(|| self.errors(second))
     }
 
     fn response_time(&mut self, second: &SecondFigures) -> Option<String> {
@@ -107,7 +91,7 @@ mod tests {
         assert!(reasons[..4].iter().all(Option::is_none));
         assert_eq!(
             reasons[4].as_deref(),
-            Some("guard: more than 10.0 % failed for 5 seconds (33.3 %)")
+            Some("more than 10.0 % failed for 5 seconds (33.3 %)")
         );
         let mut guard = Guard::new(&part);
         let stuck = (0..5).find_map(|_| guard.second(&second(0, 0, None)));

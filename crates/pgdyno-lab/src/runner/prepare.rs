@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 pub(super) struct Stored<'t> {
     pub(super) text: &'t str,
     pub(super) name_of_target: &'t str,
+    pub(super) sandbox: Option<&'t str>,
     pub(super) repeat: Vec<String>,
 }
 
@@ -111,6 +112,7 @@ impl Runner<'_, '_> {
             file: stored.text.to_owned(),
             repeat: stored.repeat,
             target: stored.name_of_target.to_owned(),
+            sandbox: stored.sandbox.map(str::to_owned),
             metric: file.metric.clone(),
             stop: file.stop.name().to_owned(),
             factors: factor_records(file),

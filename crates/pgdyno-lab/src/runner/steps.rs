@@ -1,6 +1,6 @@
 //! A trial in its steps: data, settings, caches, load, cross-check, crash.
 
-use super::guard::{Guard, marked};
+use super::guard::Guard;
 use super::{Event, LabError, Running};
 use crate::decide::unsettled_s;
 use crate::file::{Prewarm, RestartPolicy};
@@ -87,7 +87,7 @@ impl Running<'_, '_, '_> {
             guarded = guarded.take().or_else(|| guard.second(&second.figures()));
             guarded.is_none()
         })?;
-        let guarded = guarded.or_else(|| driven.shortage.as_deref().map(marked));
+        let guarded = guarded.or(driven.shortage);
         let measurement = driven.measurement;
         let stopped = measurement.load.stopped_early && guarded.is_none() && !driven.is_enough;
         Ok((!stopped).then_some((measurement, guarded)))
@@ -119,13 +119,18 @@ impl Running<'_, '_, '_> {
             (self.runner.on_event)(Event::TrialWarns { treatment, warning });
         }
         if let Some(reason) = guard {
+            let reason = format!("guard: {reason}");
             (self.runner.on_event)(Event::GuardActs {
                 treatment,
                 reason: &reason,
                 lost: self.plan.file.blocks.saturating_sub(record.block),
             });
-            self.ended.insert(number, reason.clone());
-            return (failed(record, reason), measurement.series);
+            self.ended.insert(number);
+            let record = TrialRecord {
+                ended_by_guard: true,
+                ..failed(record, reason)
+            };
+            return (record, measurement.series);
         }
         if treatment.load.crash == Some(true) && record.reason.is_none() {
             let crashed = self.site().and_then(|site| site.crash().map_err(text));

@@ -126,7 +126,7 @@ pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measureme
         warnings: Vec::new(),
         is_disturbed: false,
         reported: None,
-        reported_by: None,
+        latency_limit: None,
         statements: Vec::new(),
         heat: None,
         figures: BTreeMap::new(),

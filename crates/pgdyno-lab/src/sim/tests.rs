@@ -198,6 +198,7 @@ fn run(case: &Case, trouble: Trouble) -> Result<Ran, String> {
                 profiles: ProfileSettings::new(),
                 text: &case.text,
                 name_of_target: "simulated",
+                sandbox: None,
                 repeat: Vec::new(),
             }),
         });

@@ -123,6 +123,7 @@ impl ForeignFormat {
             "p95_ms" => (Stat::P95, true),
             "p99_ms" => (Stat::P99, true),
             "max_ms" => (Stat::Max, false),
+            "nopm" => return self.last.iter().any(|pattern| pattern.has(Field::Nopm)),
             _ => return false,
         };
         // Which percentile a line has may be in the line.

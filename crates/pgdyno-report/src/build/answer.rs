@@ -6,7 +6,7 @@ use crate::metric::{is_duration, with_unit};
 use crate::model::{Curve, FactorEffect, Treatment, Zone};
 use crate::words::{listed, number, percent};
 use pgdyno_record::MetricWords;
-use pgdyno_record::{ExperimentRecord, ExperimentStatus};
+use pgdyno_record::{DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus};
 use pgdyno_stats::{Effect, Verdict};
 
 /// More names than this are a list, not a sentence.
@@ -27,7 +27,8 @@ pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Opt
         None => f64::MIN,
     };
     // Along a curve the first level may be the best; a first step is what the others are held against.
-    let along = !record.factors.is_empty() && analysis.against.iter().all(Option::is_none);
+    let compares_none = analysis.against.iter().all(Option::is_none);
+    let along = compares_none && (!record.factors.is_empty() || record.design == DESIGN_OF_LOADS);
     let measured: Vec<usize> = (0..treatments.len())
         .filter(|&i| treatments[i].trials_finished > 0)
         .filter(|&i| along || analysis.against[i].is_some())
@@ -61,6 +62,8 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
     let main = match record.design.as_str() {
         _ if !any_finished => None,
         "ladder" => of_curves(record, drafts),
+        DESIGN_OF_LOADS if !record.factors.is_empty() => of_curves(record, drafts),
+        DESIGN_OF_LOADS => of_load(record, drafts),
         "fractional" | "screening" => of_effects(record, &drafts.effects),
         _ => of_treatments(analysis, drafts),
     };
@@ -86,6 +89,15 @@ fn load_of(record: &ExperimentRecord) -> String {
             record.workload.name, record.workload.clients
         ),
     }
+}
+
+/// A load alone has figures and nothing to compare them with.
+fn of_load(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
+    let driven = drafts.treatments.first()?;
+    let tps = number(*driven.figures.get("tps")?);
+    let p95 = driven.percentiles.and_then(|percentiles| percentiles.p95_ms);
+    let p95 = p95.map_or_else(String::new, |ms| format!(", p95 {} ms", number(ms)));
+    Some(format!("{}: {tps} TPS{p95}", load_of(record)))
 }
 
 fn of_treatments(analysis: &Analysis<'_>, drafts: &Drafts) -> Option<String> {

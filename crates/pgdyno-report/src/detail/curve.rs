@@ -20,7 +20,7 @@ const NAMED: &[f64] = &[75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
 const SAME_RATIO: f64 = 1e-3;
 
 /// The curve with its last point, the longest response time; the stored points where there is no histogram, or where it is not
-/// all that they are of: of an open loop they count those that were never begun, too.
+/// all that they are of: earlier versions did not store the waits of transactions that were never begun.
 pub(super) fn curve(trial: &TrialRecord) -> Vec<DistributionPoint> {
     match whole(trial) {
         Some(histogram) => points(&histogram),
@@ -28,14 +28,18 @@ pub(super) fn curve(trial: &TrialRecord) -> Vec<DistributionPoint> {
     }
 }
 
-/// The histogram of a trial, where it is there and holds all that the trial's percentiles are of.
+/// The histogram of a trial with the waits of what was skipped, where it is there and holds all that the trial's percentiles are of.
 fn whole(trial: &TrialRecord) -> Option<Histogram<u64>> {
-    trial.histogram.as_deref().and_then(read).filter(|histogram| {
-        let is_same = |point: &DistributionPoint| {
-            (ms_at(histogram, point.percentile) - point.ms).abs() <= point.ms * SAME_RATIO
-        };
-        !histogram.is_empty() && trial.distribution.iter().all(is_same)
-    })
+    let mut histogram = trial.histogram.as_deref().and_then(read)?;
+    if let Some(skipped) = trial.open_loop.skipped_histogram.as_deref().and_then(read) {
+        histogram.auto(true);
+        histogram.add(skipped).ok()?;
+    }
+    let is_same = |point: &DistributionPoint| {
+        (ms_at(&histogram, point.percentile) - point.ms).abs() <= point.ms * SAME_RATIO
+    };
+    let is_whole = !histogram.is_empty() && trial.distribution.iter().all(is_same);
+    is_whole.then_some(histogram)
 }
 
 /// The response times of several trials together; `None` where one of them has no whole histogram.

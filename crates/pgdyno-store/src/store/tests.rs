@@ -16,41 +16,28 @@ use rig::{Rig, each};
 
 fn experiment() -> ExperimentRecord {
     ExperimentRecord {
-        name: "demo".into(),
         question: "what?".into(),
         design: "cumulative".into(),
         blocks: 3,
         seed: u64::MAX,
-        confidence: 0.95,
-        smallest_effect: 0.02,
-        workload: WorkloadRecord {
-            name: "tpcb".into(),
-            scale: 1,
-            clients: 2,
-            threads: 1,
-            warmup_s: 1.0,
-            measure_s: 2.0,
-        },
         treatments: vec![TreatmentRecord {
-            name: "reference".into(),
             title: "As it is".into(),
-            reason: None,
-            why_not: None,
-            settings: Vec::new(),
             levels: vec![("step".into(), "reference".into())],
-            against: None,
-            workload: None,
-            around: Vec::new(),
+            ..TreatmentRecord::new("reference")
         }],
-        facts: Vec::new(),
         file: "name = 'demo'".into(),
-        repeat: Vec::new(),
         target: "sandbox demo".into(),
-        metric: "tps".into(),
-        stop: "after-blocks".into(),
-        factors: Vec::new(),
-        figures: Vec::new(),
-        study: None,
+        ..ExperimentRecord::new(
+            "demo",
+            WorkloadRecord {
+                name: "tpcb".into(),
+                scale: 1,
+                clients: 2,
+                threads: 1,
+                warmup_s: 1.0,
+                measure_s: 2.0,
+            },
+        )
     }
 }
 
@@ -60,7 +47,7 @@ fn trial(block: u32, treatment: &str, status: TrialStatus) -> TrialRecord {
         started_unix_ms: 5,
         effective: vec![("jit".into(), "off".into())],
         tps: Some(10.5),
-        committed: 21,
+
         warmup_s: 1.0,
         measured_s: 2.0,
         statements: vec![StatementRecord {

@@ -1,7 +1,9 @@
 //! `pgdyno bench` and `pgdyno data` on the command line.
 
 use clap::{Args, Subcommand, ValueEnum};
-use pgdyno_load::{CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Warmup, Workload, duration};
+use pgdyno_load::{
+    CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Spacing, Warmup, Workload, duration,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +14,15 @@ pub(crate) enum Spread {
     Constant,
     /// Independent of one another.
     Poisson,
+}
+
+impl Spread {
+    pub(crate) fn spacing(self) -> Spacing {
+        match self {
+            Spread::Constant => Spacing::Constant,
+            Spread::Poisson => Spacing::Poisson,
+        }
+    }
 }
 
 /// Where load and server run.
@@ -111,6 +122,10 @@ pub(crate) struct BenchArgs {
     /// Seed of the random keys.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Store the result as an experiment without treatments, for `list`, `show`, `compare`, `export`, `capacity` and `serve`: in STORE
+    /// (a file, or postgres://user@host/database), or in the usual store.
+    #[arg(long, value_name = "STORE", num_args = 0..=1, require_equals = true)]
+    pub(crate) store: Option<Option<PathBuf>>,
     /// Print the result as JSON.
     #[arg(long)]
     pub(crate) json: bool,

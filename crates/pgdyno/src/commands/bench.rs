@@ -1,18 +1,19 @@
 //! `pgdyno bench`: one load with live figures, or a ladder of them.
 
+mod kept;
 mod words;
 
-use crate::cli::{BenchArgs, Spread};
+use crate::cli::BenchArgs;
 use crate::context::{Context, stop_flag};
 use crate::exit::{self, Usage};
 use crate::placement::Placement;
 use crate::{output, own_load, show, target};
 use anyhow::Context as _;
+use kept::Kept;
 use pgdyno_host::{HostAccess, block, given_bytes};
-use pgdyno_lab::{Depth, Measurement, Probe, measure};
+use pgdyno_lab::{Depth, LoadPart, Measurement, Probe, load_plan, measure};
 use pgdyno_load::{
-    Arrivals, Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Second, Spacing, Warmup, Work,
-    with_interval_log,
+    LoadPlan, Rate, SCRIPT_BYTES_MAX, Script, Scripts, Second, Warmup, Work, with_interval_log,
 };
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Conninfo, Server};
@@ -25,6 +26,12 @@ use std::time::Duration;
 
 /// A load of a number of transactions ends with them, or after this.
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+
+/// A load with the plan that it was driven by.
+struct Driven {
+    plan: LoadPlan,
+    measurement: Measurement,
+}
 
 pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     let (conninfo, sandbox) = target::conninfo(context, &args.target)?;
@@ -41,21 +48,22 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
             State::Running(pid) => Some(pid),
             _ => None,
         }),
-        depth: Depth::Host,
+        depth: match args.store {
+            Some(_) => Depth::Whole,
+            None => Depth::Host,
+        },
     };
     let work = work(args)?;
-    if let Work::Scripts(scripts) = &work {
-        scripts
-            .check(args.protocol)
-            .map_err(|error| Usage(error.to_string()))?;
-    }
+    // What is wrong with the plan is wrong with it before anything is stored.
+    let load = load_of(args);
+    let plans = args
+        .clients
+        .iter()
+        .map(|clients| plan_of(args, &load, &work, *clients));
+    let plans = plans.collect::<anyhow::Result<Vec<LoadPlan>>>()?;
     let stop = stop_flag()?;
     // Objects per second are followed by one of the result, each on a line of its own.
     let as_json = args.json || args.stream;
-    let written = |document: &Value| match args.stream {
-        true => document.to_string(),
-        false => format!("{document:#}"),
-    };
     let placement = Placement::new(args.placement, sandbox.as_ref())?;
     let version = Server::connect(&conninfo)?.version().to_string();
     let server = words::ServerWords {
@@ -63,12 +71,21 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         version,
         placement,
     };
-    let mut done: Vec<(LoadPlan, Measurement)> = Vec::new();
-    for &clients in &args.clients {
-        let plan = plan_of(args, work.clone(), clients, &server.placement);
+    let mut kept = Kept::begin(context, args, (&work, load), &conninfo, sandbox.as_ref())?;
+    let mut done: Vec<Driven> = Vec::new();
+    for plan in plans {
+        let plan = LoadPlan {
+            cpus: server.placement.bound(),
+            ..plan
+        };
         if args.clients.len() > 1 {
-            tell!("{clients} client{}", if clients == 1 { "" } else { "s" });
+            tell!(
+                "{} client{}",
+                plan.clients,
+                if plan.clients == 1 { "" } else { "s" }
+            );
         }
+        kept.iter_mut().for_each(Kept::begins);
         let measurement = own_load::counted(context, &conninfo, || {
             watch(args, &conninfo, &plan, &probe, &stop)
         })?;
@@ -82,44 +99,68 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
                 too_often.as_deref(),
             );
         }
-        done.push((plan, measurement));
+        let driven = Driven { plan, measurement };
+        if let Some(kept) = &mut kept {
+            kept.add(&driven)?;
+        }
+        done.push(driven);
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
+    let id = kept.as_ref().map(|kept| kept.id);
+    if let Some(kept) = kept {
+        kept.end(done.len() < args.clients.len() || stop.load(Ordering::Relaxed))?;
+    }
+    print(args, &done, &server, id);
+    result(args, &done, stop.load(Ordering::Relaxed))
+}
+
+/// The documents, or the table of a ladder.
+fn print(args: &BenchArgs, done: &[Driven], server: &words::ServerWords<'_>, id: Option<i64>) {
+    let written = |document: &Value| match args.stream {
+        true => document.to_string(),
+        false => format!("{document:#}"),
+    };
     let mut documents = done
         .iter()
-        .map(|(plan, measurement)| words::as_json(plan, measurement, &server));
-    match (as_json, args.clients.len()) {
+        .map(|driven| words::as_json(&driven.plan, &driven.measurement, server, id));
+    match (args.json || args.stream, args.clients.len()) {
         (true, 1) => put_page!("{}", written(&documents.next().unwrap_or_default())),
         (true, _) => {
             let runs: Vec<_> = documents.collect();
-            let ladder = json!({ "format": "pgdyno-bench-ladder/1", "runs": runs });
+            let ladder = json!({ "format": "pgdyno-bench-ladder/1", "experiment": id, "runs": runs });
             put_page!("{}", written(&ladder));
         }
         (false, 1) => {}
         (false, _) => {
-            put_page!("{}", words::heading(&done[0].0, &done[0].1, &server, None));
+            let Some(first) = done.first() else { return };
+            put_page!(
+                "{}",
+                words::heading(&first.plan, &first.measurement, server, None)
+            );
             let (names, right) = words::LADDER;
-            let rows = done.iter().map(|(plan, m)| words::rung(plan, m)).collect();
-            put_page!("{}", show::table(&names, &right, rows));
-            for (plan, measurement) in &done {
+            let rows = done
+                .iter()
+                .map(|driven| words::rung(&driven.plan, &driven.measurement));
+            put_page!("{}", show::table(&names, &right, rows.collect()));
+            for Driven { plan, measurement } in done {
                 if let Some(share) = words::fails_too_often(measurement, args.max_failed) {
                     tell!("{} clients: {share}", plan.clients);
                 }
             }
         }
     }
-    if let Some(reason) = done
-        .iter()
-        .find_map(|(_, measurement)| measurement.broken.as_ref())
-    {
+}
+
+/// The exit code, or why there is no result.
+fn result(args: &BenchArgs, done: &[Driven], stopped: bool) -> anyhow::Result<u8> {
+    let measurements = || done.iter().map(|driven| &driven.measurement);
+    if let Some(reason) = measurements().find_map(|measurement| measurement.broken.as_ref()) {
         anyhow::bail!("the load broke off: {reason}");
     }
-    let stopped = stop.load(Ordering::Relaxed);
-    if let Some(reason) = done
-        .iter()
-        .find_map(|(_, m)| m.why_nothing())
+    if let Some(reason) = measurements()
+        .find_map(Measurement::why_nothing)
         .filter(|_| !stopped)
     {
         anyhow::bail!(reason);
@@ -127,7 +168,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     let holds = |m: &Measurement| {
         m.cross_check.is_none_or(|check| check.agrees) && words::fails_too_often(m, args.max_failed).is_none()
     };
-    Ok(match done.iter().all(|(_, measurement)| holds(measurement)) {
+    Ok(match measurements().all(holds) {
         true => exit::FINE,
         false => exit::NOT_HELD,
     })
@@ -218,49 +259,50 @@ fn script(word: &str) -> anyhow::Result<Script> {
     })
 }
 
-fn plan_of(args: &BenchArgs, work: Work, clients: u32, placement: &Placement<'_>) -> LoadPlan {
-    let half = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
-    let half = u32::try_from(half).unwrap_or(1).min(clients.max(1));
-    let warmup = match args.transactions {
+/// The load as an experiment file would have it.
+fn load_of(args: &BenchArgs) -> LoadPart {
+    let milliseconds = |time: Duration| Some(time.as_secs_f64() * 1e3);
+    let (warmup, settle) = match (args.transactions, args.warmup) {
         // The first of a number of transactions is as good as the others.
-        Some(_) => Warmup::For(Duration::ZERO),
-        None => args.warmup,
+        (Some(_), _) => (Duration::ZERO, false),
+        (None, Warmup::For(warmup)) => (warmup, false),
+        (None, Warmup::Settled(most)) => (most, true),
     };
-    LoadPlan {
-        control: match &work {
-            Work::Workload(workload) => args.transaction.unwrap_or(workload.usual_control()),
-            Work::Scripts(_) => Control::None,
-        },
-        work,
-        protocol: args.protocol,
-        arrivals: match &args.rate {
-            None => Arrivals::Closed { think: args.think },
-            Some(rate) => Arrivals::Open {
-                rate: rate.clone(),
-                spacing: match args.spacing {
-                    Spread::Constant => Spacing::Constant,
-                    Spread::Poisson => Spacing::Poisson,
-                },
-                batch: args.batch,
-            },
-        },
-        clients,
-        threads: match args.threads {
-            _ if args.connect => clients,
-            None => half,
-            // A ladder's lower rungs have fewer clients than its threads.
-            Some(threads) if args.clients.len() > 1 => threads.min(clients.max(1)),
-            Some(threads) => threads,
-        },
-        warmup,
-        measure: args.transactions.map_or(args.duration, |_| LONGEST),
-        transactions: args.transactions,
-        connect: args.connect,
-        cpus: placement.bound(),
-        paced: args.paced,
-        max_tries: args.max_tries,
-        latency_limit: args.latency_limit,
-        engine: args.engine,
-        seed: args.seed,
+    LoadPart {
+        workload: args.scripts.is_empty().then_some(args.workload),
+        protocol: Some(args.protocol),
+        transaction: args.transaction,
+        threads: args.threads,
+        rate: args.rate.as_ref().map(Rate::to_string),
+        spacing: args.rate.is_some().then(|| args.spacing.spacing()),
+        batch_ms: milliseconds(args.batch),
+        think_ms: milliseconds(args.think),
+        latency_limit_ms: args.latency_limit.and_then(milliseconds),
+        max_tries: Some(args.max_tries),
+        connect: Some(args.connect),
+        warmup_s: Some(warmup.as_secs_f64()),
+        settle: Some(settle),
+        measure_s: Some(args.duration.as_secs_f64()),
+        ..LoadPart::default()
     }
+}
+
+fn plan_of(args: &BenchArgs, load: &LoadPart, work: &Work, clients: u32) -> anyhow::Result<LoadPlan> {
+    let load = LoadPart {
+        clients: Some(clients),
+        ..load.clone()
+    };
+    let plan = load_plan(&load, work.clone(), args.seed).map_err(|error| Usage(error.to_string()))?;
+    Ok(LoadPlan {
+        threads: match args.threads {
+            // Of a single load it is an error to have more threads than clients; a ladder's lower rungs may have fewer.
+            Some(threads) if args.clients.len() == 1 && !args.connect => threads,
+            _ => plan.threads,
+        },
+        measure: args.transactions.map_or(plan.measure, |_| LONGEST),
+        transactions: args.transactions,
+        paced: args.paced,
+        engine: args.engine,
+        ..plan
+    })
 }

@@ -11,7 +11,7 @@ use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
 use pgdyno_host::HostAccess;
 use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, ProfileSettings, Summary, sized};
-use pgdyno_record::ExperimentStatus;
+use pgdyno_record::{DESIGN_OF_LOADS, ExperimentStatus};
 use pgdyno_report::Report;
 use pgdyno_store::Store;
 use std::path::{Path, PathBuf};
@@ -100,6 +100,13 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
             .ok_or_else(|| Usage("every experiment in the store is finished; name one to resume".into()))?,
     };
     let stored = store.experiment(id)?;
+    if stored.record.design == DESIGN_OF_LOADS {
+        let repeat = stored.record.repeat.join("; ");
+        let message = format!(
+            "experiment {id} is a load without treatments, which is not resumed; repeat it by: {repeat}"
+        );
+        return Err(Usage(message).into());
+    }
     let file = ExperimentFile::parse(
         &stored.record.file,
         Path::new("the stored experiment"),
@@ -109,7 +116,7 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8>
     let named = args
         .target
         .clone()
-        .or_else(|| named_target(&stored.record.repeat));
+        .or_else(|| stored.record.sandbox.as_deref().map(target::of_sandbox_named));
     let command = format!("resume {id}");
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
@@ -143,6 +150,7 @@ pub(crate) fn start(
     // While this waited for the target, another command may have been killed on it.
     restore::before(context, begin.held.sandbox())?;
     let (name, conninfo) = (begin.held.name.clone(), begin.held.target.conninfo.clone());
+    let sandbox = begin.held.sandbox().map(str::to_owned);
     let profiles = profiles_of(context, &begin.file, &begin.held.text)?;
     let mut stands = OwnStands::new(context, begin.held, begin.command);
     own_load::counted(context, &conninfo, || {
@@ -152,6 +160,7 @@ pub(crate) fn start(
                 profiles,
                 text: begin.text,
                 name_of_target: &name,
+                sandbox: sandbox.as_deref(),
                 repeat: begin.repeat,
             })
         })
@@ -321,11 +330,4 @@ fn repeat_command(args: &RunArgs, consent: &Consent) -> String {
         command += " --allow-data";
     }
     command
-}
-
-/// The sandbox that a run was given on its command line.
-fn named_target(repeat: &[String]) -> Option<String> {
-    let command = repeat.first()?;
-    let target = command.split(" --target ").nth(1)?.split(' ').next()?;
-    target.starts_with("sandbox:").then(|| target.to_owned())
 }

@@ -7,6 +7,7 @@ mod planted_alone;
 mod standby;
 
 use common::Home;
+use common::machine::whole_machine;
 use pgdyno_knobs::{Advisor, Catalogue};
 use postgres::{Client, NoTls};
 use serde_json::Value;
@@ -191,6 +192,8 @@ fn rows(page: &str) -> Vec<&str> {
 /// A server that is set by a profile, with what a careful owner sets beside it: little is left to say, and nothing grave.
 #[test]
 fn a_sensibly_configured_server_gets_three_lines_at_most() {
+    // What other tests set of the kernel would be lines too.
+    let _machine = whole_machine();
     let home = Home::on_disk();
     home.sandbox("healthy", &[]);
     let profile = home

@@ -160,8 +160,9 @@ fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
         assert_eq!(check["agrees"], true, "{trial}");
         assert!(check["by_workers"].as_u64() > Some(0), "{trial}");
     }
-    home.run(&["check", "sandbox:x", "--only", "commit", "--seconds", "0.2"])
-        .fine();
+    // A slow disk is poor, which is no fault of the count.
+    let checked = home.run(&["check", "sandbox:x", "--only", "commit", "--seconds", "0.2"]);
+    assert!(checked.out.contains(", 0 unknown, "), "{}", checked.out);
 
     // Workers of maintenance are workers like others.
     let build = "CREATE INDEX third ON wide (i); DROP INDEX third;";

@@ -23,38 +23,18 @@ fn workload(clients: u32) -> WorkloadRecord {
 
 fn treatment(name: &str) -> TreatmentRecord {
     TreatmentRecord {
-        name: name.into(),
         title: name.into(),
-        reason: None,
-        why_not: None,
-        settings: Vec::new(),
-        levels: Vec::new(),
-        against: None,
-        workload: None,
-        around: Vec::new(),
+        ..TreatmentRecord::new(name)
     }
 }
 
 fn experiment(target: &str, treatments: Vec<TreatmentRecord>) -> ExperimentRecord {
     ExperimentRecord {
-        name: "by-hand".into(),
         question: "What is memory worth?".into(),
-        design: "one-at-a-time".into(),
         blocks: 4,
-        seed: 1,
-        confidence: 0.95,
-        smallest_effect: 0.02,
-        workload: workload(8),
         treatments,
-        facts: Vec::new(),
-        file: String::new(),
-        repeat: Vec::new(),
         target: target.into(),
-        metric: "tps".into(),
-        stop: "after-blocks".into(),
-        factors: Vec::new(),
-        figures: Vec::new(),
-        study: None,
+        ..ExperimentRecord::new("by-hand", workload(8))
     }
 }
 
@@ -67,7 +47,6 @@ fn trial(block: u32, treatment: &str, tps: f64) -> TrialRecord {
     TrialRecord {
         status: TrialStatus::Finished,
         tps: Some(tps),
-        committed: 100,
         percentiles: Some(Percentiles {
             mean_ms: None,
             p50_ms: Some(1e3 / tps),

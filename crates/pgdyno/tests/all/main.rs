@@ -11,6 +11,7 @@ mod apply_memory;
 mod apply_refused;
 mod arrows;
 mod bench;
+mod bench_stored;
 mod check;
 mod compare;
 mod connections;

@@ -66,17 +66,6 @@ fn arrivals_json(arrivals: &Arrivals) -> Value {
     }
 }
 
-/// Transactions per second that were committed within the latency limit.
-#[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
-fn goodput(measurement: &Measurement) -> f64 {
-    let load = &measurement.load;
-    if load.measured_s > 0.0 {
-        load.measured.good() as f64 / load.measured_s
-    } else {
-        0.0
-    }
-}
-
 /// A second of a load as an object.
 pub(super) fn second_json(second: &SecondFigures) -> Value {
     json!({
@@ -86,12 +75,18 @@ pub(super) fn second_json(second: &SecondFigures) -> Value {
     })
 }
 
-/// The whole result as an object.
-pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, server: &ServerWords<'_>) -> Value {
+/// The whole result as an object; `experiment` is its number in the store.
+pub(super) fn as_json(
+    plan: &LoadPlan,
+    measurement: &Measurement,
+    server: &ServerWords<'_>,
+    experiment: Option<i64>,
+) -> Value {
     let load = &measurement.load;
     let books = &load.measured;
     let mut document = json!({
         "format": "pgdyno-bench/1",
+        "experiment": experiment,
         "workload": plan.work.to_string(),
         "protocol": plan.protocol,
         "transaction": control_name(plan),
@@ -119,7 +114,7 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, server: &Serve
         "max_tries": plan.max_tries,
         "retries": books.retries,
         "late": plan.latency_limit.map(|_| books.late),
-        "goodput_tps": plan.latency_limit.map(|_| goodput(measurement)),
+        "goodput_tps": measurement.goodput_tps(),
         "errors": books.errors().iter().map(|error| {
             let first = load.first_error(&error.sqlstate);
             json!({
@@ -300,10 +295,10 @@ pub(super) fn print(
             put!("    first, in {}: {}", first.place, first.message);
         }
     }
-    if let Some(limit) = plan.latency_limit {
+    if let Some((limit, goodput)) = plan.latency_limit.zip(measurement.goodput_tps()) {
         put!(
             "goodput        {} TPS within {} ms ({} late)",
-            three_digits(goodput(measurement)),
+            three_digits(goodput),
             limit.as_secs_f64() * 1e3,
             books.late
         );
