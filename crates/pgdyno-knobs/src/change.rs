@@ -44,6 +44,7 @@ mod whole;
 
 use crate::catalogue::{AUTO, Catalogue, CatalogueError, Cost, Kind, Knob, Setting};
 use crate::cell::{AUTO_CONF, Captured, Cell, CellError};
+use crate::consent::Agreed;
 use crate::journal::{
     Entry, Journal, JournalError, Journals, Keep, Patience, Purpose, Scope, server_key_of_data,
 };
@@ -397,7 +398,13 @@ impl<'a> Changer<'a> {
 
     /// Brings the target to exactly `settings`: what they name is set, and what was touched before and is not named
     /// goes back to what it was. Returns what took effect, in the order of `settings`.
-    pub fn apply(&mut self, settings: &[Setting], restart: Restart) -> Result<Vec<Applied>, ApplyError> {
+    pub fn apply(
+        &mut self,
+        settings: &[Agreed<Setting>],
+        restart: Restart,
+    ) -> Result<Vec<Applied>, ApplyError> {
+        let settings: Vec<Setting> = settings.iter().map(|agreed| Setting::clone(agreed)).collect();
+        let settings = &settings[..];
         for setting in settings {
             self.catalogue.check_settable(setting)?;
         }

@@ -9,6 +9,7 @@ mod affinity;
 mod catalogue;
 mod cell;
 mod change;
+mod consent;
 mod expression;
 #[doc(hidden)]
 pub mod fuzzed;
@@ -36,6 +37,7 @@ pub use catalogue::{
 };
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart};
+pub use consent::{Agreed, ConsentError};
 pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use journal::{
     ChangedByOther, Content, Journal, JournalError, Journals, Keep, Listed, OtherUser, Patience, Purpose,

@@ -13,7 +13,7 @@ use crate::file::{
     DataPart, Design, ExperimentFile, LOOPBACK, LoadPart, Place, PoolerWord, ServerPart, StepPart,
     settings_of,
 };
-use pgdyno_knobs::{Catalogue, CatalogueError, Risk, Setting};
+use pgdyno_knobs::{Catalogue, CatalogueError, ConsentError, Setting};
 use pgdyno_record::{SettingRecord, TreatmentRecord};
 use pgdyno_stats::{FixedDesign, Rules};
 use std::collections::BTreeMap;
@@ -280,11 +280,14 @@ fn lacking_consent(
     let mut lacking: Vec<(String, String)> = Vec::new();
     for treatment in treatments {
         for setting in treatment.settings.iter().chain(&treatment.step) {
-            let risky = catalogue.get(&setting.knob)?.risk_of(&setting.value) == Risk::Durability;
-            let is_known = consent.durability.contains(&setting.knob)
-                || lacking.iter().any(|(_, knob)| *knob == setting.knob);
-            if risky && !is_known {
-                lacking.push((treatment.name.clone(), setting.knob.clone()));
+            match catalogue.agree(setting, &consent.durability) {
+                Ok(_) => {}
+                Err(ConsentError::Catalogue(error)) => return Err(error.into()),
+                Err(ConsentError::Durability { knob, .. }) => {
+                    if lacking.iter().all(|(_, known)| *known != knob) {
+                        lacking.push((treatment.name.clone(), knob));
+                    }
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::measure::Measurement;
 use crate::plan::{Plan, Stand, Treatment};
 use crate::preflight::PreflightReport;
 use crate::runner::LabError;
-use pgdyno_knobs::{Applied, PutBack, Restart, Setting};
+use pgdyno_knobs::{Agreed, Applied, PutBack, Restart, Setting};
 use pgdyno_load::{DataPlan, DataProgress, Dataset, Second};
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, FactRecord, PutBackRecord, SeriesRecord, StoredExperiment,
@@ -87,7 +87,7 @@ pub(crate) trait Server {
 /// Changes of settings, with their journal.
 pub(crate) trait Changes {
     /// Brings the server to exactly `settings`; what was changed before and is not named is restored.
-    fn apply(&mut self, settings: &[Setting], restart: Restart) -> Result<Vec<Applied>, LabError>;
+    fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError>;
     /// Restores everything and closes the journal.
     fn restore(self: Box<Self>) -> Result<Vec<PutBack>, LabError>;
 }

@@ -108,9 +108,12 @@ impl HostAccess for Machine {
 }
 
 fn apply(changer: &mut Changer<'_>, value: Option<&str>) -> Result<Vec<Applied>, ApplyError> {
-    let setting = value.map(|value| Setting {
-        knob: KNOB.to_owned(),
-        value: value.to_owned(),
+    let setting = value.map(|value| {
+        let setting = Setting {
+            knob: KNOB.to_owned(),
+            value: value.to_owned(),
+        };
+        changer.catalogue.agree(&setting, &[]).unwrap()
     });
     changer.apply(setting.as_slice(), Restart::WhenNeeded)
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::catalogue::{Catalogue, Setting};
 use crate::change::{Changer, Restart};
+use crate::consent::Agreed;
 use crate::restore::{DAMAGED_JOURNAL, Outcome, PutBack, Restorer};
 use pgdyno_host::{HostAccess, LocalHost};
 use proptest::prelude::*;
@@ -14,6 +15,14 @@ const SET: (&str, &str) = ("20", "100");
 
 /// Reading it takes longer than a test.
 static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+
+fn agreed(catalogue: &Catalogue, knob: &str, value: &str) -> Agreed<Setting> {
+    let setting = Setting {
+        knob: knob.to_owned(),
+        value: value.to_owned(),
+    };
+    catalogue.agree(&setting, &[]).unwrap()
+}
 
 /// A machine of files with journals, changed by a process that was killed.
 struct Machine {
@@ -60,10 +69,7 @@ impl Machine {
     /// One knob, the same once more, and another one: three intents. Its process is killed.
     fn changed(&self) -> PathBuf {
         let mut changer = self.begin("test").unwrap();
-        let setting = |knob: &str, value: &str| Setting {
-            knob: knob.to_owned(),
-            value: value.to_owned(),
-        };
+        let setting = |knob: &str, value: &str| agreed(self.catalogue, knob, value);
         changer
             .apply(&[setting("vm.swappiness", "10")], Restart::WhenNeeded)
             .unwrap();
@@ -681,10 +687,7 @@ fn read_ahead_of_a_loop_device_is_restored_wherever_its_file_is_by_then() {
         }
         show(0, Some("/srv/image"));
         let mut changer = machine.begin("test").unwrap();
-        let setting = Setting {
-            knob: "block.read_ahead_kb@loop0".to_owned(),
-            value: "4096".to_owned(),
-        };
+        let setting = agreed(machine.catalogue, "block.read_ahead_kb@loop0", "4096");
         changer.apply(&[setting], Restart::WhenNeeded).unwrap();
         drop(changer);
         for number in [0, 1] {

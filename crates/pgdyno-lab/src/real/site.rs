@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::ports::{Changes, Server};
 use crate::preflight::{Preflight, PreflightReport};
 use crate::runner::LabError;
-use pgdyno_knobs::{Applied, ApplyError, Changer, PutBack, Restart, Setting};
+use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, PutBack, Restart, Setting};
 use pgdyno_record::FactRecord;
 use pgdyno_server::{Conninfo, Control, Server as Connection};
 use std::time::Instant;
@@ -89,7 +89,7 @@ impl Server for RealSite<'_> {
 }
 
 impl Changes for RealSite<'_> {
-    fn apply(&mut self, settings: &[Setting], restart: Restart) -> Result<Vec<Applied>, LabError> {
+    fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError> {
         Ok(self.changer.apply(settings, restart)?)
     }
 

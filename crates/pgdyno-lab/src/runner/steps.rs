@@ -55,7 +55,11 @@ impl Running<'_, '_, '_> {
             (_, RestartPolicy::Always) => Restart::Always,
             (_, RestartPolicy::WhenNeeded) => Restart::WhenNeeded,
         };
-        let applied = self.site()?.apply(&treatment.settings, restart).map_err(text)?;
+        let (catalogue, accepted) = (self.runner.catalogue, &self.runner.consent.durability);
+        let settings = treatment.settings.iter();
+        let agreed = settings.map(|setting| catalogue.agree(setting, accepted).map_err(text));
+        let agreed = agreed.collect::<Result<Vec<_>, _>>()?;
+        let applied = self.site()?.apply(&agreed, restart).map_err(text)?;
         record.effective = applied
             .iter()
             .map(|a| (a.setting.knob.clone(), a.effective.clone()))

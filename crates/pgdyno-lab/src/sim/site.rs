@@ -10,7 +10,7 @@ use crate::plan::{Plan, Stand, Treatment};
 use crate::ports::{Caches, Changes, Data, Drive, Driven, Load, Present, Server};
 use crate::preflight::{Finding, FindingKind, PreflightReport};
 use crate::runner::LabError;
-use pgdyno_knobs::{Applied, Outcome, PutBack, Restart, Setting};
+use pgdyno_knobs::{Agreed, Applied, Outcome, PutBack, Restart, Setting};
 use pgdyno_load::{DataPlan, DataProgress, Dataset, Second};
 use pgdyno_record::FactRecord;
 use std::cell::RefMut;
@@ -144,7 +144,7 @@ impl Server for SimSite {
 }
 
 impl Changes for SimSite {
-    fn apply(&mut self, settings: &[Setting], restart: Restart) -> Result<Vec<Applied>, LabError> {
+    fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError> {
         let mut world = self.shared.step();
         if let Some(knob) = world.foreign_in(self.journal) {
             return Err(world.fail(&format!("{knob} was changed by someone else")));
@@ -169,7 +169,7 @@ impl Changes for SimSite {
             world.ms += 5_000;
             server!(self, world).runs = true;
         }
-        let shown = |setting: &Setting| format!("{}={}", setting.knob, setting.value);
+        let shown = |setting: &Agreed<Setting>| format!("{}={}", setting.knob, setting.value);
         for setting in settings {
             if world.happens(world.odds.bad_value, "bad value", &shown(setting)) {
                 let owner = self.owner(&setting.knob);
@@ -186,7 +186,7 @@ impl Changes for SimSite {
         let applied = settings.iter().map(|setting| {
             let took = !world.happens(world.odds.ignored, "ignored", &shown(setting));
             Applied {
-                setting: setting.clone(),
+                setting: Setting::clone(setting),
                 effective: match took {
                     true => setting.value.clone(),
                     false => "another".to_owned(),

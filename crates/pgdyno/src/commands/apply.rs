@@ -15,8 +15,8 @@ use crate::show;
 use crate::target::{self, Held};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
-    Applied, Changer, Keep, Kind, Patience, PutBack, Reader, Restart, Restorer, Risk, SYSCTL_FILE, Setting,
-    TMPFILES_FILE, Target,
+    Applied, Changer, ConsentError, Keep, Kind, Patience, PutBack, Reader, Restart, Restorer, SYSCTL_FILE,
+    Setting, TMPFILES_FILE, Target,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,7 +90,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         (Some(user()), host_too),
         &mut patience,
     )?;
-    let applied = match change(&mut changer, context, &settings, args.persist) {
+    let applied = match change(&mut changer, context, &settings, args) {
         Ok(applied) => applied,
         Err(error) => {
             let back = put_back(context, changer)?;
@@ -149,10 +149,13 @@ fn change(
     changer: &mut Changer<'_>,
     context: &Context,
     settings: &[Setting],
-    persist: bool,
+    args: &ApplyArgs,
 ) -> anyhow::Result<Vec<Applied>> {
-    let applied = changer.apply(settings, Restart::WhenNeeded)?;
-    if persist {
+    let agreed = settings.iter();
+    let agreed = agreed.map(|setting| context.catalogue.agree(setting, &args.accept_durability_risk));
+    let agreed = agreed.collect::<Result<Vec<_>, _>>()?;
+    let applied = changer.apply(&agreed, Restart::WhenNeeded)?;
+    if args.persist {
         let persisted = changer.persisted(settings)?;
         let present = |path: &str| context.host.read(path).unwrap_or_default();
         for (path, content) in [
@@ -231,8 +234,9 @@ fn consent<'w>(
             );
             troubles.push(Trouble::new(Usage(words).into()).with(vec!["--until-exit".to_owned()]));
         }
-        let agreed = args.accept_durability_risk.contains(&knob.id);
-        if knob.risk_of(&setting.value) == Risk::Durability && !agreed {
+        if let Err(ConsentError::Durability { .. }) =
+            context.catalogue.agree(setting, &args.accept_durability_risk)
+        {
             let flag = format!("--accept-durability-risk {}", knob.id);
             let words = format!(
                 "{} = {} can lose committed data in a crash; {flag} agrees to it this once",
