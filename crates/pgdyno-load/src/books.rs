@@ -58,7 +58,7 @@ pub struct FirstError {
     pub sqlstate: String,
     /// The server's message, with its detail and hint; no statement.
     pub message: String,
-    /// Where the transaction was: the script and its line, or the kind of transaction.
+    /// Where the transaction was: the kind of transaction, and the line where a user wrote it.
     pub place: String,
 }
 

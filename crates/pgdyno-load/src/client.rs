@@ -1,11 +1,9 @@
 //! One client: a simulated session with its own random stream. It moves no bytes itself: it is fed what arrived, and
 //! tells what is to be sent.
 
-use crate::actor::Actor;
+use crate::actor::{Actor, Halt, Outline, Transactions, Trip, Turn};
 use crate::books::{FirstError, SqlState};
-use crate::machine::{Halt, Trip, Turn};
 use crate::message::{ROLLBACK, TERMINATE};
-use crate::program::Program;
 use crate::random::Stream;
 use crate::scanner::{Event, Malformed, Scanner, Tag};
 use crate::tls::{Tls, sealed_bytes_max};
@@ -136,9 +134,10 @@ impl Heard {
     }
 }
 
-pub(crate) struct Client {
+pub(crate) struct Client<'a> {
     scanner: Scanner,
-    pub(crate) actor: Actor,
+    outline: &'a Outline,
+    pub(crate) actor: Box<dyn Actor + 'a>,
     /// The request at hand, as it goes over the wire. Its memory stays where it is as long as the client lives: one that
     /// is too small is kept beside, because a send may still be under way from it.
     out: Vec<u8>,
@@ -162,17 +161,18 @@ pub(crate) struct Client {
     pub(crate) sent_ns: u64,
 }
 
-impl Client {
+impl<'a> Client<'a> {
     pub(crate) fn new(
-        program: &Program,
+        transactions: &'a dyn Transactions,
         stream: Stream,
         number: u32,
-        transactions: Option<u64>,
+        count: Option<u64>,
         tls: Option<Tls>,
-    ) -> Client {
+    ) -> Client<'a> {
         Client {
             scanner: Scanner::default(),
-            actor: Actor::new(program, stream, number),
+            outline: transactions.outline(),
+            actor: transactions.actor(stream, number),
             out: Vec::with_capacity(REQUEST_BYTES),
             outgrown: Vec::new(),
             plain: Vec::with_capacity(REQUEST_BYTES),
@@ -182,7 +182,7 @@ impl Client {
             heard: Heard::NOTHING,
             finished: None,
             tries: 0,
-            left: transactions.unwrap_or(u64::MAX),
+            left: count.unwrap_or(u64::MAX),
             due_ns: 0,
             begun_ns: 0,
             sent_ns: 0,
@@ -240,8 +240,8 @@ impl Client {
     }
 
     /// Begins the next transaction.
-    pub(crate) fn begin(&mut self, program: &Program, due_ns: u64, now_ns: u64) -> Progress {
-        self.actor.begin(program);
+    pub(crate) fn begin(&mut self, due_ns: u64, now_ns: u64) -> Progress {
+        self.actor.begin();
         self.due_ns = due_ns;
         self.begun_ns = now_ns;
         self.sent_ns = now_ns;
@@ -251,29 +251,29 @@ impl Client {
             self.waiting = Waiting::Connection;
             return Progress::Connect;
         }
-        self.go_on(program)
+        self.go_on()
     }
 
     /// Begins the transaction at hand once more, with the same values.
-    pub(crate) fn retry(&mut self, program: &Program) -> Progress {
+    pub(crate) fn retry(&mut self) -> Progress {
         self.tries += 1;
-        self.actor.restart(program);
-        self.go_on(program)
+        self.actor.restart();
+        self.go_on()
     }
 
     /// Goes on with a transaction whose connection has been made.
-    pub(crate) fn connected(&mut self, program: &Program, tls: Option<Tls>) -> Progress {
+    pub(crate) fn connected(&mut self, tls: Option<Tls>) -> Progress {
         self.renew(tls);
-        self.go_on(program)
+        self.go_on()
     }
 
     /// Goes on with a transaction that slept.
-    pub(crate) fn wake(&mut self, program: &Program) -> Progress {
-        self.go_on(program)
+    pub(crate) fn wake(&mut self) -> Progress {
+        self.go_on()
     }
 
-    fn go_on(&mut self, program: &Program) -> Progress {
-        match self.actor.run(program, &mut self.plain) {
+    fn go_on(&mut self) -> Progress {
+        match self.actor.run(&mut self.plain) {
             Ok(Turn::Send(trip)) => {
                 self.scanner.keep_rows(trip.captures);
                 self.scanner.forget_error();
@@ -289,14 +289,18 @@ impl Client {
                 true => Outcome::RolledBack,
                 false => Outcome::Committed,
             }),
-            // A workload of our own has ended its transaction: it is the server that has not.
-            Ok(Turn::End) if !program.scripted => Progress::Astray,
+            // A transaction of our own has ended: it is the server that has not ended it.
+            Ok(Turn::End) if !self.outline.by_user => Progress::Astray,
             Ok(Turn::End) => {
-                let kind = &program.kinds[self.actor.kind(program) as usize];
+                let kind = self.kind_name();
                 Progress::Halt(Halt(format!("{kind}: the script ends within a transaction")))
             }
             Err(halt) => Progress::Halt(halt),
         }
+    }
+
+    fn kind_name(&self) -> &str {
+        &self.outline.kinds[self.actor.kind() as usize]
     }
 
     fn seal(&mut self) {
@@ -331,19 +335,22 @@ impl Client {
     }
 
     /// The error at hand for people; `reason` is for one that the server gave no words for.
-    pub(crate) fn first_error(&self, program: &Program, code: SqlState, reason: Option<&str>) -> FirstError {
+    pub(crate) fn first_error(&self, code: SqlState, reason: Option<&str>) -> FirstError {
         let words = words::of_error(self.scanner.error(), code);
         FirstError {
             sqlstate: code.as_str().to_owned(),
             message: words
                 .or_else(|| reason.map(str::to_owned))
                 .unwrap_or_else(|| "the server gave no message".to_owned()),
-            place: self.actor.place(program),
+            place: match self.actor.line() {
+                Some(line) => format!("{}:{line}", self.kind_name()),
+                None => self.kind_name().to_owned(),
+            },
         }
     }
 
     /// Takes in what arrived.
-    pub(crate) fn feed(&mut self, program: &Program, bytes: &[u8]) -> Result<Progress, Lost> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Progress, Lost> {
         let (scanner, heard) = (&mut self.scanner, &mut self.heard);
         let before = heard.syncs;
         let mut unfit = None;
@@ -358,29 +365,29 @@ impl Client {
             Some(tls) => tls.open(bytes, scan),
             None => scan(bytes),
         };
-        // What a script wants and a load does not do is no fault of the connection.
-        if let (Some(error), true) = (unfit, program.scripted) {
-            let kind = &program.kinds[self.actor.kind(program) as usize];
+        // What a user's transaction wants and a load does not do is no fault of the connection.
+        if let (Some(error), true) = (unfit, self.outline.by_user) {
+            let kind = self.kind_name();
             return Ok(Progress::Halt(Halt(format!("{kind}: {error}"))));
         }
         scanned?;
         if self.heard.syncs > before {
-            self.advance(program)
+            self.advance()
         } else {
             Ok(Progress::Wait)
         }
     }
 
     /// The server waits again: the next round trip, a rollback, or the end of the transaction.
-    fn advance(&mut self, program: &Program) -> Result<Progress, Lost> {
+    fn advance(&mut self) -> Result<Progress, Lost> {
         let (syncs, status) = (self.heard.syncs, self.heard.status);
         match self.waiting {
             Waiting::Trip(trip) if syncs < trip.syncs => Ok(Progress::Wait),
             Waiting::Trip(trip) if syncs == trip.syncs => match self.heard.error.take() {
                 None => {
                     self.finished = trip.statement;
-                    let progress = match self.actor.take_reply(program, self.scanner.rows()) {
-                        Ok(()) => self.go_on(program),
+                    let progress = match self.actor.take_reply(self.scanner.rows()) {
+                        Ok(()) => self.go_on(),
                         Err(halt) => Progress::Halt(halt),
                     };
                     match progress {

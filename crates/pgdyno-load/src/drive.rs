@@ -8,11 +8,11 @@ mod setup;
 pub(crate) use pause::{Pause, Step};
 pub(crate) use setup::Setup;
 
+use crate::actor::Outline;
 use crate::books::{Books, ERROR_KINDS_MAX, Instants, Second, SqlState};
 use crate::client::{Client, Lost, Outcome, Progress};
 use crate::collect::Told;
 use crate::part::Part;
-use crate::program::Program;
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
 use crate::tls::Tls;
@@ -59,10 +59,10 @@ pub(crate) struct Limits {
 }
 
 pub(crate) struct Drive<'a> {
-    program: &'a Program,
+    outline: &'a Outline,
     limits: Limits,
     schedule: Option<Schedule>,
-    clients: Vec<Client>,
+    clients: Vec<Client<'a>>,
     /// Clients that wait for an arrival.
     free: Vec<u32>,
     /// When clients go on that wait for an instant.
@@ -117,12 +117,12 @@ impl Drive<'_> {
 
     /// Whether a client only ever waits for a reply, never for an instant.
     pub(crate) fn waits_for_replies_alone(&self) -> bool {
-        self.schedule.is_none() && self.limits.think_ns == 0 && !self.program.sleeps
+        self.schedule.is_none() && self.limits.think_ns == 0 && !self.outline.sleeps
     }
 
     /// Whether a client may send a whole request before it looks for replies, and waits for nothing but them.
     pub(crate) fn may_block(&self) -> bool {
-        self.waits_for_replies_alone() && !self.program.pipelines
+        self.waits_for_replies_alone() && !self.outline.pipelines
     }
 
     /// Whether a client waits for an instant within its transaction, and not for the server.
@@ -148,7 +148,7 @@ impl Drive<'_> {
         }
         self.part.sessions += 1;
         let now = self.now_ns();
-        let progress = self.clients[client as usize].connected(self.program, tls);
+        let progress = self.clients[client as usize].connected(tls);
         self.follow(client, progress, now);
     }
 
@@ -247,7 +247,7 @@ impl Drive<'_> {
             self.waiting.pop();
             let at = client as usize;
             if self.clients[at].is_asleep() {
-                let progress = self.clients[at].wake(self.program);
+                let progress = self.clients[at].wake();
                 self.follow(client, progress, now);
             } else if self.schedule.is_some() {
                 self.go_on(client, now);
@@ -283,7 +283,7 @@ impl Drive<'_> {
     }
 
     fn begin(&mut self, client: u32, due_ns: u64, now: u64) {
-        let progress = self.clients[client as usize].begin(self.program, due_ns, now);
+        let progress = self.clients[client as usize].begin(due_ns, now);
         self.busy += 1;
         self.follow(client, progress, now);
     }
@@ -315,7 +315,7 @@ impl Drive<'_> {
                 .waiting
                 .push(Reverse((now.saturating_add(ns.max(1)), client))),
             Progress::Done(Outcome::Failed(code)) if self.is_worth_a_retry(at, code) => {
-                let progress = self.clients[at].retry(self.program);
+                let progress = self.clients[at].retry();
                 // What has failed once has sent something: this goes no deeper.
                 return self.settle(client, progress, now);
             }
@@ -333,7 +333,7 @@ impl Drive<'_> {
                 self.book(at, instants, outcome, tries);
                 return true;
             }
-            // A command of the shell that a request to stop has ended is no fault of the script's.
+            // What a request to stop has ended is no fault of the transaction's.
             Progress::Halt(_) if self.stop.load(Ordering::Relaxed) => {}
             Progress::Halt(halt) => {
                 self.part.halted.get_or_insert(halt.0);
@@ -361,8 +361,7 @@ impl Drive<'_> {
             }
             Some(_) => self.free.push(client),
             None => {
-                let pause_ns =
-                    self.limits.think_ns + self.clients[client as usize].actor.pause_ns(self.program);
+                let pause_ns = self.limits.think_ns + self.clients[client as usize].actor.pause_ns();
                 match pause_ns {
                     0 => self.begin(client, now, now),
                     pause_ns => self.waiting.push(Reverse((now + pause_ns, client))),
@@ -383,7 +382,7 @@ impl Drive<'_> {
     /// [`Drive::lose`].
     pub(crate) fn feed(&mut self, client: u32, bytes: &[u8]) -> Result<(), Lost> {
         let at = client as usize;
-        let progress = self.clients[at].feed(self.program, bytes)?;
+        let progress = self.clients[at].feed(bytes)?;
         // Where nobody asks for the instant, no clock is read.
         let finished = self.clients[at].take_finished();
         let now = match progress {
@@ -414,13 +413,13 @@ impl Drive<'_> {
         let known = &mut self.part.first_errors;
         let is_known = known.iter().any(|error| error.sqlstate == code.as_str());
         if !is_known && known.len() < ERROR_KINDS_MAX {
-            known.push(self.clients[client].first_error(self.program, code, reason));
+            known.push(self.clients[client].first_error(code, reason));
         }
     }
 
     fn book(&mut self, client: usize, at: Instants, outcome: Outcome, tries: u32) {
         self.turn_seconds(at.done_ns);
-        let kind = self.clients[client].actor.kind(self.program) as usize;
+        let kind = self.clients[client].actor.kind() as usize;
         let limit_ns = self.limits.latency_limit_ns;
         let counts = &mut self.part.whole;
         counts.all += 1;

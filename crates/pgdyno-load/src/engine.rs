@@ -1,25 +1,21 @@
 //! A load from its start to its end: connects all clients, runs the threads, puts their books together.
 
+use crate::actor::{StatementName, Transactions};
 use crate::blocking;
 use crate::books::{Books, ERROR_KINDS_MAX, FirstError, Second, SecondFigures, Times};
 use crate::client::Client;
 use crate::collect::{Settling, Told, collect};
 use crate::connection::{self, ConnectError, Socket, Sockets};
-use crate::data::{self, DataError, Dataset};
 use crate::drive::{Drive, Limits, Setup, nanoseconds};
 use crate::endpoint::Endpoint;
 use crate::epoll::Epoll;
 use crate::gate::Gate;
 use crate::part::{Counts, Part};
-use crate::plan::{Arrivals, Engine, LoadPlan, Warmup, Work};
-use crate::program::{Program, StatementName};
+use crate::plan::{Arrivals, Engine, Plan, Warmup};
 use crate::random::{Purpose, Stream};
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
-use crate::script::ScriptError;
-use crate::tpcc::{self, Style};
 use crate::uring::Uring;
-use crate::workload::{Extent, Workload};
 use rustix::net::{SendFlags, send};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -29,16 +25,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Why no load could be driven.
+/// Why the engine could not drive a load.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum EngineError {
     /// The numbers of the plan cannot be.
     #[error("{0}")]
     Plan(String),
-    /// A script is not what a script must be.
-    #[error("{0}")]
-    Script(#[from] ScriptError),
-    /// A script could not go on: where, and why.
+    /// A transaction could not go on: where, and why.
     #[error("{0}")]
     Halted(String),
     /// A client could not be connected.
@@ -51,9 +44,6 @@ pub enum LoadError {
         /// Why.
         source: ConnectError,
     },
-    /// The data of the workload is not there.
-    #[error(transparent)]
-    Data(#[from] DataError),
     /// The system refused an event queue or a thread.
     #[error("the system refused {what}: {source}")]
     System {
@@ -92,7 +82,7 @@ pub struct LoadResult {
     pub statements: Vec<(StatementName, Times)>,
     /// Times to make a connection, where each transaction has its own.
     pub connections: Option<Times>,
-    /// What scripts said with `debug`, and the first reason why a transaction's own connection could not be made.
+    /// What the transactions noted, and the first reason why a transaction's own connection could not be made.
     pub notes: Vec<String>,
     /// How many more there were.
     pub notes_left_out: u64,
@@ -133,13 +123,6 @@ impl LoadResult {
         } else {
             0.0
         }
-    }
-
-    /// New orders per minute that were committed; `None` where no transaction is a new order of tpcc.
-    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
-    pub fn nopm(&self) -> Option<f64> {
-        let (_, books) = self.kinds.iter().find(|(name, _)| name == tpcc::NEW_ORDER)?;
-        (self.measured_s > 0.0).then(|| books.kept as f64 * 60.0 / self.measured_s)
     }
 
     /// Client CPU per committed transaction; `None` without one.
@@ -200,17 +183,22 @@ impl LoadResult {
     }
 }
 
-/// Connects all clients, drives the load and returns its books. `stop` ends it early with what there is;
+/// Connects all clients, drives the load of these transactions and returns its books. `stop` ends it early with what there is;
 /// `on_second` is called about once a second with what all threads did in it.
+///
+/// # Errors
+///
+/// The plan cannot be, a client cannot be connected, a transaction cannot go on, or the system refuses.
 pub fn run(
     endpoint: &Endpoint,
-    plan: &LoadPlan,
+    plan: &Plan,
+    transactions: &dyn Transactions,
     stop: &AtomicBool,
     on_second: &mut dyn FnMut(&Second),
-) -> Result<LoadResult, LoadError> {
-    plan.check().map_err(LoadError::Plan)?;
+) -> Result<LoadResult, EngineError> {
+    plan.check().map_err(EngineError::Plan)?;
+    let outline = transactions.outline();
     raise_file_limit(plan.clients, plan.threads)?;
-    let program = program(endpoint, plan)?;
     let halt = AtomicBool::new(false);
     let settled_s = AtomicU32::new(0);
     let (sender, receiver) = channel();
@@ -221,7 +209,7 @@ pub fn run(
             let worker = Worker {
                 endpoint,
                 plan,
-                program: &program,
+                transactions,
                 number,
                 stop,
                 halt: &halt,
@@ -236,7 +224,7 @@ pub fn run(
                 Ok(handle) => handles.push(handle),
                 Err(source) => {
                     gate.decide(false);
-                    return Err(LoadError::System {
+                    return Err(EngineError::System {
                         what: "a thread",
                         source,
                     });
@@ -259,15 +247,15 @@ pub fn run(
             measured: Books::new(open),
             untold: Books::for_a_second(),
             whole: Counts::default(),
-            kinds: match program.kinds.as_slice() {
+            kinds: match outline.kinds.as_slice() {
                 [_] => Vec::new(),
                 kinds => kinds
                     .iter()
                     .map(|kind| (kind.clone(), Books::new(open)))
                     .collect(),
             },
-            statements: match program.times_statements() {
-                true => program
+            statements: match outline.times_statements() {
+                true => outline
                     .statements
                     .iter()
                     .map(|name| (name.clone(), Times::new()))
@@ -277,9 +265,9 @@ pub fn run(
             connections: plan.connect.then(Times::new),
             notes: Vec::new(),
             notes_left_out: 0,
-            commits_per_session: 1 + u64::from(program.prepare.is_some()),
-            commits_per_transaction_max: program.statements_max(),
-            commits_within: program.commits_within(),
+            commits_per_session: 1 + u64::from(outline.prepare.is_some()),
+            commits_per_transaction_max: outline.commits_max,
+            commits_within: outline.commits_within(),
             measured_s: 0.0,
             warmup_s: 0.0,
             in_flight_at_end: 0,
@@ -296,7 +284,7 @@ pub fn run(
             match handle.join() {
                 Ok(Ok(mut part)) => {
                     if let Some(words) = part.halted.take() {
-                        first_error.get_or_insert(LoadError::Halted(words));
+                        first_error.get_or_insert(EngineError::Halted(words));
                     }
                     result.add(part);
                 }
@@ -311,62 +299,12 @@ pub fn run(
     })
 }
 
-/// Compiles the transactions for the data that is there.
-fn program(endpoint: &Endpoint, plan: &LoadPlan) -> Result<Program, LoadError> {
-    match &plan.work {
-        Work::Workload(workload) => {
-            let mut extent = Extent {
-                scale: 1,
-                tables: 1,
-                rows: 1,
-            };
-            if let Some(dataset) = workload.dataset() {
-                let shape = data::shape_of(endpoint, dataset)?;
-                if workload.is_tpcc() {
-                    let style = Style {
-                        warehouses: i32::try_from(shape.scale).unwrap_or(i32::MAX),
-                        functions: *workload == Workload::TpccFunctions,
-                        control: plan.control,
-                        paced: plan.paced,
-                    };
-                    return Ok(tpcc::program(plan.protocol, style));
-                }
-                extent = Extent {
-                    scale: shape.scale,
-                    tables: shape.tables,
-                    rows: shape.rows,
-                };
-            }
-            Ok(Program::of_workload(
-                *workload,
-                plan.protocol,
-                plan.control,
-                extent,
-            ))
-        }
-        Work::Scripts(scripts) => {
-            // What is wrong with a script is wrong without a server, too.
-            scripts.check(plan.protocol)?;
-            let scale = match scripts
-                .wants_scale()
-                .then(|| data::shape_of(endpoint, Dataset::Pgbench))
-            {
-                None | Some(Err(DataError::Missing { .. })) => 1,
-                Some(shape) => shape?.scale,
-            };
-            let mut program = scripts.compile(plan.protocol, scale, plan.seed)?;
-            program.stop = endpoint.stop.clone().unwrap_or_default();
-            Ok(program)
-        }
-    }
-}
-
 /// Beside the clients: standard streams, the store, queues, the connections that ask the server.
 const OTHER_FILES: u64 = 100;
 /// A queue and a timer.
 const FILES_PER_THREAD: u64 = 2;
 
-fn raise_file_limit(clients: u32, threads: u32) -> Result<(), LoadError> {
+fn raise_file_limit(clients: u32, threads: u32) -> Result<(), EngineError> {
     let needed = u64::from(clients) + u64::from(threads) * FILES_PER_THREAD + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
@@ -376,7 +314,7 @@ fn raise_file_limit(clients: u32, threads: u32) -> Result<(), LoadError> {
         current: Some(needed),
         maximum: limit.maximum,
     };
-    setrlimit(Resource::Nofile, wanted).map_err(|_| LoadError::Files {
+    setrlimit(Resource::Nofile, wanted).map_err(|_| EngineError::Files {
         clients,
         needed,
         limit: limit.maximum.unwrap_or(u64::MAX),
@@ -401,8 +339,8 @@ fn lightest(drive: &Drive<'_>, sockets: &[Socket]) -> Engine {
 
 struct Worker<'a> {
     endpoint: &'a Endpoint,
-    plan: &'a LoadPlan,
-    program: &'a Program,
+    plan: &'a Plan,
+    transactions: &'a dyn Transactions,
     number: u32,
     stop: &'a AtomicBool,
     halt: &'a AtomicBool,
@@ -410,9 +348,13 @@ struct Worker<'a> {
     gate: &'a Gate,
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
+    fn prepare(&self) -> Option<&'a [u8]> {
+        self.transactions.outline().prepare.as_deref()
+    }
+
     /// `Err(None)`: another thread failed and tells why.
-    fn run(&self, sender: &Sender<Told>) -> Result<Part, Option<LoadError>> {
+    fn run(&self, sender: &Sender<Told>) -> Result<Part, Option<EngineError>> {
         self.bind_to_cpu();
         let connected = self.connect();
         let begin = self.gate.arrive(connected.is_ok());
@@ -421,11 +363,11 @@ impl Worker<'_> {
             return Err(None);
         }
         let mut drive = Drive::new(Setup {
-            program: self.program,
+            outline: self.transactions.outline(),
             limits: self.limits(),
             schedule: self.schedule(),
             clients,
-            reconnector: Reconnector::new(self.endpoint.clone(), self.program.prepare()),
+            reconnector: Reconnector::new(self.endpoint.clone(), self.prepare()),
             connects: self.plan.connect,
             stop: self.stop,
             halt: self.halt,
@@ -437,7 +379,7 @@ impl Worker<'_> {
             // The others need not go on, and nobody is to wait for more of this one.
             self.halt.store(true, Ordering::Relaxed);
             let _ = sender.send((self.number, None));
-            Some(LoadError::System {
+            Some(EngineError::System {
                 what: match self.plan.engine {
                     Engine::IoUring => "io_uring",
                     _ => "an event queue",
@@ -473,7 +415,7 @@ impl Worker<'_> {
         let named = |engine: Engine| engine.name().to_owned();
         match wanted {
             _ if self.plan.connect => {
-                let left = blocking::run_connecting(drive, self.endpoint, self.program.prepare())?;
+                let left = blocking::run_connecting(drive, self.endpoint, self.prepare())?;
                 Ok((
                     left.map(|socket| (0, socket)).into_iter().collect(),
                     named(Engine::Blocking),
@@ -540,18 +482,18 @@ impl Worker<'_> {
         }
     }
 
-    fn connect(&self) -> Result<(Vec<Socket>, Vec<Client>), LoadError> {
+    fn connect(&self) -> Result<(Vec<Socket>, Vec<Client<'a>>), EngineError> {
         let (mut sockets, mut clients) = (Vec::new(), Vec::new());
         for number in (self.number..self.plan.clients).step_by(self.plan.threads as usize) {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let connection = match connection::connect(self.endpoint, self.program.prepare()) {
+            let connection = match connection::connect(self.endpoint, self.prepare()) {
                 Ok(connection) => connection,
                 // What is waited for ends then, too.
                 Err(_) if self.stop.load(Ordering::Relaxed) => break,
                 Err(source) => {
-                    return Err(LoadError::Connect {
+                    return Err(EngineError::Connect {
                         client: number + 1,
                         clients: self.plan.clients,
                         source,
@@ -559,8 +501,8 @@ impl Worker<'_> {
                 }
             };
             let stream = Stream::new(self.plan.seed, u64::from(number), Purpose::Transactions);
-            let transactions = self.plan.transactions;
-            let mut client = Client::new(self.program, stream, number, transactions, connection.tls);
+            let count = self.plan.transactions;
+            let mut client = Client::new(self.transactions, stream, number, count, connection.tls);
             if self.plan.connect {
                 // That there is a way to the server is known now.
                 let _ = send(&connection.socket, client.end(), SendFlags::NOSIGNAL);

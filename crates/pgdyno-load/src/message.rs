@@ -2,9 +2,8 @@
 //!
 //! Message layouts: PostgreSQL documentation, "Message Formats" (protocol 3.0).
 
-use crate::data::rows::Fields;
-use crate::script::expression::Variable;
-use crate::script::value::Slot;
+use crate::expression::Variable;
+use crate::value::Slot;
 use std::ops::Range;
 
 const BINARY: u16 = 1;
@@ -45,7 +44,8 @@ impl Type {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     Sql(String),
-    Variable(Variable, Type),
+    /// A variable, and how it is written: what stands in its place where it has no value and the values stand in the text.
+    Variable(Variable, Type, String),
 }
 
 /// A statement with the variables that stand in it.
@@ -61,7 +61,7 @@ pub(crate) struct Statement {
 impl Statement {
     fn parameters(&self) -> impl Iterator<Item = (Variable, Type)> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Variable(variable, of) => Some((*variable, *of)),
+            Part::Variable(variable, of, _) => Some((*variable, *of)),
             Part::Sql(_) => None,
         })
     }
@@ -181,20 +181,19 @@ impl Layout {
         first..self.here()
     }
 
-    /// A simple query; values stand in its text. `names` are those of the variables: one without a value is left
-    /// as it is written.
-    pub(crate) fn query(&mut self, statement: &Statement, names: &[String]) -> Pieces {
+    /// A simple query; values stand in its text, and a variable without one is left as it is written.
+    pub(crate) fn query(&mut self, statement: &Statement) -> Pieces {
         let first = self.here();
         self.fix(first, b"Q");
         self.pieces.push(Piece::Begin);
         for part in &statement.parts {
             match part {
                 Part::Sql(sql) => self.fix(first, sql.as_bytes()),
-                Part::Variable(variable, of) => {
-                    // Text that a workload draws holds no quote; a script writes its own.
+                Part::Variable(variable, of, written) => {
+                    // Text that is drawn holds no quote; a user writes the quotes.
                     let quote: &[u8] = if *of == Type::Text { b"'" } else { b"" };
                     self.fix(first, quote);
-                    let unset = self.store(format!(":{}", names[usize::from(*variable)]).as_bytes());
+                    let unset = self.store(written.as_bytes());
                     self.pieces.push(Piece::Text(*variable, unset));
                     self.fix(first, quote);
                 }
@@ -329,9 +328,9 @@ impl<'a> Binding<'a> {
         self
     }
 
-    /// A numeric of two places, from hundredths.
-    pub(crate) fn hundredths(self, value: i32) -> Self {
-        self.out.hundredths(value);
+    /// A value of another type with its length, both appended by `put`.
+    pub(crate) fn value(self, put: impl FnOnce(&mut Vec<u8>)) -> Self {
+        put(self.out);
         self
     }
 
@@ -375,15 +374,15 @@ pub(crate) fn kinds(mut bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::value::Value;
+    use crate::value::Value;
 
     fn statement(of: Type, described: bool) -> Statement {
         Statement {
             parts: vec![
                 Part::Sql("SELECT ".into()),
-                Part::Variable(1, of),
+                Part::Variable(1, of, ":delta".into()),
                 Part::Sql(", ".into()),
-                Part::Variable(0, of),
+                Part::Variable(0, of, ":aid".into()),
             ],
             described,
             binary: of != Type::Unknown,
@@ -428,8 +427,7 @@ mod tests {
     #[test]
     fn a_simple_query_leaves_what_is_not_set_as_it_is_written() {
         let mut layout = Layout::default();
-        let names = ["aid".to_owned(), "delta".to_owned()];
-        let query = layout.query(&statement(Type::Int4, false), &names);
+        let query = layout.query(&statement(Type::Int4, false));
         let bytes = encoded(&layout, &query, &slots());
         assert_eq!(&bytes[5..], b"SELECT -7, 16909060\0");
         assert_eq!(kinds(&bytes), "Q");

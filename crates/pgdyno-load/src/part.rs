@@ -26,7 +26,7 @@ pub(crate) struct Part {
     pub(crate) connections: Option<Times>,
     /// Why the load could not go on.
     pub(crate) halted: Option<String>,
-    /// What scripts had to say.
+    /// What the transactions noted.
     pub(crate) notes: Vec<String>,
 }
 

@@ -1,10 +1,8 @@
-//! What to drive and for how long.
+//! How a load is driven, and for how long.
 
+use crate::names::names;
 use crate::schedule::{Rate, Spacing};
-use crate::script::Scripts;
-use crate::workload::{Control, Protocol, Workload, names};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::time::Duration;
 
 /// Most clients of one load; each needs a file descriptor.
@@ -63,33 +61,6 @@ impl Engine {
 
 names!(Engine, "engine");
 
-/// What transactions are made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Work {
-    /// A workload of our own.
-    Workload(Workload),
-    /// The user's scripts.
-    Scripts(Scripts),
-}
-
-impl From<Workload> for Work {
-    fn from(workload: Workload) -> Work {
-        Work::Workload(workload)
-    }
-}
-
-impl fmt::Display for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Work::Workload(workload) => f.write_str(workload.name()),
-            Work::Scripts(scripts) => {
-                let names = scripts.scripts.iter().map(|script| script.name.as_str());
-                f.write_str(&names.collect::<Vec<_>>().join(", "))
-            }
-        }
-    }
-}
-
 /// Full load before anything is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warmup {
@@ -99,15 +70,9 @@ pub enum Warmup {
     Settled(Duration),
 }
 
-/// What to drive and for how long.
+/// How a load is driven, and for how long.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LoadPlan {
-    /// The transactions.
-    pub work: Work,
-    /// How statements are put to the server.
-    pub protocol: Protocol,
-    /// How they are held together; scripts do that themselves.
-    pub control: Control,
+pub struct Plan {
     /// When transactions begin.
     pub arrivals: Arrivals,
     /// Simulated sessions, each with a connection of its own.
@@ -125,8 +90,6 @@ pub struct LoadPlan {
     /// Whether every transaction has a connection of its own, whose making is part of its time; each client then has a
     /// thread of its own.
     pub connect: bool,
-    /// Whether tpcc's clients stay at their warehouse, type and think (clause 5.2.5).
-    pub paced: bool,
     /// How often a transaction is tried that fails with 40001 (serialization) or 40P01 (deadlock), the first time
     /// included.
     pub max_tries: u32,
@@ -138,31 +101,7 @@ pub struct LoadPlan {
     pub seed: u64,
 }
 
-impl LoadPlan {
-    /// A closed loop of prepared statements, as it is usual for the workload.
-    pub fn closed(workload: Workload, clients: u32, threads: u32) -> LoadPlan {
-        LoadPlan {
-            work: workload.into(),
-            protocol: Protocol::Prepared,
-            control: workload.usual_control(),
-            arrivals: Arrivals::Closed {
-                think: Duration::ZERO,
-            },
-            clients,
-            threads,
-            cpus: Vec::new(),
-            warmup: Warmup::For(Duration::ZERO),
-            measure: Duration::from_secs(10),
-            transactions: None,
-            connect: false,
-            paced: false,
-            max_tries: 1,
-            latency_limit: None,
-            engine: Engine::Auto,
-            seed: 1,
-        }
-    }
-
+impl Plan {
     /// Whether its numbers can be.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.clients == 0 || self.clients > CLIENTS_MAX {
@@ -183,34 +122,6 @@ impl LoadPlan {
         if self.transactions == Some(0) || self.max_tries == 0 {
             return Err("a number of transactions or of tries must be at least 1".into());
         }
-        match &self.work {
-            Work::Workload(workload) if workload.is_empty() && self.control == Control::None => {
-                return Err(format!(
-                    "the workload {workload} has nothing to do without a transaction; use --transaction explicit or pipelined"
-                ));
-            }
-            Work::Workload(Workload::Tpcc) if self.control == Control::None => {
-                return Err(
-                    "the transactions of tpcc have many statements; use --transaction explicit or pipelined"
-                        .into(),
-                );
-            }
-            Work::Workload(workload) if workload.is_tpcc() && self.protocol == Protocol::Simple => {
-                return Err(
-                    "tpcc sends its values apart from its statements; use --protocol extended or prepared"
-                        .into(),
-                );
-            }
-            Work::Scripts(scripts) if scripts.scripts.is_empty() => return Err("there is no script".into()),
-            Work::Scripts(scripts) if scripts.scripts.iter().all(|script| script.weight == 0) => {
-                return Err("at least one script must have a weight above 0".into());
-            }
-            _ => {}
-        }
-        let is_tpcc = matches!(self.work, Work::Workload(workload) if workload.is_tpcc());
-        if self.paced && !(is_tpcc && matches!(self.arrivals, Arrivals::Closed { .. })) {
-            return Err("keying and think times are tpcc's, in a closed loop".into());
-        }
         if self.connect && self.threads != self.clients {
             return Err(format!(
                 "with a connection per transaction each client has a thread of its own: threads must be {}, not {}",
@@ -229,8 +140,8 @@ impl LoadPlan {
                 batch.as_millis()
             ));
         }
-        let only_replies = self.connect
-            || !self.paced && matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
+        let only_replies =
+            self.connect || matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
         if self.engine == Engine::Blocking && (self.clients > self.threads || !only_replies) {
             return Err(
                 "the blocking engine drives one client per thread, in a closed loop without think time"

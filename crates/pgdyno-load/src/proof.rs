@@ -2,14 +2,16 @@
 
 use crate::data::{DataError, Dataset};
 use crate::endpoint::Endpoint;
+use crate::load_plan::{LoadPlan, Work};
 use crate::message::Type;
-use crate::plan::{LoadPlan, Work};
 use crate::program::Program;
+use crate::protocol::Protocol;
 use crate::script::ScriptError;
 use crate::script::makes::Making;
+use crate::script::statement as compiled;
 use crate::script::statements_of_script;
 use crate::session::{Session, SessionError};
-use crate::workload::{Extent, Protocol, Step};
+use crate::workload::{Extent, Step};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -68,8 +70,7 @@ const NAMES_MAX: usize = 200;
 impl Work {
     /// Its statements, each once; of TPC-C none, whose terminals put theirs together.
     fn statements(&self, scale: u32) -> Result<Vec<LoadStatement>, ScriptError> {
-        let mut program = Program::empty(Protocol::Simple);
-        program.scripted = true;
+        let mut program = Program::new(Protocol::Simple, true);
         let mut statements = Vec::new();
         match self {
             Work::Workload(workload) => {
@@ -97,7 +98,7 @@ impl Work {
 }
 
 fn statement(program: &mut Program, script: &str, line: usize, sql: &str) -> LoadStatement {
-    let statement = program.statement(sql, false, |_| Type::Unknown);
+    let statement = compiled(program, sql, false, |_| Type::Unknown);
     LoadStatement {
         script: script.to_owned(),
         line,

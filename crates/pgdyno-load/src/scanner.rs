@@ -38,7 +38,7 @@ pub enum Malformed {
     /// COPY wants data of the client, or sends its own.
     #[error("the server began a COPY from or to the client, which a load does not do")]
     Copy,
-    /// More rows than are kept for a script's variables.
+    /// More rows than are kept for a transaction's variables.
     #[error("the rows that are to become variables have more than {KEPT_ROWS_MAX} bytes")]
     Rows,
 }

@@ -2,6 +2,7 @@
 
 use crate::data::Dataset;
 use crate::message::Type;
+use crate::names::names;
 use serde::{Deserialize, Serialize};
 
 /// Rows of pgbench_accounts per unit of scale.
@@ -329,51 +330,6 @@ impl Workload {
     }
 }
 
-/// A word that is none of the names.
-#[derive(Debug, thiserror::Error)]
-#[error("unknown {what} \"{word}\"; there are {names}")]
-pub struct UnknownName {
-    what: &'static str,
-    word: String,
-    names: String,
-}
-
-/// Lets a type with `ALL` and `name()` be read and shown by its names.
-macro_rules! names {
-    ($of:ty, $what:literal) => {
-        impl std::str::FromStr for $of {
-            type Err = $crate::workload::UnknownName;
-            fn from_str(word: &str) -> Result<Self, Self::Err> {
-                $crate::workload::by_name($what, word, &<$of>::ALL, <$of>::name)
-            }
-        }
-
-        impl std::fmt::Display for $of {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-    };
-}
-pub(crate) use names;
-
-/// Finds one of `all` by its name.
-pub(crate) fn by_name<T: Copy>(
-    what: &'static str,
-    word: &str,
-    all: &[T],
-    name: impl Fn(T) -> &'static str,
-) -> Result<T, UnknownName> {
-    all.iter()
-        .copied()
-        .find(|&one| name(one) == word)
-        .ok_or_else(|| UnknownName {
-            what,
-            word: word.to_owned(),
-            names: all.iter().map(|&one| name(one)).collect::<Vec<_>>().join(", "),
-        })
-}
-
 names!(Workload, "workload");
 
 /// How the statements of a transaction are held together.
@@ -402,30 +358,3 @@ impl Control {
 }
 
 names!(Control, "transaction control");
-
-/// How a statement is put to the server (the words are pgbench's for its option -M).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protocol {
-    /// As text with its values in it, parsed and planned each time.
-    Simple,
-    /// With parameters, parsed each time.
-    Extended,
-    /// With parameters, parsed once per connection.
-    Prepared,
-}
-
-impl Protocol {
-    const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
-
-    /// The name on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Simple => "simple",
-            Protocol::Extended => "extended",
-            Protocol::Prepared => "prepared",
-        }
-    }
-}
-
-names!(Protocol, "protocol");

@@ -4,7 +4,7 @@ use crate::output::{self, Style, Styled};
 use pgdyno_host::HostError;
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError, ProfileError};
 use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
-use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
+use pgdyno_load::{ConnectError, DataError, Dataset, EngineError, LoadError};
 use pgdyno_report::HtmlError;
 use pgdyno_server::sandbox::SandboxError;
 use pgdyno_server::{ControlError, ServerError, one_line};
@@ -90,7 +90,7 @@ fn inner(error: &Cause) -> &Cause {
             (Some(MeasureError::Load(e)), ..) => Some(e),
             (Some(MeasureError::Server(e)), ..) => Some(e),
             (Some(MeasureError::Pooler(e)), ..) => Some(e),
-            (_, Some(LoadError::Connect { source, .. }), ..) => Some(source),
+            (_, Some(LoadError::Engine(EngineError::Connect { source, .. })), ..) => Some(source),
             (_, Some(LoadError::Data(e)), ..) => Some(e),
             (_, _, Some(ControlError::Sandbox(e)), _) => Some(e),
             (_, _, _, Some(PlanError::Catalogue(e))) => Some(e),

@@ -10,8 +10,9 @@ pub(crate) mod tpcc;
 mod verify;
 
 use crate::endpoint::Endpoint;
+use crate::names::names;
 use crate::session::{Session, SessionError};
-use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX, names};
+use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX};
 use jobs::Job;
 pub use objects::DataObject;
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,11 @@
 //! What a drive is made with, and how it stands before its first step.
 
 use super::{Drive, Limits, first_second_ns};
+use crate::actor::Outline;
 use crate::books::{Books, Times};
 use crate::client::Client;
 use crate::collect::Told;
 use crate::part::{Counts, Part};
-use crate::program::Program;
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
 use std::collections::BinaryHeap;
@@ -15,10 +15,10 @@ use std::time::Instant;
 
 /// What a drive is made with.
 pub(crate) struct Setup<'a> {
-    pub(crate) program: &'a Program,
+    pub(crate) outline: &'a Outline,
     pub(crate) limits: Limits,
     pub(crate) schedule: Option<Schedule>,
-    pub(crate) clients: Vec<Client>,
+    pub(crate) clients: Vec<Client<'a>>,
     pub(crate) reconnector: Reconnector,
     /// Whether each transaction has a connection of its own.
     pub(crate) connects: bool,
@@ -36,7 +36,7 @@ impl<'a> Drive<'a> {
         let count = setup.clients.len();
         let number = u32::try_from(count).unwrap_or(u32::MAX);
         Drive {
-            program: setup.program,
+            outline: setup.outline,
             limits: setup.limits,
             clients: setup.clients,
             // Each client stands at most once in each of these, so that they never grow.
@@ -75,12 +75,12 @@ impl<'a> Drive<'a> {
                 lost: None,
                 stopped_early: false,
                 engine: String::new(),
-                kinds: match setup.program.kinds.as_slice() {
+                kinds: match setup.outline.kinds.as_slice() {
                     [_] => Vec::new(),
                     kinds => vec![Books::new(setup.schedule.is_some()); kinds.len()],
                 },
-                statements: match setup.program.times_statements() {
-                    true => vec![Times::new(); setup.program.statements.len()],
+                statements: match setup.outline.times_statements() {
+                    true => vec![Times::new(); setup.outline.statements.len()],
                     false => Vec::new(),
                 },
                 connections: setup.connects.then(Times::new),

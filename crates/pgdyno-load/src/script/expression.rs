@@ -1,69 +1,8 @@
 //! The expression language of pgbench's meta commands (PostgreSQL documentation, pgbench, "Built-in Operators" and
-//! "Built-in Functions"): how it is read. What it yields is in evaluate.rs.
+//! "Built-in Functions"): how it is read. What it yields is the engine's (`evaluate.rs`).
 
-use crate::script::value::Value;
-
-/// Why a script cannot go on: what is wrong, in words. Where is added by whoever knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble(pub(crate) String);
-
-impl Trouble {
-    pub(crate) fn new(words: impl Into<String>) -> Trouble {
-        Trouble(words.into())
-    }
-}
-
-/// A variable of a script, by its number.
-pub(crate) type Variable = u16;
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Expr {
-    Constant(Value),
-    Variable(Variable),
-    Call(Function, Box<[Expr]>),
-    And(Box<[Expr; 2]>),
-    Or(Box<[Expr; 2]>),
-    /// Pairs of a condition and a result, then what holds otherwise.
-    Case(Box<[(Expr, Expr)]>, Box<Expr>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Function {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Modulo,
-    BitAnd,
-    BitOr,
-    BitXor,
-    ShiftLeft,
-    ShiftRight,
-    Not,
-    Is,
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Abs,
-    Debug,
-    Double,
-    Exp,
-    Greatest,
-    HashFnv1a,
-    HashMurmur2,
-    Int,
-    Least,
-    Ln,
-    Permute,
-    Pi,
-    Pow,
-    Random,
-    RandomExponential,
-    RandomGaussian,
-    RandomZipfian,
-    Sqrt,
-}
+use crate::expression::{Expr, Function, Variable, is_name_byte, is_name_start};
+use crate::value::Value;
 
 /// Name, function, fewest and most arguments.
 const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
@@ -137,14 +76,6 @@ const SYMBOLS: [&str; 21] = [
     "<>", "!=", "<=", ">=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "|", "&", "#", "~", "(", ")",
     ",",
 ];
-
-pub(crate) fn is_name_start(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
-}
-
-pub(crate) fn is_name_byte(byte: u8) -> bool {
-    is_name_start(byte) || byte.is_ascii_digit()
-}
 
 /// Reads an expression; `variable` gives the number of a variable by its name.
 pub(crate) fn parse(text: &str, variable: &mut dyn FnMut(&str) -> Variable) -> Result<Expr, Wrong> {
@@ -528,3 +459,6 @@ fn call<const N: usize>(function: Function, arguments: [Expr; N]) -> Expr {
 fn not(expr: Expr) -> Expr {
     call(Function::Not, [expr])
 }
+
+#[cfg(test)]
+mod tests;

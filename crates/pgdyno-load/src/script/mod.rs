@@ -1,19 +1,22 @@
 //! pgbench's scripts, run as they are: read and compiled once (PostgreSQL documentation, pgbench, "Custom Scripts").
 
-pub(crate) mod evaluate;
-pub(crate) mod expression;
-mod functions;
+mod expression;
 pub(crate) mod makes;
+mod shell;
 pub(crate) mod split;
-pub(crate) mod value;
 
-use crate::message::Type;
-use crate::program::{Capture, Op, Program, Routine, Shell, Word};
-use crate::workload::Protocol;
-use expression::{Expr, Wrong};
+use crate::expression::{Expr, is_name_byte, is_name_start};
+use crate::message::{Part, Statement, Type};
+use crate::program::{Capture, Op, Program, Routine};
+use crate::protocol::Protocol;
+use crate::random::{Purpose, stream_seed};
+use crate::value::{Slot, Value};
+use expression::Wrong;
+use shell::{Shell, Word};
 use split::{Command, Kind, split, words};
 use std::fmt;
-use value::Value;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Scripts beyond this size are refused.
 pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
@@ -79,7 +82,7 @@ pub struct Scripts {
 impl Scripts {
     /// Whether they can be run with that protocol.
     pub fn check(&self, protocol: Protocol) -> Result<(), ScriptError> {
-        self.compile(protocol, 1, 1).map(drop)
+        self.compile(protocol, 1, 1, &Arc::default()).map(drop)
     }
 
     /// Whether one of them may ask for the scale of the data.
@@ -88,13 +91,19 @@ impl Scripts {
         !defined && self.scripts.iter().any(|script| script.text.contains(":scale"))
     }
 
-    pub(crate) fn compile(&self, protocol: Protocol, scale: u32, seed: u64) -> Result<Program, ScriptError> {
-        let mut program = Program::empty(protocol);
-        program.scripted = true;
-        program.define(scale, seed, &self.variables);
+    /// As a program for data of that scale; commands of the shell are ended by `stop`.
+    pub(crate) fn compile(
+        &self,
+        protocol: Protocol,
+        scale: u32,
+        seed: u64,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Program, ScriptError> {
+        let mut program = Program::new(protocol, true);
+        define(&mut program, scale, seed, &self.variables);
         for script in &self.scripts {
-            let kind = program.kinds.len();
-            program.kinds.push(script.name.clone());
+            let kind = program.outline.kinds.len();
+            program.outline.kinds.push(script.name.clone());
             let mut compiler = Compiler {
                 program: &mut program,
                 kind,
@@ -106,6 +115,7 @@ impl Scripts {
                 newlines: script.text.match_indices('\n').map(|(at, _)| at).collect(),
                 ifs: Vec::new(),
                 allow_shell: self.allow_shell,
+                stop,
             };
             let routine = compiler.compile().map_err(|wrong| script.error(&wrong))?;
             program.add(routine, script.weight);
@@ -147,6 +157,75 @@ pub(crate) fn statements_of_script(script: &Script) -> Result<Vec<(usize, String
     Ok(statements.collect())
 }
 
+/// Gives the variables their values that every script of pgbench finds: scale, seeds, the client's number, and those
+/// that the user defines.
+fn define(program: &mut Program, scale: u32, seed: u64, defined: &[(String, String)]) {
+    let values = [
+        ("scale", i64::from(scale)),
+        ("random_seed", seed.cast_signed()),
+        (
+            "default_seed",
+            stream_seed(seed, u64::MAX, Purpose::Transactions).cast_signed(),
+        ),
+    ];
+    for (name, value) in values {
+        let number = program.variable(name);
+        program.slots[usize::from(number)].set(Value::Int(value));
+    }
+    program.client_id = Some(program.variable("client_id"));
+    for (name, text) in defined {
+        let number = program.variable(name);
+        program.slots[usize::from(number)] = Slot::of_text(text);
+        if name == "client_id" {
+            program.client_id = None;
+        }
+    }
+}
+
+/// Finds the variables of a statement: a colon and a name, wherever it stands, but not behind another colon.
+pub(crate) fn statement(
+    program: &mut Program,
+    sql: &str,
+    described: bool,
+    of: impl Fn(&str) -> Type,
+) -> Statement {
+    let bytes = sql.as_bytes();
+    let mut parts = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    while at < bytes.len() {
+        if bytes[at] != b':' {
+            at += 1;
+            continue;
+        }
+        if !bytes.get(at + 1).is_some_and(|&byte| is_name_start(byte)) {
+            while bytes.get(at) == Some(&b':') {
+                at += 1;
+            }
+            continue;
+        }
+        let end = at
+            + 1
+            + bytes[at + 1..]
+                .iter()
+                .take_while(|&&byte| is_name_byte(byte))
+                .count();
+        let name = &sql[at + 1..end];
+        parts.push(Part::Sql(sql[from..at].to_owned()));
+        parts.push(Part::Variable(
+            program.variable(name),
+            of(name),
+            sql[at..end].to_owned(),
+        ));
+        (from, at) = (end, end);
+    }
+    parts.push(Part::Sql(sql[from..].to_owned()));
+    Statement {
+        parts,
+        described,
+        binary: !program.outline.by_user,
+    }
+}
+
 /// An open `\if`.
 struct If {
     at: usize,
@@ -166,6 +245,7 @@ struct Compiler<'a> {
     newlines: Vec<usize>,
     ifs: Vec<If>,
     allow_shell: bool,
+    stop: &'a Arc<AtomicBool>,
 }
 
 /// The meta commands.
@@ -202,9 +282,11 @@ impl Compiler<'_> {
                                 return wrong(rest_at + at, format!("unexpected {word} behind the prefix"));
                             }
                             commands.next();
+                            let single = *name == "gset";
                             Some(Capture {
+                                word: if single { "\\gset" } else { "\\aset" },
                                 prefix: prefix.to_owned(),
-                                single: *name == "gset",
+                                single,
                             })
                         }
                         _ => None,
@@ -233,7 +315,7 @@ impl Compiler<'_> {
     }
 
     fn sql(&mut self, at: usize, sql: &str, capture: Option<Capture>) -> Result<(), Wrong> {
-        let statement = self.program.statement(sql, capture.is_some(), |_| Type::Unknown);
+        let statement = statement(self.program, sql, capture.is_some(), |_| Type::Unknown);
         // The protocol counts parameters in two bytes.
         if statement.parts.len() > usize::from(u16::MAX) {
             return Err(Wrong {
@@ -321,7 +403,7 @@ impl Compiler<'_> {
             }
             "sleep" => self.sleep(at, rest_at, &arguments)?,
             "startpipeline" => {
-                self.program.pipelines = true;
+                self.program.outline.pipelines = true;
                 self.push(at, Op::StartPipeline);
             }
             "syncpipeline" => self.push(at, Op::SyncPipeline),
@@ -374,7 +456,7 @@ impl Compiler<'_> {
 
     fn check_variable(&self, at: usize, word: &str) -> Result<(), Wrong> {
         let mut bytes = word.bytes();
-        let good = bytes.next().is_some_and(expression::is_name_start) && bytes.all(expression::is_name_byte);
+        let good = bytes.next().is_some_and(is_name_start) && bytes.all(is_name_byte);
         if good {
             return Ok(());
         }
@@ -424,7 +506,7 @@ impl Compiler<'_> {
                 words: format!("unexpected {word} behind the unit"),
             });
         }
-        self.program.sleeps = true;
+        self.program.outline.sleeps = true;
         self.push(at, Op::Sleep(amount, unit_ns));
         Ok(())
     }
@@ -474,7 +556,12 @@ impl Compiler<'_> {
                 words: format!("expected a command behind \\{name}"),
             });
         }
-        self.push(at, Op::Shell(Shell { variable, words }));
+        let shell = Shell {
+            variable,
+            words,
+            stop: Arc::clone(self.stop),
+        };
+        self.push(at, Op::Aside(Box::new(shell)));
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! Cuts the text of a script into its commands, as psql and pgbench cut it (PostgreSQL documentation, "Lexical
 //! Structure" and pgbench, "Custom Scripts").
 
-use crate::script::expression::{Wrong, is_name_byte, is_name_start};
+use crate::expression::{is_name_byte, is_name_start};
+use crate::script::expression::Wrong;
 
 /// One command of a script; `at` is the byte where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::machine::{Machine, Turn};
-use crate::random::{Purpose, Stream};
+use crate::actor::{Transactions, Turn};
+use crate::random::Stream;
 use proptest::prelude::*;
 
 fn scripts(text: &str) -> Scripts {
@@ -24,13 +24,13 @@ fn said(text: &str) -> Result<Vec<String>, String> {
     let mut scripts = scripts(text);
     scripts.allow_shell = true;
     let program = scripts
-        .compile(Protocol::Simple, 7, 1)
+        .compile(Protocol::Simple, 7, 1, &Arc::default())
         .map_err(|error| error.to_string())?;
-    let mut machine = Machine::new(&program, Stream::new(1, 1, Purpose::Transactions), 3);
-    machine.begin(&program);
+    let mut actor = program.actor(Stream::new(1, 1, Purpose::Transactions), 3);
+    actor.begin();
     let (mut said, mut out) = (Vec::new(), Vec::new());
     loop {
-        match machine.run(&program, &mut out).map_err(|halt| halt.0)? {
+        match actor.run(&mut out).map_err(|halt| halt.0)? {
             Turn::Send(_) => said.push(String::from_utf8(out[5..out.len() - 1].to_vec()).unwrap()),
             Turn::Sleep(ns) => said.push(format!("sleep {ns}")),
             Turn::End => return Ok(said),
@@ -154,12 +154,14 @@ fn scripts_are_chosen_by_weight() {
             weight,
         });
     }
-    let program = scripts.compile(Protocol::Prepared, 1, 1).unwrap();
-    let mut machine = Machine::new(&program, Stream::new(1, 1, Purpose::Transactions), 0);
+    let program = scripts
+        .compile(Protocol::Prepared, 1, 1, &Arc::default())
+        .unwrap();
+    let mut actor = program.actor(Stream::new(1, 1, Purpose::Transactions), 0);
     let mut chosen = [0; 3];
     for _ in 0..4000 {
-        machine.begin(&program);
-        chosen[machine.kind(&program) as usize] += 1;
+        actor.begin();
+        chosen[actor.kind() as usize] += 1;
     }
     assert_eq!(chosen[1], 0);
     assert!((900..1100).contains(&chosen[0]), "{chosen:?}");

@@ -6,11 +6,13 @@ mod rows;
 mod statements;
 mod terminal;
 
+use crate::actor::{Actor, Outline, StatementName, Transactions};
 use crate::message::{SYNC, message, statement_name};
-use crate::program::{Program, StatementName};
-use crate::workload::{Control, Protocol};
+use crate::protocol::Protocol;
+use crate::random::Stream;
+use crate::workload::Control;
 use statements::{ALL, Id, Kind};
-pub(crate) use terminal::Terminal;
+use terminal::Terminal;
 
 /// The name of the transactions that NOPM counts.
 pub(crate) const NEW_ORDER: &str = "new-order";
@@ -36,49 +38,68 @@ impl Style {
 }
 
 /// What all terminals share: the messages of the statements.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Terminals {
+    outline: Outline,
     style: Style,
     /// The name of each statement; none where it is parsed each time, by these messages.
     names: Vec<Vec<u8>>,
     parses: Vec<Vec<u8>>,
 }
 
-/// The transactions of TPC-C as a program.
-pub(crate) fn program(protocol: Protocol, style: Style) -> Program {
-    let mut program = Program::empty(protocol);
-    program.kinds = Kind::ALL.iter().map(|kind| kind.name().to_owned()).collect();
-    program.pipelines = style.control == Control::Pipelined;
-    program.sleeps = style.paced;
-    let prepared = protocol == Protocol::Prepared;
-    let (mut names, mut parses, mut prepare) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, sql) in ALL.iter().enumerate() {
-        program.statements.push(StatementName {
-            transaction: sql.kind.map_or("every", Kind::name).to_owned(),
-            sql: sql.text.to_owned(),
-        });
-        let name = if prepared {
-            statement_name(number)
-        } else {
-            String::new()
+impl Transactions for Terminals {
+    fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    fn actor(&self, stream: Stream, number: u32) -> Box<dyn Actor + '_> {
+        Box::new(Terminal::new(self, stream, number))
+    }
+}
+
+impl Terminals {
+    pub(crate) fn new(protocol: Protocol, style: Style) -> Terminals {
+        let mut outline = Outline {
+            kinds: Kind::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
+            pipelines: style.control == Control::Pipelined,
+            sleeps: style.paced,
+            commits_max: 1,
+            ..Outline::default()
         };
-        let parse = parse(&name, sql);
-        if prepared {
-            if style.uses(number) {
-                prepare.extend_from_slice(&parse);
+        let prepared = protocol == Protocol::Prepared;
+        let (mut names, mut parses, mut prepare) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, sql) in ALL.iter().enumerate() {
+            outline.statements.push(StatementName {
+                transaction: sql.kind.map_or("every", Kind::name).to_owned(),
+                sql: sql.text.to_owned(),
+            });
+            let name = if prepared {
+                statement_name(number)
+            } else {
+                String::new()
+            };
+            let parse = parse(&name, sql);
+            if prepared {
+                if style.uses(number) {
+                    prepare.extend_from_slice(&parse);
+                }
+                parses.push(Vec::new());
+            } else {
+                parses.push(parse);
             }
-            parses.push(Vec::new());
-        } else {
-            parses.push(parse);
+            names.push(name.into_bytes());
         }
-        names.push(name.into_bytes());
+        if prepared {
+            prepare.extend_from_slice(SYNC);
+            outline.prepare = Some(prepare);
+        }
+        Terminals {
+            outline,
+            style,
+            names,
+            parses,
+        }
     }
-    if prepared {
-        prepare.extend_from_slice(SYNC);
-        program.prepare = Some(prepare);
-    }
-    program.terminals = Some(Terminals { style, names, parses });
-    program
 }
 
 fn parse(name: &str, sql: &statements::Sql) -> Vec<u8> {

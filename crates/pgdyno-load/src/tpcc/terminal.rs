@@ -6,8 +6,8 @@ mod say;
 use super::rows::{Row, Rows, cents};
 use super::statements::{Id, Kind};
 use super::{Style, Terminals};
+use crate::actor::{Actor, Halt, Trip, Turn};
 use crate::data::tpcc::values::{DISTRICTS, ITEMS};
-use crate::machine::{Halt, Trip, Turn};
 use crate::message::SYNC;
 use crate::random::Stream;
 use crate::workload::Control;
@@ -17,7 +17,8 @@ use case::{Case, LINES_MOST, Line, Text};
 const DIST_INFO_BYTES: usize = 24;
 
 /// One client of TPC-C.
-pub(crate) struct Terminal {
+pub(super) struct Terminal<'a> {
+    terminals: &'a Terminals,
     stream: Stream,
     stream_at_begin: Stream,
     home: i32,
@@ -41,8 +42,8 @@ fn damaged(what: &str) -> Halt {
     ))
 }
 
-impl Terminal {
-    pub(crate) fn new(terminals: &Terminals, stream: Stream, number: u32) -> Terminal {
+impl Terminal<'_> {
+    pub(super) fn new(terminals: &Terminals, stream: Stream, number: u32) -> Terminal<'_> {
         let warehouses = terminals.style.warehouses.max(1);
         let case = Case {
             warehouse: 1,
@@ -61,6 +62,7 @@ impl Terminal {
             deliveries: Vec::with_capacity(DISTRICTS as usize),
         };
         Terminal {
+            terminals,
             stream_at_begin: stream.clone(),
             stream,
             home: 1 + i32::try_from(number % warehouses.unsigned_abs()).unwrap_or(0),
@@ -75,27 +77,6 @@ impl Terminal {
         }
     }
 
-    /// Before the next transaction: how long the person thinks and types, in nanoseconds.
-    pub(crate) fn pause_ns(&mut self, terminals: &Terminals) -> u64 {
-        /// Think times are cut at so many times their mean (clause 5.2.5.4).
-        const THINK_MEANS_MAX: f64 = 10.0;
-        if !terminals.style.paced {
-            return 0;
-        }
-        let mean_s = self.last_kind.think_mean_s();
-        let think_s = (-self.stream.open_unit().ln() * mean_s).min(THINK_MEANS_MAX * mean_s);
-        if !self.chosen {
-            self.choose();
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "below two minutes"
-        )]
-        let think_ns = (think_s * 1e9) as u64;
-        think_ns + self.kind.keying_s() * 1_000_000_000
-    }
-
     fn choose(&mut self) {
         let mut drawn = self.stream.between(1, 100);
         let chosen = Kind::ALL.into_iter().find(|kind| {
@@ -104,71 +85,6 @@ impl Terminal {
         });
         self.kind = chosen.unwrap_or(Kind::NewOrder);
         self.chosen = true;
-    }
-
-    pub(crate) fn begin(&mut self, terminals: &Terminals) {
-        if !self.chosen {
-            self.choose();
-        }
-        self.chosen = false;
-        self.last_kind = self.kind;
-        self.stream_at_begin = self.stream.clone();
-        self.restart(terminals);
-    }
-
-    pub(crate) fn restart(&mut self, terminals: &Terminals) {
-        self.stream = self.stream_at_begin.clone();
-        self.draw(terminals.style);
-        (self.stage, self.at) = (0, 0);
-        self.rows.clear();
-    }
-
-    pub(crate) fn kind(&self) -> u32 {
-        self.kind as u32
-    }
-
-    /// Whether the transaction ends by a rollback because it is meant to.
-    pub(crate) fn rolls_back(&self) -> bool {
-        self.kind == Kind::NewOrder && self.case.unused_item
-    }
-
-    /// Goes on to the next thing to wait for; what is to be sent is put into `out`.
-    pub(crate) fn run(&mut self, terminals: &Terminals, out: &mut Vec<u8>) -> Result<Turn, Halt> {
-        out.clear();
-        loop {
-            let Some(count) = self.statements(terminals.style) else {
-                return Ok(Turn::End);
-            };
-            if self.at == count {
-                if count > 0 {
-                    self.finish_stage(terminals.style)?;
-                    self.rows.clear();
-                }
-                self.stage += 1;
-                self.at = 0;
-                continue;
-            }
-            let mut id;
-            let first = self.at;
-            loop {
-                id = self.statement(terminals.style, self.at);
-                self.say(terminals, id, self.at, out);
-                self.at += 1;
-                if terminals.style.control != Control::Pipelined || self.at == count {
-                    break;
-                }
-            }
-            out.extend_from_slice(SYNC);
-            return Ok(Turn::Send(Trip {
-                syncs: 1,
-                captures: true,
-                statement: (self.at - first == 1).then_some(id as u32),
-            }));
-        }
-    }
-
-    pub(crate) fn take_reply(&mut self, reply: &[u8]) {
-        self.rows.extend_from_slice(reply);
     }
 
     fn is_by_name(&self) -> bool {
@@ -325,24 +241,109 @@ impl Terminal {
     }
 }
 
+impl Actor for Terminal<'_> {
+    /// How long the person thinks and types.
+    fn pause_ns(&mut self) -> u64 {
+        /// Think times are cut at so many times their mean (clause 5.2.5.4).
+        const THINK_MEANS_MAX: f64 = 10.0;
+        if !self.terminals.style.paced {
+            return 0;
+        }
+        let mean_s = self.last_kind.think_mean_s();
+        let think_s = (-self.stream.open_unit().ln() * mean_s).min(THINK_MEANS_MAX * mean_s);
+        if !self.chosen {
+            self.choose();
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "below two minutes"
+        )]
+        let think_ns = (think_s * 1e9) as u64;
+        think_ns + self.kind.keying_s() * 1_000_000_000
+    }
+
+    fn begin(&mut self) {
+        if !self.chosen {
+            self.choose();
+        }
+        self.chosen = false;
+        self.last_kind = self.kind;
+        self.stream_at_begin = self.stream.clone();
+        self.restart();
+    }
+
+    fn restart(&mut self) {
+        self.stream = self.stream_at_begin.clone();
+        self.draw(self.terminals.style);
+        (self.stage, self.at) = (0, 0);
+        self.rows.clear();
+    }
+
+    fn kind(&self) -> u32 {
+        self.kind as u32
+    }
+
+    fn rolls_back(&self) -> bool {
+        self.kind == Kind::NewOrder && self.case.unused_item
+    }
+
+    fn run(&mut self, out: &mut Vec<u8>) -> Result<Turn, Halt> {
+        out.clear();
+        loop {
+            let Some(count) = self.statements(self.terminals.style) else {
+                return Ok(Turn::End);
+            };
+            if self.at == count {
+                if count > 0 {
+                    self.finish_stage(self.terminals.style)?;
+                    self.rows.clear();
+                }
+                self.stage += 1;
+                self.at = 0;
+                continue;
+            }
+            let mut id;
+            let first = self.at;
+            loop {
+                id = self.statement(self.terminals.style, self.at);
+                self.say(id, self.at, out);
+                self.at += 1;
+                if self.terminals.style.control != Control::Pipelined || self.at == count {
+                    break;
+                }
+            }
+            out.extend_from_slice(SYNC);
+            return Ok(Turn::Send(Trip {
+                syncs: 1,
+                captures: true,
+                statement: (self.at - first == 1).then_some(id as u32),
+            }));
+        }
+    }
+
+    fn take_reply(&mut self, reply: &[u8]) -> Result<(), Halt> {
+        self.rows.extend_from_slice(reply);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::program;
     use super::super::statements::ALL;
     use super::*;
     use crate::message::kinds;
-    use crate::program::Program;
+    use crate::protocol::Protocol;
     use crate::random::Purpose;
-    use crate::workload::Protocol;
 
-    fn terminals(functions: bool, control: Control) -> Program {
+    fn terminals(functions: bool, control: Control) -> Terminals {
         let style = Style {
             warehouses: 3,
             functions,
             control,
             paced: false,
         };
-        program(Protocol::Prepared, style)
+        Terminals::new(Protocol::Prepared, style)
     }
 
     #[test]
@@ -364,13 +365,12 @@ mod tests {
 
     #[test]
     fn drawn_cases_are_what_the_specification_wants() {
-        let program = terminals(false, Control::Explicit);
-        let terminals = program.terminals.as_ref().unwrap();
-        let mut terminal = Terminal::new(terminals, Stream::new(1, 1, Purpose::Transactions), 0);
+        let terminals = terminals(false, Control::Explicit);
+        let mut terminal = Terminal::new(&terminals, Stream::new(1, 1, Purpose::Transactions), 0);
         let mut seen = [0_u32; 5];
         let (mut unused, mut remote, mut lines, mut by_name, mut elsewhere) = (0, 0, 0, 0, 0);
         for _ in 0..20_000 {
-            terminal.begin(terminals);
+            terminal.begin();
             seen[terminal.kind() as usize] += 1;
             let case = &terminal.case;
             match terminal.kind {
@@ -410,12 +410,11 @@ mod tests {
             (Control::Explicit, true, &["BES", "BES", "BES"]),
             (Control::Pipelined, true, &["BEBEBES"]),
         ] {
-            let program = terminals(functions, control);
-            let terminals = program.terminals.as_ref().unwrap();
-            let mut terminal = Terminal::new(terminals, Stream::new(1, 1, Purpose::Transactions), 0);
-            terminal.begin(terminals);
+            let terminals = terminals(functions, control);
+            let mut terminal = Terminal::new(&terminals, Stream::new(1, 1, Purpose::Transactions), 0);
+            terminal.begin();
             let (mut out, mut trips) = (Vec::new(), Vec::new());
-            while let Turn::Send(_) = terminal.run(terminals, &mut out).unwrap() {
+            while let Turn::Send(_) = terminal.run(&mut out).unwrap() {
                 trips.push(kinds(&out));
             }
             assert_eq!(trips, expected);

@@ -688,7 +688,7 @@ fn every_file_is_parsed_or_for_tests() {
     for inner in [
         "client",
         "drive/lost",
-        "machine",
+        "interpreter",
         "tpcc/terminal",
         "tpcc/terminal/case",
     ] {

@@ -77,7 +77,7 @@ pub(super) struct Case {
     pub(super) deliveries: Vec<(i32, i32, i32, Text)>,
 }
 
-impl Terminal {
+impl Terminal<'_> {
     pub(super) fn draw(&mut self, style: Style) {
         let warehouses = style.warehouses.max(1);
         let (stream, case) = (&mut self.stream, &mut self.case);

@@ -1,16 +1,16 @@
 //! Requests of a terminal: each statement with its values from the case.
 
-use super::super::Terminals;
 use super::super::statements::{ALL, Id};
 use super::Terminal;
+use crate::data::rows::Fields;
 use crate::message::Binding;
 
-impl Terminal {
-    pub(super) fn say(&self, terminals: &Terminals, id: Id, at: usize, out: &mut Vec<u8>) {
+impl Terminal<'_> {
+    pub(super) fn say(&self, id: Id, at: usize, out: &mut Vec<u8>) {
         let number = id as usize;
-        out.extend_from_slice(&terminals.parses[number]);
+        out.extend_from_slice(&self.terminals.parses[number]);
         let count = u16::try_from(ALL[number].types.len()).unwrap_or(0);
-        let bind = Binding::new(out, &terminals.names[number], count);
+        let bind = Binding::new(out, &self.terminals.names[number], count);
         let case = &self.case;
         let (w, d, o) = (case.warehouse, case.district, case.order);
         let (c_w, c_d, c) = (case.customer_warehouse, case.customer_district, case.customer);
@@ -45,7 +45,7 @@ impl Terminal {
                     .int(line.item)
                     .int(line.supply)
                     .int(line.quantity)
-                    .hundredths(line.amount_cents)
+                    .value(|out| out.hundredths(line.amount_cents))
                     .bytes(line.dist_info.as_bytes())
             }
             Id::PayersByName | Id::AskersByName => bind.int(c_w).int(c_d).bytes(last),
@@ -53,18 +53,18 @@ impl Terminal {
                 .int(c_w)
                 .int(c_d)
                 .int(c)
-                .hundredths(case.amount_cents)
+                .value(|out| out.hundredths(case.amount_cents))
                 .int(w)
                 .int(d),
-            Id::PayDistrict => bind.int(w).int(d).hundredths(case.amount_cents),
-            Id::PayWarehouse => bind.int(w).hundredths(case.amount_cents),
+            Id::PayDistrict => bind.int(w).int(d).value(|out| out.hundredths(case.amount_cents)),
+            Id::PayWarehouse => bind.int(w).value(|out| out.hundredths(case.amount_cents)),
             Id::InsertHistory => bind
                 .int(c)
                 .int(c_d)
                 .int(c_w)
                 .int(d)
                 .int(w)
-                .hundredths(case.amount_cents)
+                .value(|out| out.hundredths(case.amount_cents))
                 .bytes(case.history.as_bytes()),
             Id::Asker | Id::LatestOrder => bind.int(c_w).int(c_d).int(c),
             Id::Lines => bind.int(w).int(d).int(o),
@@ -99,7 +99,7 @@ impl Terminal {
                 .int(c_d)
                 .int(c)
                 .bytes(last)
-                .hundredths(case.amount_cents),
+                .value(|out| out.hundredths(case.amount_cents)),
             Id::CallOrderStatus => bind.int(w).int(d).int(c).bytes(last),
             Id::CallDelivery => bind.int(w).int(case.carrier),
             Id::CallStockLevel => bind.int(w).int(d).int(case.threshold),

@@ -5,7 +5,8 @@ use crate::show;
 use pgdyno_lab::Measurement;
 use pgdyno_load::hdrhistogram::Histogram;
 use pgdyno_load::{
-    Arrivals, Books, LoadPlan, SecondFigures, Spacing, StatementName, Times, Warmup, Work, percentile_ms,
+    Arrivals, Books, LoadPlan, SecondFigures, Spacing, StatementName, Times, Warmup, Work, nopm,
+    percentile_ms,
 };
 use pgdyno_stats::three_digits;
 use serde_json::{Value, json};
@@ -110,7 +111,7 @@ pub(super) fn as_json(plan: &LoadPlan, measurement: &Measurement, server: &Serve
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
         "tps": load.tps(),
-        "nopm": load.nopm(),
+        "nopm": nopm(load),
         "rolled_back": books.rolled_back,
         "all": books.all,
         "committed": books.committed,
@@ -270,7 +271,7 @@ pub(super) fn print(
         if load.stopped_early { ", stopped early" } else { "" }
     );
     put!("TPS            {}", three_digits(load.tps()));
-    if let Some(nopm) = load.nopm() {
+    if let Some(nopm) = nopm(load) {
         put!("NOPM           {}", three_digits(nopm));
     }
     put!(

@@ -1,6 +1,6 @@
-//! Values of a script's variables and expressions.
+//! Values of a transaction's variables and expressions.
 
-use crate::script::expression::Trouble;
+use crate::expression::Trouble;
 use std::io::Write as _;
 
 /// What an expression yields.
