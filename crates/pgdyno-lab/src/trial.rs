@@ -3,9 +3,9 @@
 use crate::file::{FigurePart, Take};
 use crate::measure::Measurement;
 use crate::plan::Treatment;
-use pgdyno_load::LoadResult;
-use pgdyno_load::hdrhistogram::Histogram;
-use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use pgdyno_engine::LoadResult;
+use pgdyno_engine::hdrhistogram::Histogram;
+use pgdyno_engine::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pgdyno_record::{
     ColumnRecord, DistributionPoint, ErrorCount, Percentiles, SecondRecord, SeriesRecord, TrialRecord,
     TrialStatus,

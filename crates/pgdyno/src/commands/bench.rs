@@ -8,14 +8,12 @@ use crate::exit::{self, Usage};
 use crate::placement::Placement;
 use crate::{output, own_load, show, target};
 use anyhow::Context as _;
+use pgdyno_engine::{Arrivals, Second, Spacing, Warmup, with_interval_log};
 use pgdyno_host::{HostAccess, block, given_bytes};
 use pgdyno_lab::{Depth, Measurement, Probe, measure};
-use pgdyno_load::{
-    Arrivals, Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Second, Spacing, Warmup, Work,
-    with_interval_log,
-};
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Conninfo, Server};
+use pgdyno_workload::{Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Work};
 use serde_json::{Value, json};
 use std::io::{self, BufWriter};
 use std::path::Path;

@@ -2,13 +2,11 @@
 
 use crate::placement::Placement;
 use crate::show;
+use pgdyno_engine::hdrhistogram::Histogram;
+use pgdyno_engine::{Arrivals, Books, SecondFigures, Spacing, StatementName, Times, Warmup, percentile_ms};
 use pgdyno_lab::Measurement;
-use pgdyno_load::hdrhistogram::Histogram;
-use pgdyno_load::{
-    Arrivals, Books, LoadPlan, SecondFigures, Spacing, StatementName, Times, Warmup, Work, nopm,
-    percentile_ms,
-};
 use pgdyno_stats::three_digits;
+use pgdyno_workload::{LoadPlan, Work, nopm};
 use serde_json::{Value, json};
 
 /// The server that was driven.
