@@ -144,22 +144,6 @@ impl AsFd for Socket {
     }
 }
 
-/// Where a configuration points: "127.0.0.1:5432" or the socket's path. Never holds a password.
-pub(crate) fn where_is(config: &Config) -> String {
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let place = match config.get_hosts().first() {
-        Some(Host::Tcp(host)) if host.contains(':') => format!("[{host}]:{port}"),
-        Some(Host::Tcp(host)) => format!("{host}:{port}"),
-        Some(Host::Unix(directory)) => format!("{}/.s.PGSQL.{port}", directory.display()),
-        None => format!("port {port} of no host"),
-    };
-    match (config.get_hostaddrs().first(), config.get_hosts().first()) {
-        (Some(address), Some(Host::Tcp(host))) if address.to_string() == *host => place,
-        (Some(address), _) => format!("{place} ({address})"),
-        (None, _) => place,
-    }
-}
-
 /// Sockets by the clients' numbers.
 pub(crate) type Sockets = Vec<(u32, Socket)>;
 
@@ -216,7 +200,7 @@ impl Startup {
     /// Connects, with TLS where it is wanted.
     fn reach(endpoint: &Endpoint) -> Result<Startup, ConnectError> {
         let config = &endpoint.config;
-        let place = where_is(config);
+        let place = endpoint.place();
         let limit = config.get_connect_timeout().copied().unwrap_or(STARTUP_TIMEOUT);
         let socket = Waiting::connect(config, limit, endpoint.stop.clone());
         let mut startup = Startup {

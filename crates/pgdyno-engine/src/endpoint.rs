@@ -1,7 +1,6 @@
 //! Where a load goes, and how securely.
 
-use crate::connection::where_is;
-use postgres::Config;
+use postgres::config::{Config, Host};
 use rustls::ClientConfig;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,9 +34,23 @@ impl Endpoint {
         Endpoint { is_pooled, ..self }
     }
 
-    /// Host and port, or the socket; never a password.
+    /// Where it points: "127.0.0.1:5432" or the socket's path; never a password.
     pub fn place(&self) -> String {
-        where_is(&self.config)
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        let place = match self.config.get_hosts().first() {
+            Some(Host::Tcp(host)) if host.contains(':') => format!("[{host}]:{port}"),
+            Some(Host::Tcp(host)) => format!("{host}:{port}"),
+            Some(Host::Unix(directory)) => format!("{}/.s.PGSQL.{port}", directory.display()),
+            None => format!("port {port} of no host"),
+        };
+        match (
+            self.config.get_hostaddrs().first(),
+            self.config.get_hosts().first(),
+        ) {
+            (Some(address), Some(Host::Tcp(host))) if address.to_string() == *host => place,
+            (Some(address), _) => format!("{place} ({address})"),
+            (None, _) => place,
+        }
     }
 
     /// The same; whatever is waited for on the way there ends as soon as this is set.

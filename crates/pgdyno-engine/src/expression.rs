@@ -7,17 +7,6 @@ pub use evaluate::Scene;
 
 use crate::value::Value;
 
-/// Why a transaction cannot go on: what is wrong, in words. Where is added by whoever knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble(pub String);
-
-impl Trouble {
-    /// In these words.
-    pub fn new(words: impl Into<String>) -> Trouble {
-        Trouble(words.into())
-    }
-}
-
 /// A variable, by its number.
 pub type Variable = u16;
 

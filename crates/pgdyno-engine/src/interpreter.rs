@@ -1,13 +1,23 @@
 //! Runs a client's transactions: from one operation to the next until something is to be sent or waited for.
 
-use crate::actor::{Actor, Halt, Trip, Turn};
-use crate::expression::{Expr, Scene, Trouble, Variable, is_name_byte};
+use crate::actor::{Actor, Halt, Outline, Transactions, Trip, Turn};
+use crate::expression::{Expr, Scene, Variable, is_name_byte};
 use crate::message::SYNC;
 use crate::program::{Capture, Op, Program, Say};
 use crate::protocol::Protocol;
 use crate::random::Stream;
 use crate::reply::{Message, Messages};
-use crate::value::{Slot, Value};
+use crate::value::{Slot, Trouble, Value};
+
+impl Transactions for Program {
+    fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    fn actor(&self, stream: Stream, number: u32) -> Box<dyn Actor + '_> {
+        Box::new(Interpreter::new(self, stream, number))
+    }
+}
 
 /// One client's.
 pub(crate) struct Interpreter<'a> {

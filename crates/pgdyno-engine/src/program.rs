@@ -1,12 +1,10 @@
 //! Transactions as operations over variables, compiled before the load. The interpreter executes them.
 
-use crate::actor::{Actor, Outline, StatementName, Transactions};
-use crate::expression::{Expr, Trouble, Variable};
-use crate::interpreter::Interpreter;
+use crate::actor::{Outline, StatementName};
+use crate::expression::{Expr, Variable};
 use crate::message::{self, Layout, Pieces, Statement, statement_name};
 use crate::protocol::Protocol;
-use crate::random::Stream;
-use crate::value::Slot;
+use crate::value::{Slot, Trouble};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -121,16 +119,6 @@ pub struct Program {
     pub(crate) variables: HashMap<Vec<u8>, Variable>,
     /// The variable that holds the client's number.
     pub client_id: Option<Variable>,
-}
-
-impl Transactions for Program {
-    fn outline(&self) -> &Outline {
-        &self.outline
-    }
-
-    fn actor(&self, stream: Stream, number: u32) -> Box<dyn Actor + '_> {
-        Box::new(Interpreter::new(self, stream, number))
-    }
 }
 
 impl Program {

@@ -1,7 +1,17 @@
 //! Values of a transaction's variables and expressions.
 
-use crate::expression::Trouble;
 use std::io::Write as _;
+
+/// Why a transaction cannot go on: what is wrong, in words. Where is added by whoever knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble(pub String);
+
+impl Trouble {
+    /// In these words.
+    pub fn new(words: impl Into<String>) -> Trouble {
+        Trouble(words.into())
+    }
+}
 
 /// What an expression yields.
 #[derive(Debug, Clone, Copy, PartialEq)]

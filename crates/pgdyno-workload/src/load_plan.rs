@@ -153,3 +153,42 @@ impl LoadPlan {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_is_refused_for_its_numbers_and_for_its_work() {
+        let closed = |workload| LoadPlan::closed(workload, 1, 1);
+        let check = |plan: LoadPlan, expected: &str| {
+            let words = plan.check().err().unwrap_or_default();
+            assert!(words.starts_with(expected), "{plan:?}: {words}");
+            assert_eq!(words.is_empty(), expected.is_empty(), "{plan:?}: {words}");
+        };
+        check(closed(Workload::Simple), "");
+        let plan = LoadPlan::closed(Workload::Simple, 0, 1);
+        check(plan, "clients must be 1 to");
+        let plan = LoadPlan {
+            control: Control::None,
+            ..closed(Workload::Empty)
+        };
+        check(plan, "the workload empty has nothing to do");
+        let plan = LoadPlan {
+            work: Work::Scripts(Scripts::default()),
+            ..closed(Workload::Simple)
+        };
+        check(plan, "there is no script");
+        let paced = |workload| LoadPlan {
+            paced: true,
+            ..closed(workload)
+        };
+        check(paced(Workload::Tpcc), "");
+        check(paced(Workload::Simple), "keying and think times are tpcc's");
+        let plan = LoadPlan {
+            engine: Engine::Blocking,
+            ..paced(Workload::Tpcc)
+        };
+        check(plan, "the blocking engine waits for replies alone");
+    }
+}

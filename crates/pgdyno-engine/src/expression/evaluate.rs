@@ -2,9 +2,9 @@
 //! allocated but for `debug` and for errors.
 
 use super::functions;
-use crate::expression::{Expr, Function, Trouble};
+use crate::expression::{Expr, Function};
 use crate::random::Stream;
-use crate::value::{Slot, Value};
+use crate::value::{Slot, Trouble, Value};
 use std::cmp::Ordering;
 
 /// What an expression is evaluated with.

@@ -1,9 +1,9 @@
 //! A command that a script gives to the shell, within a transaction.
 
 use crate::foreign;
-use pgdyno_engine::expression::{Trouble, Variable};
+use pgdyno_engine::expression::Variable;
 use pgdyno_engine::program::Aside;
-use pgdyno_engine::value::{Slot, Value};
+use pgdyno_engine::value::{Slot, Trouble, Value};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
