@@ -2,15 +2,16 @@
 
 use super::host::{own_directory, own_file};
 use super::input::{choice, halves, text};
+use pgdyno_engine::Protocol;
 use pgdyno_host::Fact;
 use pgdyno_knobs::{Catalogue, Expression, Known, Now, Profiles, Template, parse_journal};
 use pgdyno_lab::compare::{Gate, Reference};
 use pgdyno_lab::{ExperimentFile, sized};
-use pgdyno_load::{
-    ForeignFormat, ForeignOutput, ForeignSecond, ForeignStream, Protocol, Script, Scripts, command_words,
+use pgdyno_server::shown_statement;
+use pgdyno_workload::{
+    ForeignFormat, ForeignOutput, ForeignSecond, ForeignStream, Script, Scripts, command_words,
     foreign_formats, makes_objects,
 };
-use pgdyno_server::shown_statement;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::LazyLock;

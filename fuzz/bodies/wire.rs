@@ -1,9 +1,10 @@
 //! What servers send.
 
 use super::input::{choice, halves};
-use pgdyno_load::{Dataset, Endpoint, Event, Malformed, Scanner, shape_of};
+use pgdyno_engine::{Endpoint, Event, Malformed, Scanner};
 use pgdyno_server::postgres::Config;
 use pgdyno_server::{Conninfo, Server, server_facts};
+use pgdyno_workload::{Dataset, shape_of};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
@@ -29,8 +30,8 @@ pub(super) fn replies(bytes: &[u8]) {
     let cut = usize::from(cut) % (bytes.len() + 1);
     let whole = scan(&[bytes]);
     assert_eq!(whole, scan(&[&bytes[..cut], &bytes[cut..]]));
-    pgdyno_load::fuzzed::kept_reply(&whole.1);
-    pgdyno_load::fuzzed::kept_reply(bytes);
+    pgdyno_engine::fuzzed::kept_reply(&whole.1);
+    pgdyno_engine::fuzzed::kept_reply(bytes);
 }
 
 /// What a server says: to the first packet, and to each of the next.

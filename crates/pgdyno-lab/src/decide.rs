@@ -2,8 +2,8 @@
 //! mathematics is pgdyno-stats', the reading of records pgdyno-store's, shared with the report.
 
 use crate::measure::Measurement;
+use pgdyno_engine::SecondFigures;
 use pgdyno_judge::{Judge, Observations};
-use pgdyno_load::SecondFigures;
 use pgdyno_record::{ExperimentRecord, TrialRecord};
 
 /// What is known of the trials so far.

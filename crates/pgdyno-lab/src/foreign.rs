@@ -4,13 +4,14 @@
 use crate::file::LoadPart;
 use crate::measure::{MeasureError, Measurement, Probe, Reported, Shape, endpoint, watch};
 use crate::plan::{Treatment, measure_s, threads_of};
+use pgdyno_engine::{Books, Counts, LoadResult, Second, SecondFigures};
 use pgdyno_host::{USUAL_MODE, make_directory};
-use pgdyno_load::{
-    Books, CommandError, Counts, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan,
-    JobResult, LoadResult, Second, SecondFigures, command_words, foreign_formats, run_foreign, run_job,
-};
 use pgdyno_record::{Given, Metric, Percentiles};
 use pgdyno_server::Conninfo;
+use pgdyno_workload::{
+    CommandError, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan, JobResult,
+    command_words, foreign_formats, run_foreign, run_job,
+};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

@@ -4,11 +4,11 @@ use crate::beside::{Beside, host_second};
 use crate::horizon;
 use crate::pooled::{self, Sessions};
 use crate::statements::MeasuredStatements;
-use pgdyno_host::{HostAccess, children, cpu_us_of_tree};
-use pgdyno_load::{
-    ConnectError, Endpoint, ForeignError, Heat, LoadError, LoadPlan, LoadResult, Protocol, Second,
-    SecondFigures, Warmup, keeps_prepared_statements,
+use pgdyno_engine::{
+    ConnectError, Endpoint, Heat, LoadResult, Protocol, Second, SecondFigures, Warmup,
+    keeps_prepared_statements,
 };
+use pgdyno_host::{HostAccess, children, cpu_us_of_tree};
 use pgdyno_record::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
@@ -16,6 +16,7 @@ use pgdyno_server::{
     wait_until_gone,
 };
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
+use pgdyno_workload::{ForeignError, LoadError, LoadPlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -177,7 +178,7 @@ pub fn measure(
         tells_seconds: true,
     };
     let measurement = watch(conninfo, shape, probe, on_second, &mut |on_second| {
-        Ok(pgdyno_load::run(&endpoint, plan, stop, on_second)?)
+        Ok(pgdyno_workload::run(&endpoint, plan, stop, on_second)?)
     })?;
     Ok(Measurement {
         latency_limit: plan.latency_limit,

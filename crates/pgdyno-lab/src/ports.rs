@@ -6,13 +6,14 @@ use crate::measure::Measurement;
 use crate::plan::{Plan, Stand, Treatment};
 use crate::preflight::PreflightReport;
 use crate::runner::LabError;
+use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Applied, PutBack, Restart, Setting};
-use pgdyno_load::{DataPlan, DataProgress, Dataset, Second};
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, FactRecord, PutBackRecord, SeriesRecord, StoredExperiment,
     TrialRecord,
 };
 use pgdyno_store::StoreError;
+use pgdyno_workload::{DataPlan, DataProgress, Dataset};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! What the server counted of each statement in the measured time of a load.
 
-use pgdyno_load::Second;
+use pgdyno_engine::Second;
 use pgdyno_record::{GapRecord, StatementRecord};
 use pgdyno_server::{Server, ServerError, StatementGrowth, StatementLook};
 use std::panic::resume_unwind;
@@ -188,7 +188,7 @@ fn record(grown: StatementGrowth) -> StatementRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgdyno_load::Books;
+    use pgdyno_engine::Books;
 
     fn watch(warmup_s: Option<f64>, tells_seconds: bool) -> WarmupWatch {
         WarmupWatch {

@@ -3,9 +3,9 @@
 use crate::file::{FigurePart, Take};
 use crate::measure::Measurement;
 use crate::plan::Treatment;
-use pgdyno_load::hdrhistogram::Histogram;
-use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pgdyno_load::{LoadResult, Parts};
+use pgdyno_engine::hdrhistogram::Histogram;
+use pgdyno_engine::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use pgdyno_engine::{LoadResult, Parts};
 use pgdyno_record::{
     ColumnRecord, DistributionPoint, ErrorCount, OpenLoopHistograms, Percentiles, SecondRecord, SeriesRecord,
     TransactionCounts, TrialRecord, TrialStatus,
@@ -189,7 +189,10 @@ fn counters_per_tx(series: &SeriesRecord, span: Span, tps: f64) -> BTreeMap<Stri
 fn figures_of(measurement: &Measurement) -> BTreeMap<String, f64> {
     let load = &measurement.load;
     let mut figures = measurement.figures.clone();
-    let own = [("goodput_tps", measurement.goodput_tps()), ("nopm", load.nopm())];
+    let own = [
+        ("goodput_tps", measurement.goodput_tps()),
+        ("nopm", pgdyno_workload::nopm(load)),
+    ];
     figures.extend(
         own.into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value?))),

@@ -20,9 +20,9 @@ pub(crate) use store::{
 
 use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pgdyno_engine::duration;
 use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
-use pgdyno_load::duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -596,7 +596,7 @@ mod tests {
             let example = help
                 .strip_prefix("Example: ")
                 .unwrap_or_else(|| panic!("{name} has no example"));
-            let words = pgdyno_load::command_words(example).unwrap();
+            let words = pgdyno_workload::command_words(example).unwrap();
             assert_eq!(
                 (words[0].as_str(), words[1].as_str()),
                 ("pgdyno", name),

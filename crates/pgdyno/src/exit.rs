@@ -1,14 +1,15 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
 use crate::output::{self, Style, Styled};
+use pgdyno_engine::{ConnectError, EngineError};
 use pgdyno_host::HostError;
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError, ProfileError};
 use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
-use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
 use pgdyno_server::sandbox::SandboxError;
 use pgdyno_server::{ControlError, ServerError, one_line};
 use pgdyno_store::StoreError;
+use pgdyno_workload::{DataError, Dataset, LoadError};
 use std::borrow::Cow;
 use std::error::Error;
 
@@ -90,7 +91,7 @@ fn inner(error: &Cause) -> &Cause {
             (Some(MeasureError::Load(e)), ..) => Some(e),
             (Some(MeasureError::Server(e)), ..) => Some(e),
             (Some(MeasureError::Pooler(e)), ..) => Some(e),
-            (_, Some(LoadError::Connect { source, .. }), ..) => Some(source),
+            (_, Some(LoadError::Engine(EngineError::Connect { source, .. })), ..) => Some(source),
             (_, Some(LoadError::Data(e)), ..) => Some(e),
             (_, _, Some(ControlError::Sandbox(e)), _) => Some(e),
             (_, _, _, Some(PlanError::Catalogue(e))) => Some(e),

@@ -3,8 +3,8 @@
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use pgdyno_lab::Event;
-use pgdyno_load::DataProgress;
 use pgdyno_stats::three_digits;
+use pgdyno_workload::DataProgress;
 use std::fmt;
 use std::time::{Duration, Instant};
 use tracing_indicatif::IndicatifLayer;

@@ -2,8 +2,9 @@
 
 use super::{Bench, Event, Measured, shown};
 use crate::measure::{Depth, Probe, measure};
-use pgdyno_load::{LoadPlan, Protocol, Warmup, Workload};
+use pgdyno_engine::{Protocol, Warmup};
 use pgdyno_stats::coefficient_of_variation;
+use pgdyno_workload::{LoadPlan, Workload};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

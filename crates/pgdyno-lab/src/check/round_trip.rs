@@ -2,8 +2,9 @@
 
 use super::{Bench, Measured, shown};
 use crate::measure::endpoint;
-use pgdyno_load::{Control, LoadPlan, Protocol, Script, Scripts, Warmup, Work, Workload};
+use pgdyno_engine::{Protocol, Warmup};
 use pgdyno_server::{Conninfo, Server};
+use pgdyno_workload::{Control, LoadPlan, Script, Scripts, Work, Workload};
 use serde_json::json;
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ impl Bench<'_> {
             return Measured::unknown(NAME, "no server was named");
         };
         let plan = plan(conninfo, self.asked.length_of(LENGTH_MS).max(LENGTH_LEAST));
-        let load = match pgdyno_load::run(
+        let load = match pgdyno_workload::run(
             &endpoint(conninfo).stopped_by(self.stop),
             &plan,
             self.stop,

@@ -3,7 +3,8 @@
 
 use super::study::{FigurePart, StudyPart};
 use super::words::{Design, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule};
-use pgdyno_load::{Control, Dataset, Protocol, Spacing, Workload};
+use pgdyno_engine::{Protocol, Spacing};
+use pgdyno_workload::{Control, Dataset, Workload};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;

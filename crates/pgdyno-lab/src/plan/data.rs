@@ -2,8 +2,8 @@
 
 use super::{Plan, Stand, Treatment, plan_of_load};
 use crate::file::Reset;
-use pgdyno_load::{DataPlan, Dataset, MakingStatement, makes_objects, making_statements};
 use pgdyno_server::shown_statement;
+use pgdyno_workload::{DataPlan, Dataset, MakingStatement, makes_objects, making_statements};
 use std::collections::BTreeSet;
 
 /// What tells one database's content from another's.

@@ -1,8 +1,9 @@
 //! From a treatment to the load that is driven.
 
 use crate::file::{DataPart, LoadPart};
-use pgdyno_load::{Arrivals, LoadPlan, Rate, Script, ScriptError, Scripts, Spacing, Warmup, Work, Workload};
+use pgdyno_engine::{Arrivals, Rate, Spacing, Warmup};
 use pgdyno_record::WorkloadRecord;
+use pgdyno_workload::{LoadPlan, Script, ScriptError, Scripts, Work, Workload};
 use std::time::Duration;
 
 /// Of another program's time, where the file says nothing.

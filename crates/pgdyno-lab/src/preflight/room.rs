@@ -6,9 +6,9 @@ use crate::file::{Place, Reset};
 use crate::measure::endpoint;
 use crate::plan::{Plan, Stand, data_of};
 use pgdyno_host::{Directory, HostAccess, Space, size_bytes, tree_bytes};
-use pgdyno_load::{DataPlan, tables_there};
 use pgdyno_server::sandbox::FileSystemKind;
 use pgdyno_server::{Server, ServerError};
+use pgdyno_workload::{DataPlan, tables_there};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn server_of_several_data_sets_is_made_once_and_holds_all_of_them() {
-        let of_scale = |scale: u32| DataPlan::new(pgdyno_load::Dataset::Pgbench, scale).bytes();
+        let of_scale = |scale: u32| DataPlan::new(pgdyno_workload::Dataset::Pgbench, scale).bytes();
         assert_eq!(
             needs("/srv/other"),
             [SERVER_BYTES + of_scale(1) + of_scale(2) + of_scale(3)]

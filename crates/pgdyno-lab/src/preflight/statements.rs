@@ -4,9 +4,9 @@ use super::data::here;
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::measure::endpoint;
 use crate::plan::{Plan, Treatment, data_of, plan_of_load};
-use pgdyno_load::{
-    ConnectError, Described, LoadPlan, Protocol, StatementRefusal, Workload, keeps_prepared_statements,
-    refused_questions, refused_statements,
+use pgdyno_engine::{ConnectError, Protocol, keeps_prepared_statements};
+use pgdyno_workload::{
+    Described, LoadPlan, StatementRefusal, Workload, refused_questions, refused_statements,
 };
 
 impl Preflight<'_> {
@@ -139,7 +139,7 @@ impl Preflight<'_> {
     }
 }
 
-fn or_unproven(asked: Result<Described, pgdyno_load::DataError>) -> Described {
+fn or_unproven(asked: Result<Described, pgdyno_workload::DataError>) -> Described {
     asked.unwrap_or_else(|error| Described {
         unproven: Some(error.to_string()),
         ..Described::default()

@@ -6,10 +6,11 @@ use crate::measure::endpoint;
 use crate::plan::Treatment;
 use crate::ports::{Caches, Data, Present, Server as _};
 use crate::runner::LabError;
+use pgdyno_engine::Endpoint;
 use pgdyno_knobs::ApplyError;
-use pgdyno_load::{DataError, DataPlan, DataProgress, DataSession, Dataset, Endpoint, create_data, shape_of};
 use pgdyno_server::sandbox::{Copied, Sandbox, SandboxError, is_whole_copy};
 use pgdyno_server::{Conninfo, Control, Server, ServerError};
+use pgdyno_workload::{DataError, DataPlan, DataProgress, DataSession, Dataset, create_data, shape_of};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -9,8 +9,9 @@ use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
 use crate::ports::{Drive, Driven, Load};
 use crate::runner::LabError;
-use pgdyno_load::{LoadPlan, Second};
+use pgdyno_engine::Second;
 use pgdyno_server::{Conninfo, Control, PoolMode, Pooler, PoolerKind, PoolerPlan, Server, counters};
+use pgdyno_workload::LoadPlan;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -172,7 +173,7 @@ impl Cycles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgdyno_load::Books;
+    use pgdyno_engine::Books;
 
     #[test]
     fn cycles_are_over_when_both_the_checkpoints_and_the_least_time_have_passed() {

@@ -4,7 +4,7 @@ use super::{Event, LabError, Runner, Running};
 use crate::file::Reset;
 use crate::plan::{DataKey, Plan, Stand, Treatment, data_of, listed};
 use crate::ports::{Present, Site};
-use pgdyno_load::DataPlan;
+use pgdyno_workload::DataPlan;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 

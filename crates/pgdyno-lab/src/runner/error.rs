@@ -7,9 +7,9 @@ use crate::plan::PlanError;
 use crate::preflight::{Finding, listed};
 use crate::real::StandError;
 use pgdyno_knobs::{ApplyError, JournalError};
-use pgdyno_load::{DataError, ScriptError};
 use pgdyno_server::{PoolerError, ServerError};
 use pgdyno_store::StoreError;
+use pgdyno_workload::{DataError, ScriptError};
 
 /// Why an experiment could not be run, or not to its end.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,9 @@
 //! What an experiment that runs tells whoever shows it.
 
 use crate::plan::{Stand, Treatment};
-use pgdyno_load::{DataProgress, Second};
+use pgdyno_engine::Second;
 use pgdyno_record::TrialRecord;
+use pgdyno_workload::DataProgress;
 
 /// What happens while an experiment runs, for whoever shows it.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Guards: bounds that end a trial and keep its treatment from being tried again.
 
 use crate::file::GuardPart;
-use pgdyno_load::SecondFigures;
+use pgdyno_engine::SecondFigures;
 
 /// A bound must be passed in so many seconds in a row: one bad second is a checkpoint.
 const IN_A_ROW: u32 = 5;

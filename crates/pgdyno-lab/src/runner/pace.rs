@@ -2,7 +2,7 @@
 
 use super::{Event, LabError, Running};
 use crate::file::clock;
-use pgdyno_load::duration;
+use pgdyno_engine::duration;
 use std::time::Duration;
 
 /// The clock is looked at again after this long: it may have been set, and the user may want to stop.

@@ -9,12 +9,12 @@ use crate::plan::{Plan, Stand, Treatment, threads_of, workload_record};
 use crate::ports::Site;
 use crate::preflight::Finding;
 use pgdyno_knobs::{Catalogue, Knob, Setting};
-use pgdyno_load::Dataset;
 use pgdyno_record::{
     ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord,
     TableRecord, TreatmentRecord,
 };
 use pgdyno_server::PoolMode;
+use pgdyno_workload::Dataset;
 use std::collections::BTreeSet;
 
 /// What is stored with an experiment beside its plan.

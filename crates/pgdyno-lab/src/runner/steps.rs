@@ -8,8 +8,8 @@ use crate::measure::Measurement;
 use crate::plan::{Treatment, data_of};
 use crate::ports::Drive;
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
+use pgdyno_engine::Second;
 use pgdyno_knobs::{Applied, Restart};
-use pgdyno_load::Second;
 use pgdyno_record::{SeriesRecord, TrialRecord};
 
 /// A trial as it is stored.

@@ -4,7 +4,7 @@ use super::World;
 use super::world::drawn;
 use crate::measure::Measurement;
 use crate::plan::Treatment;
-use pgdyno_load::{Books, Counts, LoadResult, Second};
+use pgdyno_engine::{Books, Counts, LoadResult, Second};
 use pgdyno_record::{CrossCheck, SeriesRecord};
 use std::collections::BTreeMap;
 

@@ -8,8 +8,8 @@ use super::world::{Begun, Journal};
 use crate::plan::Stand;
 use crate::ports::{Clock, Purpose, Results, Servers, Site};
 use crate::runner::LabError;
+use pgdyno_engine::Second;
 use pgdyno_knobs::Catalogue;
-use pgdyno_load::Second;
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, StoredExperiment, TrialRecord,
 };

@@ -5,8 +5,8 @@ use crate::decide::Looks;
 use crate::file::StopRule;
 use crate::plan::Plan;
 use crate::trial::seed_of_trial;
+use pgdyno_engine::duration;
 use pgdyno_knobs::{Outcome, PutBack};
-use pgdyno_load::duration;
 use pgdyno_record::{ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! `pgdyno apply`, `verify`, `status`, `confirm` and `restore` on the command line.
 
 use clap::Args;
-use pgdyno_load::duration;
+use pgdyno_engine::duration;
 use std::path::PathBuf;
 use std::time::Duration;
 

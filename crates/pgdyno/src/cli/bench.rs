@@ -1,9 +1,8 @@
 //! `pgdyno bench` and `pgdyno data` on the command line.
 
 use clap::{Args, Subcommand, ValueEnum};
-use pgdyno_load::{
-    CLIENTS_MAX, Control, Dataset, Engine, Protocol, Rate, Spacing, Warmup, Workload, duration,
-};
+use pgdyno_engine::{CLIENTS_MAX, Engine, Protocol, Rate, Spacing, Warmup, duration};
+use pgdyno_workload::{Control, Dataset, Workload};
 use std::path::PathBuf;
 use std::time::Duration;
 

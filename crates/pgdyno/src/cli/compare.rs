@@ -1,8 +1,8 @@
 //! `pgdyno compare`, `capacity` and `show` on the command line.
 
 use clap::Args;
+use pgdyno_engine::duration;
 use pgdyno_lab::compare::{Gate, Reference};
-use pgdyno_load::duration;
 use std::path::PathBuf;
 use std::time::Duration;
 

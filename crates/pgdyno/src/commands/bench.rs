@@ -10,13 +10,12 @@ use crate::placement::Placement;
 use crate::{output, own_load, show, target};
 use anyhow::Context as _;
 use kept::Kept;
+use pgdyno_engine::{Rate, Second, Warmup, with_interval_log};
 use pgdyno_host::{HostAccess, block, given_bytes};
 use pgdyno_lab::{Depth, LoadPart, Measurement, Probe, load_plan, measure};
-use pgdyno_load::{
-    LoadPlan, Rate, SCRIPT_BYTES_MAX, Script, Scripts, Second, Warmup, Work, with_interval_log,
-};
 use pgdyno_server::sandbox::State;
 use pgdyno_server::{Conninfo, Server};
+use pgdyno_workload::{LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Work};
 use serde_json::{Value, json};
 use std::io::{self, BufWriter};
 use std::path::Path;

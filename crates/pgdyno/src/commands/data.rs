@@ -5,7 +5,7 @@ use crate::context::{Context, stop_flag};
 use crate::exit::{self, Refused};
 use crate::{own_load, progress, show, target};
 use pgdyno_lab::endpoint;
-use pgdyno_load::{
+use pgdyno_workload::{
     Condition, DataError, DataPlan, DataProgress, Dataset, Shape, check_data, create_data, drop_data,
     shape_of,
 };

@@ -8,7 +8,7 @@ use crate::exit::{self, Usage};
 use crate::output;
 use anyhow::Context as _;
 use jiff::Timestamp;
-use pgdyno_load::{StoredHistogram, write_stored_log};
+use pgdyno_engine::{StoredHistogram, write_stored_log};
 use pgdyno_record::StoredExperiment;
 use pgdyno_report::{Report, SERIES_HEAD, SeriesParquet, csv, otava, series_csv, trials_parquet};
 use pgdyno_store::{Filter, Store};

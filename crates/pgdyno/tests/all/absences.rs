@@ -280,7 +280,10 @@ fn sessions_that_may_be_a_poolers_are_neither_prepared_nor_set() {
             except: &[
                 OWN_SESSIONS,
                 ("pgdyno-server/src/driver/session.rs", "a session by itself"),
-                ("pgdyno-load/src/program.rs", "the load's own layout of messages"),
+                (
+                    "pgdyno-engine/src/program.rs",
+                    "the load's own layout of messages",
+                ),
                 ("pgdyno/src/serve/door.rs", "a web address has one"),
             ],
             planted: &[
@@ -321,7 +324,8 @@ fn no_knobs_name_stands_in_the_code_that_turns_knobs() {
     }]);
 }
 
-/// That nothing is allocated is counted by pgdyno-load's own tests. Every file of it counts, a new one too, but for the exceptions.
+/// That nothing is allocated is counted by pgdyno-workload's tests, while the engine drives what it compiles. Every file of the engine
+/// counts, and of what compiles and executes transactions; a new one too, but for the exceptions.
 #[test]
 fn nothing_on_the_load_path_locks_or_prints() {
     hold(&[
@@ -332,13 +336,13 @@ fn nothing_on_the_load_path_locks_or_prints() {
                 What::Path("Condvar"),
                 What::Path("sync::*"),
             ],
-            within: &["pgdyno-load/src/"],
+            within: &["pgdyno-engine/src/", "pgdyno-workload/src/"],
             except: &[
                 (
-                    "pgdyno-load/src/gate.rs",
+                    "pgdyno-engine/src/gate.rs",
                     "threads wait for each other before a load",
                 ),
-                ("pgdyno-load/src/data/jobs.rs", "and while data is made"),
+                ("pgdyno-workload/src/data/jobs.rs", "and while data is made"),
             ],
             planted: &["use std::sync::{Mutex, RwLock, *}; struct Shared { waits: std::sync::Condvar }"],
         },
@@ -348,11 +352,29 @@ fn nothing_on_the_load_path_locks_or_prints() {
                 What::Macro("eprintln"),
                 What::Path("tracing"),
             ],
-            within: &["pgdyno-load/src/"],
+            within: &["pgdyno-engine/src/", "pgdyno-workload/src/"],
             except: &[],
             planted: &["fn f() { println!(\"a\"); eprintln!(\"b\"); tracing::info!(\"c\"); }"],
         },
     ]);
+}
+
+/// What is driven is compiled before the load: the engine reads no files for it, starts no programs, and asks for no environment.
+#[test]
+fn the_engine_knows_neither_files_nor_programs() {
+    hold(&[Rule {
+        what: &[
+            What::Path("std::fs"),
+            What::Path("std::process"),
+            What::Path("std::env"),
+            What::Path("given_file"),
+        ],
+        within: &["pgdyno-engine/src/"],
+        except: &[],
+        planted: &[
+            "use std::{env, fs}; fn f() { std::process::Command::new(\"psql\"); pgdyno_host::given_file::read(a); }",
+        ],
+    }]);
 }
 
 /// A child writes to this process's standard error where nobody says otherwise. Code that starts one by `spawn` or `status` sets
@@ -651,9 +673,10 @@ fn the_runner_reaches_everything_through_its_ports() {
             What::Path("measure::measure"),
             What::Path("std::process"),
             What::Path("pgdyno_server::pause"),
-            What::Path("pgdyno_load::run"),
-            What::Path("pgdyno_load::create_data"),
-            What::Path("pgdyno_load::DataSession"),
+            What::Path("pgdyno_engine::run"),
+            What::Path("pgdyno_workload::run"),
+            What::Path("pgdyno_workload::create_data"),
+            What::Path("pgdyno_workload::DataSession"),
         ],
         within: &[
             "pgdyno-lab/src/runner",
@@ -666,7 +689,7 @@ fn the_runner_reaches_everything_through_its_ports() {
              fn f() { thread::sleep(a); thread::spawn(b); thread::scope(c); }",
             "fn f() { std::time::Instant::now(); std::time::SystemTime::now(); crate::real::RealSite::new(); }",
             "use pgdyno_server::Server; use pgdyno_store::Store; use pgdyno_knobs::Changer;",
-            "use pgdyno_load::{DataSession, create_data}; fn f() { pgdyno_server::pause(a); pgdyno_load::run(b); std::process::id(); }",
+            "use pgdyno_workload::{DataSession, create_data}; fn f() { pgdyno_server::pause(a); pgdyno_workload::run(b); pgdyno_engine::run(c); std::process::id(); }",
         ],
     }]);
 }
@@ -685,15 +708,15 @@ fn every_file_is_parsed_or_for_tests() {
         .filter(|file| CODE.for_tests.contains(**file))
         .collect();
     assert!(both.is_empty(), "for tests and not: {both:?}");
-    for inner in [
-        "client",
-        "drive/lost",
-        "machine",
-        "tpcc/terminal",
-        "tpcc/terminal/case",
+    for path in [
+        "pgdyno-engine/src/client.rs",
+        "pgdyno-engine/src/drive/lost.rs",
+        "pgdyno-engine/src/interpreter.rs",
+        "pgdyno-engine/src/expression/evaluate.rs",
+        "pgdyno-workload/src/tpcc/terminal.rs",
+        "pgdyno-workload/src/tpcc/terminal/case.rs",
     ] {
-        let path = format!("pgdyno-load/src/{inner}.rs");
-        assert!(parsed.contains(&path), "{path}");
+        assert!(parsed.contains(&path.to_owned()), "{path}");
     }
 }
 

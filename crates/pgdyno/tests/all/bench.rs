@@ -427,7 +427,7 @@ fn connections_places_and_warm_ups() {
 /// A ladder of clients, a number of transactions, and the histograms of each second for others to read.
 #[test]
 fn ladders_limits_and_histograms() {
-    use pgdyno_load::hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+    use pgdyno_engine::hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     let home = Home::new();
     home.sandbox("x", &[]);
     let arguments = [

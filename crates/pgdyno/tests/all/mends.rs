@@ -102,7 +102,7 @@ const PRINTED: &[(&str, &str, &str)] = &[
         "server_facts.rs",
     ),
     (
-        "pgdyno-load/src/proof.rs",
+        "pgdyno-workload/src/proof.rs",
         "GRANT %s ON TABLE %I",
         "experiment.rs",
     ),

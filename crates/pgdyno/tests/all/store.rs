@@ -1,9 +1,9 @@
 //! The store's care and its ways out on the command line, on stores that are filled by hand: no server, no knob.
 
 use common::Home;
-use pgdyno_load::hdrhistogram::Histogram;
-use pgdyno_load::hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use pgdyno_load::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use pgdyno_engine::hdrhistogram::Histogram;
+use pgdyno_engine::hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use pgdyno_engine::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pgdyno_record::{ColumnRecord, ExperimentRecord, ExperimentStatus, SeriesRecord, TrialRecord};
 use pgdyno_store::Store;
 use serde_json::json;

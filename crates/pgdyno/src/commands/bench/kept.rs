@@ -6,11 +6,11 @@ use crate::context::{Context, now_unix_ms};
 use crate::target;
 use pgdyno_host::HostAccess;
 use pgdyno_lab::{LoadPart, Loads, collect_facts};
-use pgdyno_load::{Work, shape_of};
 use pgdyno_record::ExperimentStatus;
 use pgdyno_server::sandbox::Sandbox;
 use pgdyno_server::{Conninfo, Server};
 use pgdyno_store::Store;
+use pgdyno_workload::{Work, shape_of};
 
 /// Loads in a store, the first ones of which have been driven.
 pub(super) struct Kept {

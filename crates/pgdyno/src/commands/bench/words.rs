@@ -2,12 +2,11 @@
 
 use crate::placement::Placement;
 use crate::show;
+use pgdyno_engine::hdrhistogram::Histogram;
+use pgdyno_engine::{Arrivals, Books, SecondFigures, Spacing, StatementName, Times, Warmup, percentile_ms};
 use pgdyno_lab::Measurement;
-use pgdyno_load::hdrhistogram::Histogram;
-use pgdyno_load::{
-    Arrivals, Books, LoadPlan, SecondFigures, Spacing, StatementName, Times, Warmup, Work, percentile_ms,
-};
 use pgdyno_stats::three_digits;
+use pgdyno_workload::{LoadPlan, Work, nopm};
 use serde_json::{Value, json};
 
 /// The server that was driven.
@@ -105,7 +104,7 @@ pub(super) fn as_json(
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
         "tps": load.tps(),
-        "nopm": load.nopm(),
+        "nopm": nopm(load),
         "rolled_back": books.rolled_back,
         "all": books.all,
         "committed": books.committed,
@@ -265,7 +264,7 @@ pub(super) fn print(
         if load.stopped_early { ", stopped early" } else { "" }
     );
     put!("TPS            {}", three_digits(load.tps()));
-    if let Some(nopm) = load.nopm() {
+    if let Some(nopm) = nopm(load) {
         put!("NOPM           {}", three_digits(nopm));
     }
     put!(

@@ -8,12 +8,12 @@ use super::{Consent, Context, Plan, profiles_of};
 use crate::cli::RunArgs;
 use crate::exit;
 use crate::target::{self, Ahead};
+use pgdyno_engine::duration;
 use pgdyno_knobs::Target;
 use pgdyno_lab::{
     ExperimentFile, Finding, LabError, Preflight, PreflightReport, ProfileSettings, Reset, Treatment,
     Unstarted, consents,
 };
-use pgdyno_load::duration;
 use pgdyno_server::Server;
 use restarts::Restarts;
 use serde_json::json;
@@ -212,7 +212,7 @@ fn as_json(looked: &Looked, lines: &[Line<'_>], all_s: f64) -> serde_json::Value
             "mends": finding.mends,
         })
     };
-    let object = |object: &pgdyno_load::DataObject| json!({ "name": object.name, "bytes": object.bytes });
+    let object = |object: &pgdyno_workload::DataObject| json!({ "name": object.name, "bytes": object.bytes });
     json!({
         "trials": trials,
         "seconds": all_s,

@@ -1,0 +1,517 @@
+//! A load from its start to its end: connects all clients, runs the threads, puts their books together.
+
+use crate::actor::{StatementName, Transactions};
+use crate::blocking;
+use crate::books::{Books, ERROR_KINDS_MAX, FirstError, Second, SecondFigures, Times};
+use crate::client::Client;
+use crate::collect::{Settling, Told, collect};
+use crate::connection::{self, ConnectError, Socket, Sockets};
+use crate::drive::{Drive, Limits, Setup, nanoseconds};
+use crate::endpoint::Endpoint;
+use crate::epoll::Epoll;
+use crate::gate::Gate;
+use crate::part::{Counts, Part};
+use crate::plan::{Arrivals, Engine, Plan, Warmup};
+use crate::random::{Purpose, Stream};
+use crate::reconnect::Reconnector;
+use crate::schedule::Schedule;
+use crate::uring::Uring;
+use rustix::net::{SendFlags, send};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Why the engine could not drive a load.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The numbers of the plan cannot be.
+    #[error("{0}")]
+    Plan(String),
+    /// A transaction could not go on: where, and why.
+    #[error("{0}")]
+    Halted(String),
+    /// A client could not be connected.
+    #[error("client {client} of {clients} could not connect: {source}")]
+    Connect {
+        /// 1-based.
+        client: u32,
+        /// All of them.
+        clients: u32,
+        /// Why.
+        source: ConnectError,
+    },
+    /// The system refused an event queue or a thread.
+    #[error("the system refused {what}: {source}")]
+    System {
+        /// "an event queue", "io_uring" or "a thread".
+        what: &'static str,
+        /// Its words.
+        source: io::Error,
+    },
+    /// The limit of open files is too low, and cannot be raised.
+    #[error(
+        "{clients} clients need {needed} open files, and this process may have {limit}; raise its hard limit (ulimit -Hn)"
+    )]
+    Files {
+        /// Clients asked for.
+        clients: u32,
+        /// Files they need.
+        needed: u64,
+        /// The hard limit.
+        limit: u64,
+    },
+}
+
+/// What a load did.
+#[derive(Debug, Clone)]
+pub struct LoadResult {
+    /// The measured time only.
+    pub measured: Books,
+    /// Of those, the ones that are in no second: in an open loop what was done after the end, and what was done in less than a
+    /// tenth of a second at the end.
+    pub untold: Books,
+    /// From the first transaction to the last, warm-up and end included.
+    pub whole: Counts,
+    /// The kinds of transactions, where there are several: name and books of the measured time.
+    pub kinds: Vec<(String, Books)>,
+    /// The statements, where there are several: round trips of each one alone, in the measured time.
+    pub statements: Vec<(StatementName, Times)>,
+    /// Times to make a connection, where each transaction has its own.
+    pub connections: Option<Times>,
+    /// What the transactions noted, and the first reason why a transaction's own connection could not be made.
+    pub notes: Vec<String>,
+    /// How many more there were.
+    pub notes_left_out: u64,
+    /// Transactions of the server in the making of each session: its start, and preparing.
+    pub commits_per_session: u64,
+    /// The most transactions of the server in one of the load, where statements commit by themselves.
+    pub commits_per_transaction_max: u64,
+    /// The word of a statement that may commit more often than its client sees: VACUUM, CALL and their like.
+    pub commits_within: Option<&'static str>,
+    /// Length of the measured time.
+    pub measured_s: f64,
+    /// Length of the time before it.
+    pub warmup_s: f64,
+    /// Transactions whose end was not seen: the server may or may not have committed them.
+    pub in_flight_at_end: u64,
+    /// Sessions that were opened on the server.
+    pub sessions: u32,
+    /// CPU time of the load's threads in the measured time.
+    pub client_cpu_us: f64,
+    /// Second by second, warm-up included.
+    pub seconds: Vec<SecondFigures>,
+    /// The first reason why a connection was lost, and how many were.
+    pub lost: Option<(String, u32)>,
+    /// The first error of each SQLSTATE, warm-up included.
+    pub first_errors: Vec<FirstError>,
+    /// Whether it was stopped before its time.
+    pub stopped_early: bool,
+    /// How bytes were moved, and why not otherwise.
+    pub engine: String,
+}
+
+impl LoadResult {
+    /// Committed transactions per second of the measured time.
+    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+    pub fn tps(&self) -> f64 {
+        if self.measured_s > 0.0 {
+            (self.measured.committed - self.measured.after_end) as f64 / self.measured_s
+        } else {
+            0.0
+        }
+    }
+
+    /// Client CPU per committed transaction; `None` without one.
+    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+    pub fn client_cpu_us_per_tx(&self) -> Option<f64> {
+        (self.measured.committed > 0).then(|| self.client_cpu_us / self.measured.committed as f64)
+    }
+
+    /// The first error of a SQLSTATE.
+    pub fn first_error(&self, sqlstate: &str) -> Option<&FirstError> {
+        self.first_errors.iter().find(|error| error.sqlstate == sqlstate)
+    }
+
+    /// Why nothing was committed, as far as the server or the connection gave a reason.
+    pub fn why_nothing(&self) -> Option<String> {
+        let most = self.measured.errors().into_iter().next();
+        let first = most.and_then(|error| self.first_error(&error.sqlstate));
+        match (first.or(self.first_errors.first()), &self.lost) {
+            (Some(error), _) => Some(error.to_string()),
+            (None, Some((reason, _))) => Some(reason.clone()),
+            (None, None) => self.notes.first().filter(|_| self.connections.is_some()).cloned(),
+        }
+    }
+
+    fn add(&mut self, part: Part) {
+        self.measured.add(&part.measured);
+        self.untold.add(&part.untold);
+        self.whole.add(part.whole);
+        self.measured_s = self.measured_s.max(part.measured_s);
+        self.warmup_s = self.warmup_s.max(part.warmup_s);
+        self.in_flight_at_end += part.in_flight_at_end;
+        self.sessions += part.sessions;
+        self.client_cpu_us += part.cpu_us;
+        self.stopped_early |= part.stopped_early;
+        self.engine = part.engine;
+        for ((_, books), part) in self.kinds.iter_mut().zip(&part.kinds) {
+            books.add(part);
+        }
+        for ((_, times), part) in self.statements.iter_mut().zip(&part.statements) {
+            times.add(part);
+        }
+        if let (Some(times), Some(part)) = (&mut self.connections, &part.connections) {
+            times.add(part);
+        }
+        let room = NOTES_MAX.saturating_sub(self.notes.len());
+        self.notes_left_out += part.notes.len().saturating_sub(room) as u64;
+        self.notes.extend(part.notes.into_iter().take(room));
+        for error in part.first_errors {
+            let is_known = self.first_error(&error.sqlstate).is_some();
+            if !is_known && self.first_errors.len() < ERROR_KINDS_MAX {
+                self.first_errors.push(error);
+            }
+        }
+        if let Some((reason, count)) = part.lost {
+            let lost = self.lost.get_or_insert((reason, 0));
+            lost.1 += count;
+        }
+    }
+}
+
+/// Connects all clients, drives the load of these transactions and returns its books. `stop` ends it early with what there is;
+/// `on_second` is called about once a second with what all threads did in it.
+///
+/// # Errors
+///
+/// The plan cannot be, a client cannot be connected, a transaction cannot go on, or the system refuses.
+pub fn run(
+    endpoint: &Endpoint,
+    plan: &Plan,
+    transactions: &dyn Transactions,
+    stop: &AtomicBool,
+    on_second: &mut dyn FnMut(&Second),
+) -> Result<LoadResult, EngineError> {
+    plan.check().map_err(EngineError::Plan)?;
+    let outline = transactions.outline();
+    raise_file_limit(plan.clients, plan.threads)?;
+    let halt = AtomicBool::new(false);
+    let settled_s = AtomicU32::new(0);
+    let (sender, receiver) = channel();
+    let gate = Gate::default();
+    thread::scope(|scope| {
+        let mut handles = Vec::new();
+        for number in 0..plan.threads {
+            let worker = Worker {
+                endpoint,
+                plan,
+                transactions,
+                number,
+                stop,
+                halt: &halt,
+                settled_s: &settled_s,
+                gate: &gate,
+            };
+            let sender = sender.clone();
+            let handle = thread::Builder::new()
+                .name(format!("load-{number}"))
+                .spawn_scoped(scope, move || worker.run(&sender));
+            match handle {
+                Ok(handle) => handles.push(handle),
+                Err(source) => {
+                    gate.decide(false);
+                    return Err(EngineError::System {
+                        what: "a thread",
+                        source,
+                    });
+                }
+            }
+        }
+        drop(sender);
+        gate.open_when_ready(plan.threads);
+        let settling = match plan.warmup {
+            Warmup::For(_) => None,
+            Warmup::Settled(most) => Some(Settling {
+                settled_s: &settled_s,
+                most_s: u32::try_from(most.as_secs()).unwrap_or(u32::MAX),
+                begun: Instant::now(),
+            }),
+        };
+        let seconds = collect(&receiver, plan.threads, settling, on_second);
+        let open = matches!(plan.arrivals, Arrivals::Open { .. });
+        let mut result = LoadResult {
+            measured: Books::new(open),
+            untold: Books::for_a_second(),
+            whole: Counts::default(),
+            kinds: match outline.kinds.as_slice() {
+                [_] => Vec::new(),
+                kinds => kinds
+                    .iter()
+                    .map(|kind| (kind.clone(), Books::new(open)))
+                    .collect(),
+            },
+            statements: match outline.times_statements() {
+                true => outline
+                    .statements
+                    .iter()
+                    .map(|name| (name.clone(), Times::new()))
+                    .collect(),
+                false => Vec::new(),
+            },
+            connections: plan.connect.then(Times::new),
+            notes: Vec::new(),
+            notes_left_out: 0,
+            commits_per_session: 1 + u64::from(outline.prepare.is_some()),
+            commits_per_transaction_max: outline.commits_max,
+            commits_within: outline.commits_within(),
+            measured_s: 0.0,
+            warmup_s: 0.0,
+            in_flight_at_end: 0,
+            sessions: 0,
+            client_cpu_us: 0.0,
+            seconds,
+            lost: None,
+            first_errors: Vec::new(),
+            stopped_early: false,
+            engine: String::new(),
+        };
+        let mut first_error = None;
+        for handle in handles {
+            match handle.join() {
+                Ok(Ok(mut part)) => {
+                    if let Some(words) = part.halted.take() {
+                        first_error.get_or_insert(EngineError::Halted(words));
+                    }
+                    result.add(part);
+                }
+                Ok(Err(Some(error))) => {
+                    first_error.get_or_insert(error);
+                }
+                Ok(Err(None)) => {}
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        first_error.map_or(Ok(result), Err)
+    })
+}
+
+/// Beside the clients: standard streams, the store, queues, the connections that ask the server.
+const OTHER_FILES: u64 = 100;
+/// A queue and a timer.
+const FILES_PER_THREAD: u64 = 2;
+
+fn raise_file_limit(clients: u32, threads: u32) -> Result<(), EngineError> {
+    let needed = u64::from(clients) + u64::from(threads) * FILES_PER_THREAD + OTHER_FILES;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let wanted = Rlimit {
+        current: Some(needed),
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, wanted).map_err(|_| EngineError::Files {
+        clients,
+        needed,
+        limit: limit.maximum.unwrap_or(u64::MAX),
+    })
+}
+
+/// More notes are counted and not kept.
+const NOTES_MAX: usize = 100;
+
+/// Below this, epoll is the lighter one over Unix sockets: a turn has too few replies for io_uring to save calls.
+const MANY_CLIENTS: u32 = 4;
+
+/// What costs the least CPU per transaction, as measured: see docs/explanation/benchmarks.md.
+fn lightest(drive: &Drive<'_>, sockets: &[Socket]) -> Engine {
+    let local = matches!(sockets.first(), Some(Socket::Unix(_)));
+    match drive.clients() {
+        1 if !local && drive.may_block() => Engine::Blocking,
+        clients if local && clients < MANY_CLIENTS && drive.waits_for_replies_alone() => Engine::Epoll,
+        _ => Engine::IoUring,
+    }
+}
+
+struct Worker<'a> {
+    endpoint: &'a Endpoint,
+    plan: &'a Plan,
+    transactions: &'a dyn Transactions,
+    number: u32,
+    stop: &'a AtomicBool,
+    halt: &'a AtomicBool,
+    settled_s: &'a AtomicU32,
+    gate: &'a Gate,
+}
+
+impl<'a> Worker<'a> {
+    fn prepare(&self) -> Option<&'a [u8]> {
+        self.transactions.outline().prepare.as_deref()
+    }
+
+    /// `Err(None)`: another thread failed and tells why.
+    fn run(&self, sender: &Sender<Told>) -> Result<Part, Option<EngineError>> {
+        self.bind_to_cpu();
+        let connected = self.connect();
+        let begin = self.gate.arrive(connected.is_ok());
+        let (sockets, clients) = connected.map_err(Some)?;
+        if !begin {
+            return Err(None);
+        }
+        let mut drive = Drive::new(Setup {
+            outline: self.transactions.outline(),
+            limits: self.limits(),
+            schedule: self.schedule(),
+            clients,
+            reconnector: Reconnector::new(self.endpoint.clone(), self.prepare()),
+            connects: self.plan.connect,
+            stop: self.stop,
+            halt: self.halt,
+            settled_s: self.settled_s,
+            sender,
+            thread: self.number,
+        });
+        let (sockets, engine) = self.drive(&mut drive, sockets).map_err(|source| {
+            // The others need not go on, and nobody is to wait for more of this one.
+            self.halt.store(true, Ordering::Relaxed);
+            let _ = sender.send((self.number, None));
+            Some(EngineError::System {
+                what: match self.plan.engine {
+                    Engine::IoUring => "io_uring",
+                    _ => "an event queue",
+                },
+                source,
+            })
+        })?;
+        for (client, socket) in sockets {
+            let words = drive.good_bye(client);
+            let _ = send(&socket, words, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+        Ok(drive.finish(engine))
+    }
+
+    /// A CPU that cannot be had is no reason to do without the load: the kernel then chooses.
+    fn bind_to_cpu(&self) {
+        if let Some(&cpu) = self
+            .plan
+            .cpus
+            .get(self.number as usize % self.plan.cpus.len().max(1))
+        {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            let _ = sched_setaffinity(None, &set);
+        }
+    }
+
+    fn drive(&self, drive: &mut Drive<'_>, mut sockets: Vec<Socket>) -> io::Result<(Sockets, String)> {
+        let wanted = match self.plan.engine {
+            Engine::Auto => lightest(drive, &sockets),
+            wanted => wanted,
+        };
+        let named = |engine: Engine| engine.name().to_owned();
+        match wanted {
+            _ if self.plan.connect => {
+                let left = blocking::run_connecting(drive, self.endpoint, self.prepare())?;
+                Ok((
+                    left.map(|socket| (0, socket)).into_iter().collect(),
+                    named(Engine::Blocking),
+                ))
+            }
+            Engine::Blocking => match sockets.pop() {
+                Some(socket) => {
+                    let left = blocking::run(drive, socket)?;
+                    Ok((
+                        left.map(|socket| (0, socket)).into_iter().collect(),
+                        named(wanted),
+                    ))
+                }
+                // Stopped before there was a connection.
+                None => {
+                    drive.step();
+                    Ok((Vec::new(), named(wanted)))
+                }
+            },
+            Engine::Epoll => Ok((Epoll::new(sockets)?.run(drive), named(wanted))),
+            Engine::IoUring | Engine::Auto => match Uring::new(drive.clients()) {
+                Ok(ring) => Ok((ring.run(sockets, drive)?, named(wanted))),
+                Err(error) if self.plan.engine == Engine::Auto => Ok((
+                    Epoll::new(sockets)?.run(drive),
+                    format!("epoll (io-uring: {error})"),
+                )),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let measure_ns = nanoseconds(self.plan.measure);
+        let warmup_ns = match self.plan.warmup {
+            Warmup::For(time) => nanoseconds(time),
+            Warmup::Settled(_) => u64::MAX,
+        };
+        let (think, batch) = match self.plan.arrivals {
+            Arrivals::Closed { think } => (think, Duration::ZERO),
+            Arrivals::Open { batch, .. } => (Duration::ZERO, batch),
+        };
+        Limits {
+            warmup_ns,
+            measure_ns,
+            end_ns: warmup_ns.saturating_add(measure_ns),
+            think_ns: nanoseconds(think),
+            batch_ns: nanoseconds(batch),
+            latency_limit_ns: self.plan.latency_limit.map_or(u64::MAX, nanoseconds),
+            by_count: self.plan.transactions.is_some(),
+            max_tries: self.plan.max_tries,
+        }
+    }
+
+    fn schedule(&self) -> Option<Schedule> {
+        match &self.plan.arrivals {
+            Arrivals::Closed { .. } => None,
+            Arrivals::Open { rate, spacing, .. } => Some(Schedule::new(
+                rate,
+                *spacing,
+                self.plan.seed,
+                self.number,
+                self.plan.threads,
+            )),
+        }
+    }
+
+    fn connect(&self) -> Result<(Vec<Socket>, Vec<Client<'a>>), EngineError> {
+        let (mut sockets, mut clients) = (Vec::new(), Vec::new());
+        for number in (self.number..self.plan.clients).step_by(self.plan.threads as usize) {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let connection = match connection::connect(self.endpoint, self.prepare()) {
+                Ok(connection) => connection,
+                // What is waited for ends then, too.
+                Err(_) if self.stop.load(Ordering::Relaxed) => break,
+                Err(source) => {
+                    return Err(EngineError::Connect {
+                        client: number + 1,
+                        clients: self.plan.clients,
+                        source,
+                    });
+                }
+            };
+            let stream = Stream::new(self.plan.seed, u64::from(number), Purpose::Transactions);
+            let count = self.plan.transactions;
+            let mut client = Client::new(self.transactions, stream, number, count, connection.tls);
+            if self.plan.connect {
+                // That there is a way to the server is known now.
+                let _ = send(&connection.socket, client.end(), SendFlags::NOSIGNAL);
+                client.connect_each();
+            } else {
+                sockets.push(connection.socket);
+            }
+            clients.push(client);
+        }
+        Ok((sockets, clients))
+    }
+}

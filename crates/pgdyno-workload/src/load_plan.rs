@@ -1,0 +1,194 @@
+//! What to drive and for how long.
+
+use crate::script::Scripts;
+use crate::workload::{Control, Workload};
+use pgdyno_engine::Protocol;
+use pgdyno_engine::{Arrivals, Engine, Plan, Warmup};
+use std::fmt;
+use std::time::Duration;
+
+/// What transactions are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    /// A workload of our own.
+    Workload(Workload),
+    /// The user's scripts.
+    Scripts(Scripts),
+}
+
+impl From<Workload> for Work {
+    fn from(workload: Workload) -> Work {
+        Work::Workload(workload)
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Work::Workload(workload) => f.write_str(workload.name()),
+            Work::Scripts(scripts) => {
+                let names = scripts.scripts.iter().map(|script| script.name.as_str());
+                f.write_str(&names.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+/// What to drive and for how long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadPlan {
+    /// The transactions.
+    pub work: Work,
+    /// How statements are put to the server.
+    pub protocol: Protocol,
+    /// How they are held together; scripts do that themselves.
+    pub control: Control,
+    /// When transactions begin.
+    pub arrivals: Arrivals,
+    /// Simulated sessions, each with a connection of its own.
+    pub clients: u32,
+    /// Threads of the load; at most as many as clients.
+    pub threads: u32,
+    /// The CPUs that threads are bound to, in turn; empty: wherever the kernel puts them.
+    pub cpus: Vec<usize>,
+    /// Full load before anything is measured.
+    pub warmup: Warmup,
+    /// The measured time.
+    pub measure: Duration,
+    /// Each client ends after so many, even if there is time left.
+    pub transactions: Option<u64>,
+    /// Whether every transaction has a connection of its own, whose making is part of its time; each client then has a
+    /// thread of its own.
+    pub connect: bool,
+    /// Whether tpcc's clients stay at their warehouse, type and think (clause 5.2.5).
+    pub paced: bool,
+    /// How often a transaction is tried that fails with 40001 (serialization) or 40P01 (deadlock), the first time
+    /// included.
+    pub max_tries: u32,
+    /// Responses that take longer are late; all count.
+    pub latency_limit: Option<Duration>,
+    /// How bytes are moved.
+    pub engine: Engine,
+    /// Seed of all random streams.
+    pub seed: u64,
+}
+
+impl LoadPlan {
+    /// A closed loop of prepared statements, as it is usual for the workload.
+    pub fn closed(workload: Workload, clients: u32, threads: u32) -> LoadPlan {
+        LoadPlan {
+            work: workload.into(),
+            protocol: Protocol::Prepared,
+            control: workload.usual_control(),
+            arrivals: Arrivals::Closed {
+                think: Duration::ZERO,
+            },
+            clients,
+            threads,
+            cpus: Vec::new(),
+            warmup: Warmup::For(Duration::ZERO),
+            measure: Duration::from_secs(10),
+            transactions: None,
+            connect: false,
+            paced: false,
+            max_tries: 1,
+            latency_limit: None,
+            engine: Engine::Auto,
+            seed: 1,
+        }
+    }
+
+    /// How the engine is to drive it.
+    pub(crate) fn drive(&self) -> Plan {
+        Plan {
+            arrivals: self.arrivals.clone(),
+            clients: self.clients,
+            threads: self.threads,
+            cpus: self.cpus.clone(),
+            warmup: self.warmup,
+            measure: self.measure,
+            transactions: self.transactions,
+            connect: self.connect,
+            max_tries: self.max_tries,
+            latency_limit: self.latency_limit,
+            engine: self.engine,
+            seed: self.seed,
+        }
+    }
+
+    /// Whether it can be.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.drive().check()?;
+        match &self.work {
+            Work::Workload(workload) if workload.is_empty() && self.control == Control::None => {
+                return Err(format!(
+                    "the workload {workload} has nothing to do without a transaction; use --transaction explicit or pipelined"
+                ));
+            }
+            Work::Workload(Workload::Tpcc) if self.control == Control::None => {
+                return Err(
+                    "the transactions of tpcc have many statements; use --transaction explicit or pipelined"
+                        .into(),
+                );
+            }
+            Work::Workload(workload) if workload.is_tpcc() && self.protocol == Protocol::Simple => {
+                return Err(
+                    "tpcc sends its values apart from its statements; use --protocol extended or prepared"
+                        .into(),
+                );
+            }
+            Work::Scripts(scripts) if scripts.scripts.is_empty() => return Err("there is no script".into()),
+            Work::Scripts(scripts) if scripts.scripts.iter().all(|script| script.weight == 0) => {
+                return Err("at least one script must have a weight above 0".into());
+            }
+            _ => {}
+        }
+        let is_tpcc = matches!(self.work, Work::Workload(workload) if workload.is_tpcc());
+        if self.paced && !(is_tpcc && matches!(self.arrivals, Arrivals::Closed { .. })) {
+            return Err("keying and think times are tpcc's, in a closed loop".into());
+        }
+        if self.paced && self.engine == Engine::Blocking && !self.connect {
+            return Err("the blocking engine waits for replies alone; leave --engine at auto".into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_is_refused_for_its_numbers_and_for_its_work() {
+        let closed = |workload| LoadPlan::closed(workload, 1, 1);
+        let check = |plan: LoadPlan, expected: &str| {
+            let words = plan.check().err().unwrap_or_default();
+            assert!(words.starts_with(expected), "{plan:?}: {words}");
+            assert_eq!(words.is_empty(), expected.is_empty(), "{plan:?}: {words}");
+        };
+        check(closed(Workload::Simple), "");
+        let plan = LoadPlan::closed(Workload::Simple, 0, 1);
+        check(plan, "clients must be 1 to");
+        let plan = LoadPlan {
+            control: Control::None,
+            ..closed(Workload::Empty)
+        };
+        check(plan, "the workload empty has nothing to do");
+        let plan = LoadPlan {
+            work: Work::Scripts(Scripts::default()),
+            ..closed(Workload::Simple)
+        };
+        check(plan, "there is no script");
+        let paced = |workload| LoadPlan {
+            paced: true,
+            ..closed(workload)
+        };
+        check(paced(Workload::Tpcc), "");
+        check(paced(Workload::Simple), "keying and think times are tpcc's");
+        let plan = LoadPlan {
+            engine: Engine::Blocking,
+            ..paced(Workload::Tpcc)
+        };
+        check(plan, "the blocking engine waits for replies alone");
+    }
+}

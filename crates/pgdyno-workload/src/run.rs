@@ -1,0 +1,110 @@
+//! Drives a load: compiles its transactions for the data that is there, and hands them to the engine.
+
+use crate::compile;
+use crate::data::{self, DataError, Dataset};
+use crate::load_plan::{LoadPlan, Work};
+use crate::script::ScriptError;
+use crate::tpcc::{self, Style, Terminals};
+use crate::workload::{Extent, Workload};
+use pgdyno_engine::Endpoint;
+use pgdyno_engine::Second;
+use pgdyno_engine::actor::Transactions;
+use pgdyno_engine::{self as engine, EngineError, LoadResult};
+use std::sync::atomic::AtomicBool;
+
+/// Why no load could be driven.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The plan cannot be.
+    #[error("{0}")]
+    Plan(String),
+    /// A script is not what a script must be.
+    #[error("{0}")]
+    Script(#[from] ScriptError),
+    /// The data of the workload is not there.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The engine could not drive it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Connects all clients, drives the load and returns its books. `stop` ends it early with what there is;
+/// `on_second` is called about once a second with what all threads did in it.
+///
+/// # Errors
+///
+/// The plan cannot be, a script is wrong, data is missing, or the engine cannot drive the load.
+pub fn run(
+    endpoint: &Endpoint,
+    plan: &LoadPlan,
+    stop: &AtomicBool,
+    on_second: &mut dyn FnMut(&Second),
+) -> Result<LoadResult, LoadError> {
+    plan.check().map_err(LoadError::Plan)?;
+    let transactions = transactions(endpoint, plan)?;
+    Ok(engine::run(
+        endpoint,
+        &plan.drive(),
+        transactions.as_ref(),
+        stop,
+        on_second,
+    )?)
+}
+
+/// Compiles the transactions for the data that is there.
+fn transactions(endpoint: &Endpoint, plan: &LoadPlan) -> Result<Box<dyn Transactions>, LoadError> {
+    match &plan.work {
+        Work::Workload(workload) => {
+            let mut extent = Extent {
+                scale: 1,
+                tables: 1,
+                rows: 1,
+            };
+            if let Some(dataset) = workload.dataset() {
+                let shape = data::shape_of(endpoint, dataset)?;
+                if workload.is_tpcc() {
+                    let style = Style {
+                        warehouses: i32::try_from(shape.scale).unwrap_or(i32::MAX),
+                        functions: *workload == Workload::TpccFunctions,
+                        control: plan.control,
+                        paced: plan.paced,
+                    };
+                    return Ok(Box::new(Terminals::new(plan.protocol, style)));
+                }
+                extent = Extent {
+                    scale: shape.scale,
+                    tables: shape.tables,
+                    rows: shape.rows,
+                };
+            }
+            let program = compile::program(*workload, plan.protocol, plan.control, extent);
+            Ok(Box::new(program))
+        }
+        Work::Scripts(scripts) => {
+            // What is wrong with a script is wrong without a server, too.
+            scripts.check(plan.protocol)?;
+            let scale = match scripts
+                .wants_scale()
+                .then(|| data::shape_of(endpoint, Dataset::Pgbench))
+            {
+                None | Some(Err(DataError::Missing { .. })) => 1,
+                Some(shape) => shape?.scale,
+            };
+            let stop = endpoint.stop.clone().unwrap_or_default();
+            Ok(Box::new(scripts.compile(
+                plan.protocol,
+                scale,
+                plan.seed,
+                &stop,
+            )?))
+        }
+    }
+}
+
+/// New orders per minute that were committed; `None` where no transaction is a new order of tpcc.
+#[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+pub fn nopm(load: &LoadResult) -> Option<f64> {
+    let (_, books) = load.kinds.iter().find(|(name, _)| name == tpcc::NEW_ORDER)?;
+    (load.measured_s > 0.0).then(|| books.kept as f64 * 60.0 / load.measured_s)
+}
