@@ -45,6 +45,7 @@ mod show;
 mod stands;
 mod store_place;
 mod target;
+mod terminal;
 mod watch;
 
 use clap::Parser;

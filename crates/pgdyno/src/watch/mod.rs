@@ -1,5 +1,5 @@
-//! The live view of a target: a source reads, a model keeps, a view shows. Only the source touches the target, only the
-//! terminal's room touches the terminal.
+//! The live view of a target: a source reads, a model keeps, a view shows. Only the source touches the target; the terminal is
+//! a [`Screen`] that the program hands over.
 
 mod format;
 mod grid;
@@ -10,30 +10,67 @@ pub(crate) mod once;
 mod ring;
 mod rules;
 pub(crate) mod source;
-mod terminal;
 mod view;
 
 use keys::{Asked, State};
 use model::{Model, Update};
+use ratatui::Frame;
+use ratatui::crossterm::event::KeyEvent;
 use source::Source;
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use terminal::{Screen, Told};
 
 /// How long a key is waited for before the source is looked at.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Ages on the screen go on without news.
 const REDRAWN_AFTER: Duration = Duration::from_secs(1);
 
-/// Shows the target until the user quits or a signal sets `stop`.
+/// What a terminal reports.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// A key that was pressed.
+    Key(KeyEvent),
+    /// Another size.
+    Resized,
+    /// The terminal has hung up.
+    Gone,
+    /// Nothing within the time.
+    Nothing,
+}
+
+/// A terminal that the view draws on.
+pub(crate) trait Screen {
+    /// Draws; what is already there is not sent again.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be written.
+    fn draw(&mut self, picture: &mut dyn FnMut(&mut Frame<'_>)) -> io::Result<()>;
+
+    /// The next key or change of size, if there is one within `patience`.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be read.
+    fn next(&mut self, patience: Duration) -> io::Result<Told>;
+
+    /// Whether the terminal has hung up.
+    fn is_gone(&self) -> bool;
+}
+
+/// Shows the target until the user quits, the terminal hangs up, or something sets `stop`.
+///
+/// # Errors
+///
+/// If the terminal cannot be read or written.
 pub(crate) fn run(
     source: &Source,
     model: &mut Model,
     state: &mut State,
-    stop: &Arc<AtomicBool>,
-) -> anyhow::Result<()> {
-    let mut screen = Screen::take(stop)?;
+    screen: &mut dyn Screen,
+    stop: &AtomicBool,
+) -> io::Result<()> {
     let mut frozen: Option<Model> = None;
     let mut drawn: Option<Instant> = None;
     while !stop.load(Ordering::Relaxed) {
@@ -65,17 +102,13 @@ pub(crate) fn run(
         if news || drawn.is_none_or(|at| at.elapsed() >= REDRAWN_AFTER) {
             let shown = frozen.as_ref().unwrap_or(model);
             let mut offset = 0;
-            match screen.draw(|frame| offset = view::draw(frame, shown, state)) {
-                Err(_) if terminal::is_gone(Duration::ZERO) => return Ok(()),
+            match screen.draw(&mut |frame| offset = view::draw(frame, shown, state)) {
+                Err(_) if screen.is_gone() => return Ok(()),
                 drawn => drawn?,
             }
             state.offset = offset;
             drawn = Some(Instant::now());
         }
     }
-    anyhow::ensure!(
-        !terminal::has_panicked(),
-        "a thread ended by a fault of the program; its words are above"
-    );
     Ok(())
 }

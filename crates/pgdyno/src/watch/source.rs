@@ -11,6 +11,7 @@ use pgdyno_host::{HostSeries, HostSeriesOptions, LocalHost, block};
 use pgdyno_lab::{Recorder, RecorderEvent as Event, RecorderOptions, postmaster_here};
 use pgdyno_server::series::ServerSeries;
 use pgdyno_server::{Conninfo, Server, ServerError};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +36,17 @@ pub(crate) struct Plan {
     pub(crate) interval: Duration,
 }
 
+/// Why the reading did not begin.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    /// The server cannot be reached.
+    #[error("{0}")]
+    Server(#[from] ServerError),
+    /// The system refuses a thread.
+    #[error("no thread can be started")]
+    Thread(#[source] io::Error),
+}
+
 /// The reading threads, from outside. They end with it.
 pub(crate) struct Source {
     updates: Receiver<Update>,
@@ -42,8 +54,12 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Starts reading. That the server cannot be reached at the very beginning is an error.
-    pub(crate) fn start(plan: Plan) -> anyhow::Result<Source> {
+    /// Starts reading.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached at the very beginning, or no thread can be started.
+    pub(crate) fn start(plan: Plan) -> Result<Source, StartError> {
         let counters = ServerSeries::connect(&plan.conninfo)?;
         let people = ServerSeries::connect(&plan.conninfo)?;
         let (sender, updates) = channel();
@@ -59,7 +75,8 @@ impl Source {
         };
         thread::Builder::new()
             .name("watch".into())
-            .spawn(move || reader.run(counters, people, &asked))?;
+            .spawn(move || reader.run(counters, people, &asked))
+            .map_err(StartError::Thread)?;
         Ok(Source { updates, orders })
     }
 

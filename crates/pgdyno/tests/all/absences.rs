@@ -386,7 +386,7 @@ fn no_child_inherits_standard_error() {
 #[test]
 fn nothing_is_printed_past_the_cleaning() {
     const CLEANING: (&str, &str) = ("pgdyno/src/output.rs", "cleans what is printed");
-    const VIEW: (&str, &str) = ("pgdyno/src/watch/terminal.rs", "draws what is clean already");
+    const VIEW: (&str, &str) = ("pgdyno/src/terminal.rs", "draws what is clean already");
     hold(&[
         Rule {
             what: &[What::Path("io::stdout"), What::Path("io::stderr")],

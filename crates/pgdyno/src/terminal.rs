@@ -1,15 +1,16 @@
-//! The terminal: taken when the view begins, and given back as it was on every way out: the end, a signal, an error, a
-//! panic in any thread.
+//! The terminal of the live view: taken when the view begins, and given back as it was on every way out: the end, a signal, an
+//! error, a panic in any thread.
 
 use crate::output;
-use ratatui::Terminal;
+use crate::watch::{Screen, Told};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::event::{self, Event, KeyEvent};
+use ratatui::crossterm::event::{self, Event};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use ratatui::{Frame, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, BufWriter, Stdout, stdin};
 use std::mem::ManuallyDrop;
@@ -30,26 +31,15 @@ pub(crate) fn has_panicked() -> bool {
     PANICKED.load(Ordering::SeqCst)
 }
 
-/// What the terminal tells.
-#[derive(Debug)]
-pub(crate) enum Told {
-    Key(KeyEvent),
-    /// Another size.
-    Resized,
-    /// Nobody is there any more.
-    Gone,
-    Nothing,
-}
-
-/// A terminal in our hands.
-pub(crate) struct Screen {
+/// The terminal, taken.
+pub(crate) struct Held {
     // Its own drop complains of a terminal that is gone, to that terminal, and panics over it.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
 }
 
-impl Screen {
+impl Held {
     /// Takes the terminal. A panic gives it back before its words are printed, and sets `stop`.
-    pub(crate) fn take(stop: &Arc<AtomicBool>) -> io::Result<Screen> {
+    pub(crate) fn take(stop: &Arc<AtomicBool>) -> io::Result<Held> {
         let before = panic::take_hook();
         let stop = Arc::clone(stop);
         panic::set_hook(Box::new(move |info| {
@@ -63,7 +53,7 @@ impl Screen {
             .and_then(|()| execute!(stdout(), EnterAlternateScreen, Hide))
             .and_then(|()| Terminal::new(CrosstermBackend::new(BufWriter::new(stdout()))));
         match taken {
-            Ok(terminal) => Ok(Screen {
+            Ok(terminal) => Ok(Held {
                 terminal: ManuallyDrop::new(terminal),
             }),
             Err(error) => {
@@ -72,18 +62,18 @@ impl Screen {
             }
         }
     }
+}
 
-    /// Draws; what is already there is not sent again.
-    pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut ratatui::Frame<'_>)) -> io::Result<()> {
-        let cleaned = |frame: &mut ratatui::Frame<'_>| {
+impl Screen for Held {
+    fn draw(&mut self, picture: &mut dyn FnMut(&mut Frame<'_>)) -> io::Result<()> {
+        let cleaned = |frame: &mut Frame<'_>| {
             picture(frame);
             output::clean_screen(frame.buffer_mut());
         };
         self.terminal.draw(cleaned).map(|_| ())
     }
 
-    /// The next key or change of size, if there is one within `patience`.
-    pub(crate) fn next(&self, patience: Duration) -> io::Result<Told> {
+    fn next(&mut self, patience: Duration) -> io::Result<Told> {
         // What is read of a terminal that is gone is nothing, at once, and crossterm would read it for ever.
         if is_gone(Duration::ZERO) {
             return Ok(Told::Gone);
@@ -100,16 +90,20 @@ impl Screen {
             _ => Told::Nothing,
         })
     }
+
+    fn is_gone(&self) -> bool {
+        is_gone(Duration::ZERO)
+    }
 }
 
-/// Where the picture goes: cells that [`Screen::draw`] has cleaned, and the library's own sequences.
+/// Where the picture goes: cells that [`Held::draw`] has cleaned, and the library's own sequences.
 #[expect(clippy::disallowed_methods, reason = "a picture is no text for `output`")]
 fn stdout() -> Stdout {
     io::stdout()
 }
 
 /// Waits for a key or a signal; tells whether the terminal has hung up.
-pub(crate) fn is_gone(patience: Duration) -> bool {
+fn is_gone(patience: Duration) -> bool {
     let (input, output) = (stdin(), stdout());
     let mut both = [
         PollFd::new(&input, PollFlags::IN),
@@ -125,7 +119,7 @@ pub(crate) fn is_gone(patience: Duration) -> bool {
     both.iter().any(|one| one.revents().intersects(hung_up))
 }
 
-impl Drop for Screen {
+impl Drop for Held {
     fn drop(&mut self) {
         give_back();
     }
