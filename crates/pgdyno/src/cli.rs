@@ -18,11 +18,11 @@ pub(crate) use store::{
     CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
 };
 
-use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
 use pgdyno_load::duration;
+use pgdyno_watch::{INTERVAL_MAX, INTERVAL_MIN};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -46,7 +46,6 @@ mod stands;
 mod store_place;
 mod target;
 mod terminal;
-mod watch;
 
 use clap::Parser;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};

@@ -2,7 +2,7 @@
 //! error, a panic in any thread.
 
 use crate::output;
-use crate::watch::{Screen, Told};
+use pgdyno_watch::{Screen, Told};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, Event};

@@ -6,10 +6,7 @@ use crate::exit::{self, Usage};
 use crate::output;
 use crate::target;
 use crate::terminal::{self, Held};
-use crate::watch::keys::State;
-use crate::watch::model::Model;
-use crate::watch::source::{Plan, Source};
-use crate::watch::{self, once};
+use pgdyno_watch::{Model, Plan, Source, State, once};
 use std::time::Instant;
 
 pub(crate) fn run(context: &Context, args: &WatchArgs) -> anyhow::Result<u8> {
@@ -39,7 +36,7 @@ pub(crate) fn run(context: &Context, args: &WatchArgs) -> anyhow::Result<u8> {
         }
     } else {
         let mut screen = Held::take(&stop)?;
-        watch::run(&source, &mut model, &mut state, &mut screen, &stop)?;
+        pgdyno_watch::run(&source, &mut model, &mut state, &mut screen, &stop)?;
         anyhow::ensure!(
             !terminal::has_panicked(),
             "a thread ended by a fault of the program; its words are above"

@@ -385,6 +385,8 @@ fn no_child_inherits_standard_error() {
 /// forbid the functions; here no file may set them aside but these two, and no other way may be opened.
 #[test]
 fn nothing_is_printed_past_the_cleaning() {
+    // The program, and what of it is a crate of its own.
+    const PROGRAM: &[&str] = &["pgdyno/", "pgdyno-watch/"];
     const CLEANING: (&str, &str) = ("pgdyno/src/output.rs", "cleans what is printed");
     const VIEW: (&str, &str) = ("pgdyno/src/terminal.rs", "draws what is clean already");
     hold(&[
@@ -416,7 +418,7 @@ fn nothing_is_printed_past_the_cleaning() {
                 What::Method("set_message"),
                 What::Call("try_get_matches"),
             ],
-            within: &["pgdyno/"],
+            within: PROGRAM,
             except: &[CLEANING],
             planted: &[
                 "fn f() { print!(\"\"); println!(); std::eprint!(\"\"); vec![eprintln!(), dbg!()]; }",
@@ -431,13 +433,13 @@ fn nothing_is_printed_past_the_cleaning() {
         // The command line alone is parsed without a text: what clap prints of its errors is cleaned, too.
         Rule {
             what: &[What::BareCall("parse")],
-            within: &["pgdyno/"],
+            within: PROGRAM,
             except: &[],
             planted: &["fn f() { let cli = Cli::parse(); }"],
         },
         Rule {
             what: &[What::Path("clippy::disallowed_methods")],
-            within: &["pgdyno/"],
+            within: PROGRAM,
             except: &[("pgdyno/src/context.rs", "reads the environment"), CLEANING, VIEW],
             planted: &["#[expect(clippy::disallowed_methods, reason = \"printed\")] fn f() {}"],
         },

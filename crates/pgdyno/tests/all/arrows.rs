@@ -11,11 +11,12 @@ fn floors() -> BTreeMap<&'static str, u32> {
         ("pgdyno-load", 2),
         ("pgdyno-server", 2),
         ("pgdyno-judge", 2),
-        ("pgdyno-knobs", 3),
         ("pgdyno-store", 3),
-        ("pgdyno-lab", 4),
-        ("pgdyno-report", 4),
-        ("pgdyno", 5),
+        ("pgdyno-knobs", 4),
+        ("pgdyno-report", 5),
+        ("pgdyno-lab", 6),
+        ("pgdyno-watch", 7),
+        ("pgdyno", 8),
     ])
 }
 
@@ -23,7 +24,7 @@ fn floors() -> BTreeMap<&'static str, u32> {
 const FOR_TESTS: [&str; 2] = ["pgdyno-fixture", "pgdyno-testing"];
 
 /// What an invariant forbids beyond the floors: a crate and what it must never depend on.
-const NEVER: [(&str, &[&str]); 9] = [
+const NEVER: [(&str, &[&str]); 10] = [
     ("pgdyno-stats", &["postgres", "rusqlite", "tokio", "rustix"]),
     ("pgdyno-host", &["postgres", "rusqlite"]),
     (
@@ -39,7 +40,12 @@ const NEVER: [(&str, &[&str]); 9] = [
     ("pgdyno-knobs", &["rusqlite"]),
     // It is handed its sessions (`pgdyno_server::Session`); what reaches a server, and how, is not its business.
     ("pgdyno-store", &["pgdyno-host", "rustls", "tokio"]),
-    ("pgdyno-lab", &["rusqlite"]),
+    ("pgdyno-lab", &["rusqlite", "pgdyno-report"]),
+    // It shows a target as it is now, and results are no part of that.
+    (
+        "pgdyno-watch",
+        &["rusqlite", "pgdyno-store", "pgdyno-report", "anyhow"],
+    ),
     (
         "pgdyno-report",
         &[
