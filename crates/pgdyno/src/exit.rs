@@ -1,6 +1,7 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
 use crate::output::{self, Style, Styled};
+use crate::serve::TokenError;
 use pgdyno_host::HostError;
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError, ProfileError};
 use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
@@ -113,7 +114,9 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
     {
         return Some(USAGE);
     }
-    if matches!(cause.downcast_ref(), Some(StoreError::Words(_))) {
+    if matches!(cause.downcast_ref(), Some(StoreError::Words(_)))
+        || matches!(cause.downcast_ref(), Some(TokenError::Unfit(_)))
+    {
         return Some(USAGE);
     }
     if let Some(Several { code, .. }) = cause.downcast_ref() {
@@ -130,6 +133,7 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
     }
     if cause.is::<Refused>()
         || cause.is::<Exposed>()
+        || matches!(cause.downcast_ref(), Some(TokenError::Exposed(_)))
         || matches!(cause.downcast_ref(), Some(ApplyError::NoRoom { .. }))
         || matches!(cause.downcast_ref(), Some(LabError::DataNotAgreed { .. }))
         || matches!(

@@ -6,15 +6,13 @@ use super::answer::{Body, number, takes_gzip};
 use super::problem::Problem;
 use super::summary::Stamp;
 use crate::asked;
-use crate::commands::capacity::{self, USUAL_TPS};
-use crate::commands::compare::document;
-use crate::commands::report;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use pgdyno_lab::capacity::{Ladder, answer};
-use pgdyno_lab::compare::{Named, Reference, compare};
+use pgdyno_lab::capacity::{self, Ladder, USUAL_TPS, answer};
+use pgdyno_lab::compare::{Named, Reference, compare, document};
 use pgdyno_record::StoredExperiment;
+use pgdyno_report::Report;
 use pgdyno_store::{Filter, Store};
 use std::sync::Arc;
 
@@ -36,9 +34,9 @@ pub(super) fn report_of(app: &App, store: &Store, id: i64, pack: bool) -> Result
     let stamp = Stamp::from(&store.pulse(id)?);
     app.reports.of((id, pack), stamp, || {
         let stored = store.experiment(id)?;
-        let mut report = report::of_stored(&app.context, store, &stored)?;
+        let mut report = app.source.report(store, &stored)?;
         app.summaries.told(&report, &stored.record, stamp);
-        report.thin(report::PAGE_POINTS_MAX);
+        report.thin(Report::PAGE_POINTS_MAX);
         Body::json(&report, pack)
     })
 }
@@ -71,7 +69,7 @@ pub(super) async fn capacity(
     let question = asked::question(&query.unwrap_or_default(), USUAL_TPS).map_err(Problem::wrong)?;
     app.json(&headers, move |app, store| {
         let stored = store.experiment(id)?;
-        let catalogue = &app.context.catalogue;
+        let catalogue = app.source.catalogue();
         let unread = |error| {
             Problem::nothing(format!("experiment {id} has no answer: {error}"))
                 .do_this("an earlier pgdyno took its file; run it again with this one")

@@ -2,9 +2,9 @@
 
 use super::App;
 use super::answer::number;
+use super::now_unix_ms;
 use super::problem::Problem;
 use super::summary::{Stamp, Summary};
-use crate::context::now_unix_ms;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, Sse};

@@ -4,9 +4,9 @@
 use super::App;
 use super::answer::{Body, takes_gzip};
 use super::live::{elapsed_s, planned, seconds};
+use super::now_unix_ms;
 use super::problem::Problem;
 use super::summary::{Figures, Stamp, Summary};
-use crate::context::now_unix_ms;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};

@@ -11,6 +11,7 @@ mod metrics;
 mod page;
 mod problem;
 mod reports;
+mod source;
 mod stores;
 mod summary;
 mod targets;
@@ -18,9 +19,9 @@ mod targets;
 mod tests;
 mod token;
 
-use crate::commands::advise::quoted;
-use crate::context::Context;
-use crate::store_place::StorePlace;
+pub(crate) use source::{Begun, Changed, Source};
+pub(crate) use token::TokenError;
+
 use answer::{Body, takes_gzip};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -33,10 +34,11 @@ use page::Assets;
 use pgdyno_report::HtmlError;
 use problem::Problem;
 use reports::Reports;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use stores::Stores;
 use summary::Summaries;
 use targets::{Advices, Changes};
@@ -54,13 +56,9 @@ const STREAMS: usize = 64;
 const THREADS_ASIDE: usize = 12;
 /// What is under way at the end gets so long to end in order.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// A load that is measured on this machine goes first.
-const NICE: i32 = 10;
-
 /// What it is started with.
 pub(crate) struct Options {
-    pub(crate) context: Context,
-    pub(crate) store: StorePlace,
+    pub(crate) source: Arc<dyn Source>,
     /// Bound already.
     pub(crate) listener: TcpListener,
     pub(crate) listening: SocketAddr,
@@ -72,7 +70,7 @@ pub(crate) struct Options {
 
 /// What all requests share.
 struct App {
-    context: Context,
+    source: Arc<dyn Source>,
     stores: Stores,
     token: Token,
     /// Name of the cookie: cookies know no ports, and a second server must not take the first one's.
@@ -94,10 +92,26 @@ impl App {
     }
 }
 
-/// Serves until Ctrl-C, SIGTERM or the loss of the terminal.
-pub(crate) fn run(options: Options) -> anyhow::Result<()> {
-    // Threads begin with their parent's. Where that is refused, it is only less polite.
-    let _ = rustix::process::setpriority_process(None, NICE);
+/// Why the server did not begin, or ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServeError {
+    /// There is no token.
+    #[error("{0}")]
+    Token(#[from] TokenError),
+    /// The system refuses threads, signals or connections.
+    #[error("the server cannot run")]
+    System(#[from] io::Error),
+    /// A part of the server ended by a fault of its own.
+    #[error("the server ended by a fault of pgdyno's own")]
+    Fault(#[from] tokio::task::JoinError),
+}
+
+/// Serves until Ctrl-C, SIGTERM or the loss of the terminal. Threads get the priority of the one that calls this.
+///
+/// # Errors
+///
+/// If there is no token, or the system refuses what a server needs.
+pub(crate) fn run(options: Options) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -119,8 +133,8 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
     };
     let (end, ending) = watch::channel(false);
     let app = Arc::new(App {
-        context: options.context,
-        stores: Stores::new(options.store),
+        stores: Stores::new(Arc::clone(&options.source)),
+        source: options.source,
         token,
         cookie: format!("pgdyno-{}", options.listening.port()),
         names: Names {
@@ -136,7 +150,8 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
         advices: Advices::default(),
         changes: Changes::default(),
     });
-    let served = runtime.block_on(serve(options.listener, &app, options.token_file, signals, end));
+    let is_kept = options.token_file.is_some();
+    let served = runtime.block_on(serve(options.listener, &app, is_kept, signals, end));
     // A request that waits for another process, or for a store's server, is not waited for.
     runtime.shutdown_timeout(FAREWELL);
     served
@@ -145,10 +160,10 @@ pub(crate) fn run(options: Options) -> anyhow::Result<()> {
 async fn serve(
     listener: TcpListener,
     app: &Arc<App>,
-    token_file: Option<PathBuf>,
-    signals: [std::io::Result<Signal>; 3],
+    token_is_kept: bool,
+    signals: [io::Result<Signal>; 3],
     end: watch::Sender<bool>,
-) -> anyhow::Result<()> {
+) -> Result<(), ServeError> {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let [interrupt, terminate, hangup] = signals;
@@ -162,7 +177,7 @@ async fn serve(
     });
     let greeting = tokio::task::spawn_blocking({
         let app = Arc::clone(app);
-        move || greet(&app, token_file.as_deref())
+        move || greet(&app, token_is_kept)
     });
     tokio::select! {
         () = &mut ended => return Ok(()),
@@ -196,39 +211,27 @@ async fn end_idle(app: Arc<App>) {
     }
 }
 
-/// Says where it is. The link is the only place where the token is shown; one that is kept in a file is not shown at all.
-fn greet(app: &App, token_file: Option<&std::path::Path>) {
-    let mut listening = app.names.listening;
-    tell!("serving {}; Ctrl-C ends it", app.stores.place);
-    if !listening.ip().is_loopback() {
-        tell!("other machines reach it, and what is sent is not encrypted (docs/how-to/serve.md)");
-    }
-    if listening.ip().is_unspecified() {
-        listening.set_ip(match listening {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    match app.stores.take() {
-        Ok(store) => app.stores.give_back(store),
-        Err(error) => tell!("{error}; until that is mended the page says so"),
-    }
-    if app.assets.is_err() {
-        tell!(
-            "this pgdyno was built without its web page: /api/ and /metrics answer, and `make build` builds it with the page \
-             (Node is needed)"
-        );
-    }
-    match token_file {
-        None => put!("http://{listening}/?token={}", app.token.text()),
-        Some(path) => {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            put!(
-                "http://{listening}/?token=$(cat {})",
-                quoted(&path.to_string_lossy())
-            );
+/// Says where it is. A token that is kept in a file is not shown at all.
+fn greet(app: &App, token_is_kept: bool) {
+    let store_fault = match app.stores.take() {
+        Ok(store) => {
+            app.stores.give_back(store);
+            None
         }
-    }
+        Err(error) => Some(error),
+    };
+    app.source.begun(&Begun {
+        listening: app.names.listening,
+        token: (!token_is_kept).then(|| app.token.text().to_owned()),
+        store_fault,
+        has_page: app.assets.is_ok(),
+    });
+}
+
+/// Milliseconds since 1970.
+fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// An address with its method and what answers there.

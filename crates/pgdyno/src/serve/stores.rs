@@ -1,8 +1,8 @@
 //! The store as requests use it: a session with a store's server is kept for the next request, a file is opened for each.
 
-use crate::store_place::StorePlace;
+use super::source::Source;
 use pgdyno_store::{Store, StoreError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a request waits for another process that holds the store.
@@ -14,14 +14,14 @@ pub(super) const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// Stores that are open and not in use. None is dropped on a thread that moves bytes: a session is ended by waiting for it.
 pub(super) struct Stores {
-    pub(super) place: StorePlace,
+    source: Arc<dyn Source>,
     kept: Mutex<Vec<(Instant, Store)>>,
 }
 
 impl Stores {
-    pub(super) fn new(place: StorePlace) -> Stores {
+    pub(super) fn new(source: Arc<dyn Source>) -> Stores {
         let kept = Mutex::default();
-        Stores { place, kept }
+        Stores { source, kept }
     }
 
     /// One that is kept, else one that is opened as it is: a mistyped name must not leave an empty one, and who only looks on migrates
@@ -32,7 +32,7 @@ impl Stores {
                 return Ok(store);
             }
         }
-        self.place.open_as_it_is(PATIENCE)
+        self.source.store(PATIENCE)
     }
 
     /// Keeps one for the next request, if it is a session and there is room.

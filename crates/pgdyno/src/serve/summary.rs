@@ -3,8 +3,8 @@
 
 use super::App;
 use super::experiment::report_of;
+use super::now_unix_ms;
 use super::reports::Reports;
-use crate::context::now_unix_ms;
 use pgdyno_record::ExperimentRecord;
 use pgdyno_report::{Report, build};
 use pgdyno_stats::Effect;

@@ -2,8 +2,7 @@
 
 use super::App;
 use super::problem::Problem;
-use crate::commands::advise;
-use crate::commands::apply::{Changed, changed};
+use super::source::Changed;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -84,7 +83,7 @@ fn document(app: &App, store: &Store) -> Result<Value, Problem> {
             Err(why) => Err(why.as_str()),
         };
         let advice = app.advices.of(name, experiments, patient, &|| {
-            advise::of_stored(&app.context, store, name, &facts).ok()
+            app.source.advice(store, name, &facts)
         });
         rows.push(json!({
             "name": name, "experiments": ids,
@@ -129,7 +128,7 @@ impl Changes {
         {
             return Ok(Arc::clone(changed));
         }
-        let found = Arc::new(changed(&app.context, ask_servers).map_err(|error| format!("{error:#}"))?);
+        let found = Arc::new(app.source.changed(ask_servers)?);
         *kept = Some((Instant::now(), ask_servers, Arc::clone(&found)));
         Ok(found)
     }

@@ -1,7 +1,5 @@
 //! The token that a request must carry: how it is drawn, kept, sent and compared.
 
-use crate::exit::{Refused, Usage};
-use anyhow::Context as _;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, HeaderValue};
 use rustix::fs::{Mode, OFlags};
@@ -9,7 +7,7 @@ use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write as _};
+use std::io::{self, ErrorKind, Read, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use subtle::ConstantTimeEq;
@@ -23,15 +21,42 @@ const OF_OTHERS: u32 = 0o007;
 /// Permission of the group to write.
 const GROUP_WRITES: u32 = 0o020;
 
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenError {
+    /// The kernel gives no randomness.
+    #[error("no token can be drawn")]
+    Draw(#[source] Option<io::Error>),
+    /// A file of a token cannot be made, written or read.
+    #[error("the token file {path} cannot be {done}")]
+    File {
+        /// The file.
+        path: String,
+        /// made, written, read
+        done: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// What the file is or holds is no token.
+    #[error("{0}")]
+    Unfit(String),
+    /// Others could read or change the file.
+    #[error("{0}")]
+    Exposed(String),
+}
+
 /// A token; it is never shown but by [`Token::text`].
 pub(super) struct Token(String);
 
 impl Token {
     /// A new one by the kernel's randomness.
-    pub(super) fn draw() -> anyhow::Result<Token> {
+    pub(super) fn draw() -> Result<Token, TokenError> {
         let mut bytes = [0_u8; DRAWN_BYTES];
-        let drawn = getrandom(&mut bytes[..], GetRandomFlags::empty()).context("no token can be drawn")?;
-        anyhow::ensure!(drawn == DRAWN_BYTES, "no token can be drawn");
+        let drawn = getrandom(&mut bytes[..], GetRandomFlags::empty())
+            .map_err(|error| TokenError::Draw(Some(error.into())))?;
+        if drawn != DRAWN_BYTES {
+            return Err(TokenError::Draw(None));
+        }
         let mut text = String::with_capacity(DRAWN_BYTES * 2);
         for byte in bytes {
             // Into a String, which takes everything.
@@ -41,8 +66,12 @@ impl Token {
     }
 
     /// The one that a file holds; where there is no file, a new one, written there for its owner alone.
-    pub(super) fn of_file(path: &Path) -> anyhow::Result<Token> {
-        let place = || format!("the token file {}", path.display());
+    pub(super) fn of_file(path: &Path) -> Result<Token, TokenError> {
+        let failed = |done, source| TokenError::File {
+            path: path.display().to_string(),
+            done,
+            source,
+        };
         let new = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -51,51 +80,53 @@ impl Token {
         match new {
             Ok(mut file) => {
                 let token = Token::draw()?;
-                writeln!(file, "{}", token.0).with_context(|| format!("{} cannot be written", place()))?;
+                writeln!(file, "{}", token.0).map_err(|error| failed("written", error))?;
                 Ok(token)
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Token::read(path),
-            Err(error) => Err(error).with_context(|| format!("{} cannot be made", place())),
+            Err(error) => Err(failed("made", error)),
         }
     }
 
-    fn read(path: &Path) -> anyhow::Result<Token> {
+    fn read(path: &Path) -> Result<Token, TokenError> {
         let place = path.display();
-        let unreadable = || format!("the token file {place} cannot be read");
+        let unreadable = |source| TokenError::File {
+            path: place.to_string(),
+            done: "read",
+            source,
+        };
         // A pipe is not waited for.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(path, flags, Mode::empty()).with_context(unreadable)?);
-        let about = file.metadata().with_context(unreadable)?;
+        let file = File::from(
+            rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unreadable(error.into()))?,
+        );
+        let about = file.metadata().map_err(unreadable)?;
         if !about.is_file() {
-            return Err(Usage(format!(
+            return Err(TokenError::Unfit(format!(
                 "the token file {place} is no plain file; name another one"
-            ))
-            .into());
+            )));
         }
         if ![geteuid().as_raw(), 0].contains(&about.uid()) {
-            return Err(Refused(format!(
+            return Err(TokenError::Exposed(format!(
                 "the token file {place} belongs to another user, who may change it; name one of your own"
-            ))
-            .into());
+            )));
         }
         if about.mode() & (OF_OTHERS | GROUP_WRITES) != 0 {
-            return Err(Refused(format!(
+            return Err(TokenError::Exposed(format!(
                 "others may read or change the token file {place}; `chmod 600 {place}` closes it (640 lets its group read)"
-            ))
-            .into());
+            )));
         }
         let mut text = String::new();
         file.take(LENGTH_MAX as u64 * 2)
             .read_to_string(&mut text)
-            .with_context(unreadable)?;
+            .map_err(unreadable)?;
         let text = text.trim();
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
         if !(LENGTH_MIN..=LENGTH_MAX).contains(&text.len()) || !text.chars().all(fits) {
-            return Err(Usage(format!(
+            return Err(TokenError::Unfit(format!(
                 "the token file {place} holds no token: expected {LENGTH_MIN} to {LENGTH_MAX} characters of A-Z, a-z, 0-9, -, \
                  _, . and ~; remove it and one is made"
-            ))
-            .into());
+            )));
         }
         Ok(Token(text.to_owned()))
     }
@@ -179,13 +210,14 @@ mod tests {
         for mode in [0o604, 0o602, 0o660] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let error = Token::of_file(&path).err().unwrap();
-            assert!(error.is::<Refused>(), "{mode:o}: {error}");
+            assert!(matches!(error, TokenError::Exposed(_)), "{mode:o}: {error}");
             assert!(!error.to_string().contains(first.text()));
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         for bad in ["", "short", "with a blank in the middle", "ümlaute-und-anderes"] {
             fs::write(&path, bad).unwrap();
-            assert!(Token::of_file(&path).err().unwrap().is::<Usage>(), "{bad}");
+            let error = Token::of_file(&path).err().unwrap();
+            assert!(matches!(error, TokenError::Unfit(_)), "{bad}");
         }
     }
 }
