@@ -1,12 +1,12 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
 use crate::output::{self, Style, Styled};
-use crate::serve::TokenError;
 use pgdyno_host::HostError;
 use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError, ProfileError};
 use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
 use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
+use pgdyno_serve::TokenError;
 use pgdyno_server::sandbox::SandboxError;
 use pgdyno_server::{ControlError, ServerError, one_line};
 use pgdyno_store::StoreError;

@@ -29,7 +29,6 @@ macro_rules! tell {
     };
 }
 
-mod asked;
 mod cli;
 mod commands;
 mod context;
@@ -39,7 +38,6 @@ mod output;
 mod own_load;
 mod placement;
 mod progress;
-mod serve;
 mod shipped;
 mod show;
 mod stands;

@@ -4,11 +4,11 @@ use crate::cli::ServeArgs;
 use crate::commands::{advise, apply, report};
 use crate::context::Context;
 use crate::exit::{self, Refused, Usage};
-use crate::serve::{self, Begun, Changed, Source};
 use crate::store_place::StorePlace;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::{FactRecord, StoredExperiment};
 use pgdyno_report::Report;
+use pgdyno_serve::{Begun, Changed, Options, Source};
 use pgdyno_store::{Store, StoreError};
 use serde_json::Value;
 use std::io::{self, ErrorKind};
@@ -109,7 +109,7 @@ pub(crate) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<u8> {
         store: context.store_place(args.store.as_deref())?,
         token_file: args.token_file.clone(),
     };
-    serve::run(serve::Options {
+    pgdyno_serve::run(Options {
         source: Arc::new(source),
         listener,
         listening,

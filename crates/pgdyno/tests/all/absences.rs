@@ -281,7 +281,7 @@ fn sessions_that_may_be_a_poolers_are_neither_prepared_nor_set() {
                 OWN_SESSIONS,
                 ("pgdyno-server/src/driver/session.rs", "a session by itself"),
                 ("pgdyno-load/src/program.rs", "the load's own layout of messages"),
-                ("pgdyno/src/serve/door.rs", "a web address has one"),
+                ("pgdyno-serve/src/door.rs", "a web address has one"),
             ],
             planted: &[
                 "fn f(c: &Client) { c.query(a, &[]); c.query_one(a, &[]); c.query_opt(a, &[]); }",
@@ -386,7 +386,7 @@ fn no_child_inherits_standard_error() {
 #[test]
 fn nothing_is_printed_past_the_cleaning() {
     // The program, and what of it is a crate of its own.
-    const PROGRAM: &[&str] = &["pgdyno/", "pgdyno-watch/"];
+    const PROGRAM: &[&str] = &["pgdyno/", "pgdyno-serve/", "pgdyno-watch/"];
     const CLEANING: (&str, &str) = ("pgdyno/src/output.rs", "cleans what is printed");
     const VIEW: (&str, &str) = ("pgdyno/src/terminal.rs", "draws what is clean already");
     hold(&[
@@ -535,7 +535,7 @@ fn files_are_reached_by_handles_of_their_directories() {
             ),
             ("pgdyno/src/store_place.rs", "two names are compared"),
             (
-                "pgdyno/src/serve/token.rs",
+                "pgdyno-serve/src/token.rs",
                 "kind, owner and mode are checked by its own handle",
             ),
         ],

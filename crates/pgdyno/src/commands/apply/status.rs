@@ -3,11 +3,11 @@
 use crate::cli::{ConfirmArgs, StatusArgs};
 use crate::context::{Context, variable};
 use crate::exit::{self, Usage};
-use crate::serve::Changed;
 use crate::show;
 use pgdyno_knobs::{
     CellError, ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, Standing, StatusLine,
 };
+use pgdyno_serve::Changed;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -10,28 +10,28 @@ use std::time::Duration;
 
 /// The changes of one journal, and on what they were made.
 #[derive(Debug, Clone)]
-pub(crate) struct Changed {
+pub struct Changed {
     /// `None` where no server is concerned.
-    pub(crate) server: Option<ServerRef>,
+    pub server: Option<ServerRef>,
     /// As `pgdyno status --json` prints it.
-    pub(crate) journal: Value,
+    pub journal: Value,
 }
 
 /// What there is to say once the server listens.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub struct Begun {
     /// Where it listens.
-    pub(crate) listening: SocketAddr,
+    pub listening: SocketAddr,
     /// A token that was drawn for this time; `None` where it is kept in a file. This is the only place where it is shown.
-    pub(crate) token: Option<String>,
+    pub token: Option<String>,
     /// Why the store cannot be read now.
-    pub(crate) store_fault: Option<StoreError>,
+    pub store_fault: Option<StoreError>,
     /// Whether the page was built in.
-    pub(crate) has_page: bool,
+    pub has_page: bool,
 }
 
 /// Where answers come from: the store, and what the program works out of it and of this host.
-pub(crate) trait Source: Send + Sync + 'static {
+pub trait Source: Send + Sync + 'static {
     /// Opens the store as it is: makes none, and migrates nothing. Another process that holds it is waited for so long.
     ///
     /// # Errors

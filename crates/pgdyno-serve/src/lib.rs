@@ -1,7 +1,8 @@
 //! The web server of `pgdyno serve`: the page, the store as JSON, what runs now as a stream, and metrics. It reads; what it
-//! writes are tags and notes.
+//! writes are tags and notes. It prints nothing and changes no setting; what it needs of the program is a [`Source`].
 
 mod answer;
+pub mod asked;
 mod door;
 mod experiment;
 mod list;
@@ -19,8 +20,8 @@ mod targets;
 mod tests;
 mod token;
 
-pub(crate) use source::{Begun, Changed, Source};
-pub(crate) use token::TokenError;
+pub use source::{Begun, Changed, Source};
+pub use token::TokenError;
 
 use answer::{Body, takes_gzip};
 use axum::Router;
@@ -57,15 +58,17 @@ const THREADS_ASIDE: usize = 12;
 /// What is under way at the end gets so long to end in order.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// What it is started with.
-pub(crate) struct Options {
-    pub(crate) source: Arc<dyn Source>,
+pub struct Options {
+    /// Where answers come from.
+    pub source: Arc<dyn Source>,
     /// Bound already.
-    pub(crate) listener: TcpListener,
-    pub(crate) listening: SocketAddr,
+    pub listener: TcpListener,
+    /// The address that it is bound to.
+    pub listening: SocketAddr,
     /// Where the token is kept; none for a new one each time.
-    pub(crate) token_file: Option<PathBuf>,
+    pub token_file: Option<PathBuf>,
     /// Names by which it may be meant.
-    pub(crate) allowed: Vec<String>,
+    pub allowed: Vec<String>,
 }
 
 /// What all requests share.
@@ -94,7 +97,7 @@ impl App {
 
 /// Why the server did not begin, or ended.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ServeError {
+pub enum ServeError {
     /// There is no token.
     #[error("{0}")]
     Token(#[from] TokenError),
@@ -111,7 +114,7 @@ pub(crate) enum ServeError {
 /// # Errors
 ///
 /// If there is no token, or the system refuses what a server needs.
-pub(crate) fn run(options: Options) -> Result<(), ServeError> {
+pub fn run(options: Options) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()

@@ -257,8 +257,8 @@ fn planned(record: &ExperimentRecord) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::answer::Body;
-    use crate::serve::problem::Problem;
+    use crate::answer::Body;
+    use crate::problem::Problem;
     use axum::http::StatusCode;
     use pgdyno_record::ExperimentStatus;
     use pgdyno_store::Place;

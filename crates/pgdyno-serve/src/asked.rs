@@ -1,6 +1,6 @@
 //! Queries and bodies of requests, and the words of the command line that mean the same: text in, values or an error out.
 //!
-//! It uses nothing of the program and does no I/O, so that the fuzz targets (fuzz/bodies/serve.rs) compile it too.
+//! It does no I/O but for the system's time zone; the fuzz targets call it (fuzz/bodies/serve.rs).
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
@@ -13,12 +13,16 @@ use serde::Deserialize;
 /// Of an instant since 1973.
 const MS_DIGITS_MIN: usize = 12;
 /// Each experiment of the store is held against each tag.
-pub(crate) const TAGS_MAX: usize = 50;
+pub const TAGS_MAX: usize = 50;
 /// More figures than that nobody compares.
-pub(crate) const METRICS_MAX: usize = 50;
+pub const METRICS_MAX: usize = 50;
 
 /// A status by its name.
-pub(crate) fn life(text: &str) -> Result<Life, String> {
+///
+/// # Errors
+///
+/// What was expected instead.
+pub fn life(text: &str) -> Result<Life, String> {
     let named = Life::ALL.into_iter().find(|life| life.word() == text);
     named
         .filter(|life| *life != Life::RunningOrKilled)
@@ -26,7 +30,11 @@ pub(crate) fn life(text: &str) -> Result<Life, String> {
 }
 
 /// A day in the reader's zone, or an instant, as milliseconds since 1970.
-pub(crate) fn since(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+///
+/// What was expected instead.
+pub fn since(text: &str) -> Result<u64, String> {
     // An instant's text is a day's too, and its time would be lost.
     let is_day = !text.contains(['T', 't', ' ', ':', '[']);
     let day = text.parse::<civil::Date>().ok().filter(|_| is_day);
@@ -45,7 +53,11 @@ pub(crate) fn since(text: &str) -> Result<u64, String> {
 }
 
 /// The filter of a list of experiments; an empty value filters nothing.
-pub(crate) fn filter(query: &str) -> Result<Filter, String> {
+///
+/// # Errors
+///
+/// What was expected instead.
+pub fn filter(query: &str) -> Result<Filter, String> {
     let mut filter = Filter::default();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let value = value.trim().to_owned();
@@ -83,7 +95,11 @@ fn instant(text: &str) -> Result<u64, String> {
 }
 
 /// The question of a capacity; `usual_tps` where the query names no throughput.
-pub(crate) fn question(query: &str, usual_tps: f64) -> Result<Question, String> {
+///
+/// # Errors
+///
+/// What was expected instead.
+pub fn question(query: &str, usual_tps: f64) -> Result<Question, String> {
     let positive = |name: &str| -> Result<Option<f64>, String> {
         let Some(text) = value_of(query, name).filter(|text| !text.is_empty()) else {
             return Ok(None);
@@ -109,7 +125,11 @@ pub(crate) fn question(query: &str, usual_tps: f64) -> Result<Question, String> 
 }
 
 /// The two sides of a comparison, and the metrics that are asked for.
-pub(crate) fn comparison(query: &str) -> Result<(Reference, Reference, Vec<String>), String> {
+///
+/// # Errors
+///
+/// What was expected instead.
+pub fn comparison(query: &str) -> Result<(Reference, Reference, Vec<String>), String> {
     let reference = |name: &str| -> Result<Reference, String> {
         let text = value_of(query, name).ok_or_else(|| format!("{name} is missing: what is compared?"))?;
         text.parse().map_err(|error| format!("{name}: {error}"))
@@ -126,14 +146,18 @@ pub(crate) fn comparison(query: &str) -> Result<(Reference, Reference, Vec<Strin
 }
 
 /// The first value of a name in a query.
-pub(crate) fn value_of(query: &str, wanted: &str) -> Option<String> {
+pub fn value_of(query: &str, wanted: &str) -> Option<String> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let found = pairs.find(|(name, _)| name == wanted);
     found.map(|(_, value)| value.into_owned())
 }
 
 /// The text of a new note, by the body that it is sent in.
-pub(crate) fn new_note(body: &[u8]) -> Result<String, String> {
+///
+/// # Errors
+///
+/// What was expected instead.
+pub fn new_note(body: &[u8]) -> Result<String, String> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct NewNote {

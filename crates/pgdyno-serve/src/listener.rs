@@ -155,3 +155,6 @@ impl AsyncWrite for Connection {
         self.stream.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ const GROUP_WRITES: u32 = 0o020;
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TokenError {
+pub enum TokenError {
     /// The kernel gives no randomness.
     #[error("no token can be drawn")]
     Draw(#[source] Option<io::Error>),

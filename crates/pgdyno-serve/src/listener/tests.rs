@@ -1,6 +1,6 @@
 //! Connections that take their time: the listener alone, with limits that are short. How long it takes is not asserted.
 
-use super::listener::{Limits, serve};
+use super::{Limits, serve};
 use axum::Router;
 use axum::routing::get;
 use std::time::Duration;
