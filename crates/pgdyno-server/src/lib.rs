@@ -41,7 +41,8 @@ pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
 pub use facts::{ServerFacts, Tallied, Tally, server_facts, shown_statement, tally};
 pub use find::{Found, keeps_sessions};
 pub use given::{
-    Given, command_may_hold_password, is_meant_as_server, may_hold_password, one_line, without_secret,
+    Given, command_may_hold_password, is_meant_as_server, is_sandbox_name, may_hold_password, one_line,
+    without_secret,
 };
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use lists::{assigned, expected_list, is_empty_list, missing_libraries, one_spelling};

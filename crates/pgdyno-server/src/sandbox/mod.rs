@@ -24,7 +24,6 @@ pub use file_system::{FileSystem, FileSystemKind, FileSystemPlan, Holds};
 pub use lock::{Guard, lock};
 pub(crate) use network::fuzzed_ip_json;
 pub use network::{NETWORK_PROGRAM, Network, NetworkPlan};
-pub(crate) use record::is_name;
 pub use record::{Record, list_names};
 
 use crate::counters::pause;

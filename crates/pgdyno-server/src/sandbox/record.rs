@@ -3,7 +3,7 @@
 use super::file_system::FileSystem;
 use super::network::Network;
 use super::{SMALL_BYTES_MAX, SandboxError};
-use crate::User;
+use crate::{User, is_sandbox_name};
 use pgdyno_host::{Directory, EntryKind, Limits, Owner, Unlimited, give};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -18,7 +18,6 @@ const FORMAT_WITHOUT_NETWORK: u32 = 2;
 const FORMAT_WITHOUT_FILE_SYSTEMS: u32 = 1;
 /// Its file.
 const RECORD: &str = "sandbox.json";
-const NAME_LENGTH_MAX: usize = 40;
 
 /// The record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -166,19 +165,10 @@ pub fn list_names(root: &Path) -> Result<Vec<String>, SandboxError> {
 
 /// A name becomes a file name and a cgroup's name.
 pub(crate) fn check_name(name: &str) -> Result<(), SandboxError> {
-    match is_name(name) {
+    match is_sandbox_name(name) {
         true => Ok(()),
         false => Err(SandboxError::BadName(name.to_owned())),
     }
-}
-
-/// Whether a sandbox may be called so.
-pub(crate) fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && name.len() <= NAME_LENGTH_MAX
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 #[cfg(test)]
