@@ -175,12 +175,12 @@ pub(super) fn foreign_output(bytes: &[u8]) {
 
 /// The mark of a copy of a sandbox of any text.
 pub(super) fn copy_mark(bytes: &[u8]) {
-    pgdyno_server::fuzzed::copy_mark(&text(bytes));
+    pgdyno_sandbox::fuzzed::copy_mark(&text(bytes));
 }
 
 /// What is written down of a pooler, of any text.
 pub(super) fn pooler_mark(bytes: &[u8]) {
-    pgdyno_server::fuzzed::pooler_mark(&text(bytes));
+    pgdyno_sandbox::fuzzed::pooler_mark(&text(bytes));
 }
 
 /// The first line of a journal's copy in the registry, and another user's notice, of any bytes.

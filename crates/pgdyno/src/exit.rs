@@ -6,9 +6,9 @@ use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError, ProfileE
 use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
 use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;
+use pgdyno_sandbox::{ControlError, SandboxError};
 use pgdyno_serve::TokenError;
-use pgdyno_server::sandbox::SandboxError;
-use pgdyno_server::{ControlError, ServerError, one_line};
+use pgdyno_server::{ServerError, one_line};
 use pgdyno_store::StoreError;
 use std::borrow::Cow;
 use std::error::Error;

@@ -5,7 +5,8 @@ use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::measure::endpoint;
 use crate::plan::{Plan, Treatment, data_of, listed};
 use pgdyno_load::{DataError, DataPlan, Dataset, shape_of, tables_there};
-use pgdyno_server::{Control, OBJECTS_MAX, Server, ServerError, objects};
+use pgdyno_sandbox::Control;
+use pgdyno_server::{OBJECTS_MAX, Server, ServerError, objects};
 use std::collections::BTreeSet;
 
 impl Preflight<'_> {

@@ -7,7 +7,7 @@ use crate::measure::endpoint;
 use crate::plan::{Plan, Stand, data_of};
 use pgdyno_host::{Directory, HostAccess, Space, size_bytes, tree_bytes};
 use pgdyno_load::{DataPlan, tables_there};
-use pgdyno_server::sandbox::FileSystemKind;
+use pgdyno_sandbox::FileSystemKind;
 use pgdyno_server::{Server, ServerError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

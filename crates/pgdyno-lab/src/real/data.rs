@@ -8,8 +8,8 @@ use crate::ports::{Caches, Data, Present, Server as _};
 use crate::runner::LabError;
 use pgdyno_knobs::ApplyError;
 use pgdyno_load::{DataError, DataPlan, DataProgress, DataSession, Dataset, Endpoint, create_data, shape_of};
-use pgdyno_server::sandbox::{Copied, Sandbox, SandboxError, is_whole_copy};
-use pgdyno_server::{Conninfo, Control, Server, ServerError};
+use pgdyno_sandbox::{Control, Copied, Sandbox, SandboxError, is_whole_copy};
+use pgdyno_server::{Conninfo, Server, ServerError};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -8,7 +8,8 @@ use crate::preflight::{Finding, listed};
 use crate::real::StandError;
 use pgdyno_knobs::{ApplyError, JournalError};
 use pgdyno_load::{DataError, ScriptError};
-use pgdyno_server::{PoolerError, ServerError};
+use pgdyno_sandbox::PoolerError;
+use pgdyno_server::ServerError;
 use pgdyno_store::StoreError;
 
 /// Why an experiment could not be run, or not to its end.

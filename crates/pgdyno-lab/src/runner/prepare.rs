@@ -14,7 +14,7 @@ use pgdyno_record::{
     ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord,
     TableRecord, TreatmentRecord,
 };
-use pgdyno_server::PoolMode;
+use pgdyno_sandbox::PoolMode;
 use std::collections::BTreeSet;
 
 /// What is stored with an experiment beside its plan.

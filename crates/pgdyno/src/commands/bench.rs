@@ -14,7 +14,7 @@ use pgdyno_load::{
     Arrivals, Control, LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Second, Spacing, Warmup, Work,
     with_interval_log,
 };
-use pgdyno_server::sandbox::State;
+use pgdyno_sandbox::State;
 use pgdyno_server::{Conninfo, Server};
 use serde_json::{Value, json};
 use std::io::{self, BufWriter};

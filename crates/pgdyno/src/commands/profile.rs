@@ -14,7 +14,8 @@ use pgdyno_knobs::{
 };
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_record::FactRecord;
-use pgdyno_server::{Control, Guc, Server};
+use pgdyno_sandbox::Control;
+use pgdyno_server::{Guc, Server};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

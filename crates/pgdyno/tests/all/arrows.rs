@@ -11,7 +11,8 @@ fn floors() -> BTreeMap<&'static str, u32> {
         ("pgdyno-load", 2),
         ("pgdyno-server", 2),
         ("pgdyno-judge", 2),
-        ("pgdyno-store", 3),
+        ("pgdyno-sandbox", 3),
+        ("pgdyno-store", 4),
         ("pgdyno-knobs", 4),
         ("pgdyno-report", 5),
         ("pgdyno-lab", 6),
@@ -25,7 +26,7 @@ fn floors() -> BTreeMap<&'static str, u32> {
 const FOR_TESTS: [&str; 2] = ["pgdyno-fixture", "pgdyno-testing"];
 
 /// What an invariant forbids beyond the floors: a crate and what it must never depend on.
-const NEVER: [(&str, &[&str]); 11] = [
+const NEVER: [(&str, &[&str]); 12] = [
     ("pgdyno-stats", &["postgres", "rusqlite", "tokio", "rustix"]),
     ("pgdyno-host", &["postgres", "rusqlite"]),
     (
@@ -38,9 +39,13 @@ const NEVER: [(&str, &[&str]); 11] = [
     ),
     // What it reads of TOML is what is known of other programs' output (catalog/formats/loads.toml), never an experiment.
     ("pgdyno-load", &["rusqlite", "schemars"]),
+    ("pgdyno-sandbox", &["rusqlite"]),
     ("pgdyno-knobs", &["rusqlite"]),
     // It is handed its sessions (`pgdyno_server::Session`); what reaches a server, and how, is not its business.
-    ("pgdyno-store", &["pgdyno-host", "rustls", "tokio"]),
+    (
+        "pgdyno-store",
+        &["pgdyno-host", "pgdyno-sandbox", "rustls", "tokio"],
+    ),
     ("pgdyno-lab", &["rusqlite", "pgdyno-report"]),
     // The program hands it stores; SQL about results and changes of settings are elsewhere.
     (

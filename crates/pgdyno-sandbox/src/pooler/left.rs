@@ -1,8 +1,8 @@
 //! Which pooler works in a directory: written down, proven, and ended.
 
 use super::{PoolerError, config};
-use crate::counters::pause;
 use pgdyno_host::{COMING, Directory, HostAccess, LocalHost, Owner, is_alive, started_ticks, works_in};
+use pgdyno_server::pause;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

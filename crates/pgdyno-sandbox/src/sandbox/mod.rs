@@ -26,10 +26,10 @@ pub(crate) use network::fuzzed_ip_json;
 pub use network::{NETWORK_PROGRAM, Network, NetworkPlan};
 pub use record::{Record, list_names};
 
-use crate::counters::pause;
-use crate::server::Server;
-use crate::{Conninfo, NoPostmaster, Postmaster};
 use pgdyno_host::{Cgroup, Directory, HostAccess, LocalHost, block, tree_bytes};
+use pgdyno_server::Server;
+use pgdyno_server::pause;
+use pgdyno_server::{Conninfo, NoPostmaster, Postmaster};
 use postgres::Config;
 use process::Entrance;
 use std::io;
@@ -397,13 +397,13 @@ fn pid_in(text: &str) -> Option<u32> {
 }
 
 /// The kernel's number of the user a sandbox runs as, for reading what only it may read.
-pub(crate) fn owner_of(host: &dyn HostAccess) -> Result<Option<crate::User>, SandboxError> {
-    if !crate::User::is_root() {
+pub(crate) fn owner_of(host: &dyn HostAccess) -> Result<Option<pgdyno_server::User>, SandboxError> {
+    if !pgdyno_server::User::is_root() {
         return Ok(None);
     }
     ["postgres", "nobody"]
         .into_iter()
-        .find_map(|name| crate::User::named(host, name))
+        .find_map(|name| pgdyno_server::User::named(host, name))
         .map(Some)
         .ok_or(SandboxError::NoUser)
 }

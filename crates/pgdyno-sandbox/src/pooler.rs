@@ -8,12 +8,13 @@
 mod config;
 mod left;
 
-use crate::counters::pause;
+use crate::programs;
 use crate::sandbox::{self, Sandbox, SandboxError, process};
-use crate::{Conninfo, Server, User, programs};
 use left::Left;
 pub(crate) use left::fuzzed_announced;
 use pgdyno_host::{Directory, HostError, LocalHost, Owner, cpu_us_of_tree};
+use pgdyno_server::pause;
+use pgdyno_server::{Conninfo, Server, User};
 use postgres::Config;
 use postgres::config::SslMode;
 use std::fs;

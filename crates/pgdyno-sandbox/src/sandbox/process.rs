@@ -1,9 +1,10 @@
 //! Running PostgreSQL's programs: as the right user, inside the sandbox's limits.
 
 use super::{Sandbox, SandboxError, State};
-use crate::counters::pause;
-use crate::{Server, User, log};
+use crate::log;
 use pgdyno_host::{Directory, HostAccess, LocalHost};
+use pgdyno_server::pause;
+use pgdyno_server::{Server, User};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;

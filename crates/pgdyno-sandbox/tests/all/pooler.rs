@@ -2,9 +2,8 @@
 
 use crate::common::Home;
 use pgdyno_host::{LocalHost, is_alive};
-use pgdyno_server::{
-    Conninfo, PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan, Server, postgres, sandbox::Sandbox,
-};
+use pgdyno_sandbox::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan, Sandbox};
+use pgdyno_server::{Conninfo, Server, postgres};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The system's own programs for file systems: mkfs, mount, umount, losetup.
 
 use super::{FileSystem, FileSystemKind, is_mount_point};
-use crate::counters::pause;
 use crate::programs;
 use crate::sandbox::{SandboxError, network, process};
+use pgdyno_server::pause;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -196,7 +196,7 @@ pub(super) fn check(plan: Option<NetworkPlan>) -> Result<(), SandboxError> {
     if plan.is_none() {
         return Ok(());
     }
-    if !crate::User::is_root() {
+    if !pgdyno_server::User::is_root() {
         return Err(SandboxError::NetworkNeedsRoot);
     }
     ip::check_program()
@@ -205,7 +205,7 @@ pub(super) fn check(plan: Option<NetworkPlan>) -> Result<(), SandboxError> {
 /// Removes the network of a sandbox whose record is lost: its link tells.
 pub(super) fn remove_of(directory: &Path) -> Result<(), SandboxError> {
     // Who has none needs no iproute2 for that.
-    if !crate::User::is_root() || ip::check_program().is_err() {
+    if !pgdyno_server::User::is_root() || ip::check_program().is_err() {
         return Ok(());
     }
     let alias = alias_of(directory);

@@ -54,7 +54,7 @@ fn what_is_not_the_sandboxs_is_left_alone() {
 fn only_root_is_let_in() {
     check(None).unwrap();
     let plan = Some(NetworkPlan { mtu_bytes: 1500 });
-    match crate::User::is_root() {
+    match pgdyno_server::User::is_root() {
         true => assert!(!matches!(check(plan), Err(SandboxError::NetworkNeedsRoot))),
         false => assert!(matches!(check(plan), Err(SandboxError::NetworkNeedsRoot))),
     }

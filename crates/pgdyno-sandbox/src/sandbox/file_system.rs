@@ -330,7 +330,7 @@ pub(super) fn check(plans: &[FileSystemPlan], place: &Path) -> Result<(), Sandbo
     if plans.is_empty() {
         return Ok(());
     }
-    if !crate::User::is_root() {
+    if !pgdyno_server::User::is_root() {
         return Err(SandboxError::NeedsRoot);
     }
     for plan in plans {

@@ -1,7 +1,7 @@
 //! A server's files copied and restored, for real: on the file system that is there, and on one that shares blocks.
 
 use crate::common::Home;
-use pgdyno_server::sandbox::{FileSystemKind, FileSystemPlan};
+use pgdyno_sandbox::{FileSystemKind, FileSystemPlan};
 
 fn comes_back(data: Option<FileSystemPlan>) {
     let home = Home::new(data);

@@ -1,7 +1,7 @@
 //! Why something could not be done with a sandbox, and what to do about it.
 
-use crate::Given;
 use pgdyno_host::HostError;
+use pgdyno_server::Given;
 use std::io;
 use std::path::{Path, PathBuf};
 

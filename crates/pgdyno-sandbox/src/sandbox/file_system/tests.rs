@@ -75,7 +75,7 @@ fn what_is_not_the_sandboxs_is_left_alone() {
 
 #[test]
 fn what_does_not_fit_is_refused_before_anything_is_made() {
-    if !crate::User::is_root() {
+    if !pgdyno_server::User::is_root() {
         let error = check(&[plan(FileSystemKind::Tmpfs, 1 << 30)], Path::new("/")).unwrap_err();
         assert!(matches!(error, SandboxError::NeedsRoot), "{error}");
         return;

@@ -1,9 +1,10 @@
 //! Starting and stopping a server: a sandbox, or a server whose owner gave a command for it.
 
+use crate::log;
 use crate::sandbox::{Sandbox, SandboxError};
-use crate::server::Server;
-use crate::{Conninfo, Postmaster, counters::pause, log};
 use pgdyno_host::{Directory, LocalHost};
+use pgdyno_server::Server;
+use pgdyno_server::{Conninfo, Postmaster, pause};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -3,8 +3,8 @@
 use super::file_system::FileSystem;
 use super::network::Network;
 use super::{SMALL_BYTES_MAX, SandboxError};
-use crate::{User, is_sandbox_name};
 use pgdyno_host::{Directory, EntryKind, Limits, Owner, Unlimited, give};
+use pgdyno_server::{User, is_sandbox_name};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};

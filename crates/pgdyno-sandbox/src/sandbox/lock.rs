@@ -2,8 +2,8 @@
 
 use super::record::check_name;
 use super::{SMALL_BYTES_MAX, SandboxError};
-use crate::counters::pause;
 use pgdyno_host::{Directory, USUAL_MODE, make_directory};
+use pgdyno_server::pause;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;

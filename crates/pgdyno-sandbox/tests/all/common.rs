@@ -1,8 +1,8 @@
 //! A sandbox of the system's own binaries in a directory of its own, gone afterwards.
 
 use pgdyno_host::Limits;
+use pgdyno_sandbox::{Binaries, FileSystemPlan, Plan, Sandbox, create};
 use pgdyno_server::postgres::{NoTls, SimpleQueryMessage};
-use pgdyno_server::sandbox::{Binaries, FileSystemPlan, Plan, Sandbox, create};
 use pgdyno_testing::{directory, memory, system_program};
 use std::path::PathBuf;
 

