@@ -1,9 +1,8 @@
 //! Texts that people write or that other programs leave: experiments, profiles, scripts, expressions, journals, output.
 
-use super::host::{own_directory, own_file};
 use super::input::{choice, halves, text};
 use pgdyno_host::Fact;
-use pgdyno_knobs::{Catalogue, Expression, Known, Now, Profiles, Template, parse_journal};
+use pgdyno_knobs::{Catalogue, Expression, Files, Known, Now, Profiles, Template, parse_journal};
 use pgdyno_lab::compare::{Gate, Reference};
 use pgdyno_lab::{ExperimentFile, sized};
 use pgdyno_load::{
@@ -12,7 +11,7 @@ use pgdyno_load::{
 };
 use pgdyno_server::shown_statement;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::shipped().expect("the catalogue"));
@@ -64,14 +63,32 @@ pub(super) fn expressions(bytes: &[u8]) {
     }
 }
 
+const FILE: &str = "profile.toml";
+
+/// A file that inherits from itself, if from any.
+struct Given<'a>(&'a [u8]);
+
+impl Files for Given<'_> {
+    fn full_name(&self, path: &Path) -> Option<PathBuf> {
+        path.ends_with(FILE).then(|| PathBuf::from(FILE))
+    }
+
+    fn bytes(&self, path: &Path, _: u64) -> Result<Vec<u8>, String> {
+        let found = self.full_name(path).map(|_| self.0.to_vec());
+        found.ok_or_else(|| "it is not there".to_owned())
+    }
+}
+
 /// A profile file of any content is a profile or an error, and what is worked out of it names knobs of the catalogue.
 pub(super) fn profile_file(bytes: &[u8]) {
-    let own = own_directory();
-    let file = own_file(&own, "profile.toml", bytes);
     let mut profiles = PROFILES.clone();
+    if let Err(error) = profiles.open(FILE, &Given(bytes)) {
+        drop(error.to_string());
+        return;
+    }
     let known = Known::new(&[Fact::known("memory.total_bytes", "x", 1_u64 << 34)], &[]);
     let now = |_: &str| Now::Is("1GB".to_owned());
-    match profiles.resolve(&file.to_string_lossy(), &known, &CATALOGUE, Some(18), &now) {
+    match profiles.resolve(FILE, &known, &CATALOGUE, Some(18), &now) {
         Ok(resolved) => {
             let mut settings = resolved.to_apply().into_iter();
             assert!(settings.all(|setting| CATALOGUE.check(&setting).is_ok()));

@@ -86,7 +86,7 @@ pub(super) fn host_files(bytes: &[u8]) {
 }
 
 /// A new directory of this process's user alone, which is removed with what is in it.
-pub(super) fn own_directory() -> TempDir {
+fn own_directory() -> TempDir {
     let prefix = format!("pgdyno-fuzz-{}-", std::process::id());
     tempfile::Builder::new()
         .prefix(&prefix)
@@ -95,7 +95,7 @@ pub(super) fn own_directory() -> TempDir {
 }
 
 /// Writes a file of its owner's alone in a directory, and gives its path.
-pub(super) fn own_file(directory: &TempDir, name: &str, content: &[u8]) -> PathBuf {
+fn own_file(directory: &TempDir, name: &str, content: &[u8]) -> PathBuf {
     let path = directory.path().join(name);
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);

@@ -334,7 +334,7 @@ impl Advisor {
         settings: &[Guc],
     ) -> Result<Vec<Advice>, String> {
         let Some(list) = &rule.each else {
-            return match rule.when.holds(known).map_err(|error| reason(&error))? {
+            return match rule.when.holds(known).map_err(|error| error.reason())? {
                 true => Ok(self.say(rule, known, settings)?.into_iter().collect()),
                 false => Ok(Vec::new()),
             };
@@ -347,7 +347,7 @@ impl Advisor {
                 Ok(true) => said.extend(self.say(rule, member, settings)?),
                 Ok(false) => {}
                 Err(error) => {
-                    first_reason.get_or_insert(reason(&error));
+                    first_reason.get_or_insert(error.reason());
                 }
             }
             if said.len() == MEMBERS_MAX {
@@ -362,7 +362,7 @@ impl Advisor {
 
     /// The advice of a rule that holds; `None` where the setting is in force already.
     fn say(&self, rule: &Rule, known: &Known, settings: &[Guc]) -> Result<Option<Advice>, String> {
-        let fill = |error: ExpressionError| reason(&error);
+        let fill = |error: ExpressionError| error.reason();
         let recommended = rule.recommended.evaluate(known).map_err(fill)?;
         let knob_id = rule
             .knob
@@ -485,14 +485,6 @@ impl Items {
         );
         self.0.borrow_mut().insert(list.to_owned(), Rc::clone(&made));
         Ok(made)
-    }
-}
-
-/// Why an expression has no value, in words for people.
-pub(crate) fn reason(error: &ExpressionError) -> String {
-    match error {
-        ExpressionError::Lacking { lacking, .. } => lacking.to_string(),
-        other => other.to_string(),
     }
 }
 

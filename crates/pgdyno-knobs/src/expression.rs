@@ -55,6 +55,14 @@ pub enum ExpressionError {
 }
 
 impl ExpressionError {
+    /// Why there is no value, for people who do not want to see the expression where a fact is all that lacks.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            ExpressionError::Lacking { lacking, .. } => lacking.to_string(),
+            other => other.to_string(),
+        }
+    }
+
     /// The fact that is missing and why, where that is all that is wrong.
     pub fn missing(&self) -> Option<(&str, &str)> {
         match self {

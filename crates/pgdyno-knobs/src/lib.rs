@@ -9,6 +9,7 @@ mod affinity;
 mod catalogue;
 mod cell;
 mod change;
+mod even;
 mod expression;
 #[doc(hidden)]
 pub mod fuzzed;
@@ -44,10 +45,10 @@ pub use journal::{
 pub use known::{Known, Lacking, number_of as number};
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
 pub use profile::{
-    Carrier, Exported, LeftOut, Now, Only, Place, Profile, ProfileError, ProfileSetting, ProfileValue,
+    Carrier, Exported, Files, LeftOut, Now, Only, Profile, ProfileError, ProfileSetting, ProfileValue,
     Profiles, Resolved, ResolvedSetting, Unit, Why, export,
 };
-pub use reader::{Objection, Reader};
+pub use reader::{Objection, Place, Reader};
 pub use restore::{DAMAGED_JOURNAL, LEFT_OBJECTS, Outcome, PutBack, Restorer};
 pub use sizing::{Line as SizingLine, Term as SizingTerm};
 pub use status::{Standing, StatusLine};

@@ -1,18 +1,17 @@
-//! Profiles: named sets of settings with reasons, as data. Reads the shipped ones and the user's files, resolves them for a
-//! target, writes them for other programs. Applies nothing.
+//! Profiles: named sets of settings with reasons, as data. Knows the shipped ones and those in files that it is handed, resolves
+//! them for a target, writes them for other programs. Applies nothing, and reads no file itself.
 
 mod export;
 mod resolve;
 mod value;
 
-pub use export::{Carrier, Exported, Place, export};
+pub use export::{Carrier, Exported, export};
 pub use resolve::{LeftOut, Now, Resolved, ResolvedSetting, Why};
 
 use crate::catalogue::{Catalogue, CatalogueError};
 use crate::expression::{Expression, ExpressionError};
 use crate::known::Known;
 use crate::sizing::{Sizing, Sources};
-use pgdyno_host::given_bytes;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -217,12 +216,12 @@ fn line_at(text: &str, offset: usize) -> usize {
 
 impl Profile {
     /// Reads a user's file.
-    pub fn load(path: &Path) -> Result<Profile, ProfileError> {
+    fn load(path: &Path, files: &dyn Files) -> Result<Profile, ProfileError> {
         let unreadable = |reason: String| ProfileError::Unreadable {
             path: path.to_owned(),
             reason,
         };
-        let bytes = given_bytes(path, FILE_MAX).map_err(|e| unreadable(e.to_string()))?;
+        let bytes = files.bytes(path, FILE_MAX).map_err(unreadable)?;
         let text = String::from_utf8(bytes)
             .map_err(|e| unreadable(format!("it is no UTF-8: {}", e.utf8_error())))?;
         Profile::parse(&text, path)
@@ -317,10 +316,25 @@ impl ProfileValue {
     }
 }
 
+/// The user's files of profiles, as they are reached by whoever may read files.
+pub trait Files {
+    /// The one name of a file, by whichever of its names; `None` where there is none.
+    fn full_name(&self, path: &Path) -> Option<PathBuf>;
+
+    /// All that is in a file.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be read, or that it is longer than so many bytes.
+    fn bytes(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, String>;
+}
+
 /// Profiles by name: the shipped ones, and files of the user's by their path.
 #[derive(Debug, Clone)]
 pub struct Profiles {
     profiles: BTreeMap<String, Profile>,
+    /// Files that were opened: full names by those that were given.
+    opened: BTreeMap<String, String>,
 }
 
 impl Profiles {
@@ -331,7 +345,10 @@ impl Profiles {
             let profile = Profile::parse(text, Path::new(file))?;
             profiles.insert(profile.name.clone(), profile);
         }
-        Ok(Profiles { profiles })
+        Ok(Profiles {
+            profiles,
+            opened: BTreeMap::new(),
+        })
     }
 
     /// All that can be named without a path, by name.
@@ -339,13 +356,19 @@ impl Profiles {
         self.profiles.values().filter(|profile| is_shipped(profile))
     }
 
-    /// A profile by its name, or one in a file: what has a `/` or `.toml` in it is a path.
-    pub fn open(&mut self, name_or_file: &str) -> Result<&Profile, ProfileError> {
-        let key = key(name_or_file);
+    /// A profile by its name, or one in a file: what has a `/` or `.toml` in it is a path, and is known from then on.
+    pub fn open(&mut self, name_or_file: &str, files: &dyn Files) -> Result<&Profile, ProfileError> {
         if is_path(name_or_file) {
-            self.add_file(&key, Path::new(name_or_file), &mut Vec::new())?;
+            let key = key(Path::new(name_or_file), files);
+            self.add_file(&key, Path::new(name_or_file), files, &mut Vec::new())?;
+            self.opened.insert(name_or_file.to_owned(), key);
         }
-        self.get(&key)
+        self.get(self.key(name_or_file))
+    }
+
+    /// How a profile is found again: a file by its full name.
+    fn key<'a>(&'a self, name_or_file: &'a str) -> &'a str {
+        self.opened.get(name_or_file).map_or(name_or_file, String::as_str)
     }
 
     fn get(&self, name: &str) -> Result<&Profile, ProfileError> {
@@ -362,7 +385,13 @@ impl Profiles {
     }
 
     /// Reads a file and those that it inherits from. In memory a file inherits by full paths.
-    fn add_file(&mut self, name: &str, path: &Path, opened: &mut Vec<String>) -> Result<(), ProfileError> {
+    fn add_file(
+        &mut self,
+        name: &str,
+        path: &Path,
+        files: &dyn Files,
+        opened: &mut Vec<String>,
+    ) -> Result<(), ProfileError> {
         // A circle is found, and named, when the profile is put together.
         if opened.iter().any(|other| other == name) {
             return Ok(());
@@ -374,12 +403,12 @@ impl Profiles {
                 reason: format!("more than {ANCESTORS_MAX} files inherit from one another"),
             });
         }
-        let mut profile = Profile::load(path)?;
+        let mut profile = Profile::load(path, files)?;
         for inherited in &mut profile.inherits {
             if is_path(inherited) {
                 let beside = path.parent().unwrap_or(Path::new("")).join(&*inherited);
-                *inherited = key(&beside.to_string_lossy());
-                self.add_file(inherited, &beside, opened)?;
+                *inherited = key(&beside, files);
+                self.add_file(inherited, &beside, files, opened)?;
             }
         }
         self.profiles.insert(name.to_owned(), profile);
@@ -389,7 +418,12 @@ impl Profiles {
     /// Settings of a profile and of all that it inherits from, the inherited ones first, each with its profile.
     pub fn flattened(&self, name_or_file: &str) -> Result<Vec<(&Profile, &ProfileSetting)>, ProfileError> {
         let mut found = Vec::new();
-        self.walk(&key(name_or_file), &mut Vec::new(), &mut Vec::new(), &mut found)?;
+        self.walk(
+            self.key(name_or_file),
+            &mut Vec::new(),
+            &mut Vec::new(),
+            &mut found,
+        )?;
         Ok(found)
     }
 
@@ -432,19 +466,17 @@ impl Profiles {
 
     /// A profile for a target: what is to be set there, and what is not and why.
     ///
-    /// `name_or_file` is as `open` takes it. `server_major` is the server's version (14 to 18), `None` without a server;
+    /// `name_or_file` is a shipped one, or was given to [`Profiles::open`]. `server_major` is the server's version (14 to 18), `None` without a server;
     /// `current` tells what a knob is now, as a setting would be written.
     pub fn resolve(
-        &mut self,
+        &self,
         name_or_file: &str,
         known: &Known,
         catalogue: &Catalogue,
         server_major: Option<u32>,
         current: &dyn Fn(&str) -> Now,
     ) -> Result<Resolved, ProfileError> {
-        self.open(name_or_file)?;
-        let key = key(name_or_file);
-        let profile = self.get(&key)?;
+        let profile = self.get(self.key(name_or_file))?;
         let flattened = self.flattened(name_or_file)?;
         let sources = Sources::shipped().map_err(|message| ProfileError::Wrong {
             path: PathBuf::from("advice/sizing.toml"),
@@ -460,13 +492,9 @@ fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// How a profile is found again: a file by its full path.
-fn key(name_or_file: &str) -> String {
-    let full = is_path(name_or_file).then(|| std::fs::canonicalize(name_or_file).ok());
-    full.flatten().map_or_else(
-        || name_or_file.to_owned(),
-        |path| path.to_string_lossy().into_owned(),
-    )
+fn key(path: &Path, files: &dyn Files) -> String {
+    let full = files.full_name(path);
+    full.as_deref().unwrap_or(path).to_string_lossy().into_owned()
 }
 
 fn is_shipped(profile: &Profile) -> bool {

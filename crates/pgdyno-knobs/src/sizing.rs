@@ -2,13 +2,9 @@
 //! numbers are is in catalog/advice/sizing.toml. Advice and profiles take the same facts `sizing.NAME`. What changes from one
 //! minute to the next (free memory, sessions, free space) decides no size by itself.
 
-mod even;
-
-pub(crate) use even::even;
-
+use crate::even::{even, even_down, power_above, power_down};
 use crate::expression::{Expression, size_in_words as size};
 use crate::known::{Known, number_of};
-use even::{even_down, power_above, power_down};
 use pgdyno_host::Fact;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -116,7 +112,7 @@ impl Sources {
             match expression.evaluate(known) {
                 Ok(value) => return Ok(value),
                 Err(error) => {
-                    reason.get_or_insert_with(|| crate::advice::reason(&error));
+                    reason.get_or_insert_with(|| error.reason());
                 }
             }
         }

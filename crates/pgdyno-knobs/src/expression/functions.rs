@@ -78,7 +78,7 @@ pub(super) fn add_to(engine: &mut Environment<'static>) {
     engine.add_function("floor", |n: Engine| finite(number(&n).map_err(wrong)?.floor()));
     engine.add_function("ceil", |n: Engine| finite(number(&n).map_err(wrong)?.ceil()));
     engine.add_function("even", |n: Engine| {
-        finite(crate::sizing::even(number(&n).map_err(wrong)?.max(0.0)))
+        finite(crate::even::even(number(&n).map_err(wrong)?.max(0.0)))
     });
     engine.add_function("clamp", |n: Engine, low: Engine, high: Engine| {
         let bounds = (number(&low).map_err(wrong)?, number(&high).map_err(wrong)?);

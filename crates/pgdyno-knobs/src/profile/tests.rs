@@ -3,7 +3,6 @@ use crate::catalogue::Risk;
 use pgdyno_host::Fact;
 use proptest::prelude::*;
 use serde_json::json;
-use std::fs;
 
 const GB: u64 = 1 << 30;
 
@@ -20,6 +19,24 @@ fn known() -> Known {
     )
 }
 
+/// Files that are on no disk, by full name; other names have dots in them.
+#[derive(Default, Clone)]
+struct InMemory(BTreeMap<PathBuf, String>);
+
+impl Files for InMemory {
+    fn full_name(&self, path: &Path) -> Option<PathBuf> {
+        let full = path.components().collect();
+        self.0.contains_key(&full).then_some(full)
+    }
+
+    fn bytes(&self, path: &Path, _: u64) -> Result<Vec<u8>, String> {
+        let found = self.full_name(path).and_then(|full| self.0.get(&full));
+        found
+            .map(|text| text.clone().into_bytes())
+            .ok_or_else(|| "it is not there".to_owned())
+    }
+}
+
 /// A profile of these settings.
 fn of(settings: &str) -> Result<Profiles, ProfileError> {
     with(&[("own", "", settings)])
@@ -29,6 +46,7 @@ fn of(settings: &str) -> Result<Profiles, ProfileError> {
 fn with(all: &[(&str, &str, &str)]) -> Result<Profiles, ProfileError> {
     let mut profiles = Profiles {
         profiles: BTreeMap::new(),
+        opened: BTreeMap::new(),
     };
     for (name, inherits, settings) in all {
         let text =
@@ -348,9 +366,15 @@ fn errors_name_file_line_and_what_is_expected() {
         &["own.toml, line 1", "there is no profile \"oltpp\""],
     );
     let mut shipped = Profiles::shipped().unwrap();
-    let error = shipped.open("oltb").unwrap_err().to_string();
+    let error = shipped
+        .open("oltb", &InMemory::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("did you mean \"oltp\""), "{error}");
-    let error = shipped.open("/nowhere/x.toml").unwrap_err().to_string();
+    let error = shipped
+        .open("/nowhere/x.toml", &InMemory::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("/nowhere/x.toml could not be read"), "{error}");
 }
 
@@ -358,25 +382,27 @@ fn errors_name_file_line_and_what_is_expected() {
 fn a_circle_is_named() {
     let circle = with(&[("own", "\"b\"", ""), ("b", "\"c\"", ""), ("c", "\"b\"", "")]);
     check_error(circle, &["c.toml: profiles inherit in a circle: b > c > b"]);
-    let dir = tempfile::tempdir().unwrap();
-    let write = |name: &str, inherits: &str| {
+    let mut files = InMemory::default();
+    let mut write = |name: &str, inherits: &str| {
         let text =
             format!("name = \"{name}\"\ntitle = \"x\"\nsummary = \"x\"\ninherits = [\"{inherits}\"]\n");
-        fs::write(dir.path().join(format!("{name}.toml")), text).unwrap();
+        files.0.insert(format!("/own/{name}.toml").into(), text);
+        files.clone()
     };
     write("a", "./b.toml");
-    write("b", "./a.toml");
-    let file = dir.path().join("a.toml").to_string_lossy().into_owned();
+    let both = write("b", "./a.toml");
+    let file = "/own/./a.toml";
     let mut profiles = Profiles::shipped().unwrap();
     let catalogue = Catalogue::shipped().unwrap();
+    profiles.open(file, &both).unwrap();
     let error = profiles
-        .resolve(&file, &known(), &catalogue, None, &|_| Now::Unknown)
+        .resolve(file, &known(), &catalogue, None, &|_| Now::Unknown)
         .unwrap_err();
     assert!(error.to_string().contains("in a circle"), "{error}");
     // A file may inherit from a shipped one, and nobody sees it in the list.
-    write("a", "small");
+    profiles.open(file, &write("a", "small")).unwrap();
     let resolved = profiles
-        .resolve(&file, &known(), &catalogue, None, &|_| Now::Unknown)
+        .resolve(file, &known(), &catalogue, None, &|_| Now::Unknown)
         .unwrap();
     assert!(resolved.settings.iter().any(|setting| setting.profile == "small"));
     assert!(profiles.iter().all(|profile| profile.name != "a"));

@@ -509,10 +509,6 @@ fn files_are_reached_by_handles_of_their_directories() {
                 "pgdyno's own directory, whose files it checks by itself",
             ),
             (
-                "pgdyno-knobs/src/profile.rs",
-                "two names of one file are compared",
-            ),
-            (
                 "pgdyno-server/src/conninfo/",
                 "the user's own password and service files",
             ),
@@ -534,6 +530,7 @@ fn files_are_reached_by_handles_of_their_directories() {
                 "beside a store; neither links nor pipes are followed",
             ),
             ("pgdyno/src/store_place.rs", "two names are compared"),
+            ("pgdyno/src/commands/profile.rs", "likewise"),
             (
                 "pgdyno-serve/src/token.rs",
                 "kind, owner and mode are checked by its own handle",

@@ -270,7 +270,7 @@ proptest! {
         for (knob, size) in &large {
             // The cache is three times the buffers.
             let part = if knob == "effective_cache_size" { 3.0 } else { 1.0 };
-            prop_assert_eq!(crate::sizing::even(size / part) * part, *size, "{}", knob);
+            prop_assert_eq!(crate::even::even(size / part) * part, *size, "{}", knob);
         }
     }
 }

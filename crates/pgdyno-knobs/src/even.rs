@@ -28,19 +28,19 @@ pub(crate) fn even(bytes: f64) -> f64 {
 }
 
 /// The same, never above `bytes`.
-pub(super) fn even_down(bytes: f64) -> f64 {
+pub(crate) fn even_down(bytes: f64) -> f64 {
     let step = step(bytes);
     (bytes / step).floor() * step
 }
 
 /// The smallest power of two that is not below `bytes`.
-pub(super) fn power_above(bytes: f64) -> f64 {
+pub(crate) fn power_above(bytes: f64) -> f64 {
     let below = power_below(bytes);
     if below < bytes { below * 2.0 } else { below }
 }
 
 /// The largest power of two that is not above `bytes`; 0 below one byte.
-pub(super) fn power_down(bytes: f64) -> f64 {
+pub(crate) fn power_down(bytes: f64) -> f64 {
     if bytes < 1.0 { 0.0 } else { power_below(bytes) }
 }
 
