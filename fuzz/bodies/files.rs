@@ -1,8 +1,9 @@
 //! Texts that people write or that other programs leave: experiments, profiles, scripts, expressions, journals, output.
 
 use super::input::{choice, halves, text};
+use pgdyno_advice::{Expression, Files, Known, Now, Profiles, Template};
 use pgdyno_host::Fact;
-use pgdyno_knobs::{Catalogue, Expression, Files, Known, Now, Profiles, Template, parse_journal};
+use pgdyno_knobs::{Catalogue, parse_journal};
 use pgdyno_lab::compare::{Gate, Reference};
 use pgdyno_lab::{ExperimentFile, sized};
 use pgdyno_load::{

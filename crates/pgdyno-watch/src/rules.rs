@@ -26,7 +26,7 @@ impl Words {
     fn text(&self) -> &'static str {
         match self {
             Words::Own(text) => text,
-            Words::OfAdvice(rule) => pgdyno_knobs::recommended_by(rule).unwrap_or_default(),
+            Words::OfAdvice(rule) => pgdyno_advice::recommended_by(rule).unwrap_or_default(),
         }
     }
 }

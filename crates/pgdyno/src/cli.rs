@@ -300,12 +300,12 @@ pub(crate) enum AdviseSeverity {
     Hint,
 }
 
-impl From<AdviseSeverity> for pgdyno_knobs::Severity {
-    fn from(severity: AdviseSeverity) -> pgdyno_knobs::Severity {
+impl From<AdviseSeverity> for pgdyno_advice::Severity {
+    fn from(severity: AdviseSeverity) -> pgdyno_advice::Severity {
         match severity {
-            AdviseSeverity::Severe => pgdyno_knobs::Severity::Severe,
-            AdviseSeverity::Advice => pgdyno_knobs::Severity::Advice,
-            AdviseSeverity::Hint => pgdyno_knobs::Severity::Hint,
+            AdviseSeverity::Severe => pgdyno_advice::Severity::Severe,
+            AdviseSeverity::Advice => pgdyno_advice::Severity::Advice,
+            AdviseSeverity::Hint => pgdyno_advice::Severity::Hint,
         }
     }
 }

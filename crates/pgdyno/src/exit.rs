@@ -1,8 +1,9 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
 use crate::output::{self, Style, Styled};
+use pgdyno_advice::ProfileError;
 use pgdyno_host::HostError;
-use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError, ProfileError};
+use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError};
 use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
 use pgdyno_load::{ConnectError, DataError, Dataset, LoadError};
 use pgdyno_report::HtmlError;

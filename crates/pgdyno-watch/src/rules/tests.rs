@@ -127,7 +127,7 @@ fn a_condition_of_advise_has_its_words() {
         ),
     ] {
         let said = warnings(&words.model).remove(0).advice;
-        assert_eq!(Some(said), pgdyno_knobs::recommended_by(rule), "{rule}");
+        assert_eq!(Some(said), pgdyno_advice::recommended_by(rule), "{rule}");
     }
 }
 

@@ -7,11 +7,9 @@ use crate::context::Context;
 use crate::exit::{self, Refused, Usage};
 use crate::target;
 use anyhow::Context as _;
+use pgdyno_advice::{Exported, Files, Known, Now, Profile, ProfileSetting, Profiles, Resolved, export};
 use pgdyno_host::{Fact, HostAccess, USUAL_MODE, given_bytes, given_text, make_directory, replace_given};
-use pgdyno_knobs::{
-    Exported, Files, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved,
-    Setting, Target, export,
-};
+use pgdyno_knobs::{Kind, Knob, Place, Reader, Setting, Target};
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_record::FactRecord;
 use pgdyno_sandbox::Control;
@@ -68,7 +66,7 @@ fn show(name: &str, json: bool) -> anyhow::Result<u8> {
 fn as_written(of: &Profile, setting: &ProfileSetting) -> Value {
     json!({
         "knob": setting.knob, "value": setting.value.shown(), "when": setting.when.as_ref().map(ToString::to_string),
-        "only": setting.only.map(pgdyno_knobs::Only::word), "reason": setting.reason, "source": setting.source,
+        "only": setting.only.map(pgdyno_advice::Only::word), "reason": setting.reason, "source": setting.source,
         "profile": of.name,
     })
 }

@@ -184,7 +184,6 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
                 What::Call("alter_system_set"),
                 What::Call("alter_system_reset"),
                 What::Call("reload_by_signal"),
-                What::Text("ALTER SYSTEM"),
                 What::Call("set_storage"),
             ],
             within: EVERYWHERE,
@@ -195,8 +194,18 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
             planted: &[
                 "fn f(s: &Server) { s.alter_system_set(a, b); s.alter_system_reset(a); s.set_storage(a, b); }",
                 "fn f(h: &LocalHost) { Postmaster::reload_by_signal(h, a); }",
-                "const RELOADED: &str = \"ALTER SYSTEM SET work_mem = '1GB'\";",
             ],
+        },
+        Rule {
+            what: &[What::Text("ALTER SYSTEM")],
+            within: EVERYWHERE,
+            except: &[
+                ("pgdyno-knobs/", "changes and restores"),
+                ("pgdyno-server/", "has the statements"),
+                ("pgdyno-advice/src/advice/procedure.rs", "steps for people"),
+                ("pgdyno-advice/src/profile/export.rs", "files for other programs"),
+            ],
+            planted: &["const RELOADED: &str = \"ALTER SYSTEM SET work_mem = '1GB'\";"],
         },
         Rule {
             what: &[What::Path("autoconf::replace")],
@@ -214,7 +223,7 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
 }
 
 #[test]
-fn stats_records_and_judgement_do_no_io_and_read_no_clock() {
+fn stats_records_judgement_and_advice_do_no_io_and_read_no_clock() {
     hold(&[Rule {
         what: &[
             What::Path("std::fs"),
@@ -231,7 +240,7 @@ fn stats_records_and_judgement_do_no_io_and_read_no_clock() {
             "fn f() { format!(\"{}\", std::process::id()); std::thread::yield_now(); }",
         ],
     }]);
-    // Records pack their columns by readers and writers of memory.
+    // Records pack their columns by readers and writers of memory, and an expression writes its text into memory.
     hold(&[Rule {
         what: &[
             What::Path("std::fs"),
@@ -240,10 +249,37 @@ fn stats_records_and_judgement_do_no_io_and_read_no_clock() {
             What::Path("std::process"),
             What::Path("std::thread"),
         ],
-        within: &["pgdyno-record/"],
+        within: &["pgdyno-record/", "pgdyno-advice/"],
         except: &[],
         planted: &[
             "use std::{fs, net::*, time::Instant}; fn f() { format!(\"{}\", std::process::id()); std::thread::yield_now(); }",
+        ],
+    }]);
+    // What advice takes from crates that reach hosts and servers is data: facts, settings, the catalogue.
+    hold(&[Rule {
+        what: &[
+            What::Path("pgdyno_host::HostAccess"),
+            What::Path("pgdyno_host::LocalHost"),
+            What::Path("pgdyno_host::Directory"),
+            What::Path("pgdyno_host::given_bytes"),
+            What::Path("pgdyno_host::given_text"),
+            What::Path("pgdyno_host::host_facts"),
+            What::Path("pgdyno_server::Server"),
+            What::Path("pgdyno_server::Conninfo"),
+            What::Path("pgdyno_server::Session"),
+            What::Path("pgdyno_server::postgres"),
+            What::Path("pgdyno_knobs::Reader"),
+            What::Path("pgdyno_knobs::Changer"),
+            What::Path("pgdyno_knobs::Restorer"),
+            What::Path("pgdyno_knobs::Journal"),
+            What::Path("pgdyno_knobs::Target"),
+        ],
+        within: &["pgdyno-advice/"],
+        except: &[],
+        planted: &[
+            "use pgdyno_host::{Directory, HostAccess, LocalHost, given_bytes, given_text, host_facts};",
+            "use pgdyno_server::{Conninfo, Server, Session, postgres};",
+            "use pgdyno_knobs::{Changer, Journal, Reader, Restorer, Target};",
         ],
     }]);
 }
@@ -315,7 +351,7 @@ fn no_knobs_name_stands_in_the_code_that_turns_knobs() {
     });
     hold(&[Rule {
         what: &[What::Literal(|text| IDS.contains(text))],
-        within: &["pgdyno-knobs/", "pgdyno-lab/"],
+        within: &["pgdyno-knobs/", "pgdyno-advice/", "pgdyno-lab/"],
         except: &[],
         planted: &["fn f(knob: &Knob) -> bool { matches!(knob.id.as_str(), \"shared_buffers\") }"],
     }]);

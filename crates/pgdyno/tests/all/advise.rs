@@ -7,7 +7,8 @@ mod planted_alone;
 mod standby;
 
 use common::Home;
-use pgdyno_knobs::{Advisor, Catalogue};
+use pgdyno_advice::Advisor;
+use pgdyno_knobs::Catalogue;
 use postgres::{Client, NoTls};
 use serde_json::Value;
 use std::fmt::Write;

@@ -14,6 +14,7 @@ fn floors() -> BTreeMap<&'static str, u32> {
         ("pgdyno-sandbox", 3),
         ("pgdyno-store", 4),
         ("pgdyno-knobs", 4),
+        ("pgdyno-advice", 5),
         ("pgdyno-report", 5),
         ("pgdyno-lab", 6),
         ("pgdyno-serve", 7),
@@ -26,7 +27,7 @@ fn floors() -> BTreeMap<&'static str, u32> {
 const FOR_TESTS: [&str; 2] = ["pgdyno-fixture", "pgdyno-testing"];
 
 /// What an invariant forbids beyond the floors: a crate and what it must never depend on.
-const NEVER: [(&str, &[&str]); 12] = [
+const NEVER: [(&str, &[&str]); 13] = [
     ("pgdyno-stats", &["postgres", "rusqlite", "tokio", "rustix"]),
     ("pgdyno-host", &["postgres", "rusqlite"]),
     (
@@ -41,6 +42,18 @@ const NEVER: [(&str, &[&str]); 12] = [
     ("pgdyno-load", &["rusqlite", "schemars"]),
     ("pgdyno-sandbox", &["rusqlite"]),
     ("pgdyno-knobs", &["rusqlite"]),
+    // Its files, facts and settings are handed to it.
+    (
+        "pgdyno-advice",
+        &[
+            "postgres",
+            "rusqlite",
+            "tokio",
+            "rustix",
+            "pgdyno-sandbox",
+            "pgdyno-store",
+        ],
+    ),
     // It is handed its sessions (`pgdyno_server::Session`); what reaches a server, and how, is not its business.
     (
         "pgdyno-store",
@@ -171,6 +184,11 @@ fn a_wrong_arrow_is_seen() {
         ("pgdyno-host", "pgdyno-server"),
         ("pgdyno-lab", "pgdyno-report"),
         ("pgdyno-report", "rusqlite"),
+        ("pgdyno-server", "pgdyno-sandbox"),
+        ("pgdyno-store", "pgdyno-knobs"),
+        ("pgdyno-knobs", "pgdyno-advice"),
+        ("pgdyno-advice", "postgres"),
+        ("pgdyno-serve", "pgdyno-watch"),
         ("pgdyno-new", "serde"),
         ("pgdyno-lab", "pgdyno-testing"),
         ("pgdyno-knobs", "pgdyno-fixture"),
