@@ -1,10 +1,10 @@
 //! Texts that people write or that other programs leave: experiments, profiles, scripts, expressions, journals, output.
 
-use super::host::{own_directory, own_file};
 use super::input::{choice, halves, text};
+use pgdyno_advice::{Expression, Files, Known, Now, Profiles, Template};
 use pgdyno_engine::Protocol;
 use pgdyno_host::Fact;
-use pgdyno_knobs::{Catalogue, Expression, Known, Now, Profiles, Template, parse_journal};
+use pgdyno_knobs::{Catalogue, parse_journal};
 use pgdyno_lab::compare::{Gate, Reference};
 use pgdyno_lab::{ExperimentFile, sized};
 use pgdyno_server::shown_statement;
@@ -13,7 +13,7 @@ use pgdyno_workload::{
     foreign_formats, makes_objects,
 };
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::shipped().expect("the catalogue"));
@@ -65,14 +65,32 @@ pub(super) fn expressions(bytes: &[u8]) {
     }
 }
 
+const FILE: &str = "profile.toml";
+
+/// A file that inherits from itself, if from any.
+struct Given<'a>(&'a [u8]);
+
+impl Files for Given<'_> {
+    fn full_name(&self, path: &Path) -> Option<PathBuf> {
+        path.ends_with(FILE).then(|| PathBuf::from(FILE))
+    }
+
+    fn bytes(&self, path: &Path, _: u64) -> Result<Vec<u8>, String> {
+        let found = self.full_name(path).map(|_| self.0.to_vec());
+        found.ok_or_else(|| "it is not there".to_owned())
+    }
+}
+
 /// A profile file of any content is a profile or an error, and what is worked out of it names knobs of the catalogue.
 pub(super) fn profile_file(bytes: &[u8]) {
-    let own = own_directory();
-    let file = own_file(&own, "profile.toml", bytes);
     let mut profiles = PROFILES.clone();
+    if let Err(error) = profiles.open(FILE, &Given(bytes)) {
+        drop(error.to_string());
+        return;
+    }
     let known = Known::new(&[Fact::known("memory.total_bytes", "x", 1_u64 << 34)], &[]);
     let now = |_: &str| Now::Is("1GB".to_owned());
-    match profiles.resolve(&file.to_string_lossy(), &known, &CATALOGUE, Some(18), &now) {
+    match profiles.resolve(FILE, &known, &CATALOGUE, Some(18), &now) {
         Ok(resolved) => {
             let mut settings = resolved.to_apply().into_iter();
             assert!(settings.all(|setting| CATALOGUE.check(&setting).is_ok()));
@@ -176,12 +194,12 @@ pub(super) fn foreign_output(bytes: &[u8]) {
 
 /// The mark of a copy of a sandbox of any text.
 pub(super) fn copy_mark(bytes: &[u8]) {
-    pgdyno_server::fuzzed::copy_mark(&text(bytes));
+    pgdyno_sandbox::fuzzed::copy_mark(&text(bytes));
 }
 
 /// What is written down of a pooler, of any text.
 pub(super) fn pooler_mark(bytes: &[u8]) {
-    pgdyno_server::fuzzed::pooler_mark(&text(bytes));
+    pgdyno_sandbox::fuzzed::pooler_mark(&text(bytes));
 }
 
 /// The first line of a journal's copy in the registry, and another user's notice, of any bytes.

@@ -5,8 +5,8 @@ use pgdyno_host::{
     Directory, Fact, HostAccess, HostError, HostSeries, HostSeriesOptions, Identity, LocalHost, host_facts,
     process_facts, same_device_fact, storage_facts,
 };
+use pgdyno_sandbox::Sandbox;
 use pgdyno_server::Postmaster;
-use pgdyno_server::sandbox::Sandbox;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -86,7 +86,7 @@ pub(super) fn host_files(bytes: &[u8]) {
 }
 
 /// A new directory of this process's user alone, which is removed with what is in it.
-pub(super) fn own_directory() -> TempDir {
+fn own_directory() -> TempDir {
     let prefix = format!("pgdyno-fuzz-{}-", std::process::id());
     tempfile::Builder::new()
         .prefix(&prefix)
@@ -95,7 +95,7 @@ pub(super) fn own_directory() -> TempDir {
 }
 
 /// Writes a file of its owner's alone in a directory, and gives its path.
-pub(super) fn own_file(directory: &TempDir, name: &str, content: &[u8]) -> PathBuf {
+fn own_file(directory: &TempDir, name: &str, content: &[u8]) -> PathBuf {
     let path = directory.path().join(name);
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);
@@ -118,7 +118,7 @@ pub(super) fn server_files(bytes: &[u8]) {
             let data = own.path().join("data");
             drop(Postmaster::of_data(&LocalHost::new(), &data));
         }
-        2 => pgdyno_server::fuzzed::log_tail(&text(rest)),
+        2 => pgdyno_sandbox::fuzzed::log_tail(&text(rest)),
         _ => {
             let own = own_directory();
             own_file(&own, "x/sandbox.json", rest);
@@ -133,7 +133,7 @@ pub(super) fn server_files(bytes: &[u8]) {
 pub(super) fn host_programs(bytes: &[u8]) {
     let (which, rest) = choice(bytes);
     match which % 3 {
-        0 => pgdyno_server::fuzzed::ip_json(&text(rest)),
+        0 => pgdyno_sandbox::fuzzed::ip_json(&text(rest)),
         1 => pgdyno_knobs::fuzzed::volume_table(&text(rest)),
         _ => {
             let mut page = vec![0; 4096];

@@ -1,10 +1,7 @@
 //! What the web server is sent: queries and bodies.
 
-// The program is no library, and this file of it needs nothing else of it.
-#[path = "../../crates/pgdyno/src/asked.rs"]
-mod asked;
-
 use super::input::{choice, text};
+use pgdyno_serve::asked;
 use pgdyno_stats::Price;
 
 /// A query or a body of any bytes asks for what can be answered within limits, or is an error.

@@ -3,7 +3,7 @@
 mod files;
 mod knob;
 
-pub(crate) use knob::sysctl_path;
+pub use knob::sysctl_path;
 pub use knob::{Cost, Form, Gives, Kind, Knob, Layer, Per, Risk};
 
 use files::{FILES, File};
@@ -274,7 +274,7 @@ fn is_cpu_list(text: &str) -> bool {
 }
 
 /// Value of a huge-page pool: what the server needs.
-pub(crate) const AUTO: &str = "auto";
+pub const AUTO: &str = "auto";
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Are two ways of writing a server parameter's value the same value?
+//! Values of settings as texts: whether two ways of writing one are the same value, and what a number with a unit counts.
 
 mod legal;
 
@@ -7,7 +7,7 @@ pub(crate) use legal::{expected, nearest};
 use pgdyno_server::{Guc, one_spelling};
 
 /// Whether `asked` is what the server now shows. Units as PostgreSQL documents them ("Parameter Names and Values").
-pub(crate) fn same(asked: &str, guc: &Guc) -> bool {
+pub fn same(asked: &str, guc: &Guc) -> bool {
     let asked = asked.trim();
     if asked.eq_ignore_ascii_case(&guc.shown) || asked.eq_ignore_ascii_case(&guc.setting) {
         return true;
@@ -33,7 +33,7 @@ pub(crate) fn same(asked: &str, guc: &Guc) -> bool {
 }
 
 /// Whether two texts are one value, whatever knob they are of: "16GB" and "16384MB", "on" and "true", "50" and "50.0".
-pub(crate) fn same_texts(one: &str, other: &str) -> bool {
+pub fn same_texts(one: &str, other: &str) -> bool {
     let (one, other) = (one.trim(), other.trim());
     if one.eq_ignore_ascii_case(other) || truth(one).is_some() && truth(one) == truth(other) {
         return true;
@@ -79,13 +79,13 @@ fn base_factor(base: &str) -> Option<(Quantity, f64)> {
 }
 
 /// How many bytes or seconds a base unit is.
-pub(crate) fn base_unit(base: &str) -> Option<f64> {
+pub fn base_unit(base: &str) -> Option<f64> {
     base_factor(base).map(|(_, factor)| factor)
 }
 
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Quantity {
+pub enum Quantity {
     /// Nothing that is known.
     Plain,
     /// Bytes.
@@ -95,7 +95,7 @@ pub(crate) enum Quantity {
 }
 
 /// A number with or without a unit, in bytes, seconds, or as it is.
-pub(crate) fn quantity(text: &str) -> Option<(Quantity, f64)> {
+pub fn quantity(text: &str) -> Option<(Quantity, f64)> {
     let text = text.trim();
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let number = text[..at]
@@ -110,7 +110,7 @@ pub(crate) fn quantity(text: &str) -> Option<(Quantity, f64)> {
 }
 
 /// Whether both are the same yes or no.
-pub(crate) fn same_truth(a: &str, b: &str) -> bool {
+pub fn same_truth(a: &str, b: &str) -> bool {
     truth(a.trim()).is_some() && truth(a.trim()) == truth(b.trim())
 }
 

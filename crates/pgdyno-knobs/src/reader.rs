@@ -2,8 +2,10 @@
 
 mod check;
 mod objection;
+mod whereabouts;
 
 pub use objection::Objection;
+pub use whereabouts::Place;
 
 use crate::catalogue::{Catalogue, CatalogueError, Form, Kind, Knob, Setting, split};
 use crate::cell::{Captured, Cell, CellError, KernelFile, Site, form_of, read_value, shown};

@@ -2,8 +2,8 @@
 
 use crate::cell::ServerRef;
 use pgdyno_host::HostAccess;
-use pgdyno_server::sandbox::State;
-use pgdyno_server::{Conninfo, Control, Postmaster};
+use pgdyno_sandbox::{Control, State};
+use pgdyno_server::{Conninfo, Postmaster};
 use std::path::PathBuf;
 
 /// A server, and what may be done to it.

@@ -14,9 +14,13 @@ use pgdyno_stats::{
     happy_zone,
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Beyond this many times the largest measured number of CPUs nothing measured speaks for the answer.
 pub const EXTRAPOLATES_MAX: f64 = 2.0;
+
+/// What is asked for where nobody says: the throughput of the worked example in docs/how-to/capacity.md.
+pub const USUAL_TPS: f64 = 60_000.0;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -291,6 +295,24 @@ fn mean(values: &[f64]) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a number of trials")]
     let n = values.len() as f64;
     values.iter().sum::<f64>() / n
+}
+
+/// An answer as other programs get it, format "pgdyno-capacity/1".
+pub fn document(answer: &Answer, question: &Question) -> Value {
+    let (cpu, host) = match question.price {
+        Some(Price::PerCpuHour(price)) => (Some(price), None),
+        Some(Price::PerHostHour(price)) => (None, Some(price)),
+        None => (None, None),
+    };
+    json!({
+        "format": "pgdyno-capacity/1", "tps": question.tps, "p99_ms": question.p99_ms,
+        "price_per_cpu_hour": cpu, "price_per_host_hour": host, "answer": answer,
+    })
+}
+
+/// Why an experiment has no answer.
+pub fn varies_nothing(id: i64) -> String {
+    format!("experiment {id} varies neither CPUs nor clients")
 }
 
 #[cfg(test)]

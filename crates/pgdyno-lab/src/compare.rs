@@ -16,6 +16,7 @@ use pgdyno_judge::{Judge, Observations};
 use pgdyno_record::{ExperimentStatus, METRICS, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Effect, OutlierRule, Rules, compare_samples, compare_within, excluded, mean_interval};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Names of the metrics that are compared where none is named.
 pub fn compared_metrics() -> impl Iterator<Item = &'static str> {
@@ -447,6 +448,11 @@ fn measured(trial: &TrialRecord) -> Vec<f64> {
         before_s = second.t_s;
     }
     values
+}
+
+/// A comparison as other programs get it; docs/how-to/compare.md describes it.
+pub fn document(comparison: &Comparison, judged: &[Judged]) -> Value {
+    json!({"format": "pgdyno-compare/1", "comparison": comparison, "gates": judged})
 }
 
 #[cfg(test)]

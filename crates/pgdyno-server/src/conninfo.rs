@@ -92,7 +92,7 @@ impl Conninfo {
     }
 
     /// The same, of a server that runs on this machine behind a link to a namespace of its own.
-    pub(crate) fn on_this_machine(self) -> Conninfo {
+    pub fn on_this_machine(self) -> Conninfo {
         Conninfo {
             is_on_this_machine: true,
             ..self
@@ -172,22 +172,23 @@ impl Conninfo {
     }
 
     /// The same, behind something or not.
-    pub(crate) fn proxied(self, is_proxied: bool) -> Conninfo {
+    pub fn proxied(self, is_proxied: bool) -> Conninfo {
         Conninfo { is_proxied, ..self }
     }
 
     /// The name of the host, or the directory of its socket.
-    pub(crate) fn host(&self) -> Host {
+    pub fn host(&self) -> Host {
         let host = self.config.get_hosts().first().cloned();
         host.unwrap_or_else(|| Host::Tcp("localhost".to_owned()))
     }
 
     /// Where the host is, if that is known.
-    pub(crate) fn address(&self) -> Option<IpAddr> {
+    pub fn address(&self) -> Option<IpAddr> {
         self.config.get_hostaddrs().first().copied()
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// The TCP port, or that of the socket's name.
+    pub fn port(&self) -> u16 {
         self.config.get_ports().first().copied().unwrap_or(DEFAULT_PORT)
     }
 

@@ -1,7 +1,6 @@
 //! Parsers of foreign bytes that nothing outside needs, for the fuzz targets (fuzz/bodies) alone: each takes any input.
 
 use crate::conninfo::{Conninfo, Lookup};
-use crate::{log, pooler, sandbox};
 
 /// A connection string: what is written down of it is the same server, and a password is not shown.
 pub fn conninfo(text: &str, environment: Lookup<'_>) {
@@ -26,24 +25,4 @@ pub fn conninfo(text: &str, environment: Lookup<'_>) {
         let shown = format!("{found} {found:?} {}", found.without_password());
         assert!(!shown.contains(SECRET), "{text}");
     }
-}
-
-/// The end of a server's log: why it did not start, on one line.
-pub fn log_tail(text: &str) {
-    assert!(log::last_words(text).is_none_or(|words| !words.contains('\n')));
-}
-
-/// What `ip -json` prints of links and routes.
-pub fn ip_json(text: &str) {
-    sandbox::fuzzed_ip_json(text);
-}
-
-/// The mark of a copy of a sandbox, copy.json.
-pub fn copy_mark(text: &str) {
-    sandbox::fuzzed_mark(text);
-}
-
-/// What is written down of a pooler, pooler.json.
-pub fn pooler_mark(text: &str) {
-    pooler::fuzzed_announced(text);
 }

@@ -1,10 +1,10 @@
 //! What a user named as a target or a store, shown without what may be a password.
 
 use crate::conninfo::keywords;
-use crate::sandbox;
 use std::borrow::Cow;
 use std::fmt;
 
+const SANDBOX_NAME_BYTES_MAX: usize = 40;
 /// Longer texts are not repeated: no sandbox, role or usual path is longer.
 const SHOWN_MAX: usize = 100;
 /// Beginnings that are shown of a text that is otherwise hidden, so that the user recognises it.
@@ -162,7 +162,7 @@ fn has_strange_port(text: &str) -> bool {
 
 fn is_strange_sandbox(text: &str) -> bool {
     text.strip_prefix("sandbox:")
-        .is_some_and(|name| !sandbox::is_name(name))
+        .is_some_and(|name| !is_sandbox_name(name))
 }
 
 /// Whether a text is a connection string or was most likely meant as one, so that it must not be taken for the name of a file. A file that
@@ -183,6 +183,15 @@ pub fn is_meant_as_server(text: &str) -> bool {
         || text.starts_with("sandbox:")
         || pairs
         || key.is_some_and(keywords::is_known)
+}
+
+/// Whether a sandbox may be called so.
+pub fn is_sandbox_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= SANDBOX_NAME_BYTES_MAX
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 #[cfg(test)]

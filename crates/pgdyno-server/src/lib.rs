@@ -1,10 +1,9 @@
-//! A PostgreSQL server: connection, facts, counters, settings, life cycle, and the private server called sandbox.
+//! A PostgreSQL server: connection, facts, counters, settings, and the process that it is. It starts and stops none.
 //!
 //! The raw changes of settings here are for pgdyno-knobs alone, which journals before it calls them.
 
 pub mod autoconf;
 mod conninfo;
-mod control;
 mod counters;
 mod driver;
 mod facts;
@@ -14,14 +13,9 @@ pub mod fuzzed;
 mod given;
 mod horizon;
 mod lists;
-mod log;
 mod made;
 mod own;
-mod pooler;
 mod postmaster;
-mod programs;
-mod rehearsal;
-pub mod sandbox;
 pub mod series;
 mod server;
 mod settings;
@@ -32,7 +26,6 @@ mod users;
 mod wire;
 
 pub use conninfo::{Conninfo, Lookup};
-pub use control::{Control, ControlError};
 pub use counters::{
     COMMITS_PER_WORKER, Counters, OF_OTHERS, SessionLimits, Starts, Workers, counters, pause, session_limits,
     sessions_named, wait_for_leaving, wait_until_gone,
@@ -41,20 +34,18 @@ pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
 pub use facts::{ServerFacts, Tallied, Tally, server_facts, shown_statement, tally};
 pub use find::{Found, keeps_sessions};
 pub use given::{
-    Given, command_may_hold_password, is_meant_as_server, may_hold_password, one_line, without_secret,
+    Given, command_may_hold_password, is_meant_as_server, is_sandbox_name, may_hold_password, one_line,
+    without_secret,
 };
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use lists::{assigned, expected_list, is_empty_list, missing_libraries, one_spelling};
 pub use made::{OBJECTS_MAX, drop_made, drops_of, made_objects, objects};
 pub use own::marked;
-pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use postgres;
 pub use postmaster::{NoPostmaster, Postmaster};
-pub use programs::find as find_program;
-pub use rehearsal::{Rehearsal, is_of_start, is_rehearsed, start_doubts, start_settings};
-pub use server::{Server, ServerError, Version};
+pub use server::{Server, ServerError, VERSION_MIN, Version};
 pub use settings::{
-    Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,
+    Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, literal, may_alter_system,
     other_owner, refused_by_server, reload, setting_rights, show,
 };
 pub use statements::{StatementGrowth, StatementLook};

@@ -11,7 +11,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// Oldest version that can be read at all.
-pub(crate) const VERSION_MIN: u32 = 13;
+pub const VERSION_MIN: u32 = 13;
 /// No statement of pgdyno's own runs longer than this on somebody's server.
 const STATEMENT_TIMEOUT_MS: u32 = 60_000;
 /// How much longer than its own limit on a statement a server may stay silent: it may be busy, and the way is long.

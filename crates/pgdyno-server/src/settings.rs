@@ -208,7 +208,8 @@ pub fn reload(server: &mut Server) -> Result<(), ServerError> {
     server.execute("reloading the configuration", "SELECT pg_reload_conf()")
 }
 
-pub(crate) fn literal(text: &str) -> String {
+/// A text as a literal of SQL.
+pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 

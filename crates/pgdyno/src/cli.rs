@@ -18,11 +18,11 @@ pub(crate) use store::{
     CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
 };
 
-use crate::watch::keys::{INTERVAL_MAX, INTERVAL_MIN};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgdyno_engine::duration;
 use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
+use pgdyno_watch::{INTERVAL_MAX, INTERVAL_MIN};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -300,12 +300,12 @@ pub(crate) enum AdviseSeverity {
     Hint,
 }
 
-impl From<AdviseSeverity> for pgdyno_knobs::Severity {
-    fn from(severity: AdviseSeverity) -> pgdyno_knobs::Severity {
+impl From<AdviseSeverity> for pgdyno_advice::Severity {
+    fn from(severity: AdviseSeverity) -> pgdyno_advice::Severity {
         match severity {
-            AdviseSeverity::Severe => pgdyno_knobs::Severity::Severe,
-            AdviseSeverity::Advice => pgdyno_knobs::Severity::Advice,
-            AdviseSeverity::Hint => pgdyno_knobs::Severity::Hint,
+            AdviseSeverity::Severe => pgdyno_advice::Severity::Severe,
+            AdviseSeverity::Advice => pgdyno_advice::Severity::Advice,
+            AdviseSeverity::Hint => pgdyno_advice::Severity::Hint,
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Exit codes, and how an error is told: what, where, and what to do next.
 
 use crate::output::{self, Style, Styled};
+use pgdyno_advice::ProfileError;
 use pgdyno_engine::{ConnectError, EngineError};
 use pgdyno_host::HostError;
-use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError, ProfileError};
+use pgdyno_knobs::{ApplyError, CatalogueError, CellError, JournalError};
 use pgdyno_lab::{FileError, FindingKind, LabError, MeasureError, PlanError};
 use pgdyno_report::HtmlError;
-use pgdyno_server::sandbox::SandboxError;
-use pgdyno_server::{ControlError, ServerError, one_line};
+use pgdyno_sandbox::{ControlError, SandboxError};
+use pgdyno_serve::TokenError;
+use pgdyno_server::{ServerError, one_line};
 use pgdyno_store::StoreError;
 use pgdyno_workload::{DataError, Dataset, LoadError};
 use std::borrow::Cow;
@@ -114,7 +116,9 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
     {
         return Some(USAGE);
     }
-    if matches!(cause.downcast_ref(), Some(StoreError::Words(_))) {
+    if matches!(cause.downcast_ref(), Some(StoreError::Words(_)))
+        || matches!(cause.downcast_ref(), Some(TokenError::Unfit(_)))
+    {
         return Some(USAGE);
     }
     if let Some(Several { code, .. }) = cause.downcast_ref() {
@@ -131,6 +135,7 @@ fn code_of_cause(cause: &Cause) -> Option<u8> {
     }
     if cause.is::<Refused>()
         || cause.is::<Exposed>()
+        || matches!(cause.downcast_ref(), Some(TokenError::Exposed(_)))
         || matches!(cause.downcast_ref(), Some(ApplyError::NoRoom { .. }))
         || matches!(cause.downcast_ref(), Some(LabError::DataNotAgreed { .. }))
         || matches!(

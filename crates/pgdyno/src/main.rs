@@ -29,7 +29,6 @@ macro_rules! tell {
     };
 }
 
-mod asked;
 mod cli;
 mod commands;
 mod context;
@@ -39,13 +38,12 @@ mod output;
 mod own_load;
 mod placement;
 mod progress;
-mod serve;
 mod shipped;
 mod show;
 mod stands;
 mod store_place;
 mod target;
-mod watch;
+mod terminal;
 
 use clap::Parser;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};

@@ -225,7 +225,7 @@ pub(crate) fn take_out(context: &Context, target: &str, facts: &mut [Fact]) -> a
             .filter(|fact| changed.contains(&fact.name.as_str()))
         {
             if let Some(value) = fact.value.as_ref().and_then(Value::as_f64) {
-                fact.value = Some(pgdyno_knobs::number((value * left * 1000.0).round() / 1000.0));
+                fact.value = Some(pgdyno_advice::number((value * left * 1000.0).round() / 1000.0));
                 fact.source = format!("{}, {words}", fact.source);
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::cli::PlacementName;
 use crate::exit::{Refused, Usage};
-use pgdyno_server::sandbox::{Sandbox, SandboxError};
+use pgdyno_sandbox::{Sandbox, SandboxError};
 use rustix::thread::sched_getaffinity;
 use serde_json::{Value, json};
 

@@ -9,8 +9,7 @@ use own::Claim;
 pub(crate) use own::disclaim;
 use pgdyno_knobs::Target;
 use pgdyno_lab::{Stand, StandError, Stands};
-use pgdyno_server::Control;
-use pgdyno_server::sandbox::{Guard, Sandbox, State};
+use pgdyno_sandbox::{Control, Guard, Sandbox, State};
 
 /// The servers of one experiment.
 pub(crate) struct OwnStands<'c> {

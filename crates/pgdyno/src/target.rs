@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
 use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind};
-use pgdyno_server::sandbox::{self, Guard, Sandbox, State};
-use pgdyno_server::{Conninfo, Control, Found, Postmaster, Server};
+use pgdyno_sandbox::{Control, Guard, MAJORS, Sandbox, SandboxError, State};
+use pgdyno_server::{Conninfo, Found, Postmaster, Server};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,9 +51,15 @@ pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> anyh
 
 /// The same below any directory of sandboxes: another home's has its own.
 pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> anyhow::Result<Guard> {
-    Ok(sandbox::lock(root, name, command, PATIENCE, &mut |holder| {
-        tell!("waiting for the sandbox \"{name}\", which is in use by {holder}");
-    })?)
+    Ok(pgdyno_sandbox::lock(
+        root,
+        name,
+        command,
+        PATIENCE,
+        &mut |holder| {
+            tell!("waiting for the sandbox \"{name}\", which is in use by {holder}");
+        },
+    )?)
 }
 
 /// A target that is only read, or loaded: nothing is locked, a sandbox must be running.
@@ -64,7 +70,7 @@ pub(crate) fn conninfo(context: &Context, text: &str) -> anyhow::Result<(Conninf
             let sandbox = Sandbox::open(&context.sandboxes(), name)?;
             match sandbox.state() {
                 State::Running(_) => Ok((sandbox.conninfo(), Some(sandbox))),
-                State::HalfMade => Err(sandbox::SandboxError::HalfMade(name.to_owned()).into()),
+                State::HalfMade => Err(SandboxError::HalfMade(name.to_owned()).into()),
                 State::Stopped | State::Crashed | State::Unmounted => Err(Usage(format!(
                     "the sandbox \"{name}\" is not running; `pgdyno sandbox start {name}` starts it"
                 ))
@@ -200,7 +206,7 @@ pub(crate) fn ahead(
             },
             State::HalfMade => Ahead::Nowhere(finding(
                 FindingKind::Other,
-                sandbox::SandboxError::HalfMade(name.to_owned()).to_string(),
+                SandboxError::HalfMade(name.to_owned()).to_string(),
                 format!("pgdyno sandbox destroy {name}"),
             )),
             State::Stopped | State::Crashed | State::Unmounted => Ahead::NotYet {
@@ -222,7 +228,7 @@ pub(crate) fn ahead(
             ),
             version: match create.installed {
                 true => None,
-                false => Some(create.version.unwrap_or(*sandbox::MAJORS.end())),
+                false => Some(create.version.unwrap_or(*MAJORS.end())),
             },
             data: context.sandboxes().join(name).join("data"),
         },
@@ -251,7 +257,7 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()
             memory: size(&create.memory)?,
             iops: create.iops,
             bandwidth: size(&create.bandwidth)?,
-            ..CreateArgs::plain(name, create.version.unwrap_or(*sandbox::MAJORS.end()))
+            ..CreateArgs::plain(name, create.version.unwrap_or(*MAJORS.end()))
         },
     )?;
     Ok(())
@@ -268,7 +274,7 @@ fn installed() -> anyhow::Result<PathBuf> {
         .into_iter()
         .find(|bin| bin.join("postgres").exists())
     };
-    sandbox::MAJORS.rev().find_map(place).ok_or_else(|| {
+    MAJORS.rev().find_map(place).ok_or_else(|| {
         anyhow::anyhow!(
             "no PostgreSQL of version 14 to 18 is installed here, and the file's [target] wants one (create.installed); install \
              the package postgresql"

@@ -413,7 +413,7 @@ fn listed_cpus(list: &str) -> Option<f64> {
 }
 
 /// Below /proc/sys, the dots of a name are slashes (an interface's own dot is written as a slash: sysctl(8)).
-pub(crate) fn sysctl_path(id: &str) -> String {
+pub fn sysctl_path(id: &str) -> String {
     let swapped: String = id
         .chars()
         .map(|c| match c {

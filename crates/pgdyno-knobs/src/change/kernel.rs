@@ -6,8 +6,7 @@ use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown_unlike};
 use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};
 use crate::reader::{Means, is_same};
 use pgdyno_host::HostAccess;
-use pgdyno_server::Control;
-use pgdyno_server::sandbox::SandboxError;
+use pgdyno_sandbox::{Control, SandboxError};
 use std::collections::BTreeMap;
 
 /// Pages beyond the server's need: its own share of the pool is rounded up in several places.

@@ -7,7 +7,7 @@ use crate::cell::{Captured, Cell, form_of};
 use crate::change::ApplyError;
 use crate::place::{meminfo_value, page_kb_of_pool};
 use crate::wal;
-use pgdyno_server::{Control, ControlError};
+use pgdyno_sandbox::{Control, ControlError};
 
 /// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the
 /// most for itself, a guest of 1 GB could start nothing more.

@@ -5,8 +5,9 @@ use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
 use crate::cell::{AUTO_CONF, Captured, Cell, CellError, in_auto_conf};
 use crate::change::{ApplyError, shown_to_others};
 use crate::gucvalue;
+use pgdyno_sandbox::ControlError;
 use pgdyno_server::{
-    ControlError, Guc, Server, ServerError, SettingRights, autoconf, bounds, expected_list, is_empty_list,
+    Guc, Server, ServerError, SettingRights, autoconf, bounds, expected_list, is_empty_list,
     may_alter_system, missing_libraries, one_spelling, other_owner, refused_by_server, setting_rights,
 };
 

@@ -4,10 +4,9 @@ use super::group::Group;
 use super::{Outcome, PutBack, Restorer, foreign_words};
 use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf};
 use crate::journal::Content;
-use pgdyno_server::sandbox::{Sandbox, State};
+use pgdyno_sandbox::{Control, Sandbox, State};
 use pgdyno_server::{
-    Conninfo, Control, Found, Postmaster, Server, ServerError, alter_system_reset, alter_system_set, pause,
-    reload,
+    Conninfo, Found, Postmaster, Server, ServerError, alter_system_reset, alter_system_set, pause, reload,
 };
 use std::path::Path;
 use std::time::{Duration, Instant};

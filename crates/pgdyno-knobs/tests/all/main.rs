@@ -1,4 +1,3 @@
 //! The integration tests of this crate in one binary.
 
 mod catalogue;
-mod profiles;

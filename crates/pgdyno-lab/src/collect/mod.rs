@@ -4,7 +4,7 @@ mod postmaster;
 
 use pgdyno_host::{Fact, HostAccess, host_facts, process_facts, same_device_fact, storage_facts};
 use pgdyno_record::FactRecord;
-use pgdyno_server::sandbox::Sandbox;
+use pgdyno_sandbox::Sandbox;
 use pgdyno_server::{Guc, Server, ServerError, ServerFacts, server_facts};
 use postmaster::Sought;
 use std::panic::resume_unwind;

@@ -12,7 +12,7 @@ use pgdyno_engine::{BATCH_MAX, CLIENTS_MAX, Rate, duration};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::{BLOCKS_MAX, Given, METRICS, Metric, Source};
-use pgdyno_server::sandbox::{MAJORS, NetworkPlan};
+use pgdyno_sandbox::{MAJORS, NetworkPlan};
 use pgdyno_workload::Workload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

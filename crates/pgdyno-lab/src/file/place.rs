@@ -1,6 +1,6 @@
 //! Where data or WAL of a treatment's server is.
 
-use pgdyno_server::sandbox::FileSystemPlan;
+use pgdyno_sandbox::FileSystemPlan;
 use std::path::PathBuf;
 
 /// The network that is none: client and server on one host.

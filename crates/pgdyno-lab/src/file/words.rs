@@ -1,6 +1,6 @@
 //! Words that have a fixed set in experiment files.
 
-use pgdyno_server::{PoolMode, PoolerKind};
+use pgdyno_sandbox::{PoolMode, PoolerKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -4,7 +4,8 @@ use super::room::{Need, check_room};
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::measure::endpoint;
 use crate::plan::{Plan, Treatment, data_of, listed};
-use pgdyno_server::{Control, OBJECTS_MAX, Server, ServerError, objects};
+use pgdyno_sandbox::Control;
+use pgdyno_server::{OBJECTS_MAX, Server, ServerError, objects};
 use pgdyno_workload::{DataError, DataPlan, Dataset, shape_of, tables_there};
 use std::collections::BTreeSet;
 

@@ -4,8 +4,7 @@ use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{LOOPBACK, Place, PoolerWord};
 use crate::foreign::programs_of;
 use crate::plan::{Plan, Treatment};
-use pgdyno_server::sandbox::NETWORK_PROGRAM;
-use pgdyno_server::{Control, find_program};
+use pgdyno_sandbox::{Control, NETWORK_PROGRAM, find_program};
 use std::path::Path;
 
 /// Runs a neighbour, so that it ends with this process.

@@ -6,7 +6,7 @@ use crate::file::{Place, Reset};
 use crate::measure::endpoint;
 use crate::plan::{Plan, Stand, data_of};
 use pgdyno_host::{Directory, HostAccess, Space, size_bytes, tree_bytes};
-use pgdyno_server::sandbox::FileSystemKind;
+use pgdyno_sandbox::FileSystemKind;
 use pgdyno_server::{Server, ServerError};
 use pgdyno_workload::{DataPlan, tables_there};
 use std::collections::{BTreeMap, BTreeSet};

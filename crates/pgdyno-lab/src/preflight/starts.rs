@@ -3,9 +3,8 @@
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::plan::{Plan, Treatment};
 use pgdyno_knobs::{Cost, Kind, Reader};
-use pgdyno_server::{
-    Rehearsal, Server, ServerError, is_of_start, is_rehearsed, start_doubts, start_settings,
-};
+use pgdyno_sandbox::{Rehearsal, is_of_start, is_rehearsed, start_doubts, start_settings};
+use pgdyno_server::{Server, ServerError};
 use std::collections::BTreeMap;
 
 /// Combinations of settings that are tried; each takes about a third of a second.

@@ -14,7 +14,8 @@ use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer,
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, StoredExperiment, TrialRecord,
 };
-use pgdyno_server::{Lookup, Pooler, pause};
+use pgdyno_sandbox::Pooler;
+use pgdyno_server::{Lookup, pause};
 use pgdyno_store::{Store, StoreError};
 use site::RealSite;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,8 @@ use crate::preflight::{Preflight, PreflightReport};
 use crate::runner::LabError;
 use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, PutBack, Restart, Setting};
 use pgdyno_record::FactRecord;
-use pgdyno_server::{Conninfo, Control, Server as Connection};
+use pgdyno_sandbox::Control;
+use pgdyno_server::{Conninfo, Server as Connection};
 use std::time::Instant;
 
 /// A server and the journal of its changes.
@@ -70,7 +71,7 @@ impl Server for RealSite<'_> {
         let Control::Sandbox(sandbox) = &self.changer.target()?.control else {
             return Err(LabError::ForSandboxes("a crash"));
         };
-        let trouble = |source: pgdyno_server::sandbox::SandboxError| LabError::Stand {
+        let trouble = |source: pgdyno_sandbox::SandboxError| LabError::Stand {
             what: "a crash of the server".to_owned(),
             source: source.into(),
         };

@@ -7,7 +7,8 @@ use crate::plan::PlanError;
 use crate::preflight::{Finding, listed};
 use crate::real::StandError;
 use pgdyno_knobs::{ApplyError, JournalError};
-use pgdyno_server::{PoolerError, ServerError};
+use pgdyno_sandbox::PoolerError;
+use pgdyno_server::ServerError;
 use pgdyno_store::StoreError;
 use pgdyno_workload::{DataError, ScriptError};
 

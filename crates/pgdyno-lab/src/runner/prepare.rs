@@ -13,7 +13,7 @@ use pgdyno_record::{
     ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord,
     TableRecord, TreatmentRecord,
 };
-use pgdyno_server::PoolMode;
+use pgdyno_sandbox::PoolMode;
 use pgdyno_workload::Dataset;
 use std::collections::BTreeSet;
 

@@ -5,6 +5,9 @@ use crate::model::{Report, Series};
 use pgdyno_record::{SeriesRecord, StoredExperiment};
 
 impl Report {
+    /// Points of all trials of a page together: what a browser draws at once without a pause, and 2 MB of text.
+    pub const PAGE_POINTS_MAX: usize = 60_000;
+
     /// Takes over what happened beside a trial from its series, of which those are enough that
     /// [`mark_metrics`](crate::mark_metrics) names. What is missing from them is left to the trial's document.
     pub fn mark(&mut self, stored: &StoredExperiment, trial: i64, series: &SeriesRecord) {

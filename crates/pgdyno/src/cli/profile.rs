@@ -1,7 +1,7 @@
 //! `pgdyno profile` on the command line.
 
 use clap::{Args, Subcommand, ValueEnum};
-use pgdyno_knobs::Carrier;
+use pgdyno_advice::Carrier;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]

@@ -3,7 +3,7 @@
 use super::assignment;
 use clap::{Args, Subcommand};
 use pgdyno_host::size_bytes;
-use pgdyno_server::sandbox::{FileSystemPlan, NetworkPlan};
+use pgdyno_sandbox::{FileSystemPlan, NetworkPlan};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]

@@ -1,7 +1,7 @@
 //! `pgdyno list`, `tag`, `note`, `prune`, `import`, `check-store` and `export` on the command line.
 
-use crate::asked::{life, since};
 use clap::{Args, Subcommand, ValueEnum};
+use pgdyno_serve::asked::{life, since};
 use pgdyno_store::Life;
 use std::path::PathBuf;
 use std::time::Duration;

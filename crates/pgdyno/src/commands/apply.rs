@@ -4,7 +4,7 @@ mod status;
 mod verify;
 mod wanted;
 
-pub(crate) use status::{Changed, changed, confirm, status};
+pub(crate) use status::{changed, confirm, status};
 pub(crate) use verify::verify;
 
 use crate::cli::ApplyArgs;

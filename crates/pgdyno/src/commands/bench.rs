@@ -13,7 +13,7 @@ use kept::Kept;
 use pgdyno_engine::{Rate, Second, Warmup, with_interval_log};
 use pgdyno_host::{HostAccess, block, given_bytes};
 use pgdyno_lab::{Depth, LoadPart, Measurement, Probe, load_plan, measure};
-use pgdyno_server::sandbox::State;
+use pgdyno_sandbox::State;
 use pgdyno_server::{Conninfo, Server};
 use pgdyno_workload::{LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Work};
 use serde_json::{Value, json};

@@ -1,19 +1,19 @@
-//! `pgdyno capacity`: CPUs and connections for a wanted throughput, by a stored ladder. Reports and the web server get the
-//! same answers from here.
+//! `pgdyno capacity`: CPUs and connections for a wanted throughput, by a stored ladder. Reports get the same answers from here.
 
 use crate::cli::CapacityArgs;
 use crate::commands::show::{number, store, whole};
 use crate::context::Context;
 use crate::exit::{self, Usage};
 use crate::show;
-use pgdyno_lab::capacity::{Answer, Bounds, EXTRAPOLATES_MAX, Found, Ladder, Question, Row, answer};
+use pgdyno_lab::capacity::{
+    Answer, Bounds, EXTRAPOLATES_MAX, Found, Ladder, Question, Row, USUAL_TPS, answer, document,
+    varies_nothing,
+};
 use pgdyno_record::StoredExperiment;
 use pgdyno_stats::Price;
 use pgdyno_store::{Filter, Store, StoreError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// What is asked for where nobody says: the throughput of the worked example in docs/how-to/capacity.md.
-pub(crate) const USUAL_TPS: f64 = 60_000.0;
 /// Parts of the most that was measured, for which a report has the answers too.
 const PARTS: [f64; 4] = [0.5, 1.0, 2.0, 5.0];
 
@@ -41,19 +41,6 @@ pub(crate) fn run(context: &Context, args: &CapacityArgs) -> anyhow::Result<u8> 
         print(&answer, &question);
     }
     Ok(exit::FINE)
-}
-
-/// The object of `--json`, format "pgdyno-capacity/1".
-pub(crate) fn document(answer: &Answer, question: &Question) -> Value {
-    let (cpu, host) = match question.price {
-        Some(Price::PerCpuHour(price)) => (Some(price), None),
-        Some(Price::PerHostHour(price)) => (None, Some(price)),
-        None => (None, None),
-    };
-    json!({
-        "format": "pgdyno-capacity/1", "tps": question.tps, "p99_ms": question.p99_ms,
-        "price_per_cpu_hour": cpu, "price_per_host_hour": host, "answer": answer,
-    })
 }
 
 /// What a report of an experiment tells of it, without a limit or a price: the usual throughput first, then parts of the most
@@ -102,11 +89,6 @@ fn rounded(tps: f64) -> f64 {
     }
     let unit = 10_f64.powf(tps.log10().floor() - 1.0);
     (tps / unit).round() * unit
-}
-
-/// Why an experiment has no answer.
-pub(crate) fn varies_nothing(id: i64) -> String {
-    format!("experiment {id} varies neither CPUs nor clients")
 }
 
 fn none(what: &str) -> Usage {

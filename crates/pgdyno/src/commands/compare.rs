@@ -6,10 +6,11 @@ use crate::context::Context;
 use crate::exit::{self, Usage};
 use crate::output::{self, Style, Styled};
 use crate::show;
-use pgdyno_lab::compare::{Basis, Comparison, Judged, Named, Outcome, Pair, Row, SideFigure, compare};
+use pgdyno_lab::compare::{
+    Basis, Comparison, Judged, Named, Outcome, Pair, Row, SideFigure, compare, document,
+};
 use pgdyno_record::StoredExperiment;
 use pgdyno_report::{effect, markdown_text as cell, verdict_word};
-use serde_json::json;
 use std::fmt::Write;
 
 pub(crate) fn run(context: &Context, args: &CompareArgs) -> anyhow::Result<u8> {
@@ -69,11 +70,6 @@ fn code(outcomes: impl Iterator<Item = Outcome> + Clone, args: &CompareArgs) -> 
         (false, true) if !args.allow_undecided => exit::UNDECIDED,
         _ => exit::FINE,
     }
-}
-
-/// The JSON that docs/how-to/compare.md describes.
-pub(crate) fn document(comparison: &Comparison, judged: &[Judged]) -> serde_json::Value {
-    json!({"format": "pgdyno-compare/1", "comparison": comparison, "gates": judged})
 }
 
 fn compared(

@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::{exit, shipped, target};
 use anyhow::Context as _;
 use pgdyno_lab::{Consent, ExperimentFile};
+use pgdyno_sandbox::MAJORS;
 use pgdyno_server::User;
-use pgdyno_server::sandbox::MAJORS;
 use std::path::Path;
 
 /// The experiment as it is shipped.

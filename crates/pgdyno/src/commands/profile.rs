@@ -7,14 +7,13 @@ use crate::context::Context;
 use crate::exit::{self, Refused, Usage};
 use crate::target;
 use anyhow::Context as _;
-use pgdyno_host::{Fact, HostAccess, USUAL_MODE, given_text, make_directory, replace_given};
-use pgdyno_knobs::{
-    Exported, Kind, Knob, Known, Now, Place, Profile, ProfileSetting, Profiles, Reader, Resolved, Setting,
-    Target, export,
-};
+use pgdyno_advice::{Exported, Files, Known, Now, Profile, ProfileSetting, Profiles, Resolved, export};
+use pgdyno_host::{Fact, HostAccess, USUAL_MODE, given_bytes, given_text, make_directory, replace_given};
+use pgdyno_knobs::{Kind, Knob, Place, Reader, Setting, Target};
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_record::FactRecord;
-use pgdyno_server::{Control, Guc, Server};
+use pgdyno_sandbox::Control;
+use pgdyno_server::{Guc, Server};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -49,7 +48,7 @@ fn head(profile: &Profile) -> Value {
 
 fn show(name: &str, json: bool) -> anyhow::Result<u8> {
     let mut profiles = Profiles::shipped()?;
-    let profile = profiles.open(name)?.clone();
+    let profile = profiles.open(name, &OnDisk)?.clone();
     let settings = profiles.flattened(name)?;
     if json {
         let mut document = json!({ "format": FORMAT, "profile": head(&profile) });
@@ -67,7 +66,7 @@ fn show(name: &str, json: bool) -> anyhow::Result<u8> {
 fn as_written(of: &Profile, setting: &ProfileSetting) -> Value {
     json!({
         "knob": setting.knob, "value": setting.value.shown(), "when": setting.when.as_ref().map(ToString::to_string),
-        "only": setting.only.map(pgdyno_knobs::Only::word), "reason": setting.reason, "source": setting.source,
+        "only": setting.only.map(pgdyno_advice::Only::word), "reason": setting.reason, "source": setting.source,
         "profile": of.name,
     })
 }
@@ -236,10 +235,25 @@ pub(crate) fn look(context: &Context, target: Option<&str>) -> anyhow::Result<Lo
     })
 }
 
+/// Profiles in files that the user names.
+struct OnDisk;
+
+impl Files for OnDisk {
+    fn full_name(&self, path: &Path) -> Option<PathBuf> {
+        path.canonicalize().ok()
+    }
+
+    fn bytes(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+        given_bytes(path, bytes_max).map_err(|error| error.to_string())
+    }
+}
+
 /// A profile worked out for what was looked at.
 pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> anyhow::Result<Resolved> {
     let current = |knob: &str| looked.current(context, knob);
-    Ok(Profiles::shipped()?.resolve(
+    let mut profiles = Profiles::shipped()?;
+    profiles.open(profile, &OnDisk)?;
+    Ok(profiles.resolve(
         profile,
         &looked.known,
         &context.catalogue,
@@ -260,7 +274,7 @@ pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> anyho
 
 fn resolved(context: &Context, args: &ForArgs) -> anyhow::Result<(Resolved, Looked)> {
     // A profile that cannot be read is told before anybody is asked.
-    Profiles::shipped()?.open(&args.profile)?;
+    Profiles::shipped()?.open(&args.profile, &OnDisk)?;
     let target = args.target.as_deref().filter(|_| !args.host_only);
     let mut looked = look(context, target)?;
     for (name, value) in &args.given {

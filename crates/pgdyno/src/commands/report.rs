@@ -15,9 +15,6 @@ use std::path::{Path, PathBuf};
 
 const GENERATOR: &str = concat!("pgdyno ", env!("CARGO_PKG_VERSION"));
 
-/// Points of all trials of a page together: what a browser draws at once without a pause, and 2 MB of text.
-pub(crate) const PAGE_POINTS_MAX: usize = 60_000;
-
 /// The report of a stored experiment.
 pub(crate) fn build(context: &Context, store: &Store, id: i64) -> anyhow::Result<Report> {
     Ok(of_stored(context, store, &store.experiment(id)?)?)
@@ -74,12 +71,12 @@ fn page(
         }
     }
     if *trials == TrialsWanted::None {
-        report.thin(PAGE_POINTS_MAX);
+        report.thin(Report::PAGE_POINTS_MAX);
         return Ok(html(&report)?);
     }
     let mut read = |ids: &[i64], scope: Scope| store.series_of_trials(ids, |metric| scope.wants(metric));
     let (details, packed) = pack(stored, &report, &wanted, &mut read)?;
-    report.thin(PAGE_POINTS_MAX);
+    report.thin(Report::PAGE_POINTS_MAX);
     Ok(html_with(&report, Some((&details, &packed)))?)
 }
 

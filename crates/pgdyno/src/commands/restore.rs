@@ -9,8 +9,8 @@ use pgdyno_knobs::{
     Content, DAMAGED_JOURNAL, Journal, JournalError, LEFT_OBJECTS, Listed, Outcome, Patience, PutBack,
     Restorer, ServerRef,
 };
+use pgdyno_sandbox::{Sandbox, State};
 use pgdyno_server::one_line;
-use pgdyno_server::sandbox::{Sandbox, State};
 use std::path::Path;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use crate::exit::Usage;
 use crate::target::lock_sandbox;
 use crate::{exit, progress, show, stands};
 use pgdyno_host::Limits;
-use pgdyno_server::sandbox::{self, Binaries, Plan, Sandbox, SandboxError, State};
+use pgdyno_sandbox::{Binaries, Plan, Sandbox, SandboxError, State};
 use serde_json::json;
 use std::path::Path;
 
@@ -69,7 +69,7 @@ pub(crate) fn create(context: &Context, args: &CreateArgs) -> anyhow::Result<San
         },
         settings: args.settings.clone(),
     };
-    let sandbox = sandbox::create(&context.sandboxes(), &plan)?;
+    let sandbox = pgdyno_sandbox::create(&context.sandboxes(), &plan)?;
     for gap in &sandbox.record().unlimited {
         tell!("not limited: {}: {}", gap.limit, gap.why);
     }
@@ -93,7 +93,7 @@ pub(crate) fn destroy(context: &Context, name: &str) -> anyhow::Result<()> {
     restore::before_destroying(context, name)?;
     match Sandbox::open(&root, name) {
         Ok(sandbox) => sandbox.destroy()?,
-        Err(SandboxError::Record { .. }) => sandbox::remove_remains(&root, name)?,
+        Err(SandboxError::Record { .. }) => pgdyno_sandbox::remove_remains(&root, name)?,
         Err(error) => return Err(error.into()),
     }
     stands::disclaim(context, name);
@@ -124,7 +124,7 @@ fn how_to_connect(sandbox: &Sandbox) -> String {
 
 fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
     let mut found = Vec::new();
-    for name in sandbox::list_names(root)? {
+    for name in pgdyno_sandbox::list_names(root)? {
         found.push(match Sandbox::open(root, &name) {
             Ok(sandbox) => {
                 let record = sandbox.record();

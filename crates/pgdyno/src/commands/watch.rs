@@ -5,10 +5,8 @@ use crate::context::{Context, stop_flag, variable};
 use crate::exit::{self, Usage};
 use crate::output;
 use crate::target;
-use crate::watch::keys::State;
-use crate::watch::model::Model;
-use crate::watch::source::{Plan, Source};
-use crate::watch::{self, once};
+use crate::terminal::{self, Held};
+use pgdyno_watch::{Model, Plan, Source, State, once};
 use std::time::Instant;
 
 pub(crate) fn run(context: &Context, args: &WatchArgs) -> anyhow::Result<u8> {
@@ -37,7 +35,12 @@ pub(crate) fn run(context: &Context, args: &WatchArgs) -> anyhow::Result<u8> {
             false => put_page!("{}", once::text(&model, &state)),
         }
     } else {
-        watch::run(&source, &mut model, &mut state, &stop)?;
+        let mut screen = Held::take(&stop)?;
+        pgdyno_watch::run(&source, &mut model, &mut state, &mut screen, &stop)?;
+        anyhow::ensure!(
+            !terminal::has_panicked(),
+            "a thread ended by a fault of the program; its words are above"
+        );
     }
     Ok(exit::FINE)
 }

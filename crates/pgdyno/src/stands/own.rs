@@ -6,7 +6,7 @@ use crate::context::Context;
 use anyhow::Context as _;
 use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
 use pgdyno_lab::{Place, Stand};
-use pgdyno_server::sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
+use pgdyno_sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
 use std::path::PathBuf;
 
 /// Longest name of a sandbox.

@@ -184,7 +184,6 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
                 What::Call("alter_system_set"),
                 What::Call("alter_system_reset"),
                 What::Call("reload_by_signal"),
-                What::Text("ALTER SYSTEM"),
                 What::Call("set_storage"),
             ],
             within: EVERYWHERE,
@@ -195,8 +194,18 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
             planted: &[
                 "fn f(s: &Server) { s.alter_system_set(a, b); s.alter_system_reset(a); s.set_storage(a, b); }",
                 "fn f(h: &LocalHost) { Postmaster::reload_by_signal(h, a); }",
-                "const RELOADED: &str = \"ALTER SYSTEM SET work_mem = '1GB'\";",
             ],
+        },
+        Rule {
+            what: &[What::Text("ALTER SYSTEM")],
+            within: EVERYWHERE,
+            except: &[
+                ("pgdyno-knobs/", "changes and restores"),
+                ("pgdyno-server/", "has the statements"),
+                ("pgdyno-advice/src/advice/procedure.rs", "steps for people"),
+                ("pgdyno-advice/src/profile/export.rs", "files for other programs"),
+            ],
+            planted: &["const RELOADED: &str = \"ALTER SYSTEM SET work_mem = '1GB'\";"],
         },
         Rule {
             what: &[What::Path("autoconf::replace")],
@@ -214,7 +223,7 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
 }
 
 #[test]
-fn stats_records_and_judgement_do_no_io_and_read_no_clock() {
+fn stats_records_judgement_and_advice_do_no_io_and_read_no_clock() {
     hold(&[Rule {
         what: &[
             What::Path("std::fs"),
@@ -231,7 +240,7 @@ fn stats_records_and_judgement_do_no_io_and_read_no_clock() {
             "fn f() { format!(\"{}\", std::process::id()); std::thread::yield_now(); }",
         ],
     }]);
-    // Records pack their columns by readers and writers of memory.
+    // Records pack their columns by readers and writers of memory, and an expression writes its text into memory.
     hold(&[Rule {
         what: &[
             What::Path("std::fs"),
@@ -240,10 +249,37 @@ fn stats_records_and_judgement_do_no_io_and_read_no_clock() {
             What::Path("std::process"),
             What::Path("std::thread"),
         ],
-        within: &["pgdyno-record/"],
+        within: &["pgdyno-record/", "pgdyno-advice/"],
         except: &[],
         planted: &[
             "use std::{fs, net::*, time::Instant}; fn f() { format!(\"{}\", std::process::id()); std::thread::yield_now(); }",
+        ],
+    }]);
+    // What advice takes from crates that reach hosts and servers is data: facts, settings, the catalogue.
+    hold(&[Rule {
+        what: &[
+            What::Path("pgdyno_host::HostAccess"),
+            What::Path("pgdyno_host::LocalHost"),
+            What::Path("pgdyno_host::Directory"),
+            What::Path("pgdyno_host::given_bytes"),
+            What::Path("pgdyno_host::given_text"),
+            What::Path("pgdyno_host::host_facts"),
+            What::Path("pgdyno_server::Server"),
+            What::Path("pgdyno_server::Conninfo"),
+            What::Path("pgdyno_server::Session"),
+            What::Path("pgdyno_server::postgres"),
+            What::Path("pgdyno_knobs::Reader"),
+            What::Path("pgdyno_knobs::Changer"),
+            What::Path("pgdyno_knobs::Restorer"),
+            What::Path("pgdyno_knobs::Journal"),
+            What::Path("pgdyno_knobs::Target"),
+        ],
+        within: &["pgdyno-advice/"],
+        except: &[],
+        planted: &[
+            "use pgdyno_host::{Directory, HostAccess, LocalHost, given_bytes, given_text, host_facts};",
+            "use pgdyno_server::{Conninfo, Server, Session, postgres};",
+            "use pgdyno_knobs::{Changer, Journal, Reader, Restorer, Target};",
         ],
     }]);
 }
@@ -284,7 +320,7 @@ fn sessions_that_may_be_a_poolers_are_neither_prepared_nor_set() {
                     "pgdyno-engine/src/program.rs",
                     "the load's own layout of messages",
                 ),
-                ("pgdyno/src/serve/door.rs", "a web address has one"),
+                ("pgdyno-serve/src/door.rs", "a web address has one"),
             ],
             planted: &[
                 "fn f(c: &Client) { c.query(a, &[]); c.query_one(a, &[]); c.query_opt(a, &[]); }",
@@ -318,7 +354,7 @@ fn no_knobs_name_stands_in_the_code_that_turns_knobs() {
     });
     hold(&[Rule {
         what: &[What::Literal(|text| IDS.contains(text))],
-        within: &["pgdyno-knobs/", "pgdyno-lab/"],
+        within: &["pgdyno-knobs/", "pgdyno-advice/", "pgdyno-lab/"],
         except: &[],
         planted: &["fn f(knob: &Knob) -> bool { matches!(knob.id.as_str(), \"shared_buffers\") }"],
     }]);
@@ -407,8 +443,10 @@ fn no_child_inherits_standard_error() {
 /// forbid the functions; here no file may set them aside but these two, and no other way may be opened.
 #[test]
 fn nothing_is_printed_past_the_cleaning() {
+    // The program, and what of it is a crate of its own.
+    const PROGRAM: &[&str] = &["pgdyno/", "pgdyno-serve/", "pgdyno-watch/"];
     const CLEANING: (&str, &str) = ("pgdyno/src/output.rs", "cleans what is printed");
-    const VIEW: (&str, &str) = ("pgdyno/src/watch/terminal.rs", "draws what is clean already");
+    const VIEW: (&str, &str) = ("pgdyno/src/terminal.rs", "draws what is clean already");
     hold(&[
         Rule {
             what: &[What::Path("io::stdout"), What::Path("io::stderr")],
@@ -438,7 +476,7 @@ fn nothing_is_printed_past_the_cleaning() {
                 What::Method("set_message"),
                 What::Call("try_get_matches"),
             ],
-            within: &["pgdyno/"],
+            within: PROGRAM,
             except: &[CLEANING],
             planted: &[
                 "fn f() { print!(\"\"); println!(); std::eprint!(\"\"); vec![eprintln!(), dbg!()]; }",
@@ -453,13 +491,13 @@ fn nothing_is_printed_past_the_cleaning() {
         // The command line alone is parsed without a text: what clap prints of its errors is cleaned, too.
         Rule {
             what: &[What::BareCall("parse")],
-            within: &["pgdyno/"],
+            within: PROGRAM,
             except: &[],
             planted: &["fn f() { let cli = Cli::parse(); }"],
         },
         Rule {
             what: &[What::Path("clippy::disallowed_methods")],
-            within: &["pgdyno/"],
+            within: PROGRAM,
             except: &[("pgdyno/src/context.rs", "reads the environment"), CLEANING, VIEW],
             planted: &["#[expect(clippy::disallowed_methods, reason = \"printed\")] fn f() {}"],
         },
@@ -529,22 +567,18 @@ fn files_are_reached_by_handles_of_their_directories() {
                 "pgdyno's own directory, whose files it checks by itself",
             ),
             (
-                "pgdyno-knobs/src/profile.rs",
-                "two names of one file are compared",
-            ),
-            (
                 "pgdyno-server/src/conninfo/",
                 "the user's own password and service files",
             ),
             ("pgdyno-server/src/tls.rs", "the user's own key"),
-            ("pgdyno-server/src/pooler.rs", "/dev/urandom"),
-            ("pgdyno-server/src/sandbox/binaries.rs", "pgdyno's own cache"),
+            ("pgdyno-sandbox/src/pooler.rs", "/dev/urandom"),
+            ("pgdyno-sandbox/src/sandbox/binaries.rs", "pgdyno's own cache"),
             (
-                "pgdyno-server/src/sandbox/file_system.rs",
+                "pgdyno-sandbox/src/sandbox/file_system.rs",
                 "a sandbox's directory, which is root's",
             ),
-            ("pgdyno-server/src/sandbox/file_system/tools.rs", "likewise"),
-            ("pgdyno-server/src/sandbox/network.rs", "likewise"),
+            ("pgdyno-sandbox/src/sandbox/file_system/tools.rs", "likewise"),
+            ("pgdyno-sandbox/src/sandbox/network.rs", "likewise"),
             (
                 "pgdyno-store/src/store/sqlite",
                 "SQLite takes a path; named.rs looks at what it names",
@@ -554,8 +588,9 @@ fn files_are_reached_by_handles_of_their_directories() {
                 "beside a store; neither links nor pipes are followed",
             ),
             ("pgdyno/src/store_place.rs", "two names are compared"),
+            ("pgdyno/src/commands/profile.rs", "likewise"),
             (
-                "pgdyno/src/serve/token.rs",
+                "pgdyno-serve/src/token.rs",
                 "kind, owner and mode are checked by its own handle",
             ),
         ],
@@ -595,9 +630,9 @@ fn files_that_a_user_names_are_read_in_one_place() {
                 "pgdyno-knobs/src/journal",
                 "its own directory, whose files it checks by itself",
             ),
-            ("pgdyno-server/src/pooler.rs", "/dev/urandom"),
+            ("pgdyno-sandbox/src/pooler.rs", "/dev/urandom"),
             (
-                "pgdyno-server/src/sandbox/",
+                "pgdyno-sandbox/src/sandbox/",
                 "what root has written, and its own cache",
             ),
         ],
@@ -667,6 +702,8 @@ fn the_runner_reaches_everything_through_its_ports() {
             What::Path("time::SystemTime"),
             What::Path("pgdyno_host"),
             What::Path("pgdyno_server::Server"),
+            What::Path("pgdyno_sandbox::Sandbox"),
+            What::Path("pgdyno_sandbox::Pooler"),
             What::Path("pgdyno_store::Store"),
             What::Path("pgdyno_knobs::Changer"),
             What::Path("real::RealSite"),
@@ -689,6 +726,7 @@ fn the_runner_reaches_everything_through_its_ports() {
              fn f() { thread::sleep(a); thread::spawn(b); thread::scope(c); }",
             "fn f() { std::time::Instant::now(); std::time::SystemTime::now(); crate::real::RealSite::new(); }",
             "use pgdyno_server::Server; use pgdyno_store::Store; use pgdyno_knobs::Changer;",
+            "use pgdyno_sandbox::{Pooler, Sandbox};",
             "use pgdyno_workload::{DataSession, create_data}; fn f() { pgdyno_server::pause(a); pgdyno_workload::run(b); pgdyno_engine::run(c); std::process::id(); }",
         ],
     }]);

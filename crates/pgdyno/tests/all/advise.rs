@@ -8,7 +8,8 @@ mod standby;
 
 use common::Home;
 use common::machine::whole_machine;
-use pgdyno_knobs::{Advisor, Catalogue};
+use pgdyno_advice::Advisor;
+use pgdyno_knobs::Catalogue;
 use postgres::{Client, NoTls};
 use serde_json::Value;
 use std::fmt::Write;

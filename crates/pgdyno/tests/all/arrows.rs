@@ -12,11 +12,15 @@ fn floors() -> BTreeMap<&'static str, u32> {
         ("pgdyno-server", 2),
         ("pgdyno-judge", 2),
         ("pgdyno-workload", 3),
-        ("pgdyno-knobs", 3),
-        ("pgdyno-store", 3),
-        ("pgdyno-lab", 4),
-        ("pgdyno-report", 4),
-        ("pgdyno", 5),
+        ("pgdyno-sandbox", 3),
+        ("pgdyno-store", 4),
+        ("pgdyno-knobs", 4),
+        ("pgdyno-advice", 5),
+        ("pgdyno-report", 5),
+        ("pgdyno-lab", 6),
+        ("pgdyno-serve", 7),
+        ("pgdyno-watch", 7),
+        ("pgdyno", 8),
     ])
 }
 
@@ -24,7 +28,7 @@ fn floors() -> BTreeMap<&'static str, u32> {
 const FOR_TESTS: [&str; 2] = ["pgdyno-fixture", "pgdyno-testing"];
 
 /// What an invariant forbids beyond the floors: a crate and what it must never depend on.
-const NEVER: [(&str, &[&str]); 10] = [
+const NEVER: [(&str, &[&str]); 14] = [
     ("pgdyno-stats", &["postgres", "rusqlite", "tokio", "rustix"]),
     ("pgdyno-host", &["postgres", "rusqlite"]),
     (
@@ -42,10 +46,36 @@ const NEVER: [(&str, &[&str]); 10] = [
     ),
     // What it reads of TOML is what is known of other programs' output (catalog/formats/loads.toml), never an experiment.
     ("pgdyno-workload", &["rusqlite", "schemars"]),
+    ("pgdyno-sandbox", &["rusqlite"]),
     ("pgdyno-knobs", &["rusqlite"]),
+    // Its files, facts and settings are handed to it.
+    (
+        "pgdyno-advice",
+        &[
+            "postgres",
+            "rusqlite",
+            "tokio",
+            "rustix",
+            "pgdyno-sandbox",
+            "pgdyno-store",
+        ],
+    ),
     // It is handed its sessions (`pgdyno_server::Session`); what reaches a server, and how, is not its business.
-    ("pgdyno-store", &["pgdyno-host", "rustls", "tokio"]),
-    ("pgdyno-lab", &["rusqlite"]),
+    (
+        "pgdyno-store",
+        &["pgdyno-host", "pgdyno-sandbox", "rustls", "tokio"],
+    ),
+    ("pgdyno-lab", &["rusqlite", "pgdyno-report"]),
+    // The program hands it stores; SQL about results and changes of settings are elsewhere.
+    (
+        "pgdyno-serve",
+        &["rusqlite", "postgres", "pgdyno-host", "pgdyno-workload", "anyhow"],
+    ),
+    // It shows a target as it is now, and results are no part of that.
+    (
+        "pgdyno-watch",
+        &["rusqlite", "pgdyno-store", "pgdyno-report", "anyhow"],
+    ),
     (
         "pgdyno-report",
         &[
@@ -160,6 +190,11 @@ fn a_wrong_arrow_is_seen() {
         ("pgdyno-host", "pgdyno-server"),
         ("pgdyno-lab", "pgdyno-report"),
         ("pgdyno-report", "rusqlite"),
+        ("pgdyno-server", "pgdyno-sandbox"),
+        ("pgdyno-store", "pgdyno-knobs"),
+        ("pgdyno-knobs", "pgdyno-advice"),
+        ("pgdyno-advice", "postgres"),
+        ("pgdyno-serve", "pgdyno-watch"),
         ("pgdyno-new", "serde"),
         ("pgdyno-lab", "pgdyno-testing"),
         ("pgdyno-knobs", "pgdyno-fixture"),

@@ -1,12 +1,12 @@
 //! Loads through poolers: pgbouncer in both of its modes and pgpool-II, in front of the oldest and the newest version.
 
 use common::{Home, Said};
-use pgdyno_server::sandbox::Sandbox;
-use pgdyno_server::{PoolMode, PoolerKind, PoolerPlan, postgres};
+use pgdyno_sandbox::{PoolMode, PoolerKind, PoolerPlan, Sandbox};
+use pgdyno_server::postgres;
 use serde_json::Value;
 
 /// A pooler in front of the sandbox "x".
-struct Pooler(pgdyno_server::Pooler);
+struct Pooler(pgdyno_sandbox::Pooler);
 
 impl Pooler {
     fn start(home: &Home, kind: PoolerKind, mode: PoolMode, pool_size: u32, clients_max: u32) -> Pooler {
@@ -19,7 +19,7 @@ impl Pooler {
             extra: Vec::new(),
         };
         let sandbox = Sandbox::open(&home.file("state/sandboxes"), "x").expect("a sandbox");
-        let pooler = pgdyno_server::Pooler::start(&sandbox, &plan);
+        let pooler = pgdyno_sandbox::Pooler::start(&sandbox, &plan);
         Pooler(pooler.unwrap_or_else(|e| panic!("{e}; `scripts/need.sh test` installs it")))
     }
 

@@ -4,9 +4,6 @@ mod changes;
 mod database;
 mod door;
 mod faults;
-mod limits;
-#[path = "../../src/serve/listener.rs"]
-mod listener;
 mod live;
 
 use common::openmetrics::{Sample, parsed};

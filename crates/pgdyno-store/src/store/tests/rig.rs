@@ -3,8 +3,8 @@
 
 use crate::store::{Integrity, Link, Reader, Store, StoreError};
 use pgdyno_host::Limits;
+use pgdyno_sandbox::{Binaries, Plan, Sandbox, create};
 use pgdyno_server::postgres::{Client, Config, NoTls};
-use pgdyno_server::sandbox::{Binaries, Plan, Sandbox, create};
 use pgdyno_server::{Conninfo, ServerError, Session};
 use rusqlite::Connection;
 use std::fs;

@@ -5,7 +5,7 @@ use super::{Page, colour, title};
 use crate::exit::Usage;
 use crate::output::Styled;
 use crate::show::wrapped_at;
-use pgdyno_knobs::{Advice, Advisor};
+use pgdyno_advice::{Advice, Advisor};
 use std::fmt::Write;
 
 /// Where the text beside a word begins.

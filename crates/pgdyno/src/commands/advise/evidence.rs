@@ -1,7 +1,8 @@
 //! What experiments in the store have shown of single settings on this very target.
 
 use crate::context::{Context, now_unix_ms};
-use pgdyno_knobs::{Evidence, Setting, Shown};
+use pgdyno_advice::{Evidence, Shown};
+use pgdyno_knobs::Setting;
 use pgdyno_report::{Report, build};
 use pgdyno_stats::Verdict;
 use pgdyno_store::{Filter, Store, StoreError};

@@ -2,7 +2,7 @@
 
 use super::text::expected;
 use super::{Page, amount, title};
-use pgdyno_knobs::Advice;
+use pgdyno_advice::Advice;
 use pgdyno_report::{markdown_code, markdown_text as escaped};
 use std::fmt::Write;
 

@@ -3,7 +3,7 @@
 use super::{Page, amount, colour, detail};
 use crate::output::Styled;
 use crate::show::wrapped_at;
-use pgdyno_knobs::{Advice, Shown, SizingLine};
+use pgdyno_advice::{Advice, Shown, SizingLine};
 use std::fmt::Write;
 
 /// The column of severities, which explain themselves.

@@ -5,9 +5,9 @@ use crate::context::{Context, variable};
 use crate::exit::{self, Usage};
 use crate::show;
 use pgdyno_knobs::{
-    CellError, ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, ServerRef, Standing,
-    StatusLine,
+    CellError, ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, Standing, StatusLine,
 };
+use pgdyno_serve::Changed;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -101,14 +101,6 @@ struct Shown {
     content: Content,
     lives: bool,
     lines: Vec<StatusLine>,
-}
-
-/// The changes of one journal, and on what they were made.
-pub(crate) struct Changed {
-    /// None where no server is concerned.
-    pub(crate) server: Option<ServerRef>,
-    /// As `pgdyno status --json` prints it.
-    pub(crate) journal: Value,
 }
 
 /// Why a server's own setting is not looked at.

@@ -4,7 +4,7 @@ use crate::commands::profile::{self, Looked};
 use crate::context::Context;
 use crate::exit::{self, Several, Usage};
 use pgdyno_knobs::{ApplyError, CellError, Objection, Reader, Setting};
-use pgdyno_server::ControlError;
+use pgdyno_sandbox::ControlError;
 
 /// A setting that is asked for.
 pub(super) struct Wanted {

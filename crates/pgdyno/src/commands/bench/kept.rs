@@ -7,7 +7,7 @@ use crate::target;
 use pgdyno_host::HostAccess;
 use pgdyno_lab::{LoadPart, Loads, collect_facts};
 use pgdyno_record::ExperimentStatus;
-use pgdyno_server::sandbox::Sandbox;
+use pgdyno_sandbox::Sandbox;
 use pgdyno_server::{Conninfo, Server};
 use pgdyno_store::Store;
 use pgdyno_workload::{Work, shape_of};

@@ -1,7 +1,8 @@
 //! Profiles as pages for people, as wide as the terminal.
 
 use crate::show;
-use pgdyno_knobs::{Cost, Profile, ProfileSetting, ProfileValue, Resolved, ResolvedSetting, Risk, Unit};
+use pgdyno_advice::{Profile, ProfileSetting, ProfileValue, Resolved, ResolvedSetting, Unit};
+use pgdyno_knobs::{Cost, Risk};
 use std::fmt::Write;
 
 /// Columns where no terminal says how many it has.

@@ -1,0 +1,22 @@
+//! From what is known of a target to what is advised there: rules, sizes, profiles, and what is written of them for other programs.
+//!
+//! Pure: facts, settings and texts come in, words and settings go out. It does no I/O, reads no clock and changes nothing.
+
+mod advice;
+mod even;
+mod expression;
+mod known;
+mod profile;
+mod sizing;
+
+pub use advice::{
+    Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, RuleKind,
+    SetAside, Severity, Shown, Statement, recommended_by,
+};
+pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
+pub use known::{Known, Lacking, number_of as number};
+pub use profile::{
+    Carrier, Exported, Files, LeftOut, Now, Only, Profile, ProfileError, ProfileSetting, ProfileValue,
+    Profiles, Resolved, ResolvedSetting, Unit, Why, export,
+};
+pub use sizing::{Line as SizingLine, Term as SizingTerm};

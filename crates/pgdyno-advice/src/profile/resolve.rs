@@ -1,0 +1,458 @@
+//! A profile for a target: every setting with its value and reason, or why it is left out.
+
+use super::{Only, Profile, ProfileError, ProfileSetting, ProfileValue, value};
+use crate::expression::ExpressionError;
+use crate::known::{Known, Lacking};
+use pgdyno_knobs::{Catalogue, Cost, Kind, Knob, Per, Risk, Setting, split};
+use pgdyno_server::one_spelling;
+use serde::Serialize;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+/// A profile for a target.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Resolved {
+    /// Name of the profile.
+    pub profile: String,
+    /// Its title.
+    pub title: String,
+    /// What is to be set, in the order of the profile, what it inherits first.
+    pub settings: Vec<ResolvedSetting>,
+    /// What is not, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Resolved {
+    /// What is to be set, as it is applied.
+    pub fn to_apply(&self) -> Vec<Setting> {
+        let setting = |setting: &ResolvedSetting| Setting {
+            knob: setting.knob.clone(),
+            value: setting.value.clone(),
+        };
+        self.settings.iter().map(setting).collect()
+    }
+}
+
+/// What a knob of a target is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Now {
+    /// Its value.
+    Is(String),
+    /// Nobody knows.
+    Unknown,
+    /// The target has no such knob; in words why.
+    Nowhere(String),
+}
+
+/// A setting with its value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ResolvedSetting {
+    /// Id of the knob, with an instance where the profile names one.
+    pub knob: String,
+    /// As the knob takes it.
+    pub value: String,
+    /// What it is now; `None` where that is not known.
+    pub now: Option<String>,
+    /// Whether the value that it has means the same.
+    pub is_now: bool,
+    /// Why.
+    pub reason: String,
+    /// Who says so.
+    pub source: String,
+    /// The profile that it comes from.
+    pub profile: String,
+    /// What applying costs.
+    pub cost: Cost,
+    /// What this value can cost the user.
+    pub risk: Risk,
+}
+
+/// A setting that is left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// Id of the knob.
+    pub knob: String,
+    /// As the profile has it.
+    pub value: String,
+    /// Why it is left out.
+    pub why: Why,
+    /// The same in words.
+    pub because: String,
+    /// The profile that it comes from.
+    pub profile: String,
+}
+
+/// Why a setting is left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Why {
+    /// Its condition does not hold.
+    Condition {
+        /// The condition.
+        when: String,
+        /// The facts that it names, with their values.
+        facts: Vec<(String, String)>,
+    },
+    /// A fact is missing.
+    Missing {
+        /// Its name.
+        fact: String,
+        /// The fact's own reason.
+        reason: String,
+    },
+    /// This version of the server has no such parameter.
+    Version {
+        /// The server's.
+        server: u32,
+        /// The first that has it.
+        since: Option<u32>,
+        /// The last that has it.
+        until: Option<u32>,
+    },
+    /// This host has no such knob.
+    NotHere {
+        /// In words.
+        reason: String,
+    },
+    /// What is there is enough.
+    Enough {
+        /// What is there.
+        now: String,
+        /// The value that would have been set.
+        value: String,
+        /// Whether it was only to be raised or lowered.
+        only: &'static str,
+    },
+    /// What is there is a word to the server (-1), or counts something else.
+    NotComparable {
+        /// What is there.
+        now: String,
+        /// The value that would have been set.
+        value: String,
+        /// Whether it was only to be raised or lowered.
+        only: &'static str,
+    },
+    /// What is there is not known, so nobody knows whether it is enough.
+    NowUnknown {
+        /// Whether it was only to be raised or lowered.
+        only: &'static str,
+    },
+    /// Another setting, later in the profile, excludes it.
+    Excluded {
+        /// The other knob.
+        by: String,
+    },
+    /// A profile that inherits it does not want it.
+    Dropped {
+        /// That profile.
+        by: String,
+    },
+    /// pgdyno does not set it; what a person writes is told.
+    Advised {
+        /// The value.
+        value: String,
+        /// Lines to write.
+        lines: Vec<String>,
+    },
+    /// Its value is none that the knob takes here.
+    Illegal {
+        /// In words.
+        reason: String,
+    },
+}
+
+impl Why {
+    fn words(&self) -> String {
+        match self {
+            Why::Condition { when, facts } if facts.is_empty() => format!("this does not hold here: {when}"),
+            Why::Condition { when, facts } => {
+                let facts: Vec<String> = facts
+                    .iter()
+                    .map(|(name, value)| format!("{name} is {value}"))
+                    .collect();
+                format!("this does not hold here: {when} ({})", facts.join(", "))
+            }
+            Why::Missing { fact, reason } => format!("fact {fact} is missing because {reason}"),
+            Why::Version { server, since, until } => {
+                let range = match (since, until) {
+                    (Some(since), _) if server < since => format!("PostgreSQL {since} and later have it"),
+                    (_, Some(until)) => format!("PostgreSQL had it up to {until}"),
+                    _ => "PostgreSQL has it in other versions".to_owned(),
+                };
+                format!("the server is {server}: {range}")
+            }
+            Why::Enough { now, value, .. } if value::same(now, value) => format!("it is {now} already"),
+            Why::Enough { now, value, only } => {
+                format!("it is {now} already, and the profile would only {only} it to {value}")
+            }
+            Why::NotComparable { now, value, only } => {
+                format!("it is {now}: whether {value} would {only} it cannot be told")
+            }
+            Why::NowUnknown { only } => {
+                format!("what it is now is not known, and the profile wants only to {only} it")
+            }
+            Why::Excluded { by } => format!("it makes no sense beside {by}, which the profile sets later"),
+            Why::Dropped { by } => format!("profile {by} drops it"),
+            Why::Advised { value, lines } if lines.is_empty() => {
+                format!("{value} is advised: it is not set by pgdyno")
+            }
+            Why::Advised { lines, .. } => format!("it is not set by pgdyno; by hand: {}", lines.join("; ")),
+            Why::NotHere { reason } | Why::Illegal { reason } => reason.clone(),
+        }
+    }
+}
+
+/// The fact that is missing in place of all facts of a host that is elsewhere.
+const HOST_FACTS: &str = "host.facts";
+
+/// What is the same knob whatever it is called.
+fn identity(setting: &str, knob: &Knob) -> String {
+    match (split(setting).1, knob.per) {
+        (None, Some(Per::Disk)) => format!("{}@data", knob.id),
+        _ => setting.to_owned(),
+    }
+}
+
+struct Resolver<'a> {
+    known: &'a Known,
+    catalogue: &'a Catalogue,
+    server_major: Option<u32>,
+    current: &'a dyn Fn(&str) -> Now,
+}
+
+pub(super) fn resolve(
+    profile: &Profile,
+    flattened: &[(&Profile, &ProfileSetting)],
+    known: &Known,
+    catalogue: &Catalogue,
+    server_major: Option<u32>,
+    current: &dyn Fn(&str) -> Now,
+) -> Result<Resolved, ProfileError> {
+    let resolver = Resolver {
+        known,
+        catalogue,
+        server_major,
+        current,
+    };
+    let mut settings: Vec<ResolvedSetting> = Vec::new();
+    let mut left_out: Vec<LeftOut> = Vec::new();
+    // What is decided by a later setting of the same knob, or by one that excludes it.
+    let mut decided: BTreeSet<String> = BTreeSet::new();
+    for &(of, setting) in flattened.iter().rev() {
+        let knob = catalogue
+            .get(&setting.knob)
+            .map_err(|error| super::wrong_knob(of, setting, &error))?;
+        let identity = identity(&setting.knob, knob);
+        if decided.contains(&identity) {
+            continue;
+        }
+        match resolver.decide(of, setting, knob, &settings)? {
+            Ok(resolved) => {
+                decided.insert(identity);
+                settings.push(resolved);
+            }
+            Err(why) => {
+                // Other settings of the same knob, further up, may still count; these decide it.
+                if matches!(
+                    why,
+                    Why::Enough { .. } | Why::Dropped { .. } | Why::NowUnknown { .. }
+                ) {
+                    decided.insert(identity);
+                }
+                left_out.push(LeftOut {
+                    knob: setting.knob.clone(),
+                    value: setting.value.shown(),
+                    because: why.words(),
+                    why,
+                    profile: of.name.clone(),
+                });
+            }
+        }
+    }
+    settings.reverse();
+    left_out.reverse();
+    let is_set = |knob: &str| settings.iter().any(|setting| setting.knob == knob);
+    // Of several settings for one knob the one that counts is shown; conditions of the others are of no interest.
+    left_out.retain(|left| !(is_set(&left.knob) && matches!(left.why, Why::Condition { .. })));
+    let mut told = BTreeSet::new();
+    left_out.retain(|left| told.insert((left.knob.clone(), left.because.clone())));
+    Ok(Resolved {
+        profile: profile.name.clone(),
+        title: profile.title.clone(),
+        settings,
+        left_out,
+    })
+}
+
+impl Resolver<'_> {
+    /// The setting as it is to be applied, or why not. `later` are those that come after it in the profile.
+    fn decide(
+        &self,
+        of: &Profile,
+        setting: &ProfileSetting,
+        knob: &Knob,
+        later: &[ResolvedSetting],
+    ) -> Result<Result<ResolvedSetting, Why>, ProfileError> {
+        if setting.value == ProfileValue::Drop {
+            return Ok(Err(Why::Dropped { by: of.name.clone() }));
+        }
+        if let Some(why) = self.wrong_version(knob).or_else(|| self.host_elsewhere(knob)) {
+            return Ok(Err(why));
+        }
+        let wrong = |error: &ExpressionError| ProfileError::Wrong {
+            path: of.file.clone(),
+            line: setting.line,
+            message: format!("{}: {error}", setting.knob),
+        };
+        let missing = |error: ExpressionError| match error.missing() {
+            Some((fact, reason)) => Ok(Err(Why::Missing {
+                fact: fact.to_owned(),
+                reason: reason.to_owned(),
+            })),
+            None => Err(wrong(&error)),
+        };
+        match setting.when.as_ref().map(|when| (when, when.holds(self.known))) {
+            None | Some((_, Ok(true))) => {}
+            Some((when, Ok(false))) => {
+                return Ok(Err(Why::Condition {
+                    when: when.text().to_owned(),
+                    facts: when.facts(self.known),
+                }));
+            }
+            Some((_, Err(error))) => return missing(error),
+        }
+        let text = match &setting.value {
+            ProfileValue::Text(text) => Ok(text.clone()),
+            ProfileValue::Number(number) => value::text_of(*number, setting.unit, knob),
+            ProfileValue::Expression(expression) => match expression.evaluate(self.known) {
+                Ok(found) => text_of_json(&found, setting, knob),
+                Err(error) => return missing(error),
+            },
+            ProfileValue::Drop => Ok(String::new()),
+        };
+        Ok(text
+            .map_err(|reason| Why::Illegal { reason })
+            .and_then(|text| self.held_against(of, setting, knob, text, later)))
+    }
+
+    /// With its value: legal, allowed beside the others, and wanted beside what is there.
+    fn held_against(
+        &self,
+        of: &Profile,
+        setting: &ProfileSetting,
+        knob: &Knob,
+        text: String,
+        later: &[ResolvedSetting],
+    ) -> Result<ResolvedSetting, Why> {
+        if knob.kind.is_advised_only() {
+            let lines = knob
+                .lines
+                .iter()
+                .map(|line| line.replace("{value}", &text))
+                .collect();
+            return Err(Why::Advised { value: text, lines });
+        }
+        let asked = Setting {
+            knob: setting.knob.clone(),
+            value: text.clone(),
+        };
+        if let Err(error) = self.catalogue.check(&asked) {
+            return Err(Why::Illegal {
+                reason: error.to_string(),
+            });
+        }
+        if let Some(by) = later.iter().find(|other| self.is_excluded(knob, &other.knob)) {
+            return Err(Why::Excluded { by: by.knob.clone() });
+        }
+        let now = match (self.current)(&setting.knob) {
+            Now::Is(now) => Some(now),
+            Now::Unknown => None,
+            Now::Nowhere(reason) => return Err(Why::NotHere { reason }),
+        };
+        if let Some(only) = setting.only {
+            let Some(now) = &now else {
+                return Err(Why::NowUnknown { only: only.word() });
+            };
+            let wanted = match only {
+                Only::Raise => Ordering::Greater,
+                Only::Lower => Ordering::Less,
+            };
+            let (now, only) = (now.clone(), only.word());
+            match value::compare(&text, &now) {
+                Some(order) if order == wanted => {}
+                Some(_) => {
+                    return Err(Why::Enough {
+                        now,
+                        value: text,
+                        only,
+                    });
+                }
+                None => {
+                    return Err(Why::NotComparable {
+                        now,
+                        value: text,
+                        only,
+                    });
+                }
+            }
+        }
+        Ok(ResolvedSetting {
+            knob: setting.knob.clone(),
+            is_now: now.as_ref().is_some_and(|now| {
+                let spelled = |value: &str| one_spelling(&setting.knob, value);
+                value::same(&spelled(now), &spelled(&text))
+            }),
+            risk: knob.risk_of(&text),
+            value: text,
+            now,
+            reason: setting.reason.clone(),
+            source: setting.source.clone(),
+            profile: of.name.clone(),
+            cost: knob.cost,
+        })
+    }
+
+    fn wrong_version(&self, knob: &Knob) -> Option<Why> {
+        let server = self.server_major.filter(|_| knob.kind == Kind::Guc)?;
+        let early = knob.since.is_some_and(|since| server < since);
+        let late = knob.until.is_some_and(|until| server > until);
+        (early || late).then_some(Why::Version {
+            server,
+            since: knob.since,
+            until: knob.until,
+        })
+    }
+
+    /// A host that cannot be seen is not this one.
+    fn host_elsewhere(&self, knob: &Knob) -> Option<Why> {
+        let of_server = matches!(knob.kind, Kind::Guc | Kind::TableOption | Kind::ColumnCompression);
+        match self.known.get(HOST_FACTS) {
+            Err(Lacking::Missing { name, why }) if !of_server => Some(Why::Missing {
+                fact: name,
+                reason: why,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether one of two knobs names the other as what makes no sense beside it, or as what it zeroes.
+    fn is_excluded(&self, knob: &Knob, other: &str) -> bool {
+        let Ok(other) = self.catalogue.get(other) else {
+            return false;
+        };
+        let names = |a: &Knob, b: &Knob| a.excludes.contains(&b.id) || a.counterpart.as_ref() == Some(&b.id);
+        names(knob, other) || names(other, knob)
+    }
+}
+
+fn text_of_json(found: &serde_json::Value, setting: &ProfileSetting, knob: &Knob) -> Result<String, String> {
+    match found {
+        serde_json::Value::String(text) => Ok(text.clone()),
+        serde_json::Value::Bool(truth) => Ok(if *truth { "on" } else { "off" }.to_owned()),
+        serde_json::Value::Number(number) => {
+            let number = number.as_f64().unwrap_or(f64::NAN);
+            value::text_of(number, setting.unit, knob)
+        }
+        other => Err(format!("expected a number, a text, true or false, found {other}")),
+    }
+}

@@ -1,0 +1,39 @@
+//! Where a knob is on the host of a target, for what is written for other programs.
+
+use super::{Means, Reader};
+use crate::catalogue::split;
+
+/// Where a knob is on the host of the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Its files; a `*` stands for all that are there.
+    Files(Vec<String>),
+    /// This host has it not; in words why.
+    Nowhere(String),
+    /// No host was read.
+    Unknown,
+}
+
+impl Place {
+    /// Where a reader finds it.
+    pub fn of(reader: &Reader<'_>, setting: &str) -> Place {
+        let files = match reader.means(setting) {
+            Ok(Means::Files(files)) => files,
+            Ok(_) => return Place::Unknown,
+            Err(error) => {
+                // The knob is named by whoever tells it.
+                let (words, id) = (error.to_string(), split(setting).0);
+                let rest = words.strip_prefix(id).and_then(|rest| rest.strip_prefix(": "));
+                return Place::Nowhere(rest.unwrap_or(&words).to_owned());
+            }
+        };
+        let pattern = reader.catalogue.get(setting).ok().and_then(|knob| {
+            let all = |address: &&String| address.contains('*') && !address.contains('{');
+            knob.addresses.iter().find(all).cloned()
+        });
+        match pattern.filter(|_| files.len() > 1) {
+            Some(pattern) => Place::Files(vec![pattern]),
+            None => Place::Files(files.into_iter().map(|(spot, _)| spot.path).collect()),
+        }
+    }
+}

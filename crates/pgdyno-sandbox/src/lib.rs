@@ -1,0 +1,23 @@
+//! Private servers, called sandboxes: their binaries, limits, file systems, networks and poolers; and starting and stopping of
+//! servers, a sandbox's and, by its owner's command, another's.
+//!
+//! What is made here goes with its sandbox. No setting of a host or of a server of others is changed.
+
+mod control;
+#[doc(hidden)]
+pub mod fuzzed;
+mod log;
+mod pooler;
+mod programs;
+mod rehearsal;
+mod sandbox;
+
+pub use control::{Control, ControlError};
+pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
+pub use programs::find as find_program;
+pub use rehearsal::{Rehearsal, is_of_start, is_rehearsed, start_doubts, start_settings};
+pub use sandbox::{
+    Binaries, Copied, CopyProgress, FileSystem, FileSystemKind, FileSystemPlan, Guard, Holds, MAJORS,
+    NETWORK_PROGRAM, Network, NetworkPlan, OnProgress, Plan, Record, Sandbox, SandboxError, State, create,
+    is_whole_copy, list_names, lock, remove_copy, remove_remains,
+};

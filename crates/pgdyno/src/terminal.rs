@@ -1,0 +1,135 @@
+//! The terminal of the live view: taken when the view begins, and given back as it was on every way out: the end, a signal, an
+//! error, a panic in any thread.
+
+use crate::output;
+use pgdyno_watch::{Screen, Told};
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::{Frame, Terminal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, BufWriter, Stdout, stdin};
+use std::mem::ManuallyDrop;
+use std::panic;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Whether the terminal is ours. It is given back once: a second time would put the cursor where it was in the beginning,
+/// over what has been printed since.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether a thread has panicked: the view ends then, and not well.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a thread has panicked since the terminal was taken.
+pub(crate) fn has_panicked() -> bool {
+    PANICKED.load(Ordering::SeqCst)
+}
+
+/// The terminal, taken.
+pub(crate) struct Held {
+    // Its own drop complains of a terminal that is gone, to that terminal, and panics over it.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
+}
+
+impl Held {
+    /// Takes the terminal. A panic gives it back before its words are printed, and sets `stop`.
+    pub(crate) fn take(stop: &Arc<AtomicBool>) -> io::Result<Held> {
+        let before = panic::take_hook();
+        let stop = Arc::clone(stop);
+        panic::set_hook(Box::new(move |info| {
+            give_back();
+            PANICKED.store(true, Ordering::SeqCst);
+            stop.store(true, Ordering::Relaxed);
+            before(info);
+        }));
+        TAKEN.store(true, Ordering::SeqCst);
+        let taken = enable_raw_mode()
+            .and_then(|()| execute!(stdout(), EnterAlternateScreen, Hide))
+            .and_then(|()| Terminal::new(CrosstermBackend::new(BufWriter::new(stdout()))));
+        match taken {
+            Ok(terminal) => Ok(Held {
+                terminal: ManuallyDrop::new(terminal),
+            }),
+            Err(error) => {
+                give_back();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Screen for Held {
+    fn draw(&mut self, picture: &mut dyn FnMut(&mut Frame<'_>)) -> io::Result<()> {
+        let cleaned = |frame: &mut Frame<'_>| {
+            picture(frame);
+            output::clean_screen(frame.buffer_mut());
+        };
+        self.terminal.draw(cleaned).map(|_| ())
+    }
+
+    fn next(&mut self, patience: Duration) -> io::Result<Told> {
+        // What is read of a terminal that is gone is nothing, at once, and crossterm would read it for ever.
+        if is_gone(Duration::ZERO) {
+            return Ok(Told::Gone);
+        }
+        if !event::poll(Duration::ZERO)? {
+            return Ok(match is_gone(patience) {
+                true => Told::Gone,
+                false => Told::Nothing,
+            });
+        }
+        Ok(match event::read()? {
+            Event::Key(key) => Told::Key(key),
+            Event::Resize(..) => Told::Resized,
+            _ => Told::Nothing,
+        })
+    }
+
+    fn is_gone(&self) -> bool {
+        is_gone(Duration::ZERO)
+    }
+}
+
+/// Where the picture goes: cells that [`Held::draw`] has cleaned, and the library's own sequences.
+#[expect(clippy::disallowed_methods, reason = "a picture is no text for `output`")]
+fn stdout() -> Stdout {
+    io::stdout()
+}
+
+/// Waits for a key or a signal; tells whether the terminal has hung up.
+fn is_gone(patience: Duration) -> bool {
+    let (input, output) = (stdin(), stdout());
+    let mut both = [
+        PollFd::new(&input, PollFlags::IN),
+        PollFd::new(&output, PollFlags::empty()),
+    ];
+    let patience = Timespec {
+        tv_sec: 0,
+        tv_nsec: patience.subsec_nanos().into(),
+    };
+    // A change of size interrupts it, which is news enough.
+    let _ = poll(&mut both, Some(&patience));
+    let hung_up = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    both.iter().any(|one| one.revents().intersects(hung_up))
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// That the terminal is gone is no reason to complain.
+fn give_back() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        // tmux brings lines of a screen that has grown back with the old one, unless they are blank.
+        let _ = execute!(stdout(), Clear(ClearType::All), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
