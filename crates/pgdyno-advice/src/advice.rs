@@ -4,6 +4,7 @@
 mod procedure;
 mod rule;
 mod service;
+mod step;
 mod weigh;
 
 pub use rule::{Confidence, Effect, Rule, RuleKind, Severity};

@@ -2,6 +2,7 @@
 
 mod derived;
 mod releases;
+mod time;
 
 use pgdyno_host::Fact;
 use pgdyno_server::Guc;
@@ -9,6 +10,9 @@ use serde_json::{Number, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
+
+/// A value that follows from facts, or why it does not.
+type Outcome = Result<Value, String>;
 
 /// First words of names of the host's facts (docs/reference/facts.md).
 const HOST: &str = "cgroup cpu host huge_pages kernel memory network numa process sched storage swap sysctl thp \

@@ -1,6 +1,6 @@
 //! How a machine's files are reached: the trait, and the local machine (or a fixture tree) as one root.
 
-use crate::beneath::{Directory, Owner, Reached, not_regular, read_whole, refused, walk};
+use crate::beneath::{Directory, Identity, Owner, Reached, not_regular, read_whole, refused, walk};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, readlinkat};
 use std::ffi::OsString;
@@ -142,24 +142,6 @@ pub trait HostAccess: Send + Sync {
     /// The content without surrounding white space.
     fn read_trimmed(&self, path: &str) -> Result<String, HostError> {
         self.read(path).map(|text| text.trim().to_owned())
-    }
-}
-
-/// A file or directory, whatever it is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    /// The device that holds it.
-    pub device: u64,
-    /// Its number there.
-    pub inode: u64,
-}
-
-impl Identity {
-    pub(crate) fn of(found: &rustix::fs::Stat) -> Identity {
-        Identity {
-            device: found.st_dev,
-            inode: found.st_ino,
-        }
     }
 }
 

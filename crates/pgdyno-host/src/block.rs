@@ -1,6 +1,7 @@
 //! Block devices: which disk holds a path, and the chain of devices from a file system down to the physical disks.
 
 use crate::access::{HostAccess, HostError};
+use crate::device::number_in;
 use crate::mount;
 
 /// The whole disk below the file system that holds `path`: its name in /sys/block ("vda", "nvme0n1").
@@ -122,24 +123,6 @@ pub(crate) fn devices_below(host: &dyn HostAccess, tops: &[(u32, u32)]) -> Resul
         devices.push(device);
     }
     Ok(devices)
-}
-
-/// The number of a device by its name, be it a disk or a partition.
-pub(crate) fn number_of_name(host: &dyn HostAccess, name: &str) -> Result<(u32, u32), HostError> {
-    let path = format!("/sys/class/block/{name}/dev");
-    number_in(host, &path).or_else(|_| number_in(host, &format!("/sys/block/{name}/dev")))
-}
-
-fn number_in(host: &dyn HostAccess, path: &str) -> Result<(u32, u32), HostError> {
-    let text = host.read_trimmed(path)?;
-    text.split_once(':')
-        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-        .ok_or_else(|| HostError::Malformed {
-            path: path.to_owned(),
-            line: 1,
-            expected: "a device number, as 8:1",
-            found: text.chars().take(40).collect(),
-        })
 }
 
 fn name_of(host: &dyn HostAccess, (major, minor): (u32, u32)) -> Result<String, HostError> {

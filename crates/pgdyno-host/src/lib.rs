@@ -7,6 +7,7 @@ mod access;
 mod beneath;
 pub mod block;
 mod cgroup;
+mod device;
 pub mod dial;
 mod fact;
 mod facts;
@@ -18,8 +19,10 @@ mod process;
 pub mod series;
 mod size;
 
-pub use access::{HostAccess, HostError, Identity, LocalHost, Space};
-pub use beneath::{COMING, Directory, EntryKind, Owner, USUAL_MODE, give, make_directory, tree_bytes};
+pub use access::{HostAccess, HostError, LocalHost, Space};
+pub use beneath::{
+    COMING, Directory, EntryKind, Identity, Owner, USUAL_MODE, give, make_directory, tree_bytes,
+};
 pub use cgroup::{Cgroup, Limits, Unlimited};
 pub use fact::Fact;
 pub use facts::{

@@ -1,7 +1,7 @@
 //! Mounted file systems: which one holds a path, and on which devices it lies.
 
 use crate::access::{HostAccess, HostError};
-use crate::block;
+use crate::device;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -213,7 +213,7 @@ fn devices_within(
     }
     let source = resolve(host, &mount.source).map_err(|e| e.to_string())?;
     let name = source.rsplit('/').next().unwrap_or_default();
-    let first = block::number_of_name(host, name).map_err(|e| e.to_string())?;
+    let first = device::number_of_name(host, name).map_err(|e| e.to_string())?;
     let mut all = vec![first];
     if mount.kind == "btrfs" {
         for number in other_members(host, name) {
@@ -256,7 +256,7 @@ fn other_members(host: &dyn HostAccess, name: &str) -> Vec<(u32, u32)> {
     members
         .unwrap_or_default()
         .iter()
-        .filter_map(|device| block::number_of_name(host, device).ok())
+        .filter_map(|device| device::number_of_name(host, device).ok())
         .collect()
 }
 

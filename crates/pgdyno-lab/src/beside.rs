@@ -1,6 +1,6 @@
 //! What is recorded beside a load, and what of it goes with the trial.
 
-use crate::measure::{Depth, Probe};
+use crate::probe::{Depth, Probe};
 use crate::recorder::{Recorder, RecorderOptions, Series, Source, WaitSecond};
 use pgdyno_host::PerfCounters;
 use pgdyno_host::series::{HostSeries, HostSeriesOptions, Reading};

@@ -2,8 +2,9 @@
 //! built-in engine's load is.
 
 use crate::file::LoadPart;
-use crate::measure::{MeasureError, Measurement, Probe, Reported, Shape, endpoint, watch};
+use crate::measure::{MeasureError, Measurement, Reported, Shape, endpoint, watch};
 use crate::plan::{Treatment, measure_s, threads_of};
+use crate::probe::Probe;
 use pgdyno_engine::{Books, Counts, LoadResult, Second, SecondFigures};
 use pgdyno_host::{USUAL_MODE, make_directory};
 use pgdyno_record::{Given, Metric, Percentiles};

@@ -17,6 +17,7 @@ mod plan;
 mod pooled;
 mod ports;
 mod preflight;
+mod probe;
 mod real;
 mod recorder;
 mod runner;
@@ -33,9 +34,10 @@ pub use file::{
     StepPart, StopRule, StudyPart, TablePart, Take, TargetPart, WindowPart, sized,
 };
 pub use lab::Lab;
-pub use measure::{Depth, MeasureError, Measurement, Probe, endpoint, measure};
+pub use measure::{MeasureError, Measurement, Reported, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment, load_plan};
 pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, Unstarted, consents};
+pub use probe::{Depth, Probe};
 pub use real::{StandError, Stands};
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
 pub use runner::{Begin, Event, LabError, Summary};

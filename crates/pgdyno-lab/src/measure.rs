@@ -3,12 +3,13 @@
 use crate::beside::{Beside, host_second};
 use crate::horizon;
 use crate::pooled::{self, Sessions};
+use crate::probe::Probe;
 use crate::statements::MeasuredStatements;
 use pgdyno_engine::{
     ConnectError, Endpoint, Heat, LoadResult, Protocol, Second, SecondFigures, Warmup,
     keeps_prepared_statements,
 };
-use pgdyno_host::{HostAccess, children, cpu_us_of_tree};
+use pgdyno_host::{children, cpu_us_of_tree};
 use pgdyno_record::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
@@ -21,27 +22,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-/// What can be watched of a target.
-pub struct Probe {
-    /// Its machine, if it is this one.
-    pub host: Option<Arc<dyn HostAccess>>,
-    /// The disk of its data.
-    pub disk: Option<String>,
-    /// Process id of the postmaster, if it runs on this machine.
-    pub postmaster: Option<u32>,
-    /// How much is recorded beside the load.
-    pub depth: Depth,
-}
-
-/// How much is recorded beside a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// Of the host, what tells whether something disturbed the load.
-    Host,
-    /// Everything: host, processes, the server's statistics, what its sessions wait for.
-    Whole,
-}
 
 /// A load with everything that was seen of it.
 #[derive(Debug, Clone)]
@@ -611,6 +591,7 @@ fn by_others(measurement: &Measurement, server_cpu_us: Option<u64>, elapsed_s: f
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::Depth;
     use pgdyno_host::LocalHost;
     use std::fs;
 

@@ -1,6 +1,5 @@
 //! Numbers and verdicts in words, for Markdown, the terminal and the answer.
 
-use crate::metric::figure;
 use pgdyno_record::MetricWords;
 use pgdyno_stats::{Effect, Verdict, three_digits};
 
@@ -11,7 +10,7 @@ pub fn figure_heading(name: &str) -> String {
 
 /// A figure's value without its unit, in three significant digits and all of those before the point.
 pub fn figure_value(value: f64) -> String {
-    figure(value)
+    number(value)
 }
 
 /// "+17.2 % (+14.1 … +20.4)".

@@ -4,7 +4,7 @@
 use super::App;
 use super::answer::{Body, number, takes_gzip};
 use super::problem::Problem;
-use super::summary::Stamp;
+use super::stamp::Stamp;
 use crate::asked;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;

@@ -13,6 +13,7 @@ mod page;
 mod problem;
 mod reports;
 mod source;
+mod stamp;
 mod stores;
 mod summary;
 mod targets;

@@ -3,7 +3,8 @@
 use super::App;
 use super::answer::{Body, number, takes_gzip};
 use super::problem::Problem;
-use super::summary::{Stamp, Summary};
+use super::stamp::Stamp;
+use super::summary::Summary;
 use crate::asked;
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};

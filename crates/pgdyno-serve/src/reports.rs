@@ -3,7 +3,7 @@
 
 use super::answer::Body;
 use super::problem::Problem;
-use super::summary::Stamp;
+use super::stamp::Stamp;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -5,10 +5,11 @@ use super::App;
 use super::experiment::report_of;
 use super::now_unix_ms;
 use super::reports::Reports;
+use super::stamp::Stamp;
 use pgdyno_record::ExperimentRecord;
 use pgdyno_report::{Report, build};
 use pgdyno_stats::Effect;
-use pgdyno_store::{Filter, Life, Listed, Pulse, Store, StoreError};
+use pgdyno_store::{Filter, Life, Store, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,40 +45,6 @@ pub(super) struct Figures {
     /// What it is held against, and what came out by the figure that decides.
     pub(super) against: Option<String>,
     pub(super) effect: Option<Effect>,
-}
-
-/// By which a change is seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    life: Life,
-    started_unix_ms: u64,
-    finished_unix_ms: Option<u64>,
-    trials_finished: u64,
-    trials_failed: u64,
-}
-
-impl From<&Listed> for Stamp {
-    fn from(listed: &Listed) -> Stamp {
-        Stamp {
-            life: listed.life,
-            started_unix_ms: listed.started_unix_ms,
-            finished_unix_ms: listed.finished_unix_ms,
-            trials_finished: listed.trials_finished,
-            trials_failed: listed.trials_failed,
-        }
-    }
-}
-
-impl From<&Pulse> for Stamp {
-    fn from(pulse: &Pulse) -> Stamp {
-        Stamp {
-            life: pulse.life,
-            started_unix_ms: pulse.started_unix_ms,
-            finished_unix_ms: pulse.finished_unix_ms,
-            trials_finished: pulse.trials_finished,
-            trials_failed: pulse.trials_failed,
-        }
-    }
 }
 
 /// By the experiment's number; none where its records cannot be read.
@@ -261,6 +228,7 @@ mod tests {
     use crate::problem::Problem;
     use axum::http::StatusCode;
     use pgdyno_record::ExperimentStatus;
+    use pgdyno_store::Listed;
     use pgdyno_store::Place;
     use std::cell::RefCell;
 

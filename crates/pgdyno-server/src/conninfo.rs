@@ -2,6 +2,7 @@
 
 mod hosts;
 pub(crate) mod keywords;
+pub(crate) mod known;
 mod passfile;
 mod resolve;
 

@@ -1,6 +1,6 @@
 //! What a user named as a target or a store, shown without what may be a password.
 
-use crate::conninfo::keywords;
+use crate::conninfo::known::is_known;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -127,7 +127,7 @@ fn is_of_passwords(key: &str) -> bool {
 
 /// A colon in a value of libpq's that has none.
 fn is_colon_in(key: &str, value: &str) -> bool {
-    keywords::is_known(key) && !WITH_COLONS.contains(&key) && value.contains(':')
+    is_known(key) && !WITH_COLONS.contains(&key) && value.contains(':')
 }
 
 /// Whether something holds of a key before an equals sign or a colon, of the sign, and of the word behind it, in lower case.
@@ -182,7 +182,7 @@ pub fn is_meant_as_server(text: &str) -> bool {
         || text.contains('@')
         || text.starts_with("sandbox:")
         || pairs
-        || key.is_some_and(keywords::is_known)
+        || key.is_some_and(is_known)
 }
 
 /// Whether a sandbox may be called so.

@@ -16,6 +16,7 @@ mod lists;
 mod made;
 mod own;
 mod postmaster;
+mod quoting;
 pub mod series;
 mod server;
 mod settings;
@@ -43,9 +44,10 @@ pub use made::{OBJECTS_MAX, drop_made, drops_of, made_objects, objects};
 pub use own::marked;
 pub use postgres;
 pub use postmaster::{NoPostmaster, Postmaster};
+pub use quoting::literal;
 pub use server::{Server, ServerError, VERSION_MIN, Version};
 pub use settings::{
-    Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, literal, may_alter_system,
+    Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,
     other_owner, refused_by_server, reload, setting_rights, show,
 };
 pub use statements::{StatementGrowth, StatementLook};

@@ -2,8 +2,8 @@
 //! without a mark are listed, and never dropped.
 
 use crate::counters::wait_until_gone;
+use crate::quoting::literal;
 use crate::server::{Server, ServerError};
-use crate::settings::literal;
 use std::time::Duration;
 
 /// The application name of sessions that make data.

@@ -1,6 +1,7 @@
 //! Settings of a server: reading them, and the raw changes that pgdyno-knobs alone may make.
 
 use crate::lists::assigned;
+use crate::quoting::{identifier, literal};
 use crate::server::{Server, ServerError};
 use serde::{Deserialize, Serialize};
 
@@ -206,13 +207,4 @@ pub fn alter_system_reset(server: &mut Server, name: &str) -> Result<(), ServerE
 /// Makes the server read its files again. The postmaster does so a moment later.
 pub fn reload(server: &mut Server) -> Result<(), ServerError> {
     server.execute("reloading the configuration", "SELECT pg_reload_conf()")
-}
-
-/// A text as a literal of SQL.
-pub fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-pub(crate) fn identifier(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
 }

@@ -1,7 +1,7 @@
 //! How tables are stored: storage parameters and the compression of long values, of a table and its partitions.
 
+use crate::quoting::{identifier, literal};
 use crate::server::{Server, ServerError};
-use crate::settings::{identifier, literal};
 use serde::{Deserialize, Serialize};
 
 /// What of a table's storage.

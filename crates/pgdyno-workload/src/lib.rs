@@ -9,6 +9,7 @@ mod load_plan;
 mod own;
 mod proof;
 mod run;
+mod scale;
 mod script;
 mod session;
 mod tpcc;

@@ -1,16 +1,10 @@
 //! Workloads: what a transaction of each is made of.
 
 use crate::data::Dataset;
+use crate::scale::{ACCOUNTS_PER_SCALE, SCALE_MAX, TELLERS_PER_SCALE};
 use pgdyno_engine::message::Type;
 use pgdyno_engine::names;
 use serde::{Deserialize, Serialize};
-
-/// Rows of pgbench_accounts per unit of scale.
-pub(crate) const ACCOUNTS_PER_SCALE: i32 = 100_000;
-/// Rows of pgbench_tellers per unit of scale.
-pub(crate) const TELLERS_PER_SCALE: i32 = 10;
-/// Above this the keys of pgbench_accounts no longer fit four bytes.
-pub(crate) const SCALE_MAX: u32 = (i32::MAX / ACCOUNTS_PER_SCALE) as u32;
 
 /// What the transactions of a load do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

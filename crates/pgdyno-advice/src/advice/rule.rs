@@ -1,6 +1,6 @@
 //! Rules as they stand in catalog/advice/*.toml.
 
-use super::procedure::Step;
+use super::step::Step;
 use crate::expression::{Expression, ExpressionError, Template};
 use crate::known::Known;
 use serde::{Deserialize, Serialize};

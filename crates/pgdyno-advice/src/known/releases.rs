@@ -1,7 +1,7 @@
 //! How far a server is behind PostgreSQL's releases, by the dated table of them (catalog/releases.toml) and the server's own clock.
 
-use super::Index;
-use super::derived::{Outcome, utc_s};
+use super::time::utc_s;
+use super::{Index, Outcome};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::LazyLock;

@@ -5,11 +5,12 @@
 //! written the same way: made new under another name, given owner and mode by their handle, made durable, and renamed. So the
 //! owner of the directory gains nothing by exchanging a file for a link at any instant.
 
+mod identity;
 mod owner;
 mod tree;
 mod walk;
 
-use crate::access::Identity;
+pub use identity::Identity;
 pub use owner::{Owner, give};
 use owner::{is_mine, owner_of};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};

@@ -1,7 +1,8 @@
 //! The noise floor: the same short load again and again.
 
 use super::{Bench, Event, Measured, shown};
-use crate::measure::{Depth, Probe, measure};
+use crate::measure::measure;
+use crate::probe::{Depth, Probe};
 use pgdyno_engine::{Protocol, Warmup};
 use pgdyno_stats::coefficient_of_variation;
 use pgdyno_workload::{LoadPlan, Workload};

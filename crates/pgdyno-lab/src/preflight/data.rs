@@ -1,9 +1,9 @@
 //! Data that the server lacks, holds otherwise or has no room for; commands of which nobody knows what they make.
 
-use super::room::{Need, check_room};
+use super::room::{Need, check_room, here};
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::measure::endpoint;
-use crate::plan::{Plan, Treatment, data_of, listed};
+use crate::plan::{Plan, data_of, listed};
 use pgdyno_sandbox::Control;
 use pgdyno_server::{OBJECTS_MAX, Server, ServerError, objects};
 use pgdyno_workload::{DataError, DataPlan, Dataset, shape_of, tables_there};
@@ -208,12 +208,6 @@ impl Preflight<'_> {
         check_room(self.host, plan, data, &needs, found);
         Ok(())
     }
-}
-
-/// The tested treatments whose server is the target.
-pub(super) fn here(plan: &Plan) -> Vec<&Treatment> {
-    let tested = plan.tested().into_iter().map(|i| &plan.treatments[i]);
-    tested.filter(|treatment| treatment.stand().is_target()).collect()
 }
 
 /// The grants that the role lacks on tables.

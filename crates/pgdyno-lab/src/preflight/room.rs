@@ -1,10 +1,9 @@
 //! Room for what an experiment makes: data, WAL, copies of files, and servers of its own, each on the file system where it goes.
 
-use super::data::here;
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{Place, Reset};
 use crate::measure::endpoint;
-use crate::plan::{Plan, Stand, data_of};
+use crate::plan::{Plan, Stand, Treatment, data_of};
 use pgdyno_host::{Directory, HostAccess, Space, size_bytes, tree_bytes};
 use pgdyno_sandbox::FileSystemKind;
 use pgdyno_server::{Server, ServerError};
@@ -221,6 +220,12 @@ fn there(path: &Path) -> &Path {
 /// Some file systems in memory have no number.
 fn is_same(one: &Space, other: &Space) -> bool {
     (one.id, one.bytes) == (other.id, other.bytes)
+}
+
+/// The tested treatments whose server is the target.
+pub(super) fn here(plan: &Plan) -> Vec<&Treatment> {
+    let tested = plan.tested().into_iter().map(|i| &plan.treatments[i]);
+    tested.filter(|treatment| treatment.stand().is_target()).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Statements that the server would refuse: of loads and of figures.
 
-use super::data::here;
+use super::room::here;
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::measure::endpoint;
 use crate::plan::{Plan, Treatment, data_of, plan_of_load};

@@ -2,8 +2,7 @@
 //! that each does in its own way.
 
 use super::StoreError;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use super::place::Place;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the rows of one answer may hold that are kept together: far more than the trials of any experiment.
@@ -15,34 +14,6 @@ const UNPACKED_RATIO: usize = 32;
 const UNPACKED_BYTES_MAX: usize = 512 << 20;
 /// Rows of one answer, however they are used.
 pub(super) const ROWS_MAX: u64 = 50_000_000;
-
-/// Where a store is. Displays without secrets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// A file.
-    File(PathBuf),
-    /// A database of a server, by a name that holds no password.
-    Server(String),
-}
-
-impl Place {
-    /// The file, if it is one.
-    pub fn file(&self) -> Option<&Path> {
-        match self {
-            Place::File(path) => Some(path),
-            Place::Server(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::File(path) => path.display().fmt(f),
-            Place::Server(name) => f.write_str(name),
-        }
-    }
-}
 
 /// A value of a statement or of a row.
 #[derive(Debug, Clone, PartialEq)]

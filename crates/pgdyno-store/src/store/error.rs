@@ -1,6 +1,6 @@
 //! What can go wrong with a store, in words for people. No text of these holds a password.
 
-use super::database::Place;
+use super::place::Place;
 use crate::schema;
 use std::path::{Path, PathBuf};
 

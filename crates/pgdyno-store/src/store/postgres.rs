@@ -11,7 +11,8 @@ pub(super) use rights::missing;
 pub use session::Link;
 
 use super::StoreError;
-use super::database::{Act, Database, Place, ROWS_MAX, Row, Value, endless_rows, hold_no_zero};
+use super::database::{Act, Database, ROWS_MAX, Row, Value, endless_rows, hold_no_zero};
+use super::place::Place;
 use bytes::BytesMut;
 use pgdyno_server::SessionError;
 use postgres::error::{Error, SqlState};

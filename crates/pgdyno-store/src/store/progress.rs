@@ -1,7 +1,7 @@
 //! How far a running experiment is: a small file beside its lock, written by the process that runs it and read by whoever
 //! looks on. It is worth nothing without the lock, so one that a killed process has left deceives nobody.
 
-use super::sqlite::running;
+use super::beside;
 use super::{Store, StoreError};
 use crate::store::find::Life;
 use pgdyno_record::{ExperimentStatus, PROGRESS_FORMAT, ProgressRecord, TrialStatus};
@@ -41,7 +41,7 @@ impl ProgressPlace {
     /// Writes down how far an experiment is: whole or not at all, and not flushed, for it is not kept.
     pub fn write(&self, experiment: i64, progress: &ProgressRecord) -> io::Result<()> {
         let text = serde_json::to_vec(progress).map_err(io::Error::other)?;
-        let new = new_of(&self.store, experiment);
+        let new = beside::new_progress_of(&self.store, experiment);
         // Whatever is there, a link perhaps, is not written to.
         let _ = std::fs::remove_file(&new);
         OpenOptions::new()
@@ -50,7 +50,7 @@ impl ProgressPlace {
             .mode(0o600)
             .open(&new)?
             .write_all(&text)?;
-        std::fs::rename(&new, path_of(&self.store, experiment))
+        std::fs::rename(&new, beside::progress_of(&self.store, experiment))
     }
 }
 
@@ -111,7 +111,7 @@ impl Store {
 
 /// What the process that runs an experiment says of it; another version's file says nothing.
 fn read_of(store: &Path, experiment: i64) -> Option<ProgressRecord> {
-    let file = running::open(&path_of(store, experiment), OFlags::RDONLY).ok()?;
+    let file = beside::open(&beside::progress_of(store, experiment), OFlags::RDONLY).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
@@ -119,24 +119,4 @@ fn read_of(store: &Path, experiment: i64) -> Option<ProgressRecord> {
     file.take(BYTES_MAX).read_to_end(&mut text).ok()?;
     let progress: ProgressRecord = serde_json::from_slice(&text).ok()?;
     (progress.format == PROGRESS_FORMAT).then_some(progress)
-}
-
-/// Removes what is written of an experiment.
-pub(super) fn clear(store: &Path, experiment: i64) {
-    // One that stays tells nothing without its lock.
-    let _ = std::fs::remove_file(new_of(store, experiment));
-    let _ = std::fs::remove_file(path_of(store, experiment));
-}
-
-/// Where it is written before it takes the other's place.
-fn new_of(store: &Path, experiment: i64) -> PathBuf {
-    let mut name = path_of(store, experiment).into_os_string();
-    name.push(".new");
-    PathBuf::from(name)
-}
-
-pub(super) fn path_of(store: &Path, experiment: i64) -> PathBuf {
-    let mut name = running::path_of(store, experiment).into_os_string();
-    name.push(".progress");
-    PathBuf::from(name)
 }

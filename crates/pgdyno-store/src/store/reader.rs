@@ -1,6 +1,7 @@
 //! A store that is read and never changed: to be checked, or imported into another.
 
-use super::database::{Database, Place};
+use super::database::Database;
+use super::place::Place;
 use super::postgres::{Link, Postgres};
 use super::sqlite::Sqlite;
 use super::{StoreError, decode};

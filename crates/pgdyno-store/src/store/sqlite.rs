@@ -7,7 +7,8 @@ pub(super) mod running;
 pub(super) use open::Alone;
 
 use super::StoreError;
-use super::database::{Act, Database, Place, Row, Value, hold_no_zero};
+use super::database::{Act, Database, Row, Value, hold_no_zero};
+use super::place::Place;
 use open::Clock;
 use running::RunningLock;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};

@@ -1,6 +1,7 @@
 //! The records of an experiment's trials: long texts, which two threads make into records.
 
-use super::database::{Budget, Place, Value};
+use super::database::{Budget, Value};
+use super::place::Place;
 use super::{Store, StoreError, decode};
 use pgdyno_record::{SecondRecord, TrialRecord};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

@@ -9,8 +9,8 @@ mod session;
 pub(crate) mod tpcc;
 mod verify;
 
+use crate::scale::{ACCOUNTS_PER_SCALE, SCALE_MAX};
 use crate::session::{Session, SessionError};
-use crate::workload::{ACCOUNTS_PER_SCALE, SCALE_MAX};
 use jobs::Job;
 pub use objects::DataObject;
 use pgdyno_engine::Endpoint;

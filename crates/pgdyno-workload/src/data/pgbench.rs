@@ -5,8 +5,8 @@ use super::jobs::{Job, KEYS, ROWS, Work};
 use super::rows::{Constant, Fields, Filling};
 use super::verify::{Question, has_indexes};
 use super::{Condition, DataError, DataPlan, Recipe};
+use crate::scale::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
 use crate::session::Session;
-use crate::workload::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
 
 pub(super) const NAMES: [&str; 4] = [
     "pgbench_accounts",

@@ -1,7 +1,7 @@
 //! Rows in COPY's binary format (PostgreSQL documentation, COPY, "Binary Format"), sent in pieces.
 
 use super::DataError;
-use super::session::{WITHOUT_LIMITS, words_of};
+use super::session::{Instant, WITHOUT_LIMITS, words_of};
 use crate::session::{COPY_HEADER_BYTES, CopyIn, Session};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -37,13 +37,6 @@ pub(super) enum Constant {
     /// numeric with two places.
     Hundredths(i32),
     Instant(Instant),
-}
-
-/// A point in time: microseconds since 2000, and as SQL reads it.
-#[derive(Debug, Clone)]
-pub(super) struct Instant {
-    pub(super) us: i64,
-    pub(super) sql: String,
 }
 
 impl Constant {

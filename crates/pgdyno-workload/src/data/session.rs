@@ -1,7 +1,6 @@
 //! Connections for data, and the marks by which half-made data is known.
 
 use super::DataError;
-use super::rows::Instant;
 pub(super) use crate::session::Row;
 use crate::session::{Session, SessionError};
 use pgdyno_engine::Endpoint;
@@ -186,3 +185,10 @@ impl DataSession {
 /// Begins a check: all of it sees one snapshot, with memory for the hashes of large aggregates.
 pub(super) const FOR_READING: &str =
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL work_mem = '128MB'; SET LOCAL jit = off";
+
+/// A point in time: microseconds since 2000, and as SQL reads it.
+#[derive(Debug, Clone)]
+pub(super) struct Instant {
+    pub(super) us: i64,
+    pub(super) sql: String,
+}

@@ -5,6 +5,7 @@ use postgres::config::{Host, SslMode};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What libpq connects to where nothing is said.
 const PORT: u16 = 5432;
@@ -86,4 +87,19 @@ fn dbname(endpoint: &Endpoint) -> Option<&str> {
         .config
         .get_dbname()
         .or_else(|| endpoint.config.get_user())
+}
+
+/// What a program that was asked to end has for it, before it is asked more firmly.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+
+/// Those of the way to the server, and the caller's.
+pub(super) fn all_variables(
+    endpoint: &Endpoint,
+    others: &[(String, String)],
+) -> Vec<(OsString, Option<OsString>)> {
+    let own = variables(endpoint).into_iter();
+    let own = own.map(|(name, value)| (name.into(), value));
+    let others = others.iter();
+    let others = others.map(|(name, value)| (name.into(), Some(value.into())));
+    own.chain(others).collect()
 }

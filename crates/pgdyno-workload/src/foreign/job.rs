@@ -1,11 +1,10 @@
 //! A job: a command that does something once, and how long it took.
 
 use super::child::{Errand, Exit, ForeignError, follow};
-use super::environment;
+use super::environment::{self, GRACE, all_variables};
 use super::lines::{LastLines, LineCutter};
 use super::output::ForeignStream;
 use super::pattern::{compile, number};
-use super::run::{GRACE, variables};
 use super::words::fill;
 use pgdyno_engine::Endpoint;
 use regex_lite::Regex;
@@ -162,7 +161,7 @@ impl JobPlan {
         ]);
         Ok(Errand {
             words: fill(&self.command, &values)?,
-            variables: variables(endpoint, &self.environment),
+            variables: all_variables(endpoint, &self.environment),
             directory: self.directory.clone(),
             limit: self.limit,
             grace: self.grace,

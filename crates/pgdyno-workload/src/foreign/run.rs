@@ -1,20 +1,17 @@
 //! Another program's load, from its start to its figures.
 
 use super::child::{Ended, Errand, Exit, ForeignError, follow};
-use super::environment;
+use super::environment::{self, GRACE, all_variables};
 use super::format::{Commits, ForeignFormat};
 use super::job::JobPlan;
 use super::output::{ForeignFigures, ForeignOutput, ForeignSecond};
 use super::words::{fill, warms_up_itself};
 use pgdyno_engine::CLIENTS_MAX;
 use pgdyno_engine::Endpoint;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What a program that was asked to end has for it, before it is asked more firmly.
-pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// Beside twice the time that it was told, for its connections and its report.
 const LIMIT_BESIDE: Duration = Duration::from_secs(60);
 
@@ -156,24 +153,12 @@ impl ForeignPlan {
         ]);
         Ok(Errand {
             words: fill(&self.command, &values)?,
-            variables: variables(endpoint, &self.environment),
+            variables: all_variables(endpoint, &self.environment),
             directory: self.directory.clone(),
             limit: self.limit,
             grace: self.grace,
         })
     }
-}
-
-/// Those of the way to the server, and the caller's.
-pub(super) fn variables(
-    endpoint: &Endpoint,
-    others: &[(String, String)],
-) -> Vec<(OsString, Option<OsString>)> {
-    let own = environment::variables(endpoint).into_iter();
-    let own = own.map(|(name, value)| (name.into(), value));
-    let others = others.iter();
-    let others = others.map(|(name, value)| (name.into(), Some(value.into())));
-    own.chain(others).collect()
 }
 
 /// Programs take whole seconds.

@@ -3,7 +3,7 @@
 //!
 //! An absence is a `Rule` in a table. A test checks a table with `hold`, which also plants the violations that each rule names.
 
-mod code;
+pub(crate) mod code;
 
 use std::collections::BTreeSet;
 

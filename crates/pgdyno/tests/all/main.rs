@@ -13,6 +13,7 @@ mod arrows;
 mod bench;
 mod bench_stored;
 mod check;
+mod circles;
 mod compare;
 mod connections;
 mod data;

@@ -1,11 +1,11 @@
 //! How a store in PostgreSQL is opened: made or brought up to this schema, or read as it is and never changed.
 
-use super::session::{Link, Session, quoted, taken};
+use super::session::{Link, Session, fits, quoted, taken};
 use super::{LOCKS, Postgres, failed};
 use crate::schema::postgres::{PROGRAM, STEPS};
 use crate::schema::{TABLES, VERSION};
 use crate::store::StoreError;
-use crate::store::database::Place;
+use crate::store::place::Place;
 use pgdyno_server::{Session as Client, SessionError};
 use postgres::error::SqlState;
 use std::cell::RefCell;
@@ -84,27 +84,6 @@ impl Postgres {
             seen,
             session: RefCell::new(session),
         })
-    }
-}
-
-/// Refuses a server that takes no writes, and a database that cannot hold every text.
-pub(super) fn fits(client: &mut Client, place: &Place) -> Result<(), StoreError> {
-    let row = client
-        .query_one(
-            "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on', \
-             current_setting('server_encoding')",
-            &[],
-        )
-        .map_err(|e| failed(place, "opened", &e))?;
-    if taken(&row, 0, place)? {
-        return Err(StoreError::ReadOnly { place: place.clone() });
-    }
-    match taken::<&str>(&row, 1, place)? {
-        "UTF8" => Ok(()),
-        encoding => Err(StoreError::Encoding {
-            place: place.clone(),
-            encoding: encoding.to_owned(),
-        }),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Rights that the role of a store in PostgreSQL lacks to make it, or to store experiments in it: found without changing anything.
 
 use super::failed;
-use super::open::fits;
-use super::session::{Link, Session, taken};
+use super::session::{Link, Session, fits, taken};
 use crate::schema::VERSION;
 use crate::store::StoreError;
 use pgdyno_server::SessionError;

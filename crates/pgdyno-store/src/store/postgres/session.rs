@@ -1,9 +1,8 @@
 //! A session on the server of a store: made, set up, and made again once where it is lost.
 
 use super::failed;
-use super::open::fits;
 use crate::store::StoreError;
-use crate::store::database::Place;
+use crate::store::place::Place;
 use pgdyno_server::{Session as Client, SessionError};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -300,4 +299,25 @@ pub(super) fn taken<'a, T: postgres::types::FromSql<'a>>(
 /// A name as SQL wants it.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Refuses a server that takes no writes, and a database that cannot hold every text.
+pub(super) fn fits(client: &mut Client, place: &Place) -> Result<(), StoreError> {
+    let row = client
+        .query_one(
+            "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on', \
+             current_setting('server_encoding')",
+            &[],
+        )
+        .map_err(|e| failed(place, "opened", &e))?;
+    if taken(&row, 0, place)? {
+        return Err(StoreError::ReadOnly { place: place.clone() });
+    }
+    match taken::<&str>(&row, 1, place)? {
+        "UTF8" => Ok(()),
+        encoding => Err(StoreError::Encoding {
+            place: place.clone(),
+            encoding: encoding.to_owned(),
+        }),
+    }
 }

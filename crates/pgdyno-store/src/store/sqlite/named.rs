@@ -2,7 +2,7 @@
 //! are a store's.
 
 use crate::store::StoreError;
-use crate::store::database::Place;
+use crate::store::place::Place;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, lstat, openat, unlinkat};
 use std::ffi::OsString;

@@ -3,7 +3,7 @@
 use super::{Sqlite, VALUE_BYTES_MAX, failed, file_id, named};
 use crate::schema;
 use crate::store::StoreError;
-use crate::store::database::Place;
+use crate::store::place::Place;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};

@@ -1,8 +1,8 @@
 //! Whether the process that runs an experiment lives: it keeps a file beside the store locked, and the kernel unlocks it
 //! when the process ends, however it ends.
 
-use crate::store::progress;
-use rustix::fs::{Mode, OFlags};
+use crate::store::beside::{self, lock_of};
+use rustix::fs::OFlags;
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -25,13 +25,13 @@ pub(super) struct RunningLock {
 impl RunningLock {
     /// Locks the file of an experiment, and removes what a dead process has said of it; `None` where another process has it.
     pub(super) fn take(store: &Path, id: i64) -> io::Result<Option<RunningLock>> {
-        let path = path_of(store, id);
+        let path = lock_of(store, id);
         let deadline = Instant::now() + LOOKED_AT;
         loop {
-            let file = open(&path, OFlags::WRONLY | OFlags::CREATE)?;
+            let file = beside::open(&path, OFlags::WRONLY | OFlags::CREATE)?;
             match file.try_lock() {
                 Ok(()) if is_at(&file, &path)? => {
-                    progress::clear(store, id);
+                    beside::clear_progress(store, id);
                     return Ok(Some(RunningLock {
                         store: store.to_owned(),
                         id,
@@ -57,7 +57,7 @@ impl RunningLock {
 
 /// Whether a process runs this experiment; `None` where its file cannot be looked at.
 pub(in crate::store) fn look(store: &Path, id: i64) -> Option<bool> {
-    let file = match open(&path_of(store, id), OFlags::RDONLY) {
+    let file = match beside::open(&lock_of(store, id), OFlags::RDONLY) {
         Ok(file) => file,
         Err(error) => return (error.kind() == io::ErrorKind::NotFound).then_some(false),
     };
@@ -71,29 +71,13 @@ pub(in crate::store) fn look(store: &Path, id: i64) -> Option<bool> {
 
 /// Removes what the process that ran an experiment has left.
 pub(super) fn clear(store: &Path, id: i64) {
-    progress::clear(store, id);
+    beside::clear_progress(store, id);
     // One that stays is unlocked, and tells nothing.
-    let _ = std::fs::remove_file(path_of(store, id));
-}
-
-/// Opens a file beside the store. Its name is no secret: no link is followed, and no pipe waited for.
-pub(in crate::store) fn open(path: &Path, how: OFlags) -> io::Result<File> {
-    let how = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::open(
-        path,
-        how,
-        Mode::from_raw_mode(0o666),
-    )?))
+    let _ = std::fs::remove_file(lock_of(store, id));
 }
 
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let of = |about: Metadata| (about.dev(), about.ino());
     let there = std::fs::symlink_metadata(path).ok().map(of);
     Ok(there == Some(of(file.metadata()?)))
-}
-
-pub(in crate::store) fn path_of(store: &Path, id: i64) -> PathBuf {
-    let mut name = store.as_os_str().to_owned();
-    name.push(format!("-running-{id}"));
-    PathBuf::from(name)
 }

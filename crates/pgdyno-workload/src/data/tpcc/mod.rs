@@ -6,7 +6,8 @@ pub(crate) mod values;
 pub(super) mod verify;
 
 use super::jobs::{Job, KEYS, ROWS, Work};
-use super::rows::{Filling, Instant, Rows};
+use super::rows::{Filling, Rows};
+use super::session::Instant;
 use super::{DataError, DataPlan, Recipe};
 use rows::Source;
 use std::ops::RangeInclusive;

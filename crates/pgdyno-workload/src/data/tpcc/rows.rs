@@ -6,7 +6,8 @@ use super::values::{
     permutation, string,
 };
 use crate::data::DataError;
-use crate::data::rows::{Fields, Instant, Rows};
+use crate::data::rows::{Fields, Rows};
+use crate::data::session::Instant;
 use pgdyno_engine::random::{Purpose, Stream};
 use std::ops::RangeInclusive;
 

@@ -1,8 +1,9 @@
 //! The tables of TPC-C (clause 1.3), their keys and indexes.
 
 use super::values::CUSTOMERS;
+use crate::data::rows::Constant;
 use crate::data::rows::Constant::{Hundredths, Int, Text};
-use crate::data::rows::{Constant, Instant};
+use crate::data::session::Instant;
 
 /// One table.
 pub(super) struct Table {

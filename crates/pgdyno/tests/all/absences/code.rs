@@ -37,13 +37,17 @@ pub(crate) struct Source {
     /// Below `crates/`.
     pub path: String,
     pub mentions: Vec<Mention>,
+    /// Names that it hands on by a `use` with a visibility, and their paths.
+    pub exports: BTreeMap<String, Vec<String>>,
 }
 
 impl Source {
     pub(crate) fn of(path: &str, text: &str) -> Self {
+        let parsed = parsed(path, text, false);
         Self {
             path: path.to_owned(),
-            mentions: parsed(path, text, false).mentions,
+            mentions: parsed.mentions,
+            exports: parsed.exports,
         }
     }
 }
@@ -111,8 +115,12 @@ impl Code {
         if for_tests {
             self.for_tests.insert(path);
         } else {
-            let mentions = parsed.mentions;
-            self.sources.push(Source { path, mentions });
+            let (mentions, exports) = (parsed.mentions, parsed.exports);
+            self.sources.push(Source {
+                path,
+                mentions,
+                exports,
+            });
         }
         for module in parsed.modules {
             let inside = modules.join(&module.path);
@@ -137,6 +145,7 @@ struct Module {
 struct Parsed {
     mentions: Vec<Mention>,
     modules: Vec<Module>,
+    exports: BTreeMap<String, Vec<String>>,
 }
 
 fn parsed(path: &str, text: &str, for_tests: bool) -> Parsed {
@@ -147,12 +156,13 @@ fn parsed(path: &str, text: &str, for_tests: bool) -> Parsed {
     names.visit_file(&file);
     let mut look = Look {
         file: path,
-        names: names.0,
+        names: names.used,
         inline: PathBuf::new(),
         for_tests,
         found: Parsed {
             mentions: Vec::new(),
             modules: Vec::new(),
+            exports: names.exported,
         },
     };
     look.visit_file(&file);
@@ -161,13 +171,23 @@ fn parsed(path: &str, text: &str, for_tests: bool) -> Parsed {
 
 /// What the `use` declarations of a file, in whatever scope, say of a name.
 #[derive(Default)]
-struct Names(BTreeMap<String, BTreeSet<Vec<String>>>);
+struct Names {
+    used: BTreeMap<String, BTreeSet<Vec<String>>>,
+    exported: BTreeMap<String, Vec<String>>,
+}
 
 impl<'ast> Visit<'ast> for Names {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        let is_exported = !matches!(item.vis, syn::Visibility::Inherited);
         each_use(&item.tree, &mut Vec::new(), &mut |path, name, _| {
+            if is_exported {
+                self.exported.insert(name.to_owned(), path.to_vec());
+            }
             if path.first().is_some_and(|first| first != name) {
-                self.0.entry(name.to_owned()).or_default().insert(path.to_vec());
+                self.used
+                    .entry(name.to_owned())
+                    .or_default()
+                    .insert(path.to_vec());
             }
         });
     }

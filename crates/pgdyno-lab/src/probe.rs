@@ -1,0 +1,25 @@
+//! What can be watched of a target beside a load, and how much of it is recorded.
+
+use pgdyno_host::HostAccess;
+use std::sync::Arc;
+
+/// What can be watched of a target.
+pub struct Probe {
+    /// Its machine, if it is this one.
+    pub host: Option<Arc<dyn HostAccess>>,
+    /// The disk of its data.
+    pub disk: Option<String>,
+    /// Process id of the postmaster, if it runs on this machine.
+    pub postmaster: Option<u32>,
+    /// How much is recorded beside the load.
+    pub depth: Depth,
+}
+
+/// How much is recorded beside a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Of the host, what tells whether something disturbed the load.
+    Host,
+    /// Everything: host, processes, the server's statistics, what its sessions wait for.
+    Whole,
+}
