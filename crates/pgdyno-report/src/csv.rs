@@ -13,7 +13,8 @@ pub fn csv(report: &Report) -> String {
     let own = OWN.iter().map(|name| (*name).to_owned());
     let levels = factors.iter().map(|name| format!("factor:{name}"));
     let heads = own.chain(levels).chain(figures.iter().cloned());
-    let mut text = line(heads);
+    let mut lines = Lines::new();
+    lines.add(heads);
     for trial in &report.trials {
         let treatment = report.treatments.iter().find(|t| t.name == trial.treatment);
         let level = |factor: &&String| {
@@ -24,9 +25,9 @@ pub fn csv(report: &Report) -> String {
         let figure = |name: &String| number(trial.figures.get(name).copied());
         let fields = own_fields(report, trial).into_iter();
         let levels = factors.iter().map(|factor| level(&factor));
-        text += &line(fields.chain(levels).chain(figures.iter().map(figure)));
+        lines.add(fields.chain(levels).chain(figures.iter().map(figure)));
     }
-    text
+    lines.text()
 }
 
 /// Names of the columns of [`series_csv`].
@@ -34,10 +35,22 @@ pub const SERIES_HEAD: &str = "trial,metric,label,at_ms,value\r\n";
 
 /// A line for each point of a column that was recorded beside a trial.
 pub fn series_csv(trial: i64, column: &ColumnRecord) -> String {
-    let start = format!("{trial},{},{},", quoted(&column.metric), quoted(&column.label));
-    let points = column.at_ms.iter().zip(&column.values);
-    let lines = points.map(|(at_ms, value)| format!("{start}{at_ms},{}\r\n", number(Some(*value))));
-    lines.collect()
+    let mut lines = Lines::new();
+    let trial = trial.to_string();
+    for (at_ms, value) in column.at_ms.iter().zip(&column.values) {
+        let (metric, label) = (column.metric.clone(), column.label.clone());
+        lines.add(
+            [
+                trial.clone(),
+                metric,
+                label,
+                at_ms.to_string(),
+                number(Some(*value)),
+            ]
+            .into_iter(),
+        );
+    }
+    lines.text()
 }
 
 /// The trials of one treatment over several experiments in the order of time, as Apache Otava (once Hunter) reads them: a
@@ -67,7 +80,8 @@ pub fn otava(reports: &[Report], treatment: Option<&str>, when: impl Fn(u64) -> 
         None => Vec::new(),
     };
     let own = ["time", "experiment", "trial", "block", "treatment"];
-    let mut text = line(
+    let mut lines = Lines::new();
+    lines.add(
         own.into_iter()
             .map(str::to_owned)
             .chain(names.iter().map(|name| (*name).clone())),
@@ -81,9 +95,9 @@ pub fn otava(reports: &[Report], treatment: Option<&str>, when: impl Fn(u64) -> 
             trial.treatment.clone(),
         ];
         let figures = names.iter().map(|name| number(trial.figures.get(*name).copied()));
-        text += &line(fields.into_iter().chain(figures));
+        lines.add(fields.into_iter().chain(figures));
     }
-    text
+    lines.text()
 }
 
 /// Columns that every report has.
@@ -167,17 +181,29 @@ pub(crate) fn figures(report: &Report) -> Vec<String> {
     first.filter(|name| there.contains(name)).chain(others).collect()
 }
 
-fn line(fields: impl Iterator<Item = String>) -> String {
-    let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
-    fields.join(",") + "\r\n"
-}
+/// Lines as RFC 4180 has them.
+struct Lines(csv::Writer<Vec<u8>>);
 
-/// A field as RFC 4180 writes it. A text that a spreadsheet would take for a formula gets an apostrophe before it; a number stays one.
-fn quoted(field: &str) -> String {
-    let guard = if is_formula(field) { "'" } else { "" };
-    match field.contains(['"', ',', '\n', '\r', '\t']) {
-        true => format!("\"{guard}{}\"", field.replace('"', "\"\"")),
-        false => format!("{guard}{field}"),
+impl Lines {
+    fn new() -> Lines {
+        let mut builder = csv::WriterBuilder::new();
+        Lines(builder.terminator(csv::Terminator::CRLF).from_writer(Vec::new()))
+    }
+
+    /// A text that a spreadsheet would take for a formula gets an apostrophe before it; a number stays one.
+    fn add(&mut self, fields: impl Iterator<Item = String>) {
+        let fields = fields.map(|field| match is_formula(&field) {
+            true => format!("'{field}"),
+            false => field,
+        });
+        self.0
+            .write_record(fields)
+            .expect("memory takes it, and all lines are as long");
+    }
+
+    fn text(self) -> String {
+        let bytes = self.0.into_inner().expect("memory takes it");
+        String::from_utf8(bytes).expect("texts were written")
     }
 }
 
@@ -197,7 +223,11 @@ mod tests {
 
     #[test]
     fn a_text_is_no_formula_and_a_number_is_a_number() {
-        let check = |field: &str, expected: &str| assert_eq!(quoted(field), expected);
+        let check = |field: &str, expected: &str| {
+            let mut lines = Lines::new();
+            lines.add([field.to_owned(), "x".to_owned()].into_iter());
+            assert_eq!(lines.text(), format!("{expected},x\r\n"));
+        };
         check(
             "=HYPERLINK(\"http://h\",\"x\")",
             "\"'=HYPERLINK(\"\"http://h\"\",\"\"x\"\")\"",
@@ -205,7 +235,7 @@ mod tests {
         check("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0");
         check("-2+3", "'-2+3");
         check("@SUM(A1)", "'@SUM(A1)");
-        check("\t=1", "\"'\t=1\"");
+        check("\t=1", "'\t=1");
         check("\r=1", "\"'\r=1\"");
         check("\u{ff1d}1", "'\u{ff1d}1");
         for number in ["-3.2", "+1", "-1e-7", "0", "12"] {

@@ -7,16 +7,8 @@ pub(super) const COMMAND_BYTES_MAX: usize = 16 * 1024;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CommandError {
     /// A quote without its end.
-    #[error("the command has a quote ({quote}) at character {at} without its end")]
-    Quote {
-        /// The quote.
-        quote: char,
-        /// 1-based.
-        at: usize,
-    },
-    /// A backslash with nothing behind it.
-    #[error("the command ends with a backslash; write two for the character itself")]
-    Backslash,
+    #[error("the command has a quote without its end")]
+    Quote,
     /// Longer than it may be.
     #[error(
         "the command has {bytes} bytes, and may have {COMMAND_BYTES_MAX}; a long script goes into a file of its own"
@@ -49,8 +41,12 @@ pub enum CommandError {
     },
 }
 
-/// Splits a command into words: at blanks, with '…' taken as it is, "…" in which a backslash stands before " and \, and a
-/// backslash before any character elsewhere. Nothing is expanded; who wants a shell writes `sh -c '…'`.
+/// Splits a command into words as a POSIX shell does: at blanks, with quotes and backslashes. Nothing is expanded; for a shell write
+/// `sh -c '...'`.
+///
+/// # Errors
+///
+/// A quote without its end; an empty command; one that is too long or has a zero byte.
 pub fn command_words(text: &str) -> Result<Vec<String>, CommandError> {
     if text.len() > COMMAND_BYTES_MAX {
         return Err(CommandError::TooLong { bytes: text.len() });
@@ -58,34 +54,7 @@ pub fn command_words(text: &str) -> Result<Vec<String>, CommandError> {
     if text.contains('\0') {
         return Err(CommandError::Zero);
     }
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote: Option<(char, usize)> = None;
-    let mut characters = (1..).zip(text.chars()).peekable();
-    while let Some((at, character)) = characters.next() {
-        match (quote.map(|(quote, _)| quote), character) {
-            (Some(open), _) if character == open => quote = None,
-            (Some('"'), '\\') if matches!(characters.peek(), Some((_, '"' | '\\'))) => {
-                let escaped = characters.next().map(|(_, escaped)| escaped);
-                word.get_or_insert_default().extend(escaped);
-            }
-            (Some(_), _) => word.get_or_insert_default().push(character),
-            (None, '\'' | '"') => {
-                word.get_or_insert_default();
-                quote = Some((character, at));
-            }
-            (None, '\\') => {
-                let (_, escaped) = characters.next().ok_or(CommandError::Backslash)?;
-                word.get_or_insert_default().push(escaped);
-            }
-            (None, _) if character.is_whitespace() => words.extend(word.take()),
-            (None, _) => word.get_or_insert_default().push(character),
-        }
-    }
-    if let Some((quote, at)) = quote {
-        return Err(CommandError::Quote { quote, at });
-    }
-    words.extend(word);
+    let words = shell_words::split(text).map_err(|_| CommandError::Quote)?;
     match words.is_empty() {
         true => Err(CommandError::Empty),
         false => Ok(words),
