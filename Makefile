@@ -15,7 +15,7 @@ help: ## this list
 	@echo "make soak         the long forms of the tests: a thousand kills, all profiles and versions, all guests, an hour of fuzzing"
 	@echo "make lint         formats, lints, types: warnings are errors"
 	@echo "make docs         the book, into target/book, with what is made from the program"
-	@echo "make types        what the page has of the code's tables, generated"
+	@echo "make types        what the page has of the code's tables and types, generated"
 	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
 	@echo "make build        the program with its page: $(PGDYNO)"
 	@echo "make screenshots  pictures of pgdyno-demo.html into target/screenshots, its head into docs/"
@@ -45,8 +45,9 @@ lint: need-build need-lint ui/node_modules/.package-lock.json ## warnings are er
 docs: build need-docs ## the book, into target/book
 	scripts/book $(PGDYNO)
 
-types: ## the page's copy of the table of metrics, from pgdyno-record
+types: ## the page's table of metrics and its types, from the code's
 	$(CARGO) run --quiet --locked -p pgdyno-record --example typescript > ui/src/generated/metrics.ts
+	$(CARGO) run --quiet --locked -p pgdyno-serve --example typescript > ui/src/generated/model.ts
 
 bench: need-bench build ## load engine, facts, sampler, store, page, and the reference against itself, about an hour
 	benches/client-cpu.sh $(PGDYNO)

@@ -2,10 +2,7 @@ import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import type { CapacityDocument } from "../src/model-capacity.ts";
-import type { Report } from "../src/model.ts";
-import type { Comparison, Journal, Listed, Note, Progress, Target } from "../src/model-serve.ts";
-import type { TrialDocument } from "../src/model-trial.ts";
+import type { CapacityDocument, Comparison, Journal, Listed, Note, Progress, Report, Target, TrialDocument } from "../src/model.ts";
 
 /** What the mock answers with; tests change it while it runs. */
 export interface World {

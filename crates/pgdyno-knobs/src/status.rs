@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 /// How a change stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// As it was set.
@@ -26,6 +27,7 @@ pub enum Standing {
 
 /// A change and how it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct StatusLine {
     /// The knob.
     pub knob: String,
@@ -38,6 +40,7 @@ pub struct StatusLine {
     /// What it is; empty where that is not known.
     pub now: String,
     /// Why it is not known.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub why: Option<String>,
     /// How it stands.
     pub standing: Standing,

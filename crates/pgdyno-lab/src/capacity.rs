@@ -14,7 +14,6 @@ use pgdyno_stats::{
     happy_zone,
 };
 use serde::Serialize;
-use serde_json::{Value, json};
 
 /// Beyond this many times the largest measured number of CPUs nothing measured speaks for the answer.
 pub const EXTRAPOLATES_MAX: f64 = 2.0;
@@ -35,6 +34,7 @@ pub struct Question {
 
 /// An estimate with its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Estimate"))]
 pub struct Bounds {
     /// The estimate.
     pub value: f64,
@@ -56,6 +56,7 @@ impl From<Estimate> for Bounds {
 
 /// The best that a number of CPUs did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Measured {
     /// CPUs.
     pub cpus: f64,
@@ -71,6 +72,7 @@ pub struct Measured {
 
 /// What came out for one combination of the other factors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Found {
     /// So many CPUs and connections.
@@ -115,10 +117,15 @@ pub enum Found {
 
 /// The answer for one combination of the other factors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CapacityRow"))]
 pub struct Row {
     /// Factor and level of the others; empty where there are none.
     pub of: Vec<(String, String)>,
     /// Which curve: "usl", "power-law", "two-levels"; `None` without one.
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"usl\" | \"power-law\" | \"two-levels\" | null")
+    )]
     pub model: Option<&'static str>,
     /// What it goes by.
     pub measured: Vec<Measured>,
@@ -130,6 +137,7 @@ pub struct Row {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CapacityAnswer"))]
 pub struct Answer {
     /// Number of the experiment.
     pub experiment: i64,
@@ -297,17 +305,39 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / n
 }
 
-/// An answer as other programs get it, format "pgdyno-capacity/1".
-pub fn document(answer: &Answer, question: &Question) -> Value {
-    let (cpu, host) = match question.price {
+/// An answer as other programs get it, with the question.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CapacityDocument"))]
+pub struct Document {
+    /// "pgdyno-capacity/1".
+    pub format: &'static str,
+    /// Wanted throughput, transactions per second.
+    pub tps: f64,
+    /// The longest 99th percentile of response time that counts, ms.
+    pub p99_ms: Option<f64>,
+    /// What an hour of a CPU costs.
+    pub price_per_cpu_hour: Option<f64>,
+    /// What an hour of the host costs.
+    pub price_per_host_hour: Option<f64>,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// An answer as other programs get it.
+pub fn document(answer: &Answer, question: &Question) -> Document {
+    let (price_per_cpu_hour, price_per_host_hour) = match question.price {
         Some(Price::PerCpuHour(price)) => (Some(price), None),
         Some(Price::PerHostHour(price)) => (None, Some(price)),
         None => (None, None),
     };
-    json!({
-        "format": "pgdyno-capacity/1", "tps": question.tps, "p99_ms": question.p99_ms,
-        "price_per_cpu_hour": cpu, "price_per_host_hour": host, "answer": answer,
-    })
+    Document {
+        format: "pgdyno-capacity/1",
+        tps: question.tps,
+        p99_ms: question.p99_ms,
+        price_per_cpu_hour,
+        price_per_host_hour,
+        answer: answer.clone(),
+    }
 }
 
 /// Why an experiment has no answer.

@@ -28,6 +28,7 @@ pub fn compared_metrics() -> impl Iterator<Item = &'static str> {
 
 /// What intervals are made from, and so what they hold for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// Two treatments of one experiment, trial beside trial within its blocks: drift cancels.
@@ -51,6 +52,7 @@ pub struct Named<'a> {
 
 /// A figure of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct SideFigure {
     /// Mean over trials, in the unit of the figure.
     pub mean: f64,
@@ -64,6 +66,7 @@ pub struct SideFigure {
 
 /// One figure of a pair.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CompareRow"))]
 pub struct Row {
     /// The figure, unit last.
     pub metric: String,
@@ -85,6 +88,7 @@ pub struct Row {
 
 /// B held against A.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "ComparePair"))]
 pub struct Pair {
     /// The reference.
     pub a: String,
@@ -98,6 +102,7 @@ pub struct Pair {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Comparison {
     /// What its intervals hold for.
     pub basis: Basis,

@@ -164,6 +164,7 @@ pub struct ClaimRecord {
 
 /// A knob that was restored at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "PutBack"))]
 pub struct PutBackRecord {
     /// Id of the knob.
     pub knob: String,
@@ -175,6 +176,10 @@ pub struct PutBackRecord {
     /// Last value set.
     pub set_to: String,
     /// "restored", "already", "left" or "failed".
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"restored\" | \"already\" | \"left\" | \"failed\"")
+    )]
     pub outcome: String,
     /// More to say.
     pub detail: Option<String>,

@@ -5,8 +5,13 @@ use serde_json::Value;
 
 /// A fact, as pgdyno-host and pgdyno-server find them, with its group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Fact"))]
 pub struct FactRecord {
     /// "host", "server", "load" or "sandbox".
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"host\" | \"server\" | \"load\" | \"sandbox\"")
+    )]
     pub group: String,
     /// Name with the unit last.
     pub name: String,

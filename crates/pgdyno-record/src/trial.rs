@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 /// What became of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialStatus {
     /// It counts.
@@ -20,9 +21,11 @@ pub enum TrialStatus {
 
 /// Response times in milliseconds: those that were measured, or that an external program has reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Percentiles {
     /// Mean; missing too in records of earlier versions.
     #[serde(default)]
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub mean_ms: Option<f64>,
     /// Median.
     pub p50_ms: Option<f64>,
@@ -44,6 +47,7 @@ impl Percentiles {
 /// The transactions of a trial's measured time: due = committed + failed + skipped. `None` is unknown: an external program did not
 /// report it, or an earlier version did not record it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TransactionCounts {
     /// Ended as they were meant to.
     pub committed: u64,
@@ -65,6 +69,7 @@ pub struct TransactionCounts {
 
 /// A point of a response-time distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct DistributionPoint {
     /// 0 to 100.
     pub percentile: f64,
@@ -74,6 +79,7 @@ pub struct DistributionPoint {
 
 /// The clients' count held against the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct CrossCheck {
     /// Transactions that the clients saw committed, warm-up included.
     pub client: u64,
@@ -100,6 +106,7 @@ fn is_zero(count: &u64) -> bool {
 
 /// How often an error came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct ErrorCount {
     /// Five letters.
     pub sqlstate: String,

@@ -5,8 +5,10 @@ use serde::Serialize;
 
 /// How many transactions of a stretch of time had a response time between two edges.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Heat {
     /// Where the first stretch begins: the end of the warm-up.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub from_s: f64,
     /// Ends of the stretches, after the start of the load.
     pub t_s: Vec<f64>,

@@ -1,4 +1,4 @@
-//! What a report holds: the JSON that ui/src/model.ts describes. Format "pgdyno-report/1".
+//! What a report holds: the JSON that ui/src/generated/model.ts is made to describe. Format "pgdyno-report/1".
 
 mod found;
 
@@ -22,6 +22,7 @@ pub(crate) const FORMAT: &str = "pgdyno-report/1";
 
 /// A mean with its interval.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Interval {
     /// Mean of the trials.
     pub mean: f64,
@@ -33,6 +34,7 @@ pub struct Interval {
 
 /// A setting of a treatment.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Setting {
     /// Id of the knob.
     pub knob: String,
@@ -41,8 +43,16 @@ pub struct Setting {
     /// What the target reported.
     pub effective: Option<String>,
     /// Layer by name.
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"postgres\" | \"table\" | \"kernel\" | \"memory\" | \"block\" | \"cpu\" | \"net\"")
+    )]
     pub layer: String,
     /// Risk by name.
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"none\" | \"stability\" | \"durability\"")
+    )]
     pub risk: String,
     /// Whether this treatment changes it.
     pub changed: bool,
@@ -50,6 +60,7 @@ pub struct Setting {
 
 /// A treatment with its results.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Treatment {
     /// Unique name.
     pub name: String,
@@ -58,6 +69,7 @@ pub struct Treatment {
     /// Why it was tried.
     pub reason: Option<String>,
     /// "tested" or "not-tested".
+    #[cfg_attr(feature = "typescript", ts(type = "\"tested\" | \"not-tested\""))]
     pub status: &'static str,
     /// Why it was not.
     pub why_not: Option<String>,
@@ -68,18 +80,25 @@ pub struct Treatment {
     /// Trials that failed or do not hold.
     pub trials_failed: usize,
     /// Finished trials that were left out all the same: in no mean and no effect.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub trials_left_out: usize,
     /// Factor and level; "step" and its name for steps.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub levels: Vec<LevelOf>,
     /// Name of the treatment that it is held against.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub against: Option<String>,
     /// Its load, where it is not the experiment's.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub workload: Option<Workload>,
     /// What else it has of its own, as ("server.pooler", "pgbouncer").
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub around: Vec<(String, String)>,
     /// Means over its trials, by the name of the metric, as the verdicts take them.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub figures: BTreeMap<String, f64>,
     /// The figure that decides.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub metric: Option<Interval>,
     /// Throughput.
     pub tps: Option<Interval>,
@@ -88,6 +107,7 @@ pub struct Treatment {
     /// Their distribution, likewise.
     pub distribution: Vec<DistributionPoint>,
     /// Response times over time, of all its trials that count.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub latency_heat: Option<Heat>,
     /// Stability.
     pub stability_cv: Option<f64>,
@@ -107,8 +127,10 @@ pub struct Treatment {
 
 /// Second by second.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Series {
     /// Seconds that a point stands for, where that is more than one: then `tps` is their mean and `p95_ms` the highest.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub bucket_s: Option<u32>,
     /// Ends of the seconds.
     pub t_s: Vec<f64>,
@@ -127,6 +149,7 @@ impl Treatment {
 
 /// A trial.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Trial {
     /// Number in the store.
     pub id: i64,
@@ -148,12 +171,14 @@ pub struct Trial {
     #[serde(flatten)]
     pub transactions: TransactionCounts,
     /// Responses that took longer are late.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub latency_limit_ms: Option<f64>,
     /// Errors.
     pub errors: Vec<ErrorCount>,
     /// Response times.
     pub percentiles: Option<Percentiles>,
     /// The external program that has reported throughput and response times, if one has.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub reported_by: Option<String>,
     /// Whether it was steady.
     pub settled: Option<bool>,
@@ -166,16 +191,22 @@ pub struct Trial {
     /// What disturbed it.
     pub disturbances: Vec<String>,
     /// Whether others took CPU time from it.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub disturbed: bool,
     /// Whether it is in no mean and no effect, though it finished.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub left_out: bool,
     /// The server that it ran on, where that is not the target itself.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub stand: Option<String>,
     /// Seconds of the measured time that were still part of the warm-up.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub unsettled_s: Option<f64>,
     /// All its figures by name.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub figures: BTreeMap<String, f64>,
     /// Checkpoints, vacuums and disturbances, where [`Report::mark`] has been told of them.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub marks: Vec<Mark>,
     /// Second by second.
     pub series: Series,
@@ -183,6 +214,7 @@ pub struct Trial {
 
 /// A trial that finished and is left out of every mean and effect.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct LeftOut {
     /// Number in the store.
     pub trial: i64,
@@ -198,6 +230,7 @@ pub struct LeftOut {
 
 /// How it was decided.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Decision {
     /// Of all intervals together.
     pub confidence: f64,
@@ -210,28 +243,41 @@ pub struct Decision {
     /// In plain words.
     pub method: String,
     /// Name of the figure that decides.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub metric: String,
     /// What it is, in words: "throughput".
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub metric_title: String,
     /// Its unit; empty for a number without one.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub metric_unit: String,
     /// Whether a larger value of it is the better one.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub larger_is_better: bool,
     /// "after-blocks" or "when-decided".
+    #[cfg_attr(
+        feature = "typescript",
+        ts(optional, type = "\"after-blocks\" | \"when-decided\"")
+    )]
     pub stop: String,
     /// The same in words.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub stop_rule: String,
     /// Finished trials that were left out.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub excluded: Vec<LeftOut>,
     /// The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `None` where it was looked at
     /// after each block, and where nothing is known of the spread.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub minimum_detectable_effect: Option<f64>,
     /// That probability.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub power: f64,
 }
 
 /// The load.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Workload {
     /// Name.
     pub name: String,
@@ -249,6 +295,7 @@ pub struct Workload {
 
 /// A factor.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Factor {
     /// Unique name.
     pub name: String,
@@ -262,6 +309,7 @@ pub struct Factor {
 
 /// The experiment.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Experiment {
     /// Number in the store.
     pub id: i64,
@@ -272,9 +320,19 @@ pub struct Experiment {
     /// Answer in one sentence.
     pub answer: String,
     /// Design by name.
+    #[cfg_attr(
+        feature = "typescript",
+        ts(
+            type = "\"cumulative\" | \"one-at-a-time\" | \"a-b\" | \"a-a\" | \"full-factorial\" | \"fractional\" | \"screening\" | \"ladder\" | \"load\""
+        )
+    )]
     pub design: String,
     /// What became of it: "running", "finished" or "interrupted"; where [`Report::tell_life`] was told of its process also
     /// "killed" or "running or killed".
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"running\" | \"killed\" | \"running or killed\" | \"finished\" | \"interrupted\"")
+    )]
     pub status: &'static str,
     /// When it began.
     pub started_unix_ms: u64,
@@ -289,8 +347,10 @@ pub struct Experiment {
     /// Name of the reference.
     pub reference: String,
     /// Name of the treatment that the answer is about.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub headline: Option<String>,
     /// Factors by name with their titles, in the order of the file.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub factors: Vec<Factor>,
     /// The load.
     pub workload: Workload,
@@ -302,6 +362,7 @@ pub struct Experiment {
 
 /// A report.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Report {
     /// Format.
     pub format: &'static str,
@@ -318,17 +379,23 @@ pub struct Report {
     /// Trials in the order they ran.
     pub trials: Vec<Trial>,
     /// Tables of results.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub tables: Vec<StudyTable>,
     /// The study that is repeated, and how its findings stand here.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub study: Option<Study>,
     /// What each finding came to.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub claims: Vec<StudyClaim>,
     /// What each level of a factor is worth over all levels of the others.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub effects: Vec<FactorEffect>,
     /// Throughput over clients or CPUs.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub curves: Vec<Curve>,
     /// What some throughputs take: documents of format "pgdyno-capacity/1" (docs/how-to/capacity.md), the usual one first. Whoever
     /// has the catalogue of knobs puts them in; empty until then.
+    #[cfg_attr(feature = "typescript", ts(optional, type = "Array<CapacityDocument>"))]
     pub capacity: Vec<serde_json::Value>,
     /// Facts.
     pub facts: Vec<FactRecord>,

@@ -3,6 +3,7 @@
 
 mod answer;
 pub mod asked;
+pub mod document;
 mod door;
 mod experiment;
 mod list;

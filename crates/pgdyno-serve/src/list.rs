@@ -4,15 +4,15 @@ use super::App;
 use super::answer::{Body, number, takes_gzip};
 use super::problem::Problem;
 use super::stamp::Stamp;
-use super::summary::Summary;
 use crate::asked;
+use crate::document::{ListDocument, ListRow};
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use pgdyno_store::{Filter, Life, Listed, Store};
-use serde_json::{Value, json};
+use pgdyno_store::{Filter, Life, Store};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ pub(super) async fn list(
 }
 
 /// The list, and whether something is to be made behind the scenes: what the list lacks, or the report of what has ended since.
-fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(Value, bool), Problem> {
+fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(ListDocument, bool), Problem> {
     let (mut is_whole, mut has_ended) = (true, false);
     let found = store.find(filter)?;
     let begun = Instant::now();
@@ -59,21 +59,15 @@ fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(Value, bool), Prob
                 None
             }
         };
-        rows.push(row(&listed, summary.as_deref()));
+        let planned = summary.as_ref().map(|summary| summary.planned);
+        let answer = summary.and_then(|summary| summary.answer.clone());
+        rows.push(ListRow::new(listed, planned, answer));
     }
-    Ok((
-        json!({"experiments": rows, "is_whole": is_whole}),
-        !is_whole || has_ended,
-    ))
-}
-
-fn row(listed: &Listed, summary: Option<&Summary>) -> Value {
-    json!({
-        "id": listed.id, "name": listed.name, "question": listed.question, "status": listed.life.word(),
-        "started_unix_ms": listed.started_unix_ms, "finished_unix_ms": listed.finished_unix_ms,
-        "target": listed.target, "trials_finished": listed.trials_finished, "trials_failed": listed.trials_failed,
-        "trials_planned": summary.map(|s| s.planned), "answer": summary.and_then(|s| s.answer.as_deref()), "tags": listed.tags, "notes": listed.notes,
-    })
+    let list = ListDocument {
+        experiments: rows,
+        is_whole,
+    };
+    Ok((list, !is_whole || has_ended))
 }
 
 pub(super) async fn notes(

@@ -6,6 +6,7 @@ use super::now_unix_ms;
 use super::problem::Problem;
 use super::stamp::Stamp;
 use super::summary::Summary;
+use crate::document::{Current, Decided, Progress};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, Sse};
@@ -151,7 +152,7 @@ impl Watcher {
                 .do_this("`pgdyno check-store` tells what of the store can be read")
         })?;
         // With its number, so that who is cut off before the first trial misses none.
-        events.push(event("progress", &progress(&pulse, &summary)).id(seen.to_string()));
+        events.push(event("progress", &json!(progress(&pulse, &summary))).id(seen.to_string()));
         let is_over = !matches!(pulse.life, Life::Running | Life::RunningOrKilled);
         if is_over {
             events.push(event("end", &json!({"status": pulse.life.word()})));
@@ -160,26 +161,31 @@ impl Watcher {
     }
 }
 
-fn progress(pulse: &Pulse, summary: &Summary) -> Value {
+fn progress(pulse: &Pulse, summary: &Summary) -> Progress {
     let said = pulse.progress.as_ref();
     let current = said.and_then(|said| {
         let current = said.current.as_ref()?;
-        Some(json!({"treatment": current.treatment, "block": current.block, "phase": said.phase}))
+        Some(Current {
+            treatment: current.treatment.clone(),
+            block: current.block,
+            phase: said.phase.clone(),
+        })
     });
-    let verdicts = summary
-        .treatments
-        .iter()
-        .filter_map(|t| Some((&t.name, t.effect?.verdict)));
-    let decided: Value = verdicts
-        .filter(|(_, verdict)| *verdict != Verdict::Undecided)
-        .map(|(treatment, verdict)| json!({"treatment": treatment, "verdict": verdict}))
-        .collect();
-    json!({
-        "trials_finished": pulse.trials_finished, "trials_failed": pulse.trials_failed,
-        "trials_planned": planned(pulse, summary), "elapsed_s": elapsed_s(pulse),
-        "left_s": said.and_then(|said| said.left_s(now_unix_ms())),
-        "phase": said.map(|said| &said.phase), "current": current, "decided": decided,
-    })
+    let decided = summary.treatments.iter().filter_map(|t| {
+        let verdict = t.effect?.verdict;
+        let treatment = t.name.clone();
+        (verdict != Verdict::Undecided).then_some(Decided { treatment, verdict })
+    });
+    Progress {
+        trials_finished: pulse.trials_finished,
+        trials_failed: pulse.trials_failed,
+        trials_planned: Some(planned(pulse, summary)),
+        elapsed_s: elapsed_s(pulse),
+        left_s: said.and_then(|said| said.left_s(now_unix_ms())),
+        phase: said.map(|said| said.phase.clone()),
+        current,
+        decided: decided.collect(),
+    }
 }
 
 /// Trials at most: what its process says, for it knows which do not come any more, else by the plan.

@@ -1,5 +1,6 @@
 //! What the server needs of the program that runs it.
 
+use crate::document::ChangedBy;
 use pgdyno_knobs::{Catalogue, ServerRef};
 use pgdyno_record::{FactRecord, StoredExperiment};
 use pgdyno_report::Report;
@@ -13,8 +14,8 @@ use std::time::Duration;
 pub struct Changed {
     /// `None` where no server is concerned.
     pub server: Option<ServerRef>,
-    /// As `pgdyno status --json` prints it.
-    pub journal: Value,
+    /// The journal and its changes.
+    pub journal: ChangedBy,
 }
 
 /// What there is to say once the server listens.

@@ -3,13 +3,14 @@
 use super::App;
 use super::problem::Problem;
 use super::source::Changed;
+use crate::document::{ChangedBy, Target, Targets};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use pgdyno_knobs::ServerRef;
 use pgdyno_server::Conninfo;
 use pgdyno_store::{Filter, Life, Listed, Store};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ pub(super) async fn targets(State(app): State<Arc<App>>, headers: HeaderMap) -> 
     app.json(&headers, |app, store| document(app, store)).await
 }
 
-fn document(app: &App, store: &Store) -> Result<Value, Problem> {
+fn document(app: &App, store: &Store) -> Result<Targets, Problem> {
     let mut targets: Vec<(String, Vec<Listed>)> = Vec::new();
     // A question in the middle of a measurement is a disturbance.
     let mut ask_servers = true;
@@ -85,28 +86,31 @@ fn document(app: &App, store: &Store) -> Result<Value, Problem> {
         let advice = app.advices.of(name, experiments, patient, &|| {
             app.source.advice(store, name, &facts)
         });
-        rows.push(json!({
-            "name": name, "experiments": ids,
-            "changed": on_it.as_ref().ok(), "why_not_known": on_it.as_ref().err(),
-            "advice": advice.as_ref().ok(), "is_advice_due": advice == Err(NotYet),
-            "facts": facts,
-        }));
+        rows.push(Target {
+            name: name.clone(),
+            experiments: ids,
+            why_not_known: on_it.as_ref().err().map(|why| (*why).to_owned()),
+            changed: on_it.ok(),
+            is_advice_due: advice == Err(NotYet),
+            advice: advice.ok().flatten(),
+            facts,
+        });
     }
     // All of them: a journal that names a server has changed the machine too, and may name one that no experiment knows.
-    let on_host: Result<Vec<&Value>, &String> = changed
-        .as_ref()
-        .map(|changed| changed.iter().map(|changed| &changed.journal).collect());
-    Ok(json!({
-        "targets": rows, "changed_on_host": on_host.as_ref().ok(), "why_not_known": on_host.as_ref().err(),
-        "servers_asked": ask_servers,
-    }))
+    Ok(Targets {
+        targets: rows,
+        changed_on_host: (changed.as_ref().ok())
+            .map(|changed| changed.iter().map(|changed| changed.journal.clone()).collect()),
+        why_not_known: changed.err(),
+        servers_asked: ask_servers,
+    })
 }
 
 /// The journals that are about a target of this name.
-fn of_target<'a>(all: &'a [Changed], target: &str) -> Vec<&'a Value> {
+fn of_target(all: &[Changed], target: &str) -> Vec<ChangedBy> {
     all.iter()
         .filter(|changed| changed.server.as_ref().and_then(name_of).as_deref() == Some(target))
-        .map(|changed| &changed.journal)
+        .map(|changed| changed.journal.clone())
         .collect()
 }
 
@@ -171,6 +175,7 @@ impl Advices {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     /// What there was no time for is not said to be nothing, and comes later.
     #[test]

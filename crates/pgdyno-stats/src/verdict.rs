@@ -7,6 +7,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// What may be said of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The whole interval lies on the good side of 1.
@@ -41,6 +42,7 @@ pub struct Comparison {
 
 /// A ratio with its interval and what follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Effect {
     /// treatment / reference: 1.10 is ten percent more.
     pub ratio: f64,

@@ -1,5 +1,5 @@
 import { isKnown, tick, tps } from "../format/number.ts";
-import type { CapacityDocument, CapacityQuestion, CapacityRow, Estimate } from "../model-capacity.ts";
+import type { CapacityDocument, CapacityQuestion, CapacityRow, Estimate } from "../model.ts";
 
 /** Beyond this many times the largest measured number of CPUs nothing measured speaks for the answer (pgdyno-lab/src/capacity.rs). */
 export const EXTRAPOLATES_MAX = 2;

@@ -1,7 +1,6 @@
 import { isKnown } from "../format/number.ts";
 import { METRICS, type Metric } from "../generated/metrics.ts";
-import type { Fact, Treatment } from "../model.ts";
-import type { Mark } from "../model-trial.ts";
+import type { Fact, Mark, Treatment } from "../model.ts";
 
 /** Something that each transaction costs. */
 export interface Cost {

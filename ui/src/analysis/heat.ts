@@ -1,6 +1,5 @@
 import { isKnown } from "../format/number.ts";
-import type { Treatment, Trial } from "../model.ts";
-import type { Heat } from "../model-trial.ts";
+import type { Heat, Treatment, Trial } from "../model.ts";
 
 const STRETCHES = 120;
 const LEVELS = 28;

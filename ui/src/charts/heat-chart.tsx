@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { useDisplay } from "../display.ts";
-import type { Heat } from "../model-trial.ts";
+import type { Heat } from "../model.ts";
 import { HeatTable } from "../parts/heat-table.tsx";
 import { SaveButtons } from "../parts/save-buttons.tsx";
 import { HEAT_HEIGHT, HEAT_MARGIN, heatLayout } from "./heat-layout.ts";

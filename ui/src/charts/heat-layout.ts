@@ -1,7 +1,7 @@
 import { logTicks } from "../analysis/percentiles.ts";
 import { tick } from "../format/number.ts";
 import { clock } from "../format/unit.ts";
-import type { Heat } from "../model-trial.ts";
+import type { Heat } from "../model.ts";
 
 /** Where everything of a heat map stands, in CSS pixels: drawn on canvas, and as vectors when it is saved. */
 export interface HeatLayout {

@@ -1,5 +1,5 @@
 import uPlot from "uplot";
-import type { Mark, MarkKind } from "../model-trial.ts";
+import type { Mark, MarkKind } from "../model.ts";
 import { MARK_VARIABLE } from "../trial/draw-marks.ts";
 import { cssValue } from "./style.ts";
 

@@ -3,7 +3,7 @@ import type { Source } from "../data/source.ts";
 import type { Trouble } from "../data/trouble.ts";
 import { useEach } from "../data/use-each.ts";
 import { roundShare } from "../format/number.ts";
-import type { Comparison } from "../model-serve.ts";
+import type { Comparison } from "../model.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { TroubleBox } from "../parts/state.tsx";
 import { DiffersTable, FigureTable } from "./figures.tsx";

@@ -1,6 +1,6 @@
 import { change, changeBounds, isKnown, roundShare, UNKNOWN } from "../format/number.ts";
 import { valueWithUnit } from "../format/unit.ts";
-import type { CompareRow, Comparison, SideFigure } from "../model-serve.ts";
+import type { CompareRow, Comparison, SideFigure } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
 import { LETTERS } from "../router.ts";

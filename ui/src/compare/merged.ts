@@ -1,4 +1,4 @@
-import type { Comparison, CompareRow, SideFigure } from "../model-serve.ts";
+import type { Comparison, CompareRow, SideFigure } from "../model.ts";
 import { shown } from "../format/json.ts";
 
 /** One figure of the first side and of the others; null where a side has not been compared by it. */

@@ -1,12 +1,11 @@
 import { useId, useMemo, useState } from "preact/hooks";
-import type { Trial } from "../model.ts";
+import type { Trial, TrialColumn } from "../model.ts";
 import { addressOf } from "../router.ts";
 import { useSource } from "../data/context.ts";
 import type { Source } from "../data/source.ts";
 import { asTrouble } from "../data/trouble.ts";
 import { useEach } from "../data/use-each.ts";
 import { clock } from "../format/unit.ts";
-import type { TrialColumn } from "../model-trial.ts";
 import { TroubleBox } from "../parts/state.tsx";
 import { TimeAxis } from "../trial/axis.ts";
 import { Chooser } from "../trial/chooser.tsx";

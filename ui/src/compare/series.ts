@@ -1,8 +1,7 @@
 import { quantileOf } from "../analysis/heat.ts";
 import { treatmentStyle } from "../charts/style.ts";
 import { isKnown } from "../format/number.ts";
-import type { Trial } from "../model.ts";
-import type { Heat, Layer, TrialColumn, TrialDocument } from "../model-trial.ts";
+import type { Heat, Layer, Trial, TrialColumn, TrialDocument } from "../model.ts";
 import type { Choice, Line, Panel } from "../trial/panels.ts";
 
 /** What is drawn of a side over time. */

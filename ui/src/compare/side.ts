@@ -1,7 +1,6 @@
 import { isKnown } from "../format/number.ts";
 import { METRICS, UNITS } from "../generated/metrics.ts";
-import type { Report, Setting } from "../model.ts";
-import type { CompareRow, Comparison, SideFigure } from "../model-serve.ts";
+import type { CompareRow, Comparison, Report, Setting, SideFigure } from "../model.ts";
 import { treatmentOf, type Spec } from "./spec.ts";
 
 /** One side as the page itself knows it: what can be drawn of it. */

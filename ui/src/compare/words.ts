@@ -1,5 +1,5 @@
 import { change, changeBounds } from "../format/number.ts";
-import type { Comparison } from "../model-serve.ts";
+import type { Comparison } from "../model.ts";
 import { figureTitle } from "./side.ts";
 
 export const BASIS: Record<Comparison["basis"], string> = {

@@ -1,6 +1,5 @@
 import { loadReport } from "../load.ts";
-import type { Report } from "../model.ts";
-import type { Details, TrialDocument } from "../model-trial.ts";
+import type { Details, Report, TrialDocument } from "../model.ts";
 import type { Source } from "./source.ts";
 import { asTrouble, Trouble } from "./trouble.ts";
 import { unpackTrial } from "./unpack.ts";

@@ -1,8 +1,6 @@
 import { checkedReport } from "../load.ts";
-import { CAPACITY_FORMAT, type CapacityDocument } from "../model-capacity.ts";
-import type { Report } from "../model.ts";
-import type { Comparison, Journal, List, Listed, Note, Target, Targets } from "../model-serve.ts";
-import type { TrialDocument } from "../model-trial.ts";
+import { CAPACITY_FORMAT, type CapacityDocument } from "../model.ts";
+import type { Comparison, Journal, List, Listed, Note, Report, Target, Targets, TrialDocument } from "../model.ts";
 import type { Server, Source } from "./source.ts";
 import { cut, Trouble, troubleOfStatus } from "./trouble.ts";
 import { checkedTrial } from "./unpack.ts";

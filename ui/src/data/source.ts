@@ -1,7 +1,4 @@
-import type { CapacityDocument } from "../model-capacity.ts";
-import type { Report } from "../model.ts";
-import type { Comparison, List, Listed, Note, Targets } from "../model-serve.ts";
-import type { Details, TrialDocument } from "../model-trial.ts";
+import type { CapacityDocument, Comparison, Details, List, Listed, Note, Report, Targets, TrialDocument } from "../model.ts";
 import type { Mode } from "../router.ts";
 import type { Trouble } from "./trouble.ts";
 

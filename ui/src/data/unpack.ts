@@ -1,4 +1,4 @@
-import { TRIAL_FORMAT, type TrialColumn, type TrialDocument } from "../model-trial.ts";
+import { TRIAL_FORMAT, type TrialColumn, type TrialDocument } from "../model.ts";
 import { Trouble } from "./trouble.ts";
 
 /** A column with its times told by number: `axes` holds them once, as steps. */

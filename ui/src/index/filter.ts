@@ -1,4 +1,4 @@
-import type { Listed } from "../model-serve.ts";
+import type { Listed } from "../model.ts";
 
 export interface Filter {
   words: string;

@@ -1,7 +1,7 @@
 import { useSource } from "../data/context.ts";
 import { count, isKnown } from "../format/number.ts";
 import { clockTime, duration } from "../format/time.ts";
-import type { Progress } from "../model-serve.ts";
+import type { Progress } from "../model.ts";
 import { useLive, type Live } from "./use-live.ts";
 
 function Bar({ progress }: { progress: Progress }) {

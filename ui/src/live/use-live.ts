@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { pauseAfter_ms } from "../data/pauses.ts";
 import type { Server } from "../data/source.ts";
 import { cut, troubleTold, type Trouble } from "../data/trouble.ts";
-import type { Progress } from "../model-serve.ts";
+import type { Progress } from "../model.ts";
 
 /** How the stream of an experiment stands. */
 export interface Live {

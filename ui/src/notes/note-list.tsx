@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { dateTime, isoTime } from "../format/time.ts";
-import type { Note } from "../model-serve.ts";
+import type { Note } from "../model.ts";
 import type { Acting } from "./acting.ts";
 import { UndoLine } from "./undo-line.tsx";
 

@@ -3,7 +3,7 @@ import { heatStretches } from "../analysis/heat.ts";
 import { count } from "../format/number.ts";
 import { bareMilliseconds } from "../format/span.ts";
 import { clock } from "../format/unit.ts";
-import type { Heat } from "../model-trial.ts";
+import type { Heat } from "../model.ts";
 import { Cell, DataTable } from "./data-table.tsx";
 
 /** A heat map as numbers: in each stretch how many there were and where they lay. */

@@ -1,7 +1,7 @@
 import { HEAT_HEIGHT, HEAT_MARGIN, heatLayout, partOf } from "../charts/heat-layout.ts";
 import { cssValue, mixed } from "../charts/style.ts";
 import { count } from "../format/number.ts";
-import type { Heat } from "../model-trial.ts";
+import type { Heat } from "../model.ts";
 import { escaped, framed, type Size } from "./plain-svg.ts";
 
 const HEAD = 30;

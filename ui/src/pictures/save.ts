@@ -1,5 +1,5 @@
 import type uPlot from "uplot";
-import type { Heat } from "../model-trial.ts";
+import type { Heat } from "../model.ts";
 import { heatSvg } from "./heat-svg.ts";
 import type { Decor } from "./time-decor.ts";
 import { plainSvg, type Size } from "./plain-svg.ts";

@@ -3,7 +3,7 @@ import type { Stretch } from "../analysis/steady.ts";
 import { GAP, kindsOf, ROW } from "../charts/mark-strip.ts";
 import { hatchOpacity, HATCH_STEP } from "../charts/steady.ts";
 import { cssValue } from "../charts/style.ts";
-import type { Mark, MarkKind } from "../model-trial.ts";
+import type { Mark, MarkKind } from "../model.ts";
 import { MARK_TITLE, MARK_VARIABLE } from "../trial/draw-marks.ts";
 import { escaped } from "./plain-svg.ts";
 

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { typedNumber } from "../analysis/capacity.ts";
 import { tps } from "../format/number.ts";
-import type { CapacityDocument, CapacityQuestion } from "../model-capacity.ts";
+import type { CapacityDocument, CapacityQuestion } from "../model.ts";
 
 interface Props {
   documents: readonly CapacityDocument[];

@@ -3,7 +3,7 @@ import { useSource } from "../data/context.ts";
 import type { Server } from "../data/source.ts";
 import { asTrouble, type Trouble } from "../data/trouble.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import type { Note } from "../model-serve.ts";
+import type { Note } from "../model.ts";
 import type { Acting } from "../notes/acting.ts";
 import { NoteList } from "../notes/note-list.tsx";
 import { Tags } from "../notes/tags.tsx";

@@ -5,8 +5,7 @@ import { ShadeKey } from "../charts/shade-key.tsx";
 import { ThroughputChart } from "../charts/throughput-chart.tsx";
 import { bounds, count, plural, tps, withUnit, type Maybe } from "../format/number.ts";
 import { milliseconds } from "../format/span.ts";
-import type { Treatment, Trial } from "../model.ts";
-import type { Mark } from "../model-trial.ts";
+import type { Mark, Treatment, Trial } from "../model.ts";
 import { TimeAxis } from "../trial/axis.ts";
 import { pressOn, TimeToolbar, useRange } from "../trial/time-toolbar.tsx";
 

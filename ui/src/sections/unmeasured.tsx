@@ -2,8 +2,7 @@ import { useState } from "preact/hooks";
 import { unmeasured, whyUnmeasured } from "../analysis/efficiency.ts";
 import { useSource } from "../data/context.ts";
 import { asTrouble } from "../data/trouble.ts";
-import type { Report } from "../model.ts";
-import type { Mark } from "../model-trial.ts";
+import type { Mark, Report } from "../model.ts";
 
 /** What a trial lacked stands in its document alone; any that finished tells, for the machine is the same. */
 function exampleOf({ trials }: Report, hasTrial: (trial: number) => boolean): number | null {

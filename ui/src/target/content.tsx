@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { plural } from "../format/number.ts";
 import { dateTime } from "../format/time.ts";
-import type { Journal, Target, Targets } from "../model-serve.ts";
+import type { Journal, Target, Targets } from "../model.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { addressOf } from "../router.ts";

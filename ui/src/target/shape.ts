@@ -2,7 +2,7 @@
 
 import { shown } from "../format/json.ts";
 import { dateTime } from "../format/time.ts";
-import type { Journal } from "../model-serve.ts";
+import type { Journal } from "../model.ts";
 
 export interface AdviceItem {
   title: string;

@@ -2,7 +2,7 @@ import uPlot from "uplot";
 import type { Stretch } from "../analysis/steady.ts";
 import { drawUnsettled } from "../charts/steady.ts";
 import { cssValue } from "../charts/style.ts";
-import type { Mark, MarkKind } from "../model-trial.ts";
+import type { Mark, MarkKind } from "../model.ts";
 
 export const MARK_TITLE: Record<MarkKind, string> = { checkpoint: "Checkpoint", vacuum: "Vacuum", disturbance: "Disturbance", gap: "Gap" };
 /** Colour beside the letter that names it in the strip above the charts. */

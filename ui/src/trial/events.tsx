@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { plural } from "../format/number.ts";
 import { clock } from "../format/unit.ts";
-import type { Mark, MarkKind } from "../model-trial.ts";
+import type { Mark, MarkKind } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { isDrawn, MARK_TITLE, MARK_VARIABLE } from "./draw-marks.ts";
 

@@ -2,7 +2,7 @@ import type uPlot from "uplot";
 import type { Stretch } from "../analysis/steady.ts";
 import { cssValue, mixed } from "../charts/style.ts";
 import { byteSteps, clock, ticksWithUnit } from "../format/unit.ts";
-import type { Mark } from "../model-trial.ts";
+import type { Mark } from "../model.ts";
 import type { TimeAxis } from "./axis.ts";
 import { behindLines } from "./draw-marks.ts";
 import type { LineStyle, Panel } from "./panels.ts";

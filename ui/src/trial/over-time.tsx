@@ -3,7 +3,7 @@ import { unsettledStretch } from "../analysis/steady.ts";
 import { ShadeKey } from "../charts/shade-key.tsx";
 import { plural } from "../format/number.ts";
 import { clock } from "../format/unit.ts";
-import type { MarkKind, TrialDocument } from "../model-trial.ts";
+import type { MarkKind, TrialDocument } from "../model.ts";
 import { TimeAxis } from "./axis.ts";
 import { Chooser } from "./chooser.tsx";
 import { isDrawn } from "./draw-marks.ts";

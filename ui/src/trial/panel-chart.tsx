@@ -5,7 +5,7 @@ import type { Stretch } from "../analysis/steady.ts";
 import { useWidth } from "../charts/use-width.ts";
 import { useDisplay } from "../display.ts";
 import { clock, unitInWords, valueWithUnit } from "../format/unit.ts";
-import type { Mark } from "../model-trial.ts";
+import type { Mark } from "../model.ts";
 import type { PictureKey } from "../pictures/time-decor.ts";
 import { SaveButtons } from "../parts/save-buttons.tsx";
 import { stack, stretchOf, table } from "./align.ts";

@@ -1,5 +1,5 @@
 import { isKnown } from "../format/number.ts";
-import type { Layer, TrialColumn, TrialDocument, Waits, WaitSessions } from "../model-trial.ts";
+import type { Layer, TrialColumn, TrialDocument, Waits, WaitSessions } from "../model.ts";
 
 /** One chart: lines of one unit on the common axis of time. */
 export interface Panel {

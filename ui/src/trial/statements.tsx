@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { count, fixed, isKnown, UNKNOWN, type Maybe } from "../format/number.ts";
 import { valueWithUnit } from "../format/unit.ts";
-import type { Statement } from "../model-trial.ts";
+import type { Statement } from "../model.ts";
 import { Cell } from "../parts/data-table.tsx";
 
 type Figure = Exclude<keyof Statement, "query" | "query_id">;

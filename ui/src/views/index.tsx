@@ -7,7 +7,7 @@ import { duration, isoTime, shortDateTime, zoneName } from "../format/time.ts";
 import { askedOf, filtered, queryOf, sortedBy, statusesOf, tagsOf, type Filter, type Order, type Sorting } from "../index/filter.ts";
 import { useNotesSearch } from "../index/use-notes-search.ts";
 import { FilterBar } from "../index/filter-bar.tsx";
-import type { Listed } from "../model-serve.ts";
+import type { Listed } from "../model.ts";
 import { Loaded } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
 import { addressOf, replaceAddress } from "../router.ts";

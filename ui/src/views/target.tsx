@@ -2,7 +2,7 @@ import { useEffect } from "preact/hooks";
 import { useSource } from "../data/context.ts";
 import { useLoaded, useReturn } from "../data/use-loaded.ts";
 import { useRest } from "../data/use-rest.ts";
-import type { Target, Targets } from "../model-serve.ts";
+import type { Target, Targets } from "../model.ts";
 import { Loaded } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
 import { addressOf } from "../router.ts";

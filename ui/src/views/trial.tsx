@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { useSource } from "../data/context.ts";
 import { useLoaded } from "../data/use-loaded.ts";
-import type { TrialDocument } from "../model-trial.ts";
+import type { TrialDocument } from "../model.ts";
 import { Loaded } from "../parts/state.tsx";
 import { TopBar } from "../parts/top-bar.tsx";
 import { addressOf } from "../router.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
 import { trialElements } from "../../scripts/pack.ts";
-import type { Mark } from "../../src/model-trial.ts";
+import type { Mark } from "../../src/model.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
 import { useHarness } from "./harness.ts";

@@ -1,4 +1,4 @@
-import { CAPACITY_FORMAT, type CapacityDocument, type CapacityRow, type Found, type Measured } from "../../src/model-capacity.ts";
+import { CAPACITY_FORMAT, type CapacityDocument, type CapacityRow, type Found, type Measured } from "../../src/model.ts";
 import type { Report } from "../../src/model.ts";
 import { ladder } from "./factors.ts";
 

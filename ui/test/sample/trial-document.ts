@@ -1,6 +1,5 @@
-import type { Heat, Layer, Mark, TrialColumn, TrialDocument } from "../../src/model-trial.ts";
-import { TRIAL_FORMAT } from "../../src/model-trial.ts";
-import type { Report, Trial } from "../../src/model.ts";
+import type { Heat, Layer, Mark, Report, Trial, TrialColumn, TrialDocument } from "../../src/model.ts";
+import { TRIAL_FORMAT } from "../../src/model.ts";
 import { seeded, type Random } from "./random.ts";
 
 type Shape = (second: number, random: Random) => number;

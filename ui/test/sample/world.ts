@@ -1,6 +1,5 @@
 import type { World } from "../../scripts/mock-server.ts";
-import type { Report } from "../../src/model.ts";
-import type { Comparison, Journal, Listed } from "../../src/model-serve.ts";
+import type { Comparison, Journal, Listed, Report } from "../../src/model.ts";
 import { FACTS } from "./facts.ts";
 import { sampleReport } from "./report.ts";
 import { sampleTrialDocument } from "./trial-document.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { capacityCommand, capacityQuery, costPerMillion, estimateBounds, isFar, measuredP99, remark, rowName, storedAnswer, typedNumber } from "../../src/analysis/capacity.ts";
 import { tick } from "../../src/format/number.ts";
-import type { CapacityQuestion, CapacityRow, Found } from "../../src/model-capacity.ts";
+import type { CapacityQuestion, CapacityRow, Found } from "../../src/model.ts";
 import { cores, coresDocument } from "../sample/capacity.ts";
 
 const PLAIN: CapacityQuestion = { tps: 60_000, p99_ms: null, price: null };

@@ -4,7 +4,7 @@ import { choicesOf, commonWarmup, endOf, firstChoice, panelOfSides, seriesOf, se
 import { figureTitle, plainComparison, settingLines, settingsDiffer, sideOf } from "../../src/compare/side.ts";
 import { eachTreatment, firstSides, nextSide, parseSpec, trialOf, type Spec } from "../../src/compare/spec.ts";
 import { answerOf } from "../../src/compare/words.ts";
-import type { Comparison } from "../../src/model-serve.ts";
+import type { Comparison } from "../../src/model.ts";
 import { sampleReport } from "../sample/report.ts";
 import { sampleTrialDocument } from "../sample/trial-document.ts";
 import { nothingFinished } from "../sample/variants.ts";

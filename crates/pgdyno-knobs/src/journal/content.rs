@@ -94,6 +94,7 @@ impl Purpose {
 
 /// How long changes stay that their process does not restore itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Keep {
     /// Until somebody restores them.

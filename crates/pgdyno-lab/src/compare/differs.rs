@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 /// Something that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Difference {
     /// What, as "PostgreSQL" or a knob's id.
     pub what: String,

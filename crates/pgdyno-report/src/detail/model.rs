@@ -1,4 +1,4 @@
-//! What a trial's document holds: the JSON that ui/src/model-trial.ts describes.
+//! What a trial's document holds: the JSON that ui/src/generated/model.ts is made to describe.
 
 use crate::heat::Heat;
 use crate::model::{Setting, Trial};
@@ -7,6 +7,7 @@ use serde::Serialize;
 
 /// One metric over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TrialColumn {
     /// Name with the unit last; "tps" and "p95_ms" are the load's.
     pub metric: String,
@@ -15,6 +16,7 @@ pub struct TrialColumn {
     /// For people; "ratio" goes from 0 to 1, empty for a number without a unit.
     pub unit: &'static str,
     /// "load", "host" or "server".
+    #[cfg_attr(feature = "typescript", ts(type = "\"load\" | \"host\" | \"server\""))]
     pub layer: &'static str,
     /// For people.
     pub title: String,
@@ -26,6 +28,7 @@ pub struct TrialColumn {
 
 /// Kinds of marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkKind {
     /// The server wrote what was dirty.
@@ -40,6 +43,7 @@ pub enum MarkKind {
 
 /// Something that happened, or that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Mark {
     /// After the start of the load.
     pub at_ms: u32,
@@ -53,6 +57,7 @@ pub struct Mark {
 
 /// Sessions that waited for one type of event, or for one event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct WaitSessions {
     /// As the server names it, an event behind its type ("IO: WalSync"); `CPU` are those that ran, `other` the rest of many events.
     pub name: String,
@@ -62,19 +67,23 @@ pub struct WaitSessions {
 
 /// What sessions waited for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Waits {
     /// After the start of the load: ends of the seconds.
     pub t_ms: Vec<u32>,
     /// By type, the busiest first.
     pub types: Vec<WaitSessions>,
     /// By event, the busiest first, and last what many smaller ones are together.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub events: Vec<WaitSessions>,
 }
 
 /// A statement as samples of the sessions saw it, and as the server counted it; what is not known of one is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields = nullable))]
 pub struct Statement {
     /// The server's number of the normalised statement.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub query_id: String,
     /// Its text without constants, cut, where it is known.
     pub query: Option<String>,
@@ -102,18 +111,22 @@ pub struct Statement {
 
 /// A trial as a report has it, and what is told of it here alone. Its `series` is empty: the columns hold it.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TrialPart {
     /// As in a report.
     #[serde(flatten)]
     pub trial: Trial,
     /// Title of its treatment.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub title: Option<String>,
     /// Settings of its treatment with what the target reported in this trial.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub settings: Vec<Setting>,
 }
 
 /// One trial with everything recorded beside it.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TrialDocument {
     /// "pgdyno-trial/1".
     pub format: &'static str,
@@ -138,6 +151,7 @@ pub struct TrialDocument {
     /// Errors by SQLSTATE.
     pub errors: Vec<ErrorCount>,
     /// Response times of its measured time.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub distribution: Vec<DistributionPoint>,
     /// `None` where response times were not kept for each second.
     pub latency_heat: Option<Heat>,

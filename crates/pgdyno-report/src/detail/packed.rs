@@ -64,6 +64,7 @@ const MAIN: &[&str] = &[
 
 /// Which metrics go along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// All.
@@ -81,6 +82,7 @@ impl Scope {
 
 /// What the details of trials in a report file are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Details {
     /// Points that a column has at most; `None` where it has all.
     pub points_max: Option<usize>,

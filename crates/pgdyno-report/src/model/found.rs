@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// A level of a factor, both by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct LevelOf {
     /// Name of the factor; "step" for steps.
     pub factor: String,
@@ -15,6 +16,7 @@ pub struct LevelOf {
 
 /// A table of results.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct StudyTable {
     /// Heading.
     pub title: String,
@@ -30,6 +32,7 @@ pub struct StudyTable {
 
 /// A column.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TableColumn {
     /// Heading.
     pub title: String,
@@ -41,6 +44,7 @@ pub struct TableColumn {
 
 /// The part of a table for one combination of the other factors.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TableBlock {
     /// Their levels in words; `None` where the table names all factors.
     pub title: Option<String>,
@@ -50,6 +54,7 @@ pub struct TableBlock {
 
 /// A row.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TableRow {
     /// First column.
     pub title: String,
@@ -59,6 +64,7 @@ pub struct TableRow {
 
 /// A mean over trials.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TableCell {
     /// Mean.
     pub mean: f64,
@@ -72,6 +78,7 @@ pub struct TableCell {
 
 /// A published study.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Study {
     /// Its tag.
     pub source: String,
@@ -83,6 +90,7 @@ pub struct Study {
 
 /// What became of a finding of the study.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct StudyClaim {
     /// In words.
     pub text: String,
@@ -93,12 +101,17 @@ pub struct StudyClaim {
     /// The figure.
     pub metric: String,
     /// "better", "worse" or "same".
+    #[cfg_attr(feature = "typescript", ts(type = "\"better\" | \"worse\" | \"same\""))]
     pub found: String,
     /// The ratio that the study told.
     pub study_ratio: Option<f64>,
     /// What was found here.
     pub effect: Option<Effect>,
     /// "agrees", "disagrees", "undecided" or "not-tested".
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"agrees\" | \"disagrees\" | \"undecided\" | \"not-tested\"")
+    )]
     pub outcome: &'static str,
     /// Both in a sentence without a full stop.
     pub sentence: String,
@@ -106,6 +119,7 @@ pub struct StudyClaim {
 
 /// What a level of a factor is worth, or two levels together.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct FactorEffect {
     /// For people.
     pub title: String,
@@ -124,6 +138,7 @@ pub struct FactorEffect {
 
 /// An estimate that may be without a value or bounds.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Bounded {
     /// The estimate; `None` where it lies at infinity.
     pub value: Option<f64>,
@@ -135,6 +150,7 @@ pub struct Bounded {
 
 /// Throughput over the levels of a factor.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Curve {
     /// Levels of the other factors in words; `None` where there are none.
     pub title: Option<String>,
@@ -156,6 +172,7 @@ pub struct Curve {
 
 /// A point of a curve.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct CurvePoint {
     /// Clients or CPUs.
     pub x: f64,
@@ -171,6 +188,7 @@ pub struct CurvePoint {
 
 /// X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)).
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct UslCurve {
     /// Throughput at N = 1.
     pub lambda: Bounded,
@@ -188,6 +206,7 @@ pub struct UslCurve {
 
 /// The happy zone: the measured client counts with at least 95 % of the peak throughput, not past the knee of response time.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Zone {
     /// Lowest client count.
     pub lowest: u32,
@@ -204,8 +223,13 @@ pub struct Zone {
     /// Why there is no knee.
     pub why_no_knee: Option<String>,
     /// Why it begins there: "throughput" or "unmeasured".
+    #[cfg_attr(feature = "typescript", ts(type = "\"throughput\" | \"unmeasured\""))]
     pub lower_edge: &'static str,
     /// Why it ends there: "throughput", "knee" or "unmeasured".
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"throughput\" | \"knee\" | \"unmeasured\"")
+    )]
     pub upper_edge: &'static str,
     /// 95 % of the peak is reached only past the knee.
     pub past_knee: bool,

@@ -10,6 +10,7 @@ pub const NOTE_CHARS_MAX: usize = 10_000;
 
 /// A note on an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Note {
     /// Number in this store.
     pub id: i64,

@@ -12,7 +12,7 @@ use pgdyno_lab::capacity::{
 use pgdyno_record::StoredExperiment;
 use pgdyno_stats::Price;
 use pgdyno_store::{Filter, Store, StoreError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Parts of the most that was measured, for which a report has the answers too.
 const PARTS: [f64; 4] = [0.5, 1.0, 2.0, 5.0];
@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, args: &CapacityArgs) -> anyhow::Result<u8> 
     };
     let answer = answer(&stored, &context.catalogue, &question)?;
     if args.json {
-        put_page!("{}", serde_json::to_string_pretty(&document(&answer, &question))?);
+        put_page!("{:#}", serde_json::to_value(document(&answer, &question))?);
     } else {
         print(&answer, &question);
     }
@@ -57,7 +57,7 @@ pub(crate) fn documents(context: &Context, stored: &StoredExperiment) -> Vec<Val
             price: None,
         };
         let answer = answer(stored, &context.catalogue, &question).ok()?;
-        Some((document(&answer, &question), answer))
+        Some((json!(document(&answer, &question)), answer))
     };
     let Some((usual, first)) = ask(USUAL_TPS).filter(|(_, answer)| !answer.rows.is_empty()) else {
         return Vec::new();

@@ -8,7 +8,7 @@ use pgdyno_knobs::{
     CellError, ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, Standing, StatusLine,
 };
 use pgdyno_serve::Changed;
-use serde_json::{Value, json};
+use pgdyno_serve::document::ChangedBy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -111,13 +111,11 @@ const NOT_ASKED: &str = "servers are not asked while an experiment runs";
 pub(crate) fn changed(context: &Context, servers_too: bool) -> anyhow::Result<Vec<Changed>> {
     let (all, unreadable) = journals(context, servers_too)?;
     check(&all, unreadable)?;
-    let changed = all.iter().map(|journal| {
-        Ok(Changed {
-            server: journal.content.purpose.server.clone(),
-            journal: journal_json(journal)?,
-        })
+    let changed = all.iter().map(|journal| Changed {
+        server: journal.content.purpose.server.clone(),
+        journal: changed_by(journal),
     });
-    changed.collect()
+    Ok(changed.collect())
 }
 
 /// All journals that can be read, and why others cannot.
@@ -167,8 +165,8 @@ fn unasked(restorer: &Restorer<'_>, content: &Content) -> Vec<StatusLine> {
 
 fn show_journals(all: &[Shown], as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        let list: Vec<Value> = all.iter().map(journal_json).collect::<Result<_, _>>()?;
-        put_page!("{}", serde_json::to_string_pretty(&list)?);
+        let list: Vec<ChangedBy> = all.iter().map(changed_by).collect();
+        put_page!("{:#}", serde_json::to_value(list)?);
         return Ok(());
     }
     for (at, journal) in all.iter().enumerate() {
@@ -268,19 +266,19 @@ fn heading(journal: &Shown) -> String {
     )
 }
 
-fn journal_json(journal: &Shown) -> Result<Value, serde_json::Error> {
+fn changed_by(journal: &Shown) -> ChangedBy {
     let purpose = &journal.content.purpose;
-    Ok(json!({
-        "number": journal.number,
-        "journal": journal.path,
-        "home": journal.home,
-        "damage": journal.content.damage,
-        "purpose": purpose.purpose,
-        "by": purpose.by,
-        "pid": purpose.pid,
-        "since_unix_ms": purpose.started_unix_ms,
-        "alive": journal.lives,
-        "kept": serde_json::to_value(journal.content.kept())?,
-        "changes": serde_json::to_value(&journal.lines)?,
-    }))
+    ChangedBy {
+        number: journal.number,
+        journal: journal.path.clone(),
+        home: journal.home.clone(),
+        damage: journal.content.damage.clone(),
+        purpose: purpose.purpose.clone(),
+        by: purpose.by.clone(),
+        pid: purpose.pid,
+        since_unix_ms: purpose.started_unix_ms,
+        alive: journal.lives,
+        kept: journal.content.kept(),
+        changes: journal.lines.clone(),
+    }
 }
