@@ -6,10 +6,10 @@ use pgdyno_store::{Life, Listed, Pulse};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) life: Life,
-    started_unix_ms: u64,
-    finished_unix_ms: Option<u64>,
-    trials_finished: u64,
-    trials_failed: u64,
+    pub(super) started_unix_ms: u64,
+    pub(super) finished_unix_ms: Option<u64>,
+    pub(super) trials_finished: u64,
+    pub(super) trials_failed: u64,
 }
 
 impl From<&Listed> for Stamp {

@@ -87,7 +87,7 @@ fn circle(through: &Module, arrows: &Arrows) -> Option<Vec<Module>> {
                     return Some(way);
                 }
                 if seen.insert(next.clone()) {
-                    longer.push([&way[..], &[next.clone()]].concat());
+                    longer.push([&way[..], std::slice::from_ref(next)].concat());
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! The progress of an experiment that is run, beside its lock.
 
 use super::{experiment, trial};
+use crate::store::beside::{lock_of, progress_of};
 use crate::store::find::Life;
-use crate::store::progress::path_of;
 use crate::store::sqlite::running;
 use crate::store::{Store, StoreError};
 use pgdyno_record::SeriesRecord;
@@ -51,14 +51,14 @@ fn progress_counts_while_its_process_lives() {
     drop(store);
     let pulse = other.pulse(id).unwrap();
     assert_eq!((pulse.life, pulse.progress), (Life::Killed, None));
-    assert!(path_of(&path, id).exists());
+    assert!(progress_of(&path, id).exists());
     let mut store = Store::open(&path).unwrap();
     store.set_status(id, ExperimentStatus::Running).unwrap();
     // What the dead one said is not said by who goes on with it.
     let pulse = other.pulse(id).unwrap();
     assert_eq!((pulse.life, pulse.progress), (Life::Running, None));
     store.set_status(id, ExperimentStatus::Finished).unwrap();
-    assert!(!path_of(&path, id).exists());
+    assert!(!progress_of(&path, id).exists());
     assert!(matches!(other.pulse(99), Err(StoreError::Unknown { id: 99, .. })));
 }
 
@@ -70,7 +70,7 @@ fn looks_are_in_nobodys_way() {
     let mut store = Store::open(&path).unwrap();
     let id = store.begin(&experiment()).unwrap();
     drop(store);
-    let look = std::fs::File::open(running::path_of(&path, id)).unwrap();
+    let look = std::fs::File::open(lock_of(&path, id)).unwrap();
     look.lock_shared().unwrap();
     let mut store = Store::open(&path).unwrap();
     assert_eq!(store.pulse(id).unwrap().life, Life::Killed);
@@ -110,20 +110,20 @@ fn links_and_pipes_are_let_alone() {
     let id = store.begin(&experiment()).unwrap();
     let aim = dir.path().join("aim");
     std::fs::write(&aim, "kept").unwrap();
-    let mut new = path_of(&path, id).into_os_string();
+    let mut new = progress_of(&path, id).into_os_string();
     new.push(".new");
     std::os::unix::fs::symlink(&aim, &new).unwrap();
-    std::os::unix::fs::symlink(&aim, path_of(&path, id)).unwrap();
+    std::os::unix::fs::symlink(&aim, progress_of(&path, id)).unwrap();
     assert_eq!(store.pulse(id).unwrap().progress, None);
     let progress = ProgressRecord::begun(8, 0, 6.0, 1);
     store.progress_place().unwrap().write(id, &progress).unwrap();
     assert_eq!(std::fs::read(&aim).unwrap(), b"kept");
     assert_eq!(store.pulse(id).unwrap().progress, Some(progress));
-    std::fs::remove_file(path_of(&path, id)).unwrap();
+    std::fs::remove_file(progress_of(&path, id)).unwrap();
     let fifo = rustix::fs::FileType::Fifo;
-    rustix::fs::mknodat(rustix::fs::CWD, path_of(&path, id), fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, progress_of(&path, id), fifo, 0o600.into(), 0).unwrap();
     assert_eq!(store.pulse(id).unwrap().progress, None);
-    let aside = running::path_of(&path, 2);
+    let aside = lock_of(&path, 2);
     std::os::unix::fs::symlink(&aim, &aside).unwrap();
     assert_eq!(running::look(&path, 2), None);
     assert!(matches!(store.begin(&experiment()), Err(StoreError::Lock { .. })));
@@ -140,7 +140,7 @@ fn a_file_of_another_version_says_nothing() {
     store.progress_place().unwrap().write(id, &progress).unwrap();
     assert_eq!(store.pulse(id).unwrap().progress, None);
     for text in ["", "{", "null", "[]", "{\"format\": 1}"] {
-        std::fs::write(path_of(&path, id), text).unwrap();
+        std::fs::write(progress_of(&path, id), text).unwrap();
         assert_eq!(store.pulse(id).unwrap().progress, None, "{text}");
     }
 }
