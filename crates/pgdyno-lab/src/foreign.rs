@@ -10,8 +10,8 @@ use pgdyno_host::{USUAL_MODE, make_directory};
 use pgdyno_record::{Given, Metric, Percentiles};
 use pgdyno_server::Conninfo;
 use pgdyno_workload::{
-    CommandError, ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan, JobResult,
-    command_words, foreign_formats, run_foreign, run_job,
+    ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan, JobResult, command_words,
+    foreign_formats, run_foreign, run_job,
 };
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -59,21 +59,19 @@ pub(crate) fn programs_of(load: &LoadPart) -> Vec<String> {
     let Some(name) = load.program.as_deref() else {
         return Vec::new();
     };
-    let first = |command: Option<&str>| words(command?).ok()?.into_iter().next();
+    let first = |command: Option<&str>| command_words(command?).ok()?.into_iter().next();
     let usual = || format_of(name).ok()?.command.first().cloned();
     let main = first(load.command.as_deref()).or_else(usual);
     let aside = [first(load.prepare.as_deref()), first(load.cleanup.as_deref())];
     main.into_iter().chain(aside.into_iter().flatten()).collect()
 }
 
-fn words(command: &str) -> Result<Vec<String>, MeasureError> {
-    command_words(command).map_err(|error: CommandError| MeasureError::Program(error.to_string()))
-}
-
 impl Around<'_> {
     fn job_plan(&self, command: &str, load: &LoadPart, scale: u32) -> Result<JobPlan, MeasureError> {
-        make_directory(self.scratch, USUAL_MODE)
-            .map_err(|e| MeasureError::Program(format!("{}: {e}", self.scratch.display())))?;
+        make_directory(self.scratch, USUAL_MODE).map_err(|source| MeasureError::Scratch {
+            path: self.scratch.to_owned(),
+            source,
+        })?;
         Ok(JobPlan {
             threads: threads_of(load),
             seed: self.seed,
@@ -81,7 +79,7 @@ impl Around<'_> {
             directory: Some(self.scratch.to_owned()),
             environment: self.conninfo.tls_variables(),
             limit: JOB_LIMIT,
-            ..JobPlan::new(words(command)?)
+            ..JobPlan::new(command_words(command)?)
         })
     }
 
@@ -153,7 +151,7 @@ impl Around<'_> {
         };
         let plan = match load.command.as_deref() {
             Some(command) => ForeignPlan {
-                command: words(command)?,
+                command: command_words(command)?,
                 ..plan
             },
             None => plan,
@@ -210,17 +208,11 @@ fn report(measurement: &mut Measurement, result: &ForeignResult, program: &str) 
 }
 
 fn format_of(name: &str) -> Result<ForeignFormat, MeasureError> {
-    let formats = foreign_formats().map_err(|error| MeasureError::Program(error.to_string()))?;
-    let known: Vec<String> = formats.iter().map(|format| format.name.clone()).collect();
-    formats
-        .into_iter()
-        .find(|format| format.name == name)
-        .ok_or_else(|| {
-            MeasureError::Program(format!(
-                "no program \"{name}\" is known; known are {}, job",
-                known.join(", ")
-            ))
-        })
+    let formats = foreign_formats()?;
+    let known = formats.iter().map(|format| format.name.clone()).collect();
+    let name = name.to_owned();
+    let found = formats.into_iter().find(|format| format.name == name);
+    found.ok_or(MeasureError::UnknownProgram { name, known })
 }
 
 /// Whether trials of a program can have a metric, as far as its known output says.

@@ -17,8 +17,10 @@ use pgdyno_server::{
     wait_until_gone,
 };
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
-use pgdyno_workload::{ForeignError, LoadError, LoadPlan};
+use pgdyno_workload::{CommandError, ForeignError, FormatError, LoadError, LoadPlan};
 use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -342,9 +344,28 @@ pub enum MeasureError {
     /// Another program that is the load.
     #[error(transparent)]
     Foreign(#[from] ForeignError),
-    /// What a file says of such a program.
-    #[error("{0}")]
-    Program(String),
+    /// The command of such a program, or of what goes before or after it.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// What is known of such programs.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A program of which nothing is known.
+    #[error("no program \"{name}\" is known; known are {}, job", known.join(", "))]
+    UnknownProgram {
+        /// As the file has it.
+        name: String,
+        /// Those that are known.
+        known: Vec<String>,
+    },
+    /// The directory that such programs run in.
+    #[error("{}: {source}", path.display())]
+    Scratch {
+        /// The directory.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
 }
 
 fn heat_record(heat: &Heat) -> Option<HeatRecord> {

@@ -15,6 +15,7 @@ use crate::file::{
 };
 use pgdyno_knobs::{Catalogue, CatalogueError, ConsentError, Setting};
 use pgdyno_record::{SettingRecord, TreatmentRecord};
+use pgdyno_stats::DesignError;
 use pgdyno_stats::{FixedDesign, Rules};
 use std::collections::BTreeMap;
 
@@ -82,9 +83,12 @@ pub enum PlanError {
     /// Nothing is left.
     #[error("[[exclude]] leaves no treatment")]
     NothingLeft,
-    /// Levels that make no treatment together.
+    /// Levels of a factor that are none.
     #[error("{0}")]
-    Design(String),
+    Levels(String),
+    /// Levels that make no treatment together.
+    #[error(transparent)]
+    Design(#[from] DesignError),
 }
 
 /// An experiment, worked out.

@@ -357,10 +357,10 @@ impl Running<'_, '_, '_> {
         self.runner.stop.load(Ordering::Relaxed)
     }
 
-    fn site(&mut self) -> Result<&mut (dyn Site + '_), String> {
+    fn site(&mut self) -> Result<&mut (dyn Site + '_), LabError> {
         match &mut self.at {
             Some(at) => Ok(&mut *at.site),
-            None => Err(LabError::NoServer.to_string()),
+            None => Err(LabError::NoServer),
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn treatments(
     let levels: Vec<Vec<StepPart>> = file
         .factor
         .iter()
-        .map(|factor| factor.levels().map_err(PlanError::Design))
+        .map(|factor| factor.levels().map_err(PlanError::Levels))
         .collect::<Result<_, _>>()?;
     let rows = rows(file.design, &levels)?;
     let along: Vec<bool> = file
@@ -83,15 +83,14 @@ fn of_steps(file: &ExperimentFile, base: &[Setting], profiles: &ProfileSettings)
 /// Numbers of levels, a row for each treatment.
 fn rows(design: Design, levels: &[Vec<StepPart>]) -> Result<Vec<Vec<usize>>, PlanError> {
     let counts: Vec<usize> = levels.iter().map(Vec::len).collect();
-    let wrong = |error: DesignError| PlanError::Design(error.to_string());
     let rows = match design {
         Design::OneAtATime => one_at_a_time(&counts),
         // Mirrored, so that main effects are free of interactions of two.
         Design::Screening => plackett_burman(counts.len(), true),
-        Design::Fractional => return smallest_fraction(counts.len()).map_err(wrong),
+        Design::Fractional => return Ok(smallest_fraction(counts.len())?),
         _ => full_factorial(&counts, TREATMENTS_MAX),
     };
-    Ok(rows.map_err(wrong)?.treatments)
+    Ok(rows?.treatments)
 }
 
 /// The smallest fraction of resolution IV.

@@ -6,7 +6,7 @@ use crate::neighbour::NeighbourError;
 use crate::plan::PlanError;
 use crate::preflight::{Finding, listed};
 use crate::real::StandError;
-use pgdyno_knobs::{ApplyError, JournalError};
+use pgdyno_knobs::{Applied, ApplyError, ConsentError, JournalError};
 use pgdyno_sandbox::PoolerError;
 use pgdyno_server::ServerError;
 use pgdyno_store::StoreError;
@@ -48,6 +48,12 @@ pub enum LabError {
     /// Turning knobs, before the first trial.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// A setting that nobody has agreed to.
+    #[error(transparent)]
+    Consent(#[from] ConsentError),
+    /// Settings that the target does not have though they were applied.
+    #[error("{}", did_not_take(.0))]
+    NotTaken(Vec<Applied>),
     /// Restoring.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -140,4 +146,38 @@ pub enum LabError {
     /// It is finished already.
     #[error("experiment {0} is finished; there is nothing to resume")]
     NothingToResume(i64),
+}
+
+fn did_not_take(settings: &[Applied]) -> String {
+    let words = settings.iter().map(|a| {
+        format!(
+            "{} = {} did not take effect, it is {}",
+            a.setting.knob, a.setting.value, a.effective
+        )
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_knobs::Setting;
+
+    #[test]
+    fn every_setting_that_did_not_take_is_named_with_what_it_is() {
+        let applied = |knob: &str, value: &str, effective: &str| Applied {
+            setting: Setting {
+                knob: knob.to_owned(),
+                value: value.to_owned(),
+            },
+            effective: effective.to_owned(),
+            took: false,
+            remark: None,
+        };
+        let error = LabError::NotTaken(vec![applied("a", "1", "2"), applied("b", "on", "off")]);
+        assert_eq!(
+            error.to_string(),
+            "a = 1 did not take effect, it is 2; b = on did not take effect, it is off"
+        );
+    }
 }

@@ -25,31 +25,31 @@ impl Running<'_, '_, '_> {
         let done = match self.steps(treatment, &mut record) {
             Ok(Some((measurement, guard))) => Some(self.close(number, record, measurement, guard)),
             Ok(None) => None,
-            Err(reason) => Some((failed(record, reason), SeriesRecord::default())),
+            Err(error) => Some((failed(record, error.to_string()), SeriesRecord::default())),
         };
         // What goes wrong because somebody asked to stop is no result.
         done.filter(|_| !self.is_stopped())
     }
 
     /// Everything up to the end of the load; an error is the reason why the trial failed.
-    fn steps(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<Driven, String> {
+    fn steps(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<Driven, LabError> {
         let stand = treatment.stand();
-        self.go_to(&stand).map_err(text)?;
+        self.go_to(&stand)?;
         record.stand = (!stand.is_target()).then(|| stand.label());
         // It may have died in the trial before, and data is brought by asking it.
-        self.site()?.ensure_running().map_err(text)?;
-        self.bring_data(treatment).map_err(text)?;
+        self.site()?.ensure_running()?;
+        self.bring_data(treatment)?;
         self.apply(treatment, record)?;
         let database = data_of(treatment).and_then(|data| self.plan.database_of(data));
         let database = database.as_deref();
         let site = self.site()?;
-        site.prewarm(treatment, database).map_err(text)?;
-        site.checkpoint(database).map_err(text)?;
+        site.prewarm(treatment, database)?;
+        site.checkpoint(database)?;
         let seed = seed_of_trial(self.plan.seed, record.block, record.position);
-        self.drive(treatment, database, seed).map_err(text)
+        self.drive(treatment, database, seed)
     }
 
-    fn apply(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<(), String> {
+    fn apply(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<(), LabError> {
         let restart = match (treatment.data.prewarm, self.plan.file.target.restart) {
             (Some(Prewarm::Cold), _) => Restart::Cold,
             (_, RestartPolicy::Always) => Restart::Always,
@@ -57,14 +57,18 @@ impl Running<'_, '_, '_> {
         };
         let (catalogue, accepted) = (self.runner.catalogue, &self.runner.consent.durability);
         let settings = treatment.settings.iter();
-        let agreed = settings.map(|setting| catalogue.agree(setting, accepted).map_err(text));
+        let agreed = settings.map(|setting| catalogue.agree(setting, accepted));
         let agreed = agreed.collect::<Result<Vec<_>, _>>()?;
-        let applied = self.site()?.apply(&agreed, restart).map_err(text)?;
+        let applied = self.site()?.apply(&agreed, restart)?;
         record.effective = applied
             .iter()
             .map(|a| (a.setting.knob.clone(), a.effective.clone()))
             .collect();
-        did_not_take(&applied).map_or(Ok(()), Err)
+        let not_taken: Vec<Applied> = applied.into_iter().filter(|a| !a.took).collect();
+        match not_taken.is_empty() {
+            true => Ok(()),
+            false => Err(LabError::NotTaken(not_taken)),
+        }
     }
 
     fn drive(
@@ -115,7 +119,7 @@ impl Running<'_, '_, '_> {
                 Ok(value) => {
                     record.figures.insert(name, value);
                 }
-                Err(reason) => record.disturbances.push(format!("no figure {name}: {reason}")),
+                Err(error) => record.disturbances.push(format!("no figure {name}: {error}")),
             }
         }
         record.unsettled_s = unsettled_s(&measurement);
@@ -137,50 +141,27 @@ impl Running<'_, '_, '_> {
             return (record, measurement.series);
         }
         if treatment.load.crash == Some(true) && record.reason.is_none() {
-            let crashed = self.site().and_then(|site| site.crash().map_err(text));
-            match crashed {
+            match self.site().and_then(|site| site.crash()) {
                 Ok(recovery_s) => {
                     record.figures.insert("recovery_s".to_owned(), recovery_s);
                 }
-                Err(reason) => return (failed(record, reason), measurement.series),
+                Err(error) => return (failed(record, error.to_string()), measurement.series),
             }
         }
         (record, measurement.series)
     }
 
     /// Figures that are asked from the server, or why there is none.
-    fn asked(&mut self, treatment: &Treatment) -> Vec<(String, Result<f64, String>)> {
+    fn asked(&mut self, treatment: &Treatment) -> Vec<(String, Result<f64, LabError>)> {
         let plan = self.plan;
         let database = data_of(treatment).and_then(|data| plan.database_of(data));
         let figures = plan.file.figure.iter();
         figures
             .filter_map(|figure| {
                 let sql = figure.sql.as_ref()?;
-                let asked = self.site().and_then(|site| {
-                    let asked = site.figure(database.as_deref(), sql);
-                    asked.map_err(text)
-                });
+                let asked = self.site().and_then(|site| site.figure(database.as_deref(), sql));
                 Some((figure.name.clone(), asked))
             })
             .collect()
     }
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
-
-/// Which settings the target does not have though they were applied, if there are any.
-fn did_not_take(applied: &[Applied]) -> Option<String> {
-    let ignored: Vec<String> = applied
-        .iter()
-        .filter(|a| !a.took)
-        .map(|a| {
-            format!(
-                "{} = {} did not take effect, it is {}",
-                a.setting.knob, a.setting.value, a.effective
-            )
-        })
-        .collect();
-    (!ignored.is_empty()).then(|| ignored.join("; "))
 }
