@@ -584,8 +584,12 @@ fn files_are_reached_by_handles_of_their_directories() {
                 "SQLite takes a path; named.rs looks at what it names",
             ),
             (
-                "pgdyno-store/src/store/progress.rs",
+                "pgdyno-store/src/store/beside.rs",
                 "beside a store; neither links nor pipes are followed",
+            ),
+            (
+                "pgdyno-store/src/store/progress.rs",
+                "likewise, written before it takes the other's place",
             ),
             ("pgdyno/src/store_place.rs", "two names are compared"),
             ("pgdyno/src/commands/profile.rs", "likewise"),
