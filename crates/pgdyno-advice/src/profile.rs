@@ -316,7 +316,7 @@ impl ProfileValue {
     }
 }
 
-/// The user's files of profiles, as they are reached by whoever may read files.
+/// Access to the user's files of profiles; this crate reads none itself.
 pub trait Files {
     /// The one name of a file, by whichever of its names; `None` where there is none.
     fn full_name(&self, path: &Path) -> Option<PathBuf>;

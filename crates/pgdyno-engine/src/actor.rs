@@ -1,5 +1,5 @@
 //! What a client executes: transactions that were compiled before the load. The engine knows neither what they are nor what
-//! they were written in; whoever drives a load supplies them.
+//! they were written in; the caller of the engine supplies them.
 
 use crate::random::Stream;
 

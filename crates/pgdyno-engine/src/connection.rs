@@ -173,7 +173,7 @@ pub(crate) fn connect(endpoint: &Endpoint, prepare: Option<&[u8]>) -> Result<Con
     })
 }
 
-/// A connection that is being made, with blocking calls within a time limit; and a session on it, for whoever asks questions.
+/// A connection that is being made, with blocking calls within a time limit; and a session on it, for questions.
 pub struct Startup {
     socket: Waiting,
     tls: Option<ClientConnection>,

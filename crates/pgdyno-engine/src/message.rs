@@ -46,7 +46,7 @@ impl Type {
 pub enum Part {
     /// Text as it is.
     Sql(String),
-    /// A variable, and how it is written: what stands in its place where it has no value and the values stand in the text.
+    /// A variable, and its text in a statement: its name, where it has no value and values are part of the text.
     Variable(Variable, Type, String),
 }
 

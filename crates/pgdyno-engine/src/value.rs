@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-/// Why a transaction cannot go on: what is wrong, in words. Where is added by whoever knows.
+/// Why a transaction cannot go on: the reason in words; the caller adds the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble(pub String);
 
@@ -47,7 +47,7 @@ impl Value {
         }
     }
 
-    /// Appends it as it stands in a statement.
+    /// Appends it as a statement has it.
     pub fn write(self, out: &mut Vec<u8>) {
         match self {
             Value::Null => out.extend_from_slice(b"NULL"),
@@ -204,7 +204,7 @@ impl Slot {
         }
     }
 
-    /// Appends what it holds, as it stands in a statement.
+    /// Appends the value as a statement has it.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self.held {
             Held::Nothing => {}

@@ -66,13 +66,16 @@ impl Loads {
         }
     }
 
-    /// The trial of a load; `number` is its place in [`Loads::clients`].
-    pub fn trial(&self, number: usize, started_unix_ms: u64, measurement: &Measurement) -> TrialRecord {
-        let position = u32::try_from(number + 1).unwrap_or(u32::MAX);
-        let name = self.clients.get(number).map(|clients| self.name(*clients));
+    /// The trial of the load with one of these numbers of clients; `position` is 1-based.
+    pub fn trial(
+        &self,
+        (position, clients): (u32, u32),
+        started_unix_ms: u64,
+        measurement: &Measurement,
+    ) -> TrialRecord {
         let begun = TrialRecord {
             started_unix_ms,
-            ..TrialRecord::begun(1, position, name.as_deref().unwrap_or(REFERENCE))
+            ..TrialRecord::begun(1, position, &self.name(clients))
         };
         TrialRecord {
             unsettled_s: unsettled_s(measurement),
@@ -166,7 +169,7 @@ mod tests {
         let names: Vec<&str> = record.treatments.iter().map(|t| &*t.name).collect();
         assert_eq!(names, [REFERENCE]);
         assert_eq!(Judge::new(&record, "tps").against(), [None]);
-        let trial = loads.trial(0, 9, &crate::sim::measurement(100.0, 1.0, 10.0));
+        let trial = loads.trial((1, 8), 9, &crate::sim::measurement(100.0, 1.0, 10.0));
         assert_eq!((trial.treatment.as_str(), trial.position), (REFERENCE, 1));
         assert_eq!(trial.transactions.failed, Some(0));
         assert!(trial.tps.is_some());

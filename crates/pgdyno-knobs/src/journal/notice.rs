@@ -153,7 +153,7 @@ impl Journals {
                     unreadable.extend(wrong);
                 }
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                // A home that the kernel closes to this process. What is refused here for its owner or its mode is told.
+                // A home that the kernel closes to this process. What is refused here for its owner or its mode is reported.
                 Err(e) if e.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) && other.uid != 0 => {}
                 Err(e) => unreadable.push(format!("the changes of {}: {e}", other.name)),
             }

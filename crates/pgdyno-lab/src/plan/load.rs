@@ -11,8 +11,12 @@ const MEASURE_S: f64 = 10.0;
 /// Measured time at most, as a multiple of `measure_s`, where the end is a number of checkpoints.
 const CYCLES_LONGER: f64 = 10.0;
 
-/// Threads of a load: as the file says, else half of the CPUs, the other half being the server's.
+/// Threads of a load: as the file says, else half of the CPUs, the other half being the server's; one for each client where every
+/// transaction has a connection of its own.
 pub(crate) fn threads_of(load: &LoadPart) -> u32 {
+    if load.connect == Some(true) {
+        return load.clients.unwrap_or(1);
+    }
     let half = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
     let half = u32::try_from(half).unwrap_or(1);
     load.threads.unwrap_or(half).min(load.clients.unwrap_or(1))
@@ -65,11 +69,7 @@ pub(crate) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, Sc
 ///
 /// A script that has no meaning.
 pub fn load_plan(load: &LoadPart, work: Work, seed: u64) -> Result<LoadPlan, ScriptError> {
-    let clients = load.clients.unwrap_or(1);
-    let threads = match load.connect {
-        Some(true) => clients,
-        _ => threads_of(load),
-    };
+    let (clients, threads) = (load.clients.unwrap_or(1), threads_of(load));
     let usual = match &work {
         Work::Workload(workload) => LoadPlan::closed(*workload, clients, threads),
         Work::Scripts(_) => LoadPlan::closed(Workload::Simple, clients, threads),

@@ -85,9 +85,17 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
             );
         }
         kept.iter_mut().for_each(Kept::begins);
-        let measurement = own_load::counted(context, &conninfo, || {
+        let measured = own_load::counted(context, &conninfo, || {
             watch(args, &conninfo, &plan, &probe, &stop)
-        })?;
+        });
+        let measurement = match measured {
+            Ok(measurement) => measurement,
+            Err(error) => {
+                // What is stored has ended here, and was not killed.
+                kept.map_or(Ok(()), |kept| kept.end(true))?;
+                return Err(error);
+            }
+        };
         if !as_json && args.clients.len() == 1 {
             let too_often = words::fails_too_often(&measurement, args.max_failed);
             words::print(

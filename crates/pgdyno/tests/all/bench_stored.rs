@@ -120,3 +120,16 @@ fn store_that_cannot_be_is_refused_before_the_load() {
     let said: Said = home.run(&["bench", "sandbox:x", "-w", "simple", "--store=/proc/no/store"]);
     said.fails(1, &["/proc/no/store"]);
 }
+
+/// A load that does not start has ended in order, and a number of clients is stored once.
+#[test]
+fn load_that_does_not_start_is_stored_as_interrupted() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    home.run(&["bench", "sandbox:x", "-w", "tpcc", "--store"])
+        .fails(1, &["no data of the set tpcc"]);
+    let list = home.run(&["list"]).fine().out;
+    assert!(list.contains("interrupted"), "{list}");
+    home.run(&["bench", "sandbox:x", "-w", "simple", "-c", "2,2", "--store"])
+        .fails(2, &["--clients names 2 twice"]);
+}

@@ -3,14 +3,16 @@
 use super::Driven;
 use crate::cli::BenchArgs;
 use crate::context::{Context, now_unix_ms};
+use crate::exit::Usage;
 use crate::target;
 use pgdyno_host::HostAccess;
 use pgdyno_lab::{LoadPart, Loads, collect_facts};
 use pgdyno_record::ExperimentStatus;
 use pgdyno_sandbox::Sandbox;
-use pgdyno_server::{Conninfo, Server};
+use pgdyno_server::{Conninfo, Server, may_hold_password};
 use pgdyno_store::Store;
 use pgdyno_workload::{Work, shape_of};
+use std::ffi::OsString;
 
 /// Loads in a store, the first ones of which have been driven.
 pub(super) struct Kept {
@@ -18,7 +20,7 @@ pub(super) struct Kept {
     loads: Loads,
     /// Number in the store.
     pub(super) id: i64,
-    trials: usize,
+    trials: u32,
     started_unix_ms: u64,
 }
 
@@ -32,6 +34,13 @@ impl Kept {
         sandbox: Option<&Sandbox>,
     ) -> anyhow::Result<Option<Kept>> {
         let Some(place) = &args.store else { return Ok(None) };
+        let twice = |at: &usize| args.clients[..*at].contains(&args.clients[*at]);
+        if let Some(at) = (0..args.clients.len()).find(twice) {
+            let clients = args.clients[at];
+            let words =
+                format!("--clients names {clients} twice, and --store keeps each number once; name it once");
+            return Err(Usage(words).into());
+        }
         let mut store = context.store(place.as_deref())?;
         let host = conninfo.is_here().then_some(&context.host as &dyn HostAccess);
         let facts = collect_facts(host, &mut Server::connect(conninfo)?, sandbox)?.facts;
@@ -47,7 +56,7 @@ impl Kept {
                 .map_or_else(|| conninfo.to_string(), |name| target::shown_sandbox(name)),
             sandbox: name,
             facts,
-            repeat: repeat(&args.target),
+            repeat: repeat(std::env::args_os().skip(1), &args.target),
         };
         let id = store.begin(&loads.record())?;
         Ok(Some(Kept {
@@ -67,9 +76,10 @@ impl Kept {
     /// Stores a load that was driven.
     pub(super) fn add(&mut self, driven: &Driven) -> anyhow::Result<()> {
         let measurement = &driven.measurement;
-        let trial = self.loads.trial(self.trials, self.started_unix_ms, measurement);
-        self.store.add_trial(self.id, &trial, &measurement.series)?;
         self.trials += 1;
+        let of = (self.trials, driven.plan.clients);
+        let trial = self.loads.trial(of, self.started_unix_ms, measurement);
+        self.store.add_trial(self.id, &trial, &measurement.series)?;
         Ok(())
     }
 
@@ -96,13 +106,21 @@ fn scale(work: &Work, conninfo: &Conninfo) -> u32 {
     shape.map_or(0, |shape| shape.scale)
 }
 
-/// The command as it was given. A connection string may hold a password, so only a sandbox is named in it.
-fn repeat(target: &str) -> String {
-    let arguments = std::env::args_os().skip(1).map(|argument| {
+/// The command as it was given. A connection string may hold a password, and so may a store's: of targets only a sandbox is named, and
+/// what looks like a password is not.
+fn repeat(arguments: impl Iterator<Item = OsString>, target: &str) -> String {
+    const NOT_SHOWN: &str = "\"...\"";
+    let arguments = arguments.map(|argument| {
         let argument = argument.to_string_lossy().into_owned();
-        match argument == target && target::sandbox_named(target).is_none() {
-            true => "\"...\"".to_owned(),
-            false => quoted(&argument),
+        let option = argument
+            .split_once('=')
+            .filter(|(name, _)| name.starts_with("--"));
+        match option {
+            Some((name, value)) if may_hold_password(value) => format!("{name}={NOT_SHOWN}"),
+            Some(_) => quoted(&argument),
+            None if argument == target && target::sandbox_named(target).is_none() => NOT_SHOWN.to_owned(),
+            None if may_hold_password(&argument) => NOT_SHOWN.to_owned(),
+            None => quoted(&argument),
         }
     });
     let words: Vec<String> = std::iter::once("pgdyno".to_owned()).chain(arguments).collect();
@@ -115,5 +133,37 @@ fn quoted(argument: &str) -> String {
     match !argument.is_empty() && argument.chars().all(is_plain) {
         true => argument.to_owned(),
         false => format!("'{}'", argument.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_is_repeated_without_what_may_be_a_password() {
+        let check = |arguments: &[&str], target: &str, expected: &str| {
+            let given = arguments.iter().map(OsString::from);
+            assert_eq!(repeat(given, target), expected);
+        };
+        let load = ["bench", "sandbox:x", "-w", "tpcb", "-D", "a b=it's", "--store"];
+        check(
+            &load,
+            "sandbox:x",
+            "pgdyno bench sandbox:x -w tpcb -D 'a b=it'\\''s' --store",
+        );
+        let url = "postgres://joe:hunter2@host/db";
+        check(&["bench", url, "--store"], url, "pgdyno bench \"...\" --store");
+        check(
+            &["bench", "host=h user=joe"],
+            "host=h user=joe",
+            "pgdyno bench \"...\"",
+        );
+        let store = format!("--store={url}");
+        check(
+            &["bench", "sandbox:x", &store],
+            "sandbox:x",
+            "pgdyno bench sandbox:x --store=\"...\"",
+        );
     }
 }
