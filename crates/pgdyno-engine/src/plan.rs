@@ -102,6 +102,26 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A closed loop for ten seconds, with nothing before it and no limit.
+    pub fn closed(clients: u32, threads: u32) -> Plan {
+        Plan {
+            arrivals: Arrivals::Closed {
+                think: Duration::ZERO,
+            },
+            clients,
+            threads,
+            cpus: Vec::new(),
+            warmup: Warmup::For(Duration::ZERO),
+            measure: Duration::from_secs(10),
+            transactions: None,
+            connect: false,
+            max_tries: 1,
+            latency_limit: None,
+            engine: Engine::Auto,
+            seed: 1,
+        }
+    }
+
     /// Whether its numbers can be.
     ///
     /// # Errors

@@ -152,8 +152,8 @@ pub fn measure(
         keeps_prepared_statements(&endpoint)?;
     }
     let shape = Shape {
-        clients: plan.clients,
-        warmup_s: match plan.warmup {
+        clients: plan.drive.clients,
+        warmup_s: match plan.drive.warmup {
             Warmup::For(warmup) => Some(warmup.as_secs_f64()),
             Warmup::Settled(_) => None,
         },
@@ -163,7 +163,7 @@ pub fn measure(
         Ok(pgdyno_workload::run(&endpoint, plan, stop, on_second)?)
     })?;
     Ok(Measurement {
-        latency_limit: plan.latency_limit,
+        latency_limit: plan.drive.latency_limit,
         ..measurement
     })
 }

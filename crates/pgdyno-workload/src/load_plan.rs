@@ -3,9 +3,8 @@
 use crate::script::Scripts;
 use crate::workload::{Control, Workload};
 use pgdyno_engine::Protocol;
-use pgdyno_engine::{Arrivals, Engine, Plan, Warmup};
+use pgdyno_engine::{Arrivals, Engine, Plan};
 use std::fmt;
-use std::time::Duration;
 
 /// What transactions are made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +33,7 @@ impl fmt::Display for Work {
     }
 }
 
-/// What to drive and for how long.
+/// What to drive, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPlan {
     /// The transactions.
@@ -43,34 +42,10 @@ pub struct LoadPlan {
     pub protocol: Protocol,
     /// How they are held together; scripts do that themselves.
     pub control: Control,
-    /// When transactions begin.
-    pub arrivals: Arrivals,
-    /// Simulated sessions, each with a connection of its own.
-    pub clients: u32,
-    /// Threads of the load; at most as many as clients.
-    pub threads: u32,
-    /// The CPUs that threads are bound to, in turn; empty: wherever the kernel puts them.
-    pub cpus: Vec<usize>,
-    /// Full load before anything is measured.
-    pub warmup: Warmup,
-    /// The measured time.
-    pub measure: Duration,
-    /// Each client ends after so many, even if there is time left.
-    pub transactions: Option<u64>,
-    /// Whether every transaction has a connection of its own, whose making is part of its time; each client then has a
-    /// thread of its own.
-    pub connect: bool,
     /// Whether tpcc's clients stay at their warehouse, type and think (clause 5.2.5).
     pub paced: bool,
-    /// How often a transaction is tried that fails with 40001 (serialization) or 40P01 (deadlock), the first time
-    /// included.
-    pub max_tries: u32,
-    /// Responses that take longer are late; all count.
-    pub latency_limit: Option<Duration>,
-    /// How bytes are moved.
-    pub engine: Engine,
-    /// Seed of all random streams.
-    pub seed: u64,
+    /// How the engine drives it.
+    pub drive: Plan,
 }
 
 impl LoadPlan {
@@ -80,45 +55,14 @@ impl LoadPlan {
             work: workload.into(),
             protocol: Protocol::Prepared,
             control: workload.usual_control(),
-            arrivals: Arrivals::Closed {
-                think: Duration::ZERO,
-            },
-            clients,
-            threads,
-            cpus: Vec::new(),
-            warmup: Warmup::For(Duration::ZERO),
-            measure: Duration::from_secs(10),
-            transactions: None,
-            connect: false,
             paced: false,
-            max_tries: 1,
-            latency_limit: None,
-            engine: Engine::Auto,
-            seed: 1,
-        }
-    }
-
-    /// How the engine is to drive it.
-    pub(crate) fn drive(&self) -> Plan {
-        Plan {
-            arrivals: self.arrivals.clone(),
-            clients: self.clients,
-            threads: self.threads,
-            cpus: self.cpus.clone(),
-            warmup: self.warmup,
-            measure: self.measure,
-            transactions: self.transactions,
-            connect: self.connect,
-            max_tries: self.max_tries,
-            latency_limit: self.latency_limit,
-            engine: self.engine,
-            seed: self.seed,
+            drive: Plan::closed(clients, threads),
         }
     }
 
     /// Whether it can be.
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.drive().check()?;
+        self.drive.check()?;
         match &self.work {
             Work::Workload(workload) if workload.is_empty() && self.control == Control::None => {
                 return Err(format!(
@@ -144,10 +88,10 @@ impl LoadPlan {
             _ => {}
         }
         let is_tpcc = matches!(self.work, Work::Workload(workload) if workload.is_tpcc());
-        if self.paced && !(is_tpcc && matches!(self.arrivals, Arrivals::Closed { .. })) {
+        if self.paced && !(is_tpcc && matches!(self.drive.arrivals, Arrivals::Closed { .. })) {
             return Err("keying and think times are tpcc's, in a closed loop".into());
         }
-        if self.paced && self.engine == Engine::Blocking && !self.connect {
+        if self.paced && self.drive.engine == Engine::Blocking && !self.drive.connect {
             return Err("the blocking engine waits for replies alone; leave --engine at auto".into());
         }
         Ok(())
@@ -185,10 +129,8 @@ mod tests {
         };
         check(paced(Workload::Tpcc), "");
         check(paced(Workload::Simple), "keying and think times are tpcc's");
-        let plan = LoadPlan {
-            engine: Engine::Blocking,
-            ..paced(Workload::Tpcc)
-        };
+        let mut plan = paced(Workload::Tpcc);
+        plan.drive.engine = Engine::Blocking;
         check(plan, "the blocking engine waits for replies alone");
     }
 }

@@ -45,7 +45,7 @@ pub fn run(
     let transactions = transactions(endpoint, plan)?;
     Ok(engine::run(
         endpoint,
-        &plan.drive(),
+        &plan.drive,
         transactions.as_ref(),
         stop,
         on_second,
@@ -95,7 +95,7 @@ fn transactions(endpoint: &Endpoint, plan: &LoadPlan) -> Result<Box<dyn Transact
             Ok(Box::new(scripts.compile(
                 plan.protocol,
                 scale,
-                plan.seed,
+                plan.drive.seed,
                 &stop,
             )?))
         }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{ENGINES, FakeServer, REPLY, answer_all};
-use pgdyno_engine::{Arrivals, Engine, Protocol, Rate, Spacing};
+use pgdyno_engine::{Arrivals, Engine, Plan, Protocol, Rate, Spacing};
 use pgdyno_workload::{LoadPlan, Script, Scripts, Work, Workload, run};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,7 +46,11 @@ const PER_SECOND_MAX: u64 = 32;
 fn plan(engine: Engine, clients: u32) -> LoadPlan {
     LoadPlan {
         protocol: Protocol::Extended,
-        engine,
+        drive: Plan {
+            engine,
+            measure: Duration::from_secs(3),
+            ..Plan::closed(clients, 1)
+        },
         ..LoadPlan::closed(Workload::Simple, clients, 1)
     }
 }
@@ -59,23 +63,15 @@ fn a_transaction_allocates_nothing() {
         batch: Duration::ZERO,
     };
     for (engine, clients) in ENGINES {
-        let closed = LoadPlan {
-            measure: Duration::from_secs(3),
-            ..plan(engine, clients)
-        };
-        check(&closed);
+        let mut plan = plan(engine, clients);
+        check(&plan);
         if clients > 1 {
-            check(&LoadPlan {
-                arrivals: open.clone(),
-                ..closed.clone()
-            });
-            let think = Arrivals::Closed {
+            plan.drive.arrivals = open.clone();
+            check(&plan);
+            plan.drive.arrivals = Arrivals::Closed {
                 think: Duration::from_millis(1),
             };
-            check(&LoadPlan {
-                arrivals: think,
-                ..closed
-            });
+            check(&plan);
         }
     }
 }
@@ -99,7 +95,6 @@ fn a_script_allocates_nothing_either() {
                 }],
                 ..Scripts::default()
             }),
-            measure: Duration::from_secs(3),
             ..plan(ENGINES[1].0, 4)
         },
         NAMED_REPLY,

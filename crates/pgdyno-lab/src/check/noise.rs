@@ -3,7 +3,7 @@
 use super::{Bench, Event, Measured, shown};
 use crate::measure::measure;
 use crate::probe::{Depth, Probe};
-use pgdyno_engine::{Protocol, Warmup};
+use pgdyno_engine::{Plan, Protocol, Warmup};
 use pgdyno_stats::coefficient_of_variation;
 use pgdyno_workload::{LoadPlan, Workload};
 use serde_json::json;
@@ -29,9 +29,12 @@ impl Bench<'_> {
                 true => Protocol::Extended,
                 false => Protocol::Prepared,
             },
-            warmup: Warmup::For(WARMUP),
-            measure: self.asked.length_of(LENGTH_MS).max(LENGTH_LEAST),
-            ..LoadPlan::closed(Workload::Simple, clients, (clients / 2).max(1))
+            drive: Plan {
+                warmup: Warmup::For(WARMUP),
+                measure: self.asked.length_of(LENGTH_MS).max(LENGTH_LEAST),
+                ..Plan::closed(clients, (clients / 2).max(1))
+            },
+            ..LoadPlan::closed(Workload::Simple, clients, 1)
         }
     }
 
@@ -76,13 +79,13 @@ impl Bench<'_> {
             "{} to {} TPS in {RUNS} runs of {} clients",
             shown(least),
             shown(most),
-            plan.clients
+            plan.drive.clients
         );
         let detail = json!({
             "variation_ratio": variation,
             "tps": tps,
-            "run_s": plan.measure.as_secs_f64(),
-            "clients": plan.clients,
+            "run_s": plan.drive.measure.as_secs_f64(),
+            "clients": plan.drive.clients,
             "workload": plan.work.to_string(),
         });
         let mut measured = Measured::judged(NAME, variation * 100.0, spread, detail);

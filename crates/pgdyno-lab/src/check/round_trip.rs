@@ -2,7 +2,7 @@
 
 use super::{Bench, Measured, shown};
 use crate::measure::endpoint;
-use pgdyno_engine::{Protocol, Warmup};
+use pgdyno_engine::{Plan, Protocol, Warmup};
 use pgdyno_server::{Conninfo, Server};
 use pgdyno_workload::{Control, LoadPlan, Script, Scripts, Work, Workload};
 use serde_json::json;
@@ -52,8 +52,11 @@ fn plan(conninfo: &Conninfo, length: Duration) -> LoadPlan {
             false => Protocol::Prepared,
         },
         control: Control::None,
-        warmup: Warmup::For(WARMUP),
-        measure: length,
+        drive: Plan {
+            warmup: Warmup::For(WARMUP),
+            measure: length,
+            ..Plan::closed(1, 1)
+        },
         ..LoadPlan::closed(Workload::Simple, 1, 1)
     }
 }

@@ -1,7 +1,7 @@
 //! From a treatment to the load that is driven.
 
 use crate::file::{DataPart, LoadPart};
-use pgdyno_engine::{Arrivals, Rate, Spacing, Warmup};
+use pgdyno_engine::{Arrivals, Plan, Rate, Spacing, Warmup};
 use pgdyno_record::WorkloadRecord;
 use pgdyno_workload::{LoadPlan, Script, ScriptError, Scripts, Work, Workload};
 use std::time::Duration;
@@ -99,18 +99,21 @@ pub fn load_plan(load: &LoadPart, work: Work, seed: u64) -> Result<LoadPlan, Scr
         work,
         protocol,
         control: load.transaction.unwrap_or(usual.control),
-        arrivals,
-        cpus: load.cpus.iter().flatten().map(|cpu| *cpu as usize).collect(),
-        warmup: match load.settle {
-            Some(true) => Warmup::Settled(warmup),
-            _ => Warmup::For(warmup),
+        drive: Plan {
+            arrivals,
+            cpus: load.cpus.iter().flatten().map(|cpu| *cpu as usize).collect(),
+            warmup: match load.settle {
+                Some(true) => Warmup::Settled(warmup),
+                _ => Warmup::For(warmup),
+            },
+            measure: Duration::from_secs_f64(measure_s(load) * longer),
+            connect: load.connect.unwrap_or(false),
+            max_tries: load.max_tries.unwrap_or(1),
+            latency_limit: load.latency_limit_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
+            seed,
+            ..usual.drive
         },
-        measure: Duration::from_secs_f64(measure_s(load) * longer),
-        connect: load.connect.unwrap_or(false),
-        max_tries: load.max_tries.unwrap_or(1),
-        latency_limit: load.latency_limit_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
-        seed,
-        ..usual
+        paced: usual.paced,
     })
 }
 

@@ -72,16 +72,13 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
     };
     let mut kept = Kept::begin(context, args, (&work, load), &conninfo, sandbox.as_ref())?;
     let mut done: Vec<Driven> = Vec::new();
-    for plan in plans {
-        let plan = LoadPlan {
-            cpus: server.placement.bound(),
-            ..plan
-        };
+    for mut plan in plans {
+        plan.drive.cpus = server.placement.bound();
         if args.clients.len() > 1 {
             tell!(
                 "{} client{}",
-                plan.clients,
-                if plan.clients == 1 { "" } else { "s" }
+                plan.drive.clients,
+                if plan.drive.clients == 1 { "" } else { "s" }
             );
         }
         kept.iter_mut().for_each(Kept::begins);
@@ -153,7 +150,7 @@ fn print(args: &BenchArgs, done: &[Driven], server: &words::ServerWords<'_>, id:
             put_page!("{}", show::table(&names, &right, rows.collect()));
             for Driven { plan, measurement } in done {
                 if let Some(share) = words::fails_too_often(measurement, args.max_failed) {
-                    tell!("{} clients: {share}", plan.clients);
+                    tell!("{} clients: {share}", plan.drive.clients);
                 }
             }
         }
@@ -299,17 +296,16 @@ fn plan_of(args: &BenchArgs, load: &LoadPart, work: &Work, clients: u32) -> anyh
         clients: Some(clients),
         ..load.clone()
     };
-    let plan = load_plan(&load, work.clone(), args.seed).map_err(|error| Usage(error.to_string()))?;
-    Ok(LoadPlan {
-        threads: match args.threads {
-            // Of a single load it is an error to have more threads than clients; a ladder's lower rungs may have fewer.
-            Some(threads) if args.clients.len() == 1 && !args.connect => threads,
-            _ => plan.threads,
-        },
-        measure: args.transactions.map_or(plan.measure, |_| LONGEST),
-        transactions: args.transactions,
-        paced: args.paced,
-        engine: args.engine,
-        ..plan
-    })
+    let mut plan = load_plan(&load, work.clone(), args.seed).map_err(|error| Usage(error.to_string()))?;
+    plan.paced = args.paced;
+    plan.drive.engine = args.engine;
+    plan.drive.transactions = args.transactions;
+    if args.transactions.is_some() {
+        plan.drive.measure = LONGEST;
+    }
+    if let Some(threads) = args.threads.filter(|_| args.clients.len() == 1 && !args.connect) {
+        // Of a single load it is an error to have more threads than clients; a ladder's lower rungs may have fewer.
+        plan.drive.threads = threads;
+    }
+    Ok(plan)
 }

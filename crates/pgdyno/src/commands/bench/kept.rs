@@ -77,7 +77,7 @@ impl Kept {
     pub(super) fn add(&mut self, driven: &Driven) -> anyhow::Result<()> {
         let measurement = &driven.measurement;
         self.trials += 1;
-        let of = (self.trials, driven.plan.clients);
+        let of = (self.trials, driven.plan.drive.clients);
         let trial = self.loads.trial(of, self.started_unix_ms, measurement);
         self.store.add_trial(self.id, &trial, &measurement.series)?;
         Ok(())

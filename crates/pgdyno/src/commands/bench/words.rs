@@ -20,10 +20,10 @@ pub(super) struct ServerWords<'a> {
 /// A second of a load on one line.
 pub(super) fn line(second: &SecondFigures, plan: &LoadPlan) -> String {
     let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
-    let left = match (plan.transactions, plan.warmup) {
+    let left = match (plan.drive.transactions, plan.drive.warmup) {
         (None, Warmup::For(warmup)) => format!(
             "  {} s left",
-            (warmup + plan.measure)
+            (warmup + plan.drive.measure)
                 .as_secs()
                 .saturating_sub(u64::from(second.number))
         ),
@@ -89,17 +89,17 @@ pub(super) fn as_json(
         "workload": plan.work.to_string(),
         "protocol": plan.protocol,
         "transaction": control_name(plan),
-        "arrivals": arrivals_json(&plan.arrivals),
-        "latency_limit_ms": plan.latency_limit.map(|limit| limit.as_secs_f64() * 1e3),
-        "clients": plan.clients,
-        "threads": plan.threads,
-        "connect": plan.connect,
-        "seed": plan.seed,
+        "arrivals": arrivals_json(&plan.drive.arrivals),
+        "latency_limit_ms": plan.drive.latency_limit.map(|limit| limit.as_secs_f64() * 1e3),
+        "clients": plan.drive.clients,
+        "threads": plan.drive.threads,
+        "connect": plan.drive.connect,
+        "seed": plan.drive.seed,
         "engine": load.engine,
         "server": server.place,
         "server_version": server.version,
         "warmup_s": load.warmup_s,
-        "warmup": match plan.warmup { Warmup::For(_) => "time", Warmup::Settled(_) => "auto" },
+        "warmup": match plan.drive.warmup { Warmup::For(_) => "time", Warmup::Settled(_) => "auto" },
         "placement": server.placement.as_json(),
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
@@ -110,9 +110,9 @@ pub(super) fn as_json(
         "committed": books.committed,
         "failed": books.failed,
         "skipped": books.skipped,
-        "max_tries": plan.max_tries,
+        "max_tries": plan.drive.max_tries,
         "retries": books.retries,
-        "late": plan.latency_limit.map(|_| books.late),
+        "late": plan.drive.latency_limit.map(|_| books.late),
         "goodput_tps": measurement.goodput_tps(),
         "errors": books.errors().iter().map(|error| {
             let first = load.first_error(&error.sqlstate);
@@ -197,7 +197,7 @@ pub(super) fn heading(
     server: &ServerWords<'_>,
     clients: Option<u32>,
 ) -> String {
-    let loop_words = match &plan.arrivals {
+    let loop_words = match &plan.drive.arrivals {
         Arrivals::Closed { .. } if plan.paced => "closed loop with keying and think times".to_owned(),
         Arrivals::Closed { think } if think.is_zero() => "closed loop".to_owned(),
         Arrivals::Closed { think } => {
@@ -217,7 +217,7 @@ pub(super) fn heading(
     };
     let many = |number: u32, name: &str| format!("{number} {name}{}, ", if number == 1 { "" } else { "s" });
     let who = clients.map_or_else(String::new, |clients| {
-        many(clients, "client") + &many(plan.threads, "thread")
+        many(clients, "client") + &many(plan.drive.threads, "thread")
     });
     format!(
         "{}: {who}{loop_words}, {} protocol, {}{} engine, PostgreSQL {} at {}",
@@ -253,8 +253,8 @@ pub(super) fn print(
 ) {
     let load = &measurement.load;
     let books = &load.measured;
-    put_page!("{}", heading(plan, measurement, server, Some(plan.clients)));
-    if !plan.cpus.is_empty() {
+    put_page!("{}", heading(plan, measurement, server, Some(plan.drive.clients)));
+    if !plan.drive.cpus.is_empty() {
         put!("placement {}", server.placement.words());
     }
     put!(
@@ -285,7 +285,7 @@ pub(super) fn print(
         put!(
             "  retries      {} (at most {} tries)",
             books.retries,
-            plan.max_tries
+            plan.drive.max_tries
         );
     }
     for error in books.errors() {
@@ -294,7 +294,7 @@ pub(super) fn print(
             put!("    first, in {}: {}", first.place, first.message);
         }
     }
-    if let Some((limit, goodput)) = plan.latency_limit.zip(measurement.goodput_tps()) {
+    if let Some((limit, goodput)) = plan.drive.latency_limit.zip(measurement.goodput_tps()) {
         put!(
             "goodput        {} TPS within {} ms ({} late)",
             three_digits(goodput),
@@ -481,7 +481,7 @@ pub(super) fn rung(plan: &LoadPlan, measurement: &Measurement) -> Vec<String> {
     let load = &measurement.load;
     let ms = |p| number(load.measured.percentile_ms(p), 3);
     vec![
-        plan.clients.to_string(),
+        plan.drive.clients.to_string(),
         three_digits(load.tps()),
         ms(50.0),
         ms(95.0),
