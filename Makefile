@@ -46,8 +46,8 @@ docs: build need-docs ## the book, into target/book
 	scripts/book $(PGDYNO)
 
 types: ## the page's table of metrics and its types, from the code's
-	$(CARGO) run --quiet --locked -p pgdyno-record --example typescript > ui/src/generated/metrics.ts
-	$(CARGO) run --quiet --locked -p pgdyno-serve --example typescript > ui/src/generated/model.ts
+	$(CARGO) run --quiet --locked -p pgdyno-record --example metrics_typescript > ui/src/generated/metrics.ts
+	$(CARGO) run --quiet --locked -p pgdyno-serve --example model_typescript > ui/src/generated/model.ts
 
 bench: need-bench build ## load engine, facts, sampler, store, page, and the reference against itself, about an hour
 	benches/client-cpu.sh $(PGDYNO)

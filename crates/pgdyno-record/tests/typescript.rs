@@ -1,6 +1,6 @@
 //! The page's copy of the table of metrics is what the table generates.
 
-#[path = "../examples/typescript.rs"]
+#[path = "../examples/metrics_typescript.rs"]
 mod typescript;
 
 #[test]

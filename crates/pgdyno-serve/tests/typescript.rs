@@ -1,6 +1,6 @@
 //! The page's types are what the code's generate.
 
-#[path = "../examples/typescript.rs"]
+#[path = "../examples/model_typescript.rs"]
 mod typescript;
 
 #[test]

@@ -283,6 +283,7 @@ fn shuffle<T>(items: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pgdyno_testing::DeafPort;
 
     #[test]
     fn shuffling_loses_nothing_and_draws_each_first() {
@@ -315,15 +316,10 @@ mod tests {
         check("host=a hostaddr=10.0.0.5 port=1", Some("10.0.0.6"), "1", true);
     }
 
-    /// A port that nobody listens at, on an address that is there.
-    fn nobody() -> u16 {
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        listener.local_addr().unwrap().port()
-    }
-
     #[test]
     fn server_that_is_down_is_awaited_as_if_behind_a_pooler() {
-        let text = format!("host=127.0.0.1 port={} user=ann", nobody());
+        let deaf = DeafPort::new();
+        let text = format!("host=127.0.0.1 port={} user=ann", deaf.number);
         assert!(Found::find(&text, &|_| None).is_err());
         let way = Found::find_or_await(&text, &|_| None).unwrap();
         assert!(way.is_proxied() && !way.is_here());
@@ -331,7 +327,8 @@ mod tests {
 
     #[test]
     fn each_host_is_named_with_its_reason() {
-        let port = nobody();
+        let deaf = DeafPort::new();
+        let port = deaf.number;
         let text = format!("host=127.0.0.1,/nowhere,127.0.0.1 port={port} password=hunter2 user=ann");
         let error = Found::find(&text, &|_| None).unwrap_err().to_string();
         let expected = format!("127.0.0.1:{port}: Connection refused");
@@ -343,8 +340,12 @@ mod tests {
     #[test]
     fn a_server_that_says_nothing_is_given_up() {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let (silent, nobody) = (listener.local_addr().unwrap().port(), nobody());
-        let text = format!("host=127.0.0.1,127.0.0.1 port={silent},{nobody} connect_timeout=1");
+        let silent = listener.local_addr().unwrap().port();
+        let deaf = DeafPort::new();
+        let text = format!(
+            "host=127.0.0.1,127.0.0.1 port={silent},{} connect_timeout=1",
+            deaf.number
+        );
         let error = Found::find(&text, &|_| None).unwrap_err().to_string();
         assert!(
             error.contains("no session within 1 s") && error.contains("refused"),

@@ -10,9 +10,12 @@ pub mod web;
 
 pub use lane::Lane;
 use pgdyno_host::{HostAccess, LocalHost};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use serde_json::Value;
 use std::fmt::Debug;
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -71,6 +74,29 @@ pub fn directory(place: &str, prefix: &str) -> tempfile::TempDir {
     let directory = directory.expect("a directory");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
     directory
+}
+
+/// A port of 127.0.0.1 that nobody listens at and nobody else can have: connections to it are refused as long as this lives.
+pub struct DeafPort {
+    /// The port.
+    pub number: u16,
+    _bound: OwnedFd,
+}
+
+impl DeafPort {
+    /// # Panics
+    ///
+    /// Where the system has no port.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> DeafPort {
+        let bound = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        bind(&bound, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = SocketAddrV4::try_from(getsockname(&bound).expect("bound")).expect("of IPv4");
+        DeafPort {
+            number: address.port(),
+            _bound: bound,
+        }
+    }
 }
 
 /// The program, which cargo builds beside the folder of the tests of its crate.
@@ -266,6 +292,23 @@ impl Home {
             }
         }
         String::new()
+    }
+
+    /// Waits until a load is driven: until far more was committed than is committed to ask. Its sessions are listed before that, when it
+    /// could not come back to a server that goes away: it begins once all of its clients are connected and have prepared.
+    pub fn until_driven(&self, name: &str) {
+        const COMMITS_OF_A_LOOK: u64 = 10;
+        const COMMITS: u64 = 300;
+        let sql = "SELECT sum(xact_commit) FROM pg_stat_database";
+        let commits = || -> u64 { self.ask(name, sql).parse().expect("a number") };
+        let mut goal = commits() + COMMITS;
+        until("transactions of a load", || {
+            goal += COMMITS_OF_A_LOOK;
+            match commits() {
+                seen if seen > goal => Ok(()),
+                seen => Err((seen, goal)),
+            }
+        });
     }
 
     /// Block and treatment of each stored trial of an experiment.

@@ -12,26 +12,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
+/// For what never comes.
 const QUICK: Limits = Limits {
     question: Duration::from_millis(200),
     proof_every: Duration::from_millis(100),
     cancel: Duration::from_millis(100),
 };
+/// For what comes, however busy this machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-fn endpoint(port: u16) -> Endpoint {
+fn endpoint(port: u16, connect: Duration) -> Endpoint {
     let mut config = Config::new();
     config
         .host("127.0.0.1")
         .port(port)
         .user("nobody")
-        .connect_timeout(Duration::from_millis(500));
+        .connect_timeout(connect);
     config.into()
 }
 
-fn open(port: u16) -> Result<Session, SessionError> {
-    let mut session = Session::open(&endpoint(port), "test")?;
+fn open_quick(port: u16) -> Result<Session, SessionError> {
+    let mut session = Session::open(&endpoint(port, Duration::from_millis(500)), "test")?;
     session.limits = QUICK;
     Ok(session)
+}
+
+/// Waits for answers, and asks for a proof of work soon.
+fn open_patient(port: u16) -> Session {
+    let mut session = Session::open(&endpoint(port, PATIENCE), "test").unwrap();
+    session.limits = Limits {
+        question: PATIENCE,
+        ..QUICK
+    };
+    session
 }
 
 #[test]
@@ -45,9 +58,9 @@ fn no_hostile_server_keeps_a_question_or_work() {
                     assert!(matches!(error, SessionError::Lost(_)), "{mode:?}: {error}");
                     assert!(error.to_string().len() < 1000, "{mode:?}: {error}");
                 };
-                is_lost(open(port).and_then(|mut session| session.rows("SELECT 1").map(drop)));
-                is_lost(open(port).and_then(|mut session| session.work("VACUUM")));
-                is_lost(open(port).and_then(|mut session| {
+                is_lost(open_quick(port).and_then(|mut session| session.rows("SELECT 1").map(drop)));
+                is_lost(open_quick(port).and_then(|mut session| session.work("VACUUM")));
+                is_lost(open_quick(port).and_then(|mut session| {
                     let mut copy = session.copy_in("COPY t FROM STDIN")?;
                     copy.send(&mut [0; 100])?;
                     copy.finish()
@@ -60,7 +73,7 @@ fn no_hostile_server_keeps_a_question_or_work() {
 #[test]
 fn a_server_that_answers_others_with_what_nobody_asked_for_is_not_at_work() {
     let port = serve(Mode::Silent, 1);
-    let mut session = open(port).unwrap();
+    let mut session = open_patient(port);
     session.rows("SELECT 1").unwrap();
     let error = session.work("VACUUM").unwrap_err().to_string();
     assert!(error.contains("what nobody asked for"), "{error}");
@@ -70,9 +83,7 @@ fn a_server_that_answers_others_with_what_nobody_asked_for_is_not_at_work() {
 fn a_request_to_stop_ends_work_and_opening() {
     for mode in [Mode::Silent, Mode::Trickle, Mode::Mute] {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut endpoint = endpoint(serve(mode, 0));
-        endpoint.config.connect_timeout(Duration::from_secs(600));
-        let endpoint = endpoint.stopped_by(&stop);
+        let endpoint = endpoint(serve(mode, 0), Duration::from_secs(600)).stopped_by(&stop);
         let worker = thread::spawn(move || {
             let mut session = Session::open(&endpoint, "test")?;
             session.limits = Limits {
@@ -136,9 +147,7 @@ fn work_lasts_as_long_as_another_session_hears_of_it() {
             });
         }
     });
-    let mut session = open(port).unwrap();
-    session.limits.question = Duration::from_secs(60);
-    session.limits.proof_every = Duration::from_millis(50);
+    let mut session = open_patient(port);
     session.work("VACUUM").unwrap();
     assert!(told.load(Ordering::Relaxed) >= 3);
 }

@@ -342,8 +342,7 @@ fn a_server_that_crashes_under_load_is_come_back_to() {
     ];
     let child = home.spawn(&arguments);
     let postmaster = home.postmaster("x").expect("running").to_string();
-    let loaded = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
-    while home.ask("x", loaded) != "4" {}
+    home.until_driven("x");
     let killed = Command::new("kill").args(["-9", &postmaster]).status();
     assert!(killed.expect("kill runs").success());
     home.run(&["sandbox", "start", "x"]).fine();

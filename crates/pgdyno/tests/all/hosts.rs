@@ -1,14 +1,13 @@
 //! Several hosts in one connection string: which server is taken, and that questions and load go to it alone.
 
-use common::{Home, Said, said, until_is};
+use common::{DeafPort, Home, Said, said, until_is};
 use std::fs;
-use std::net::TcpListener;
 
 /// A primary "p", a standby "s", and a primary "r" whose sessions are read-only.
 struct Servers {
     home: Home,
     /// Where nobody listens.
-    nobody: u16,
+    nobody: DeafPort,
 }
 
 impl Servers {
@@ -28,14 +27,15 @@ impl Servers {
         assert_eq!(home.ask("s", "SELECT pg_is_in_recovery()"), "t");
         home.ask("r", "ALTER SYSTEM SET default_transaction_read_only = on");
         home.run(&["sandbox", "restart", "r"]).fine();
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let nobody = listener.local_addr().expect("an address").port();
-        Servers { home, nobody }
+        Servers {
+            home,
+            nobody: DeafPort::new(),
+        }
     }
 
     fn port(&self, name: &str) -> String {
         match name {
-            "x" => self.nobody.to_string(),
+            "x" => self.nobody.number.to_string(),
             name => self.home.record(name)["port"].to_string(),
         }
     }
@@ -199,12 +199,9 @@ fn a_lost_connection_is_made_anew_to_the_same_server() {
         let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
         home.ask(name, sql)
     };
-    let until_all_are_there = || {
-        until_is("sessions of the load", "4".to_owned(), || of_load("p"));
-    };
-    until_all_are_there();
+    home.until_driven("p");
     home.run(&["sandbox", "restart", "p"]).fine();
-    until_all_are_there();
+    until_is("sessions of the load", "4".to_owned(), || of_load("p"));
     assert_eq!(of_load("s"), "0");
     said(load.wait_with_output().expect("it ends")).fails(1, &["the load broke off", "the server restarted"]);
 }
