@@ -16,4 +16,13 @@ export default tseslint.config(
     },
   },
   { files: ["scripts/**"], rules: { "no-console": "off" } },
+  {
+    files: ["test/served/**"],
+    rules: {
+      "no-restricted-syntax": ["error", {
+        selector: "AwaitExpression > CallExpression[callee.property.name=/^(innerText|textContent|count)$/]",
+        message: "What comes from a server comes later on a busy host: await expect.poll(() => ...).",
+      }],
+    },
+  },
 );

@@ -33,7 +33,7 @@ export function checkedReport(data: unknown): Report {
 function judged(data: unknown): Loaded {
   const format = field(data, "format");
   if (format !== FORMAT) {
-    const found = typeof format === "string" ? `“${format}”` : "nothing it could be told by";
+    const found = typeof format === "string" ? `“${format}”` : "no format";
     return refuse(
       "This page cannot show these measurements.",
       `It reads the format “${FORMAT}”, the data carries ${found}. The page and the data come from different versions of pgdyno. ${REMAKE}`,

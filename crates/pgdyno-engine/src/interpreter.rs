@@ -241,7 +241,7 @@ impl Interpreter<'_> {
         }
         if capture.single && rows != 1 {
             return Err(Trouble::new(format!(
-                "{} wants one row, not {rows}",
+                "{} expects one row, not {rows}",
                 capture.word
             )));
         }

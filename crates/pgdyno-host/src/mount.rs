@@ -198,7 +198,7 @@ fn devices_within(
         }
         "zfs" => {
             return Err(format!(
-                "ZFS keeps its own list of devices: `zpool status` tells those of {}",
+                "ZFS keeps its own list of devices: `zpool status` shows those of {}",
                 mount.source
             ));
         }

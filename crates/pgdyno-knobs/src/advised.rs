@@ -90,7 +90,12 @@ fn volume_flag(
         let output = Command::new("dmsetup")
             .args(["table", "--target", "crypt", &name])
             .output()
-            .map_err(|e| not_here(knob, &format!("dmsetup, which tells the flags of a volume: {e}")))?;
+            .map_err(|e| {
+                not_here(
+                    knob,
+                    &format!("cannot read the flags of a volume with dmsetup: {e}"),
+                )
+            })?;
         if !output.status.success() {
             let words = String::from_utf8_lossy(&output.stderr);
             return Err(not_here(knob, &format!("dmsetup table {name}: {}", words.trim())));

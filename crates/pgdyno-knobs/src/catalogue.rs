@@ -124,7 +124,7 @@ impl Catalogue {
                     return Err(wrong(format!("{}: {flaw}", knob.id)));
                 }
                 if let Some(twice) = knobs.insert(knob.id.clone(), knob) {
-                    return Err(wrong(format!("{} stands in it twice", twice.id)));
+                    return Err(wrong(format!("it contains {} twice", twice.id)));
                 }
             }
         }

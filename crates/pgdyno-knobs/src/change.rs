@@ -132,7 +132,7 @@ pub enum ApplyError {
         name: String,
     },
     /// A parameter that tells what was decided when the server was made or built.
-    #[error("{name} only tells what the server is; it cannot be set")]
+    #[error("{name} is read-only: it reports what the server is")]
     ReadOnly {
         /// Its name.
         name: String,

@@ -509,7 +509,7 @@ fn left_of(before: &[String], now: &[String]) -> Option<String> {
     })
 }
 
-const UNDONE_BY_REBOOT: &str = "a reboot has undone it: what lives only in the kernel is gone";
+const UNDONE_BY_REBOOT: &str = "a reboot has reset it: the kernel does not keep it";
 
 fn foreign_words(now: Option<&str>) -> String {
     format!(

@@ -44,7 +44,7 @@ pub struct StatusLine {
     pub why: Option<String>,
     /// How it stands.
     pub standing: Standing,
-    /// Whether a reboot undoes it.
+    /// Whether a reboot resets it.
     pub until_reboot: bool,
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), CellError> {
     copy(&old, &new, 0)?;
     new.give(owner)
         .map_err(wrong(new.path(), "given to the server's user"))?;
-    held.rename(wal, aside).map_err(at(&held, wal, "set aside"))?;
+    held.rename(wal, aside).map_err(at(&held, wal, "renamed"))?;
     match to {
         Some(to) => held.link(to, wal, owner).map_err(at(&held, wal, "made a link"))?,
         None => held
@@ -190,7 +190,7 @@ pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), CellError> {
         // It was there before, and stays as it was.
         [uid, gid, mode] => {
             left.give(Owner { uid, gid, mode })
-                .map_err(wrong(of, "given back"))?;
+                .map_err(wrong(of, "restored"))?;
             left.remove(mark).map_err(at(&left, mark, "removed"))
         }
         _ => {

@@ -169,7 +169,7 @@ pub fn answer(
             let mut notes: Vec<String> = group
                 .unknown
                 .iter()
-                .map(|name| format!("\"{name}\" is left out: how many CPUs it had is not known"))
+                .map(|name| format!("\"{name}\" is excluded: its number of CPUs is unknown"))
                 .collect();
             let (model, measured, found) = match ladder.cpus.is_empty() {
                 true => zone(&group, question, record.confidence),
@@ -203,7 +203,7 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
         let cpus = *thousandths as f64 / 1e3;
         let Some((clients, tps)) = best_within(points, question.p99_ms) else {
             notes.push(format!(
-                "{cpus} CPUs are left out: no number of clients kept the response time"
+                "{cpus} CPUs are excluded: no number of clients kept the response time"
             ));
             continue;
         };

@@ -157,7 +157,7 @@ pub enum CompareError {
     },
     /// A trial against a treatment.
     #[error(
-        "a trial is held against a trial, and a treatment against a treatment; name the same on both sides"
+        "a trial is compared with a trial, and a treatment with a treatment; name the same on both sides"
     )]
     Mixed,
     /// One and the same.
@@ -179,9 +179,7 @@ pub enum CompareError {
         of_b: Vec<String>,
     },
     /// Not one trial counts.
-    #[error(
-        "no trial of either side is finished, so there is nothing to compare; `pgdyno show` tells what became of them"
-    )]
+    #[error("no trial of either side is finished, so there is nothing to compare; `pgdyno show` shows why")]
     NothingMeasured,
     /// A figure that neither side has.
     #[error("no trial of either side has the figure \"{metric}\"; there are {}", there.join(", "))]

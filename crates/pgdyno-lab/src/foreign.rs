@@ -203,7 +203,7 @@ fn report(measurement: &mut Measurement, result: &ForeignResult, program: &str) 
         measurement.unchecked = None;
         measurement
             .disturbances
-            .push("no cross-check: the program does not tell what it committed".to_owned());
+            .push("no cross-check: the program does not report its commits".to_owned());
     }
 }
 

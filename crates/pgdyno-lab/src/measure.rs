@@ -296,8 +296,8 @@ pub(crate) fn watch(
                 ));
             } else if resting > 0 && check.server < check.client {
                 measurement.unchecked = Some(format!(
-                    "{resting} sessions of a pooler live on and have not told all their counts: {} of {} commits are \
-                     confirmed",
+                    "{resting} sessions of a pooler are still open and have not reported all their counts: {} of {} \
+                     commits are confirmed",
                     check.server, check.client
                 ));
             } else {

@@ -72,7 +72,7 @@ impl MeasuredStatements {
             Some(look) if self.has_begun => look
                 .grown(server, STATEMENTS_MAX)
                 .map_err(|error| error.to_string()),
-            Some(_) => Err("the load has not told that its warm-up was over".to_owned()),
+            Some(_) => Err("the load has not reported the end of its warm-up".to_owned()),
             None => Ok(Vec::new()),
         });
         match grown {

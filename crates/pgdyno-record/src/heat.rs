@@ -92,7 +92,7 @@ impl HeatRecord {
         }
         let counts = bytes.len() / planes.max(1);
         if counts * planes != bytes.len() || counts % classes != 0 {
-            return Err(broken("its counts are not as many as its classes want"));
+            return Err(broken("the number of counts differs from the number of classes"));
         }
         let count = |at: usize| {
             (0..planes)

@@ -220,7 +220,7 @@ fn trials(t: &Treatment) -> String {
         text += &format!(" (+{} failed)", t.trials_failed);
     }
     if t.trials_left_out > 0 {
-        text += &format!(" ({} left out)", t.trials_left_out);
+        text += &format!(" ({} excluded)", t.trials_left_out);
     }
     text
 }
@@ -270,8 +270,8 @@ fn excluded(text: &mut String, report: &Report) {
         let mut what: Vec<String> = t.reason.iter().cloned().collect();
         let left_out = report.decision.excluded.iter().find(|left| left.trial == t.id);
         what.extend(left_out.map(|left| match left.deviations {
-            Some(deviations) => format!("left out: {deviations:+.1} robust standard deviations off"),
-            None => "left out: its figure has no ratio to others".to_owned(),
+            Some(deviations) => format!("excluded: {deviations:+.1} robust standard deviations off"),
+            None => "excluded: its value has no ratio to others".to_owned(),
         }));
         what.extend(t.disturbances.iter().cloned());
         if t.settled == Some(false) {
@@ -279,7 +279,7 @@ fn excluded(text: &mut String, report: &Report) {
         }
         let mut status = format!("{:?}", t.status).to_lowercase();
         if t.left_out {
-            status += ", left out";
+            status += ", excluded";
         }
         line!(
             text,

@@ -47,11 +47,8 @@ pub(super) async fn live(
 ) -> Result<Response, Problem> {
     let id = number(&id, "experiment")?;
     let many = |_| {
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "so many live views are open that no further one is given",
-        )
-        .do_this("close some of them")
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many live views are open")
+            .do_this("close some of them")
     };
     let place = Arc::clone(&app.streams).try_acquire_owned().map_err(many)?;
     // A browser that comes back says which trial it has seen last.
@@ -149,7 +146,7 @@ impl Watcher {
         let summary = app.summaries.of(store, self.id, Stamp::from(&pulse))?;
         let summary = summary.ok_or_else(|| {
             Problem::failed(format!("the trials of experiment {} cannot be read", self.id))
-                .do_this("`pgdyno check-store` tells what of the store can be read")
+                .do_this("`pgdyno check-store` shows what of the store is readable")
         })?;
         // With its number, so that who is cut off before the first trial misses none.
         events.push(event("progress", &json!(progress(&pulse, &summary))).id(seen.to_string()));

@@ -177,7 +177,7 @@ impl Seen {
         let gauges: [(&str, &str, Of); 3] = [
             (
                 "pgdyno_effect_ratio",
-                "The figure that decides: treatment / what it is held against.",
+                "The metric that decides: ratio of the treatment to its reference.",
                 |e| e.ratio,
             ),
             ("pgdyno_effect_low_ratio", "Lower bound of that ratio.", |e| {

@@ -82,7 +82,7 @@ impl From<StoreError> for Problem {
                 Problem::new(later, text).do_this("start that server; this is tried again with every request")
             }
             StoreError::Truncated { .. } => Problem::failed(text)
-                .do_this("bring the file back from a copy; `pgdyno check-store` tells whether it is whole"),
+                .do_this("restore the file from a copy; `pgdyno check-store` checks that it is intact"),
             StoreError::Newer { .. } => {
                 Problem::failed(text).do_this("use the newer pgdyno, or `pgdyno serve --store FILE`")
             }
@@ -91,7 +91,7 @@ impl From<StoreError> for Problem {
             }
             StoreError::Foreign { .. } => Problem::failed(text).do_this("`pgdyno serve --store FILE`"),
             StoreError::Sqlite { .. } | StoreError::Record { .. } => {
-                Problem::failed(text).do_this("`pgdyno check-store` tells what of the store can be read")
+                Problem::failed(text).do_this("`pgdyno check-store` shows what of the store is readable")
             }
             _ => Problem::failed(text),
         }

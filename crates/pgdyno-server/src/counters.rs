@@ -215,7 +215,7 @@ pub fn wait_for_leaving(server: &mut Server, limit: Duration) -> Result<(), Serv
 /// Between two looks at something that changes by itself.
 #[expect(
     clippy::disallowed_methods,
-    reason = "polling with a limit; the server has no way to tell"
+    reason = "polling with a limit; the server does not report it"
 )]
 pub fn pause(duration: Duration) {
     thread::sleep(duration);

@@ -217,8 +217,8 @@ impl ServerError {
                 "another target_session_attrs, or the hosts that are meant; each was asked in its order"
             }
             ServerError::Silent { .. } => {
-                "does the server, or its host, stand still? a process in state T or D (ps) says so; so does a network \
-                 that drops packets"
+                "check whether the server or its host is stopped (a process in state T or D in ps), or the network \
+                 drops packets"
             }
             ServerError::Flood { .. } | ServerError::Protocol { .. } => {
                 "is this a PostgreSQL server? another program on this port, or a proxy before the server, may be at fault"

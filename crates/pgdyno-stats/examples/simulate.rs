@@ -41,7 +41,7 @@ fn plan(treatments: usize, looks: (usize, usize), outliers: bool) -> Sequential 
 }
 
 fn false_alarms(scenes: &[(String, Scene)]) {
-    println!("| host | 2 treatments | outliers left out | 6 treatments | outliers left out |");
+    println!("| host | 2 treatments | outliers excluded | 6 treatments | outliers excluded |");
     println!("|---|---:|---:|---:|---:|");
     for (name, scene) in scenes {
         print!("| {name} |");

@@ -60,7 +60,7 @@ const RULES: [Rule; 9] = [
     Rule {
         holds: swap_growing,
         advice: Words::Own(
-            "less memory in use (connections, work_mem, shared_buffers) before the machine stands still",
+            "use less memory (connections, work_mem, shared_buffers) before the machine stalls",
         ),
         source: "percona-hugepages",
     },

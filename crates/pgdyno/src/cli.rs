@@ -207,7 +207,7 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     #[command(hide = true)]
     RevertLater(RevertArgs),
-    /// List the settings that pgdyno knows, or explain one: what it does, costs and risks.
+    /// List the knobs of the catalogue, or explain one: what it does, costs and risks.
     #[command(after_help = "Example: pgdyno knobs jit")]
     Knobs(KnobsArgs),
     /// Make, list, start, stop or destroy private servers.
@@ -250,7 +250,7 @@ pub(crate) struct FactsArgs {
     /// The host alone: no server is asked.
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
-    /// The host alone, as its files below another directory tell: a container's root, a copy of /proc, /sys and /etc.
+    /// Read the host alone, from another directory: a container's root, or a copy of /proc, /sys and /etc.
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON (docs/reference/facts.md).
@@ -272,7 +272,7 @@ pub(crate) struct CheckArgs {
     /// Length of the measurement of commits; all others keep their proportion to it.
     #[arg(long, value_name = "N", default_value_t = 3.0, value_parser = check_seconds)]
     pub(crate) seconds: f64,
-    /// Measure this host, not the server; a server that is named tells where its files are and how it flushes.
+    /// Measure this host, not the server. A named server provides the location of its files and how it flushes.
     #[arg(long)]
     pub(crate) host_only: bool,
     /// Make the files of wal_sync and read in DIR, instead of beside the server's WAL and data.
@@ -294,9 +294,9 @@ pub(crate) enum AdviseFormat {
 pub(crate) enum AdviseSeverity {
     /// Dangers alone.
     Severe,
-    /// Dangers and what is worth doing.
+    /// Dangers and recommendations.
     Advice,
-    /// All, with what is worth knowing.
+    /// All, with remarks.
     Hint,
 }
 
@@ -318,7 +318,7 @@ pub(crate) struct AdviseArgs {
     /// The host alone: no server is asked.
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
-    /// The host alone, as its files below another directory tell.
+    /// Read the host alone, from another directory.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check"])]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON (docs/how-to/advise.md).
@@ -519,7 +519,7 @@ pub(crate) enum KnobsFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct KnobsArgs {
-    /// Id of a knob, to be told all about it.
+    /// Id of the knob to explain.
     pub(crate) id: Option<String>,
     /// The knobs of one layer: postgres, table, kernel, memory, block, cpu or net.
     #[arg(long, value_parser = layer, conflicts_with = "id")]

@@ -33,7 +33,7 @@ impl<'a> Placement<'a> {
                 });
             }
             PlacementName::Split if all.len() < 2 => {
-                return Err(Usage("--placement split wants two CPUs at least".into()).into());
+                return Err(Usage("--placement split needs at least two CPUs".into()).into());
             }
             PlacementName::Split => {
                 let (server, client) = all.split_at(all.len().div_ceil(2));

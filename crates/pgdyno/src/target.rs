@@ -120,8 +120,8 @@ pub(crate) fn of_experiment(
 }
 
 const NO_TARGET: &str = "neither the file's [target] nor --target names a server";
-const NO_COMMAND: &str = "--allow-restart needs restart_command in the file's [target]: pgdyno cannot know how this server is \
-                          restarted";
+const NO_COMMAND: &str = "--allow-restart needs restart_command in the file's [target]: it is the command that restarts this \
+                          server";
 
 /// How a sandbox is named as a target.
 pub(crate) fn of_sandbox_named(name: &str) -> String {
@@ -276,7 +276,7 @@ fn installed() -> anyhow::Result<PathBuf> {
     };
     MAJORS.rev().find_map(place).ok_or_else(|| {
         anyhow::anyhow!(
-            "no PostgreSQL of version 14 to 18 is installed here, and the file's [target] wants one (create.installed); install \
+            "no PostgreSQL of version 14 to 18 is installed here, and the file's [target] needs one (create.installed); install \
              the package postgresql"
         )
     })

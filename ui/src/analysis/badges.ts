@@ -12,15 +12,15 @@ export function notices(report: Report): Notice[] {
   const result: Notice[] = [];
   const { experiment } = report;
   if (experiment.status === "interrupted") {
-    const detail = `it ended after ${plural(experiment.blocks_finished, "block")} of ${String(experiment.blocks_planned)}; what stands here is from those`;
+    const detail = `it ended after ${plural(experiment.blocks_finished, "block")} of ${String(experiment.blocks_planned)}; the results are from those`;
     result.push({ kind: "grave", word: "interrupted", detail });
   }
   if (experiment.status === "killed") {
-    const detail = `the process that ran it died after ${plural(experiment.blocks_finished, "block")} of ${String(experiment.blocks_planned)}; what stands here is from those`;
+    const detail = `the process that ran it died after ${plural(experiment.blocks_finished, "block")} of ${String(experiment.blocks_planned)}; the results are from those`;
     result.push({ kind: "grave", word: "killed", detail });
   }
   if (experiment.status === "running or killed") {
-    result.push({ kind: "note", word: "running or killed", detail: "whether its process still lives cannot be told from here; the numbers may still change" });
+    result.push({ kind: "note", word: "running or killed", detail: "unknown from here whether its process still runs; the numbers may still change" });
   }
   if (experiment.status === "running") {
     result.push({ kind: "note", word: "running", detail: "the numbers still change" });
@@ -33,12 +33,12 @@ export function notices(report: Report): Notice[] {
   for (const status of ["failed", "invalid"] as const) {
     const amount = report.trials.filter((trial) => trial.status === status).length;
     if (amount > 0) {
-      result.push({ kind: "note", word: `${plural(amount, "trial")} ${status}`, detail: "left out of every figure, listed under Trials" });
+      result.push({ kind: "note", word: `${plural(amount, "trial")} ${status}`, detail: "excluded from every result, listed under Trials" });
     }
   }
   const leftOut = leftOutTrials(report).length;
   if (leftOut > 0) {
-    result.push({ kind: "note", word: `${plural(leftOut, "trial")} left out`, detail: "disturbed and far from the others, listed under Trials" });
+    result.push({ kind: "note", word: `${plural(leftOut, "trial")} excluded`, detail: "disturbed and far from the others, listed under Trials" });
   }
   return result;
 }
@@ -67,8 +67,8 @@ export function whyLeftOut(report: Report, trial: Trial): string | null {
   const found = report.decision.excluded?.find((left) => left.trial === trial.id);
   if (found === undefined) return null;
   const { deviations } = found;
-  if (!isKnown(deviations)) return "left out: its figure has no ratio to others";
-  return `left out: disturbed, and ${fixed(Math.abs(deviations), 1)} robust standard deviations ${deviations < 0 ? "below" : "above"} what its block and treatment lead to expect`;
+  if (!isKnown(deviations)) return "excluded: its value has no ratio to others";
+  return `excluded: disturbed, and ${fixed(Math.abs(deviations), 1)} robust standard deviations ${deviations < 0 ? "below" : "above"} the value expected from its block and treatment`;
 }
 
 /** Finished trials that a careful reader would look at twice. */

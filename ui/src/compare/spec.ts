@@ -28,7 +28,7 @@ function isWhole({ treatment, trial }: Spec): boolean {
 
 /** Why two sides cannot be held against one another, and what to choose; null where they can be tried. */
 export function whyNot(a: Spec, b: Spec): string | null {
-  if ((a.trial === null) !== (b.trial === null)) return "A trial is held against a trial: choose one on both sides.";
+  if ((a.trial === null) !== (b.trial === null)) return "A trial is compared with a trial: choose one on both sides.";
   if (a.experiment !== b.experiment) return null;
   if (isWhole(a) || isWhole(b)) return "Both are of one experiment: choose a treatment, or a trial, on both sides.";
   return specText(a) === specText(b) ? "Both are one and the same: choose another part of one of them." : null;

@@ -15,7 +15,7 @@ export class Trouble extends Error {
 }
 
 const REFUSED: Partial<Record<number, [TroubleKind, string, string]>> = {
-  401: ["token", "This server does not know you.", "The token is missing, wrong, or from before the server was started again. Open the link that “pgdyno serve” printed."],
+  401: ["token", "The server rejected the token.", "The token is missing, wrong, or older than the last start of the server. Open the link that “pgdyno serve” printed."],
   403: ["refused", "This server refuses that.", "Open the page by the link that “pgdyno serve” printed, and try again from there."],
   404: ["missing", "There is no such thing here.", "It may have been removed, or the link is of another store."],
 };

@@ -9,7 +9,7 @@ export function UndoLine({ removals, kind }: { removals: Removals; kind: Removal
         .map(({ key, words }) => (
           <p key={key} class="undo">
             {words} was removed.
-            <button type="button" class="button" aria-label={`Undo: bring back ${words}`} onClick={() => { removals.undo(key); }}>
+            <button type="button" class="button" aria-label={`Undo: restore ${words}`} onClick={() => { removals.undo(key); }}>
               Undo
             </button>
           </p>

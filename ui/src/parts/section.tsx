@@ -5,8 +5,8 @@ import type { Report } from "../model.ts";
 export const SECTIONS = {
   figures: "Key figures",
   claims: "What the study found",
-  steps: "What each treatment is worth",
-  effects: "What each factor is worth",
+  steps: "Effect of each treatment",
+  effects: "Effect of each factor",
   curves: "Throughput over the load",
   capacity: "What a throughput takes",
   tables: "Tables of results",

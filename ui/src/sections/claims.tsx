@@ -65,7 +65,7 @@ export function Claims({ report }: { report: Report }) {
       {claims.length === 0 ? (
         <p class="empty">Its file names no findings.</p>
       ) : (
-        <DataTable class="cards claim-table" captionHidden caption="Findings of the study and how they stand here" headings={["Finding", "Outcome", "The study", "Here", "Tested on"]}>
+        <DataTable class="cards claim-table" captionHidden caption="Findings of the study and their outcome here" headings={["Finding", "Outcome", "The study", "Here", "Tested on"]}>
           {claims.map((claim, place) => (
             <Row key={place} claim={claim} titles={titles} />
           ))}

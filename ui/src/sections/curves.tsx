@@ -18,7 +18,7 @@ function Law({ curve }: { curve: Curve }) {
   const { usl, x } = curve;
   if (usl === null) return <li>No scalability law: {curve.why_no_usl ?? "it is not known why"}.</li>;
   const peak = isKnown(usl.peak_x.value)
-    ? `its peak lies at ${estimate(usl.peak_x)} ${x}, ${estimate(usl.peak_tps)} TPS`
+    ? `its peak is at ${estimate(usl.peak_x)} ${x}, ${estimate(usl.peak_tps)} TPS`
     : "it has no peak: throughput still grows";
   return (
     <li>

@@ -16,7 +16,7 @@ function meaning(verdict: Verdict, { decision, metric }: { decision: Decision; m
     case "worse":
       return `${more[1] ?? ""}${figure}; the interval leaves no doubt about the direction.`;
     case "same":
-      return `no difference that matters: the interval lies within ${band}.`;
+      return `no difference that matters: the interval is within ${band}.`;
     case "undecided":
       return "the interval is too wide for any of the three; more blocks would narrow it.";
   }

@@ -59,7 +59,7 @@ export function Header({ report }: { report: Report }) {
       <p class="answer">{experiment.answer}</p>
       <Circumstances report={report} />
       {badges.length === 0 ? null : (
-        <ul class="notices" aria-label="To know before reading on">
+        <ul class="notices" aria-label="Notices">
           {badges.map(({ kind, word, detail }, place) => (
             <li key={place} class={`notice notice-${kind}`}>
               <strong>{word}</strong> <span>{detail}</span>

@@ -81,7 +81,7 @@ function P95({ report, headline }: Props) {
 function Verdicts({ report }: { report: Report }) {
   const counts = verdictCounts(report.treatments.map((treatment) => treatment.step));
   const what = report.experiment.design === "cumulative" ? "steps" : "treatments";
-  if (!compares(report)) return <Figure name="Verdicts" value="none" note="nothing is held against anything else here" />;
+  if (!compares(report)) return <Figure name="Verdicts" value="none" note="no comparisons here" />;
   if (counts.length === 0) return <Figure name="Verdicts" value="none" note="which take two finished blocks at least" />;
   const value = (
     <ul class="verdict-counts">

@@ -20,7 +20,7 @@ export function Steps({ report }: { report: Report }) {
   const against = design === "cumulative" ? "the treatment before it" : (report.experiment.factors ?? []).some(({ along }) => along) ? "the reference under the same conditions" : "the reference";
   const lede =
     !compared
-      ? "Treatments are not held against one another here; means with the interval of each alone."
+      ? "Treatments are not compared with one another here; means with the interval of each alone."
       : waterfall
       ? `Each step keeps the settings of the ones before. A bar runs from the throughput before the step to the one after it; the whisker is the interval of that step, all intervals together at ${confidence}.`
       : `Each treatment against ${against}, by ${metric.title}. The whisker is the interval, all intervals together at ${confidence}; inside the shaded band a difference does not matter.`;

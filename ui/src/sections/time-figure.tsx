@@ -23,7 +23,7 @@ interface ReadoutProps {
 /** The values under the pointer, one sentence per treatment; without a pointer, that there are some. */
 function Readout({ treatments, trials, metric, data: { seconds, columns }, index }: ReadoutProps) {
   const second = index === null ? undefined : seconds[index];
-  if (index === null || second === undefined) return <p class="readout">Values of a second stand here while the pointer is on it.</p>;
+  if (index === null || second === undefined) return <p class="readout">Move the pointer over a second to show its values here.</p>;
   const reach_s = reachOf(trials);
   const [figure, bound] = metric === "tps" ? [inTps, tps] : [milliseconds, milliseconds];
   return (

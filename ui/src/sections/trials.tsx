@@ -58,7 +58,7 @@ function Row({ report, trial, titles }: { report: Report; trial: Trial; titles: 
       <Cell label="Started">
         <time dateTime={isoTime(trial.started_unix_ms)}>{clockTime(trial.started_unix_ms)}</time>
       </Cell>
-      <Cell label="Status">{trial.status === "finished" ? (trial.left_out === true ? "left out" : "finished") : <strong class="attention">{trial.status}</strong>}</Cell>
+      <Cell label="Status">{trial.status === "finished" ? (trial.left_out === true ? "excluded" : "finished") : <strong class="attention">{trial.status}</strong>}</Cell>
       <Cell label="TPS" number>
         {tps(trial.tps)}
       </Cell>
@@ -106,11 +106,11 @@ export function Trials({ report }: { report: Report }) {
       ? "No trial was run."
       : `${plural(report.trials.length, "trial")} in an order drawn inside each block. ${
           excluded.length === 0 ? (leftOut.length === 0 ? "None was excluded." : "None failed.") : `Excluded: ${count(excluded.length)}, in no figure of this report.`
-        }${leftOut.length === 0 ? "" : ` Finished but left out: ${count(leftOut.length)}, by a rule that does not see the treatment.`}${canBeSeen ? " Each opens with everything that was recorded beside it." : ""}`;
+        }${leftOut.length === 0 ? "" : ` Finished but excluded: ${count(leftOut.length)}, by a rule that does not see the treatment.`}${canBeSeen ? " Each opens with everything that was recorded beside it." : ""}`;
   return (
     <Section id="trials" lede={lede}>
       {excluded.length === 0 ? null : <TrialTable report={report} caption="Excluded" trials={excluded} titles={titles} />}
-      {leftOut.length === 0 ? null : <TrialTable report={report} caption="Left out of every mean and effect" trials={leftOut} titles={titles} />}
+      {leftOut.length === 0 ? null : <TrialTable report={report} caption="Excluded from every mean and effect" trials={leftOut} titles={titles} />}
       {doubtful.length === 0 ? null : <TrialTable report={report} caption="Counted, but disturbed, not settled or not in agreement" trials={doubtful} titles={titles} />}
       {report.trials.length < 2 ? null : (
         <p class="copy-line">

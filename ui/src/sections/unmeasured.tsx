@@ -40,8 +40,8 @@ export function Unmeasured({ report }: { report: Report }) {
           </li>
         ))}
       </ul>
-      {failed === null ? null : <p class="quiet" role="status">Trial {example}, which may tell more, cannot be looked into. {failed}</p>}
-      {example === null ? <p class="quiet">This file has no trial's details, which may tell more.</p> : null}
+      {failed === null ? null : <p class="quiet" role="status">Trial {example}, which may show why, is not readable. {failed}</p>}
+      {example === null ? <p class="quiet">This file has no details of trials, which may show why.</p> : null}
     </details>
   );
 }

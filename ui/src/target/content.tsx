@@ -11,7 +11,7 @@ import { adviceOf, keptInWords, notJudgedOf, standingInWords, type AdviceItem } 
 
 function JournalTable({ journal }: { journal: Journal }) {
   return (
-    <DataTable class="cards" caption={`${journal.purpose}, ${dateTime(journal.since_unix_ms)}`} headings={["Setting", "Was", "Set to", "Now", "Stands"]}>
+    <DataTable class="cards" caption={`${journal.purpose}, ${dateTime(journal.since_unix_ms)}`} headings={["Setting", "Was", "Set to", "Now", "State"]}>
       {journal.changes.map((line, row) => (
         <tr role="row" key={row}>
           <th scope="row" role="rowheader">
@@ -21,10 +21,10 @@ function JournalTable({ journal }: { journal: Journal }) {
           <Cell label="Was"><code>{line.was}</code></Cell>
           <Cell label="Set to"><code>{line.set_to}</code></Cell>
           <Cell label="Now"><code>{line.now}</code></Cell>
-          <Cell label="Stands">
+          <Cell label="State">
             {standingInWords(line.standing)}
             {line.why === undefined || line.why === null ? null : <span class="interval">{line.why}</span>}
-            {line.until_reboot ? <span class="interval">a reboot undoes it</span> : null}
+            {line.until_reboot ? <span class="interval">a reboot resets it</span> : null}
           </Cell>
         </tr>
       ))}
@@ -48,7 +48,7 @@ function Changed({ changed, unknown }: { changed: readonly Journal[] | null; unk
         </div>
       ))}
       <p class="copy-line">
-        Everything goes back with <code>pgdyno restore</code> <CopyButton text="pgdyno restore" what="Restore command" />
+        Restore everything with <code>pgdyno restore</code> <CopyButton text="pgdyno restore" what="Restore command" />
       </p>
     </>
   );
@@ -111,7 +111,7 @@ export function OnHost({ all }: { all: Targets }) {
   return (
     <Part id="changed-on-host" title="What is changed from this machine now">
       <Changed changed={changed} unknown={notKnown(why)} />
-      {isAsked || changed === null || changed.length === 0 ? null : <p class="quiet">Not all is known: while an experiment runs, servers are not asked how their own settings stand, for that would disturb it.</p>}
+      {isAsked || changed === null || changed.length === 0 ? null : <p class="quiet">Some states are unknown: servers are not asked about their settings while an experiment runs, because that would disturb it.</p>}
     </Part>
   );
 }

@@ -28,7 +28,7 @@ const STANDING: Record<string, string> = {
   "as-before": "as before",
   rebooted: "undone by a reboot",
   foreign: "set to something else by others",
-  unknown: "cannot be looked at now",
+  unknown: "unknown now",
 };
 
 export function standingInWords(standing: string): string {
@@ -40,7 +40,7 @@ export function keptInWords({ alive, kept }: Pick<Journal, "alive" | "kept">): s
   const until = fieldsOf(fieldsOf(kept)["unless-confirmed"]).until_unix_ms;
   if (alive) return "by a process that is at it now, and restores it";
   if (kept === "until-restored") return "stays until it is restored";
-  if (typeof until === "number") return `goes back at ${dateTime(until)} unless it is confirmed`;
+  if (typeof until === "number") return `restored at ${dateTime(until)} unless it is confirmed`;
   return "left by a process that was killed";
 }
 

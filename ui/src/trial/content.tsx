@@ -50,7 +50,7 @@ function transactions(trial: Trial): string {
 function sentence({ tps: reached, status, left_out, reason }: Trial): string {
   if (status !== "finished") return `This trial ${status === "failed" ? "failed" : "does not hold"}${reason === null ? "" : `: ${reason}`}`;
   const what = withUnit(tps(reached), "TPS");
-  return left_out === true ? `${what}, left out of every mean: it was disturbed and lies far off` : what;
+  return left_out === true ? `${what}, excluded from every mean: disturbed, and an outlier` : what;
 }
 
 function Head({ document, report }: { document: TrialDocument; report: Report | null }) {
@@ -152,7 +152,7 @@ function statementsLede(statements: readonly Statement[]): string | undefined {
   const counted = statements.some(({ calls }) => isKnown(calls));
   const told = [
     sampled ? "Sessions are from samples, ten a second: how many were at which statement." : "",
-    counted ? "Calls and what follows are by pg_stat_statements, over the measured time, of those that took the most time; texts have no constants." : "Texts and calls are told where pg_stat_statements is loaded and made in the database: shared_preload_libraries = \"pg_stat_statements\".",
+    counted ? "Calls and what follows are by pg_stat_statements, over the measured time, of those that took the most time; texts have no constants." : "Texts and calls need pg_stat_statements, loaded and created in the database: shared_preload_libraries = \"pg_stat_statements\".",
   ].filter((text) => text !== "");
   return statements.length === 0 ? undefined : told.join(" ");
 }

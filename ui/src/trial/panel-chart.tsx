@@ -29,7 +29,7 @@ export function panelSummary({ title, unit, lines }: Panel): string {
     const value = (each: number) => valueWithUnit(each, unit);
     return found === null ? `${line.title}: no values` : `${line.title}: mean ${value(found.mean)}, from ${value(found.least)} to ${value(found.most)}`;
   });
-  return `${title} over time. ${parts.join("; ")}. The table below the charts holds these values for the stretch that is looked at.`;
+  return `${title} over time. ${parts.join("; ")}. The table below the charts holds these values for the selected time.`;
 }
 
 /** A line's colour, dash and name with the value under the pointer, which is written without drawing the page again. */

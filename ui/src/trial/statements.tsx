@@ -43,7 +43,7 @@ export function Statements({ statements }: { statements: readonly Statement[] })
   const [by, setBy] = useState<Figure>(columns[0]?.figure ?? "mean_sessions");
   const [rising, setRising] = useState(false);
   if (statements.length === 0) {
-    return <p class="empty">No statements were recorded: a server with shared_preload_libraries = "pg_stat_statements" tells what was called and how often, one with compute_query_id = on which statements sessions were at.</p>;
+    return <p class="empty">No statements were recorded: a server with shared_preload_libraries = "pg_stat_statements" reports what was called and how often; one with compute_query_id = on reports the current statements of sessions.</p>;
   }
   const choose = (figure: Figure) => {
     setRising(figure === by ? !rising : false);

@@ -94,7 +94,7 @@ export function CompareView({ sides }: { sides: readonly string[] }) {
           {shownTrouble === null ? null : <TroubleBox trouble={shownTrouble.trouble} again={shownTrouble.again} />}
           {missing.length === 0 ? null : <p class="empty">There is no such treatment or trial: {missing.join(", ")}.</p>}
           {head === null || others.length === 0 ? (
-            missing.length > 0 || shownTrouble !== null ? null : <p class="empty">{reasons.find((reason) => reason !== null) ?? "Choose A, which the others are held against, and at least one other."}</p>
+            missing.length > 0 || shownTrouble !== null ? null : <p class="empty">{reasons.find((reason) => reason !== null) ?? "Choose A, the reference of the others, and at least one other."}</p>
           ) : (
             <CompareContent first={head} others={others} />
           )}

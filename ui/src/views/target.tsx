@@ -63,7 +63,7 @@ export function TargetView({ name }: { name: string | null }) {
                 );
               }
               const found = targets.find((target) => target.name === name);
-              return found === undefined ? <p class="empty">This store knows no target of that name.</p> : <TargetContent target={found} />;
+              return found === undefined ? <p class="empty">This store has no target of that name.</p> : <TargetContent target={found} />;
             }}
           </Loaded>
         </main>

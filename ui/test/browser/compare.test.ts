@@ -89,7 +89,7 @@ describe("with a server", () => {
     await expect.poll(() => page.locator(".answers li").count()).toBe(6);
     expect(await page.locator(".answers li").nth(3).innerText()).toContain("E is better: throughput +18.2");
     expect(requests.filter((request) => request.includes("/api/compare")).length).toBe(6);
-    expect(await page.locator(".side-picker").last().innerText()).toContain("A trial is held against a trial");
+    expect(await page.locator(".side-picker").last().innerText()).toContain("A trial is compared with a trial");
     expect(await page.getByRole("table", { name: /^Figures/ }).getByRole("columnheader").count()).toBe(8);
     expect(await page.getByRole("button", { name: "Add a side" }).count()).toBe(0);
     await page.locator(".panel canvas").first().waitFor();

@@ -25,7 +25,7 @@ describe("the stream of what runs", () => {
     await expect.poll(textOf(page, ".live")).toContain("11 of 21");
     served().world.refuses = true;
     served().cut();
-    await expect.poll(textOf(page, ".live-state")).toContain("This server does not know you. The token is missing, wrong");
+    await expect.poll(textOf(page, ".live-state")).toContain("The server rejected the token. The token is missing, wrong");
     expect(await page.locator(".live-state").innerText()).toMatch(/figures are of \d\d:\d\d/);
     served().world.refuses = false;
     await page.locator(".live").getByRole("button", { name: "Try again" }).click();

@@ -63,7 +63,7 @@ describe("what is changed", () => {
 describe("an experiment whose process died", () => {
   test.each([
     ["killed", "the process that ran it died", 0],
-    ["running or killed", "cannot be told", 1],
+    ["running or killed", "unknown from here", 1],
   ] as const)("is said to be %s", async (status, words, strips) => {
     const report = served().world.reports.get(9);
     if (report === undefined) throw new Error("no sample");

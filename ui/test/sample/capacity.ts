@@ -28,7 +28,7 @@ export function coresDocument(tps: number): CapacityDocument {
         row("read", "nvme", 21_000, needs(tps, 21_000)),
         row("write", "nvme", 5_200, needs(tps, 5_200), ["with 8 CPUs the most clients that were measured, 32, did best: more might do better"]),
         row("write", "network disk", 2_100, { kind: "unreachable", peak_tps: 21_400, cpus_low: 61.2 }),
-        row("read", "<b>tape</b>", 90, { kind: "no", why: "a curve needs two numbers of CPUs, and there is 1" }, ["4 CPUs are left out: no number of clients kept the response time"]),
+        row("read", "<b>tape</b>", 90, { kind: "no", why: "a curve needs two numbers of CPUs, and there is 1" }, ["4 CPUs are excluded: no number of clients kept the response time"]),
       ],
     },
   };

@@ -17,7 +17,7 @@ describe("who is let in", () => {
     const { page } = await visitor.stranger();
     const answer = await page.goto(visitor.base);
     expect(answer?.status()).toBe(401);
-    expect(await page.locator("body").innerText()).toContain("pgdyno serve");
+    await expect.poll(() => page.locator("body").innerText()).toContain("pgdyno serve");
     expect((await page.request.get(`${visitor.base}api/experiments`)).status()).toBe(401);
   });
 
@@ -60,11 +60,11 @@ describe("the index", () => {
     const rows = page.locator(".index-table tbody tr");
     await page.getByLabel("Search").fill("pgdynoHit");
     await expect.poll(() => rows.count()).toBe(1);
-    expect(await rows.first().innerText()).toContain("<img src=x onerror=");
+    await expect.poll(() => rows.first().innerText()).toContain("<img src=x onerror=");
     await page.getByRole("button", { name: "Show all" }).click();
     await page.getByLabel("Status").selectOption("interrupted");
     await expect.poll(() => rows.count()).toBe(1);
-    expect(await rows.first().innerText()).toContain("nothing-yet");
+    await expect.poll(() => rows.first().innerText()).toContain("nothing-yet");
     await page.getByRole("button", { name: "Show all" }).click();
     await page.getByRole("button", { name: "Show only nightly" }).click();
     await expect.poll(() => rows.count()).toBe(1);
@@ -90,8 +90,8 @@ describe("an experiment", () => {
     await page.locator("#trials summary").click();
     await page.getByRole("link", { name: "block 1, no. 2" }).first().click();
     await page.locator(".panel canvas").first().waitFor();
-    expect(await page.locator(".panel").count()).toBeGreaterThan(3);
-    expect(await page.locator("#statements").innerText()).toContain("4711");
+    await expect.poll(() => page.locator(".panel").count()).toBeGreaterThan(3);
+    await expect.poll(() => page.locator("#statements").innerText()).toContain("4711");
     const range = () => page.locator(".time-range").innerText();
     await expect.poll(range).toContain("0:00 – 0:24");
     const box = await page.locator(".panel .u-over").first().boundingBox();
@@ -120,23 +120,24 @@ describe("an experiment", () => {
     await tag.waitFor();
     await page.reload();
     await tag.waitFor();
-    expect(await notes.innerText()).toBe("<b>look</b> at the disk\nand \"again\"");
+    await expect.poll(() => notes.innerText()).toBe("<b>look</b> at the disk\nand \"again\"");
     await tag.click();
     await expect.poll(() => tag.count()).toBe(0);
     await page.getByRole("button", { name: /^Remove the note/ }).click();
     await expect.poll(() => notes.count()).toBe(0);
     await page.reload();
     await page.locator(".note-form").waitFor();
-    expect([await tag.count(), await notes.count()]).toEqual([0, 0]);
+    for (const gone of [tag, notes]) await expect.poll(() => gone.count()).toBe(0);
     expect(complaints).toEqual([]);
   });
 
   test("without a trial, and one whose names are markup, are told as they are", async () => {
     const { page } = await visitor.open("empty");
-    expect(await page.locator("h1").innerText()).toContain("nothing-yet");
+    await expect.poll(() => page.locator("h1").innerText()).toContain("nothing-yet");
     const markup = await visitor.open("markup");
-    const text = await markup.page.locator("body").innerText();
-    for (const wanted of ["<img src=x onerror=", "</script><script>", "<svg onload="]) expect(text).toContain(wanted);
+    for (const wanted of ["<img src=x onerror=", "</script><script>", "<svg onload="]) {
+      await expect.poll(() => markup.page.locator("body").innerText()).toContain(wanted);
+    }
   });
 });
 
@@ -160,8 +161,9 @@ describe("what runs", () => {
     for (const view of ["#/live", "#/experiments/4"]) {
       await page.goto(visitor.base + view);
       await expect.poll(() => page.locator(".live-state").innerText()).toBe("Live");
-      const text = await page.locator(".live").innerText();
-      for (const wanted of ["2 of 6", "larger, block 2: measuring", "about"]) expect(text).toContain(wanted);
+      for (const wanted of ["2 of 6", "larger, block 2: measuring", "about"]) {
+        await expect.poll(() => page.locator(".live").innerText()).toContain(wanted);
+      }
     }
     expect(complaints).toEqual([]);
   });
@@ -170,13 +172,13 @@ describe("what runs", () => {
 describe("a target", () => {
   test("tells its changes, advice, experiments and facts", async () => {
     const { page, complaints } = await visitor.open("targets");
-    expect(await page.locator("#changed-on-host").innerText()).toMatch(/apply <img src=x[^]*zone_reclaim_mode[^]*in force[^]*until it is restored/);
+    await expect.poll(() => page.locator("#changed-on-host").innerText()).toMatch(/apply <img src=x[^]*zone_reclaim_mode[^]*in force[^]*until it is restored/);
     await page.getByRole("link", { name: "sandbox a" }).click();
     // Servers are not asked while an experiment runs.
     await expect.poll(() => page.locator("#changed").innerText()).toContain("while an experiment runs");
-    expect(await page.locator("#advice .advice").count()).toBeGreaterThan(0);
-    expect(await page.locator("#experiments").innerText()).toContain("experiment 1");
-    expect(await page.locator("#facts").innerText()).toContain("cpu.online_count");
+    await expect.poll(() => page.locator("#advice .advice").count()).toBeGreaterThan(0);
+    await expect.poll(() => page.locator("#experiments").innerText()).toContain("experiment 1");
+    await expect.poll(() => page.locator("#facts").innerText()).toContain("cpu.online_count");
     expect(complaints).toEqual([]);
   });
 });

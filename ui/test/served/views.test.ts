@@ -16,8 +16,8 @@ describe.each(["light", "dark"] as const)("over the real server, %s", (colorSche
       mkdirSync(PICTURES, { recursive: true });
       await page.screenshot({ path: join(PICTURES, `${view}-${colorScheme}.png`), fullPage: true });
     }
-    expect(await page.locator(".trouble").count()).toBe(0);
-    expect(await page.locator("main img, main script").count()).toBe(0);
+    await expect.poll(() => page.locator(".trouble").count()).toBe(0);
+    await expect.poll(() => page.locator("main img, main script").count()).toBe(0);
     expect(await page.evaluate(() => "pgdynoHit" in window)).toBe(false);
     expect(complaints).toEqual([]);
     expect(await findings(page)).toEqual([]);

@@ -72,7 +72,7 @@ describe("factors", () => {
     expect(leftOutTrials(report).map(({ id }) => id)).toEqual([3]);
     expect(doubtfulTrials(report)).toEqual([]);
     expect(whyLeftOut(report, first(leftOutTrials(report)))).toContain("6.2 robust standard deviations below");
-    expect(notices(report).map(({ word }) => word)).toEqual(["1 trial left out"]);
+    expect(notices(report).map(({ word }) => word)).toEqual(["1 trial excluded"]);
   });
 });
 

@@ -18,8 +18,8 @@ test.each([
   ["  ", "no measurements"],
   ['{"format": "pgdyno-rep', "damaged"],
   ['{"format": "pgdyno-report/2"}', "“pgdyno-report/2”"],
-  ["[]", "nothing it could be told by"],
-  ["null", "nothing it could be told by"],
+  ["[]", "no format"],
+  ["null", "no format"],
   ['{"format": "pgdyno-report/1", "experiment": {}, "trials": []}', "Missing: decision, treatments, facts, put_back"],
 ])("%s is refused with a sentence that helps", (text, expected) => {
   expect(refusal(text)).toContain(expected);

@@ -21,7 +21,7 @@ test.each([
 });
 
 test.each([
-  [401, "This server does not know you.", "from before the server was started again"],
+  [401, "The server rejected the token.", "older than the last start of the server"],
   [403, "this server is not db1", "--allow-host db1"],
 ])("%i: who is refused is told what helps", (status, heading, advice) => {
   const found = troubleOfStatus(status, "this server is not db1", "start it with --allow-host db1");

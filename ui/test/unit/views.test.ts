@@ -112,7 +112,7 @@ describe("what is worked out", () => {
     ["7", "7", "choose a treatment"],
     ["7", "7:memory", "choose a treatment"],
     ["7:memory", "7:memory", "one and the same"],
-    ["7:memory", "8/3", "against a trial"],
+    ["7:memory", "8/3", "compared with a trial"],
     ["7", "8:memory", null],
     ["7/1", "7/2", null],
   ])("%s against %s: %s", (a, b, expected) => {

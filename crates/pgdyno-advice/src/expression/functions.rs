@@ -170,7 +170,7 @@ pub(super) fn format(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Engine
             Some(number) if number.fract() != 0.0 => trimmed(number, 3),
             _ => number.to_string(),
         },
-        Value::Array(_) => return Err(wrong("a list wants the filter list or the function count")),
+        Value::Array(_) => return Err(wrong("a list needs the filter list or the function count")),
         other => other.to_string(),
     };
     out.write_str(&text).map_err(Error::from)

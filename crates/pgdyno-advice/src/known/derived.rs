@@ -162,7 +162,7 @@ fn wal_bytes(index: &Index) -> Outcome {
     });
     least(tops.map(|device| device.get("bytes").and_then(Value::as_f64)))
         .map(number_of)
-        .ok_or_else(|| "the device that holds the WAL tells no size".to_owned())
+        .ok_or_else(|| "the device of the WAL reports no size".to_owned())
 }
 
 /// What files can be kept on, from quick to slow: of several disks the slowest counts.

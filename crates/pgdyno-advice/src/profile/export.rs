@@ -103,8 +103,8 @@ fn route(setting: &ResolvedSetting, knob: &Knob, place: &Place) -> Route {
     }
     if setting.value == AUTO {
         return Route::None(
-            "how many pages the server needs is known when it has its new settings: postgres -C \
-             shared_memory_size_in_huge_pages tells (15 and later)"
+            "the number of pages depends on the new settings: postgres -C \
+             shared_memory_size_in_huge_pages prints it (15 and later)"
                 .into(),
         );
     }
@@ -163,7 +163,7 @@ pub fn export(
         }
         Carrier::AlterSystem => "For psql as a superuser; it writes postgresql.auto.conf",
         Carrier::Ansible => {
-            "ansible-playbook FILE; wants the collections community.postgresql and ansible.posix"
+            "ansible-playbook FILE; needs the collections community.postgresql and ansible.posix"
         }
     });
     let routed: Vec<(&ResolvedSetting, Route)> = resolved
@@ -233,7 +233,7 @@ impl Writer {
         }
         if !resolved.left_out.is_empty() {
             self.line("");
-            self.comment("Left out for this target:");
+            self.comment("Skipped for this target:");
         }
         for left in &resolved.left_out {
             self.comment(&format!("  {}: {}", left.knob, left.because));

@@ -186,10 +186,10 @@ impl Why {
                 format!("it is {now} already, and the profile would only {only} it to {value}")
             }
             Why::NotComparable { now, value, only } => {
-                format!("it is {now}: whether {value} would {only} it cannot be told")
+                format!("it is {now}: cannot decide whether {value} would {only} it")
             }
             Why::NowUnknown { only } => {
-                format!("what it is now is not known, and the profile wants only to {only} it")
+                format!("its present value is unknown, and the profile may only {only} it")
             }
             Why::Excluded { by } => format!("it makes no sense beside {by}, which the profile sets later"),
             Why::Dropped { by } => format!("profile {by} drops it"),

@@ -255,12 +255,12 @@ fn what_is_enough_is_neither_raised_nor_lowered() {
         &[],
         &["it is 4096MB already"],
     );
-    check(&raise, &[], &[], &["what it is now is not known"]);
+    check(&raise, &[], &[], &["its present value is unknown"]);
     check(
         &raise,
         &[("max_wal_size", "-1")],
         &[],
-        &["it is -1: whether 4GB would raise it cannot be told"],
+        &["it is -1: cannot decide whether 4GB would raise it"],
     );
     let lower = setting("vm.swappiness", "value = 10\nonly = \"lower\"");
     check(&lower, &[("vm.swappiness", "60")], &["vm.swappiness=10"], &[]);

@@ -230,7 +230,7 @@ fn rows_become_variables_and_a_failed_statement_is_prepared_again() {
     let Progress::Halt(halt) = client.feed(&no_row).unwrap() else {
         panic!("no row")
     };
-    assert_eq!(halt.0, "test.sql:1: \\gset wants one row, not 0");
+    assert_eq!(halt.0, "test.sql:1: \\gset expects one row, not 0");
 }
 
 #[test]

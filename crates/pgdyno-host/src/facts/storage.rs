@@ -80,7 +80,7 @@ pub fn storage_facts(host: &dyn HostAccess, role: &str, path: &str) -> Vec<Fact>
     sheet.note(&name("mount_options"), MOUNTINFO, Ok(options));
     let space = match host.space_of(&place.path) {
         Some(space) => space.map_err(super::sheet::why),
-        None => Err("the files of a machine do not tell how full it is".to_owned()),
+        None => Err("not available from a copy of a machine's files".to_owned()),
     };
     sheet.note(
         &name("bytes"),

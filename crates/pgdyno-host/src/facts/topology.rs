@@ -43,7 +43,7 @@ fn note_counts(sheet: &mut Sheet<'_>, cpus: &Result<Vec<u32>, String>) {
     let counted = |count: u64| -> Result<u64, String> {
         match (cpus, count) {
             (Err(why), _) => Err(why.clone()),
-            (Ok(_), 0) => Err(format!("{source} does not tell on this machine")),
+            (Ok(_), 0) => Err(format!("{source} does not report it on this machine")),
             (Ok(_), count) => Ok(count),
         }
     };
@@ -125,7 +125,7 @@ fn read_caches(sheet: &Sheet<'_>, cpus: &[u32]) -> Result<Vec<Cache>, String> {
         }
     }
     if found.is_empty() {
-        return Err("this machine tells nothing of its caches (usual in virtual machines)".to_owned());
+        return Err("this machine does not report its caches (usual in virtual machines)".to_owned());
     }
     Ok(found.into_values().collect())
 }

@@ -151,7 +151,7 @@ fn note_container(sheet: &mut Sheet<'_>) {
         Some(&(path, _, kind)) => sheet.note("virtualization.container", path, Ok(kind)),
         None => {
             let why = if known {
-                "this process has namespaces of its own, as in a container, and nothing tells of which kind"
+                "this process has its own namespaces, as in a container of unknown kind"
             } else {
                 "its namespaces may not be read, and there is no sign of a container"
             };

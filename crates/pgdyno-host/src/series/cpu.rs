@@ -172,7 +172,7 @@ fn fill(before: Option<Before<'_, Stat>>, now: &Stat, reading: &mut Reading) {
     for (metric, value) in [("cpu.run_queue", now.running), ("cpu.blocked", now.blocked)] {
         match value {
             Some(value) => reading.push(Key::one(metric), value as f64),
-            None => reading.gap(metric, "/proc/stat does not tell it here"),
+            None => reading.gap(metric, "/proc/stat does not report it here"),
         }
     }
     if now.cpus.is_empty() {
@@ -195,7 +195,7 @@ fn fill(before: Option<Before<'_, Stat>>, now: &Stat, reading: &mut Reading) {
                 Some(grown) => reading.push(Key::one(metric), grown / seconds),
                 None => reading.gap(metric, WENT_BACK),
             },
-            _ => reading.gap(metric, "/proc/stat does not tell it here"),
+            _ => reading.gap(metric, "/proc/stat does not report it here"),
         }
     }
     fill_cpus(&state.cpus, &now.cpus, reading);

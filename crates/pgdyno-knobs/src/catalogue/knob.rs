@@ -327,8 +327,8 @@ impl Knob {
             (Kind::Action, _) => {
                 "it is something that the kernel does once, and leaves no state to restore".to_owned()
             }
-            (_, true) => format!("it wants a {}", self.cost.name()),
-            (_, false) => format!("it wants a {}; write: {}", self.cost.name(), lines.join("; ")),
+            (_, true) => format!("expected a {}", self.cost.name()),
+            (_, false) => format!("expected a {}; write: {}", self.cost.name(), lines.join("; ")),
         }
     }
 
@@ -368,7 +368,7 @@ impl Knob {
         let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let expected = match (self.per, instance) {
             (None, None) | (Some(Per::Disk | Per::Path), None) => return None,
-            (None, Some(_)) => return Some("there is one of it, so nothing stands behind an @".into()),
+            (None, Some(_)) => return Some("there is only one of it: write the name without @".into()),
             (Some(Per::Disk | Per::Interface), Some(name)) => {
                 let fine = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '*', '{']);
                 if fine {

@@ -248,7 +248,7 @@ pub(crate) fn assemble(
         (Some(found), None) if found > FORMAT => Err(JournalError::Line {
             path: path.to_owned(),
             line: 1,
-            reason: format!("it has format {found}, this pgdyno knows {OLDEST_FORMAT} to {FORMAT}"),
+            reason: format!("it has format {found}; this pgdyno reads {OLDEST_FORMAT} to {FORMAT}"),
         }),
         (Some(OLDEST_FORMAT..SEALED_FORMAT), None)
             if first.is_some_and(|line| matches!(line::read(&id, line), Line::Bare(_))) =>

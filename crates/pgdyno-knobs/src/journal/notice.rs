@@ -106,7 +106,7 @@ impl Notice {
         let notice: Notice = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         match notice.format {
             FORMAT => Ok(notice),
-            other => Err(format!("it has format {other}, this pgdyno knows {FORMAT}")),
+            other => Err(format!("it has format {other}; this pgdyno reads {FORMAT}")),
         }
     }
 }

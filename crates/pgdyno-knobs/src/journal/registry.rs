@@ -61,7 +61,7 @@ impl Header {
         let header: Header = serde_json::from_slice(first).map_err(|e| e.to_string())?;
         match header.format {
             FORMAT => Ok(header),
-            other => Err(format!("it has format {other}, this pgdyno knows {FORMAT}")),
+            other => Err(format!("it has format {other}; this pgdyno reads {FORMAT}")),
         }
     }
 }

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 const NAME: &str = "commit";
 /// About as long as a row with a few columns.
-const MESSAGE: &str = "pgdyno measures what a commit takes; this message stands for the row of an insert, \
-                       and means nothing to anyone";
+const MESSAGE: &str = "pgdyno measures what a commit takes; this message has the size of an inserted row \
+                       and no meaning";
 const TABLE: &str = "CREATE TEMPORARY TABLE pgdyno_check (lsn pg_lsn)";
 const DROP: &str = "DROP TABLE pg_temp.pgdyno_check";
 /// A commit that takes longer than this waits for something that does not come.

@@ -196,7 +196,7 @@ impl Bench<'_> {
             file.bytes() >> 20,
             match file.is_direct() {
                 true => "past the page cache (O_DIRECT)",
-                false => "O_DIRECT is refused: the page cache was told to forget (fadvise), and may not have",
+                false => "O_DIRECT is refused: pgdyno asked the kernel to drop the file from the page cache (fadvise), which it may not have done",
             }
         ));
         if is_memory(&directory) {
@@ -220,13 +220,13 @@ impl Bench<'_> {
         const NAME: &str = "steal";
         let elapsed_s = self.begun.elapsed().as_secs_f64();
         if elapsed_s < STEAL_LEAST_S {
-            return Measured::unknown(NAME, "all of it took less than a second, too short to tell");
+            return Measured::unknown(NAME, "it took less than a second in all, too short for a result");
         }
         let readings = self.host_series.tick(&**self.asked.host);
         // The first line of a metric of CPUs is that of all of them.
         let ratio = |metric: &str| readings.iter().find_map(|reading| reading.value(metric));
         let Some(steal) = ratio("cpu.steal_ratio") else {
-            return Measured::unknown(NAME, "/proc/stat does not tell");
+            return Measured::unknown(NAME, "/proc/stat does not report it");
         };
         let detail = json!({
             "steal_ratio": steal,
@@ -266,7 +266,7 @@ impl Bench<'_> {
             )),
             Ok(_) if measured.verdict == Grade::Good => {
                 measured.verdict = Grade::Fair;
-                measured.why = Some("the kernel is told of no reference that the clock is kept to".into());
+                measured.why = Some("the kernel has no reference for its clock".into());
             }
             Ok(_) => {}
             Err(error) => measured.note(format!(

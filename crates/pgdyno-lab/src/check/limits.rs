@@ -89,7 +89,7 @@ const TABLE: [(&str, Limits, &str); 9] = [
     (
         "steal",
         below("%", 2.0, 10.0),
-        "a machine whose CPUs are its own, or another size of it; what is measured here is worth little",
+        "use a virtual machine with dedicated CPUs, or a larger one: results from this one are unreliable",
     ),
 ];
 

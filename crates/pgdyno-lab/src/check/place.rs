@@ -110,9 +110,7 @@ fn data_directory(host: &dyn HostAccess, server: &mut Server) -> Result<PathBuf,
             ServerError::Statement { sqlstate, .. } if sqlstate == "42501" => {
                 let role = server.value("asking for the role", "SELECT quote_ident(current_user)");
                 let role = role.ok().flatten().unwrap_or_else(|| "the role".into());
-                format!(
-                    "the server does not tell data_directory to {role} (GRANT pg_read_all_settings TO {role} lets it)"
-                )
+                format!("{role} may not read data_directory (GRANT pg_read_all_settings TO {role} allows it)")
             }
             error => error.to_string(),
         })

@@ -223,7 +223,7 @@ fn sandbox_facts(sandbox: &Sandbox) -> Vec<Fact> {
         .collect();
     if limits.memory_bytes.is_some() {
         gaps.push(
-            "huge pages: they stand outside the memory limit, and a server that takes them has that much more".into(),
+            "huge pages: the memory limit does not count them, so a server that uses them has that much more memory".into(),
         );
     }
     if !gaps.is_empty() {

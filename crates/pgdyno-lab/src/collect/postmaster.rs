@@ -74,7 +74,7 @@ fn checked(host: &dyn HostAccess, sought: &Sought, pid: u32) -> Result<u32, Stri
     is_named(host, pid)?;
     let expected = sought
         .started_unix_s
-        .ok_or_else(|| "the server does not tell when it was started".to_owned())?;
+        .ok_or_else(|| "the server does not report its start time".to_owned())?;
     let started = started_unix_s(host, pid)?;
     if started.abs_diff(expected) > START_APART_MAX_S {
         return Err(format!(

@@ -129,7 +129,7 @@ impl FromStr for Gate {
             "differs" => Way::Differs,
             other => {
                 return Err(wrong(format!(
-                    "\"{other}\" stands where worse, better or differs is expected"
+                    "expected worse, better or differs, found \"{other}\""
                 )));
             }
         };
@@ -216,9 +216,9 @@ impl Gate {
             None => (high < floor || low > ceiling, low >= floor && high <= ceiling),
         };
         let (outcome, words) = match (fails, holds) {
-            (true, _) => (Outcome::Fails, "the whole interval lies beyond the bound"),
+            (true, _) => (Outcome::Fails, "the whole interval is beyond the bound"),
             (_, true) => (Outcome::Holds, "the whole interval keeps the bound"),
-            _ => (Outcome::NotDecided, "the bound lies within the interval"),
+            _ => (Outcome::NotDecided, "the bound is within the interval"),
         };
         Ok((outcome, words.to_owned()))
     }

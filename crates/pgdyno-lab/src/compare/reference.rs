@@ -54,12 +54,12 @@ impl FromStr for Reference {
         let (number, which) = if let Some((number, name)) = text.split_once(':') {
             let name = name.trim();
             if name.is_empty() {
-                return Err(wrong("nothing stands behind the colon"));
+                return Err(wrong("expected a treatment after the colon"));
             }
             (number, Which::Treatment(name.to_owned()))
         } else if let Some((number, trial)) = text.split_once('/') {
             let trial =
-                positive(trial).ok_or_else(|| wrong("no number of a trial stands behind the stroke"))?;
+                positive(trial).ok_or_else(|| wrong("expected the number of a trial after the slash"))?;
             (number, Which::Trial(trial))
         } else {
             (text, Which::All)

@@ -153,7 +153,7 @@ fn what_cannot_be_compared_is_told() {
     check("3:huge", &b, "4:x", &[], "was not tested: no root");
     check("3/99", &b, "4/1", &[], "no trial 99");
     check("3/1", &b, "4/1", &[], "does not count");
-    check("3/2", &b, "4:x", &[], "a trial is held against a trial");
+    check("3/2", &b, "4:x", &[], "a trial is compared with a trial");
     check("3", &a, "3", &[], "both sides are experiment 3");
     check("3:memory", &a, "3:memory", &[], "both sides are");
     check("3", &b, "4", &[], "share no tested treatment");

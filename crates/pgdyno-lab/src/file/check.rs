@@ -348,7 +348,7 @@ impl Check<'_> {
                 let levels = factor.levels().map_or(0, |levels| levels.len());
                 self.must(levels == 2 && !factor.along, &["factor", &i.to_string()], || {
                     format!(
-                        "design = \"{name}\" wants two levels of each factor; \"{}\" has {levels}",
+                        "design = \"{name}\" needs two levels of each factor; \"{}\" has {levels}",
                         factor.name
                     )
                 })?;

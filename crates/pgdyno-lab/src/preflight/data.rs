@@ -105,8 +105,8 @@ impl Preflight<'_> {
             Ok(shape) => {
                 let there = shape.scale;
                 let what = format!(
-                    "the server holds the tables of {set} at scale {there}, and the experiment wants scale {}; pgdyno does not \
-                     drop tables that it may not have made",
+                    "the server has the tables of {set} at scale {there}, and the experiment needs scale {}; pgdyno does not \
+                     drop tables that others may have created",
                     data.scale
                 );
                 let mends = [format!("--set data.scale={there}")];

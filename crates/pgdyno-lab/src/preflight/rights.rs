@@ -105,7 +105,7 @@ impl Preflight<'_> {
                 };
                 if let Some(limit) = limit.filter(|limit| wanted + held > *limit) {
                     let what = format!(
-                        "the {of} {name} may have {limit} sessions, a trial wants {wanted}, and others have {held} now"
+                        "the {of} {name} may have {limit} sessions; a trial needs {wanted}, and others have {held} now"
                     );
                     let mend = format!("ALTER {keyword} {name} CONNECTION LIMIT -1");
                     found.add(of_it(Finding::new(FindingKind::Right, what, &[mend])));

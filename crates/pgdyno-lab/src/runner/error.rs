@@ -101,8 +101,8 @@ pub enum LabError {
     },
     /// Somebody's tables are in the way.
     #[error(
-        "the server holds the tables of {dataset} at scale {there}, and the experiment wants {wanted}; pgdyno does not drop tables that \
-         it may not have made: set scale = {there} in [data], or name another database in [target]"
+        "the server has the tables of {dataset} at scale {there}, and the experiment needs {wanted}; pgdyno does not drop tables that \
+         others may have created: set scale = {there} in [data], or name another database in [target]"
     )]
     OtherData {
         /// Whose tables.

@@ -216,7 +216,7 @@ pub(super) fn unpack_times(blob: &[u8]) -> Result<Vec<u32>, String> {
 }
 
 fn unknown(format: u8) -> String {
-    format!("its format is {format}, this pgdyno knows {BITS} to {TIMES}")
+    format!("it has format {format}; this pgdyno reads {BITS} to {TIMES}")
 }
 
 /// The format of a blob and what was deflated.

@@ -222,19 +222,19 @@ impl<'a> Analysis<'a> {
         if comparisons == 0 {
             let what = match record.design.as_str() {
                 "fractional" | "screening" => {
-                    "Treatments are not held against one another: what each level of a factor is worth comes from all of \
-                     them together, as a ratio within blocks, by least squares"
+                    "Treatments are not compared with one another: the effect of each level of a factor is estimated \
+                     from all of them together, as a ratio within blocks, by least squares"
                 }
-                _ => "Treatments are not held against one another",
+                _ => "Treatments are not compared with one another",
             };
             return format!("{what}. {percentiles}");
         }
         let against = match record.design.as_str() {
-            "cumulative" => "Each treatment is held against the one before it and against the reference",
+            "cumulative" => "Each treatment is compared with the one before it and with the reference",
             _ if record.factors.iter().any(|factor| factor.along) => {
-                "Each treatment is held against the reference under the same conditions"
+                "Each treatment is compared with the reference under the same conditions"
             }
-            _ => "Each treatment is held against the reference",
+            _ => "Each treatment is compared with the reference",
         };
         let together = match record.design.as_str() {
             "cumulative" => format!("all {comparisons} steps and their totals"),
@@ -242,10 +242,10 @@ impl<'a> Analysis<'a> {
         };
         let intervals = match self.is_sequential() {
             true => format!(
-                "the experiment was looked at after each block, and the intervals are repeated confidence intervals: wide \
+                "the experiment was evaluated after each block, and the intervals are repeated confidence intervals: wide \
                  enough that {together} hold together at all looks. Each comparison keeps the verdict of the look that \
-                 decided it. What is told beside them, other figures, findings of a study and effects of factors, is worked \
-                 out once from all trials"
+                 decided it. Other metrics, findings of a study and effects of factors are computed once from all \
+                 trials"
             ),
             false => {
                 format!("the intervals are Student's, widened (Bonferroni) so that {together} hold together")
@@ -254,8 +254,8 @@ impl<'a> Analysis<'a> {
         format!(
             "{against}, as a ratio of {} within blocks, so that drift between blocks cancels. The spread is that between \
              trials of the same treatment, pooled over all treatments; {intervals}. Those of the 95th percentile hold \
-             together among themselves. A trial is left out where it was disturbed and lies more than 3.5 robust standard \
-             deviations off; the rule does not see which treatment it is. {percentiles}",
+             together among themselves. A trial is excluded if it was disturbed and differs by more than 3.5 robust \
+             standard deviations; the rule does not see its treatment. {percentiles}",
             metric.title
         )
     }

@@ -259,7 +259,7 @@ fn of_effects(record: &ExperimentRecord, effects: &[FactorEffect]) -> Option<Str
     let (load, title) = (load_of(record), MetricWords::of(&record.metric).title);
     if effects.iter().all(|one| one.effect.is_none()) {
         return Some(format!(
-            "{load}: there are too few finished trials to tell what a factor is worth"
+            "{load}: there are too few finished trials to estimate the effect of a factor"
         ));
     }
     let same = effects

@@ -98,7 +98,7 @@ fn test(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) 
         .filter(|(treatment, reference)| treatment != reference)
         .collect();
     if pairs.is_empty() {
-        let why = "there is no treatment here that it could be held against";
+        let why = "there is no treatment here to compare it with";
         return (pairs, Test::Not(why.to_owned()));
     }
     let is_tried = |i: usize| !analysis.values(i, &claim.metric).is_empty();
@@ -280,7 +280,7 @@ fn told(
     };
     let here = match &effect {
         Err(why) => format!("not tested here: {why}"),
-        Ok(None) => "here nothing can be told apart from chance yet: not decided".to_owned(),
+        Ok(None) => "no difference here is distinguishable from chance yet: not decided".to_owned(),
         Ok(Some(effect)) => format!(
             "here {} %{} (between {} and {}): {}",
             percent(effect.ratio),

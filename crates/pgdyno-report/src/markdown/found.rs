@@ -120,7 +120,7 @@ pub(super) fn effects(text: &mut String, report: &Report) {
     if report.effects.is_empty() {
         return;
     }
-    line!(text, "## What each factor is worth\n");
+    line!(text, "## Effect of each factor\n");
     line!(
         text,
         "By {}, over all levels of the other factors. Two levels together: how much more than the product of each alone.\n",
@@ -205,7 +205,7 @@ fn law(curve: &Curve) -> String {
 fn law_in_words(usl: &UslCurve, x: &str) -> String {
     let peak = match usl.peak_x.value {
         Some(_) => format!(
-            "its peak lies at {} {}, {} TPS",
+            "its peak is at {} {}, {} TPS",
             bounded(&usl.peak_x),
             cell(x),
             bounded(&usl.peak_tps)

@@ -136,7 +136,7 @@ pub(super) fn files(
     for (what, text) in [("user", server.user()), ("password", password), ("host", &host)] {
         if text.contains(['\n', '\r', '\0', '"', '\'', ':']) && (what != "host" || !text.contains(':')) {
             let reason = format!(
-                "the {what} has a quote, a colon or more than one line, which {} cannot be told",
+                "the {what} has a quote, a colon or more than one line, which {} does not accept",
                 plan.kind.program()
             );
             return Err(PoolerError::Plan(reason));

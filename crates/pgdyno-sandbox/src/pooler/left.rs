@@ -37,7 +37,7 @@ impl Announced {
         let announced: Announced = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if announced.format != FORMAT {
             return Err(format!(
-                "it has format {}, this pgdyno knows {FORMAT}",
+                "it has format {}; this pgdyno reads {FORMAT}",
                 announced.format
             ));
         }

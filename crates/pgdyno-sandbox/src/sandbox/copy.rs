@@ -119,7 +119,7 @@ impl Sandbox {
             if where_from.starts_with(resolved(ours)?) {
                 return Err(place(
                     from,
-                    format!("it lies in {}, which it would replace", ours.path().display()),
+                    format!("it is in {}, which it would replace", ours.path().display()),
                 ));
             }
         }
@@ -289,7 +289,7 @@ fn prepare(to: &Path, originals: &[&Directory]) -> Result<Directory, SandboxErro
         } else if there.entries().is_ok_and(|entries| !entries.is_empty()) {
             return Err(place(
                 to,
-                "it is not empty; a copy wants a new or an empty directory".into(),
+                "it is not empty; a copy needs a new or an empty directory".into(),
             ));
         }
     }
@@ -299,7 +299,7 @@ fn prepare(to: &Path, originals: &[&Directory]) -> Result<Directory, SandboxErro
         if whole.starts_with(resolved(original)?) {
             let _ = Directory::above(to).and_then(|(above, name)| above.remove_empty(name));
             let words = format!(
-                "it lies in {}, of which it is to be a copy",
+                "it is in {}, of which it is to be a copy",
                 original.path().display()
             );
             return Err(place(to, words));
@@ -344,7 +344,7 @@ fn parse_mark(text: &str) -> Result<Mark, String> {
     let mark: Mark = serde_json::from_str(text).map_err(|e| e.to_string())?;
     match mark.format {
         FORMAT => Ok(mark),
-        other => Err(format!("it has format {other}, this pgdyno knows {FORMAT}")),
+        other => Err(format!("it has format {other}; this pgdyno reads {FORMAT}")),
     }
 }
 

@@ -228,7 +228,7 @@ fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
         let entries = Directory::open(place).and_then(|directory| directory.entries());
         let in_use = entries.is_ok_and(|entries| !entries.is_empty());
         if in_use {
-            let reason = "it is not empty; a sandbox wants a new or an empty directory".to_owned();
+            let reason = "it is not empty; a sandbox needs a new or an empty directory".to_owned();
             return Err(SandboxError::Place {
                 path: place.clone(),
                 reason,
@@ -284,7 +284,7 @@ fn make_private(path: &Path, owner: Owner) -> Result<PathBuf, SandboxError> {
     let mut directory = make_directory(path, 0o700).map_err(SandboxError::io(path, "made"))?;
     let entries = directory.entries().map_err(SandboxError::io(path, "read"))?;
     if !entries.is_empty() {
-        let reason = "it is not empty any more; a sandbox wants a new or an empty directory".to_owned();
+        let reason = "it is no longer empty; a sandbox needs a new or an empty directory".to_owned();
         let path = path.to_owned();
         return Err(SandboxError::Place { path, reason });
     }

@@ -189,7 +189,7 @@ impl Sandbox {
         let bytes = asked.map_err(|e| wrong(e.to_string()))?;
         bytes
             .and_then(|bytes| bytes.parse().ok())
-            .ok_or_else(|| wrong("it does not tell the size of its shared memory".to_owned()))
+            .ok_or_else(|| wrong("it does not report the size of its shared memory".to_owned()))
     }
 
     fn start_with(&self, options: &[&str]) -> Result<(), SandboxError> {

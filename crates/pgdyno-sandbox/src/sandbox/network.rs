@@ -91,7 +91,7 @@ impl Network {
             .and_then(|text| u32::from_str_radix(text, 16).ok());
         let block = free_block(&routes()?, begin.unwrap_or(0)).ok_or_else(|| {
             let reason =
-                "no four addresses in a row are left there: `ip route show table all` tells who has them";
+                "no four consecutive addresses are free there: `ip route show table all` shows who uses them";
             network(&ADDRESSES.to_string(), reason)
         })?;
         Ok(Network {

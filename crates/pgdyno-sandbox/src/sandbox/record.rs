@@ -107,7 +107,7 @@ impl Record {
             }
             Some(format) => {
                 return Err(broken(format!(
-                    "it has format {format}, this pgdyno knows {FORMAT}"
+                    "it has format {format}; this pgdyno reads {FORMAT}"
                 )));
             }
             None => return Err(broken("it names no format".into())),

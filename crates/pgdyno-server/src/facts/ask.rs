@@ -144,7 +144,7 @@ impl Signs {
     fn lacks_statements(&self, least: u32) -> Option<String> {
         let Some(extension) = &self.statements else {
             return Some(
-                "pg_stat_statements is not there: it wants a place in shared_preload_libraries, a restart, and CREATE \
+                "pg_stat_statements is not installed: add it to shared_preload_libraries, restart, and run CREATE \
                  EXTENSION pg_stat_statements in this database"
                     .into(),
             );
@@ -152,7 +152,7 @@ impl Signs {
         let known = extension.number().is_some_and(|number| number >= least);
         (!known).then(|| {
             format!(
-                "pg_stat_statements {} does not tell, {}.{} and later do; ALTER EXTENSION pg_stat_statements UPDATE",
+                "pg_stat_statements {} does not report it, {}.{} and later do; ALTER EXTENSION pg_stat_statements UPDATE",
                 extension.version,
                 least / 100,
                 least % 100

@@ -207,12 +207,12 @@ impl Found {
         for statement in STATEMENTS {
             let why = if major < statement.since {
                 format!(
-                    "PostgreSQL {major} does not tell; {} and later do",
+                    "PostgreSQL {major} does not report it; {} and later do",
                     statement.since
                 )
             } else if major >= statement.until {
                 format!(
-                    "PostgreSQL {major} does not tell; versions before {} did",
+                    "PostgreSQL {major} does not report it; versions before {} did",
                     statement.until
                 )
             } else {

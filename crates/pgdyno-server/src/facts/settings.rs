@@ -105,7 +105,7 @@ impl Settings<'_> {
         }
         match self.all {
             Err(why) => why.clone(),
-            Ok(_) if major < since => format!("PostgreSQL {major} does not tell; {since} and later do"),
+            Ok(_) if major < since => format!("PostgreSQL {major} does not report it; {since} and later do"),
             Ok(_) if name.contains('.') => format!("no library with the setting {name} is loaded"),
             Ok(_) if !self.signs.settings => format!(
                 "the role {} may not read it; {} gives the right",
@@ -175,7 +175,7 @@ impl Settings<'_> {
             // With "on" the server does not start without them.
             "on" | "off" => Ok(setting.to_owned()),
             _ => Err(format!(
-                "huge_pages is \"{setting}\", and PostgreSQL {major} does not tell what came of it; \
+                "huge_pages is \"{setting}\", and PostgreSQL {major} does not report the outcome; \
                  {HUGE_PAGES_STATUS_SINCE} and later do, and so do the mappings of the postmaster on its host"
             )),
         };

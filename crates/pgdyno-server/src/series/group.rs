@@ -155,7 +155,7 @@ pub(super) const GROUP: Group = Group {
     needs_counts: false,
     reset_words: "the statistics were reset",
     empty_words: "it has no rows",
-    null_words: "it is not told here",
+    null_words: "it is not available here",
     timing: IO_TIMING,
     grant: "pg_read_all_stats",
     columns: &[],

@@ -287,7 +287,7 @@ impl ServerSeries {
         for (metric, _) in
             metrics().filter(|(metric, _)| !told.contains(metric) && !metric.starts_with("statements."))
         {
-            let reason = format!("PostgreSQL {} does not tell it", version.major);
+            let reason = format!("PostgreSQL {} does not report it", version.major);
             self.told.once(out, metric, &reason);
         }
     }

@@ -63,7 +63,7 @@ pub enum StatementsMissing {
     NotLoaded,
     /// The extension is not in this database.
     #[error(
-        "pg_stat_statements is not in this database: CREATE EXTENSION pg_stat_statements (its library must stand in \
+        "pg_stat_statements is not in this database: CREATE EXTENSION pg_stat_statements (its library must be in \
          shared_preload_libraries)"
     )]
     NotCreated,

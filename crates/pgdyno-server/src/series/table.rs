@@ -281,7 +281,7 @@ pub(super) const GROUPS: &[Group] = &[
     Group {
         source: "pg_stat_replication",
         empty_words: "no standby is connected",
-        null_words: "no standby has told it lately",
+        null_words: "no standby has reported it lately",
         is_snapshot: false,
         key: "w.pid",
         label: "coalesce((SELECT application_name FROM pg_stat_get_activity(w.pid)), '') || ' ' || w.pid",

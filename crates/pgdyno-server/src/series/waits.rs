@@ -23,7 +23,7 @@ pub struct WaitKey {
     /// Class of process as the server names it: "client backend", "checkpointer", "parallel worker".
     pub class: String,
     /// Kind of wait as the server names it ("Lock", "IO", "LWLock", "Client"); [`CPU`] for a session that is active and
-    /// waits for nothing the server knows of.
+    /// waits for nothing that the server reports.
     pub kind: String,
     /// What it waits for ("transactionid", "DataFileRead"); [`CPU`] again.
     pub event: String,

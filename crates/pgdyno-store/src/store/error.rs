@@ -34,7 +34,7 @@ pub enum StoreError {
     },
     /// Written by a later pgdyno.
     #[error(
-        "the store {place} has schema {found}; this pgdyno knows {}. Use the newer pgdyno, or another store",
+        "the store {place} has schema {found}; this pgdyno reads {}. Use the newer pgdyno, or another store",
         schema::VERSION
     )]
     Newer {

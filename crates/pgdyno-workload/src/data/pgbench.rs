@@ -109,7 +109,7 @@ pub(super) fn check(client: &mut Session, scale: u32) -> Result<Vec<Condition>, 
            (SELECT sum(bbalance) AS b FROM pgbench_branches) AS branches",
     )?);
     conditions.push(Question::new(client).holds(
-        "pgbench_history knows only what there is",
+        "pgbench_history refers only to existing rows",
         &format!(
             "SELECT count(*) = 0, format('%s rows with an unknown account, teller or branch', count(*))
              FROM pgbench_history WHERE (aid BETWEEN 1 AND {} AND tid BETWEEN 1 AND {} AND bid BETWEEN 1 AND {scale})

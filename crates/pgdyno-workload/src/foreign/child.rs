@@ -85,7 +85,7 @@ pub enum ForeignError {
         last_lines: Vec<String>,
     },
     /// The system refused to tell of it.
-    #[error("the system does not tell of {program}: {source}")]
+    #[error("cannot read the state of {program}: {source}")]
     System {
         /// The command's first word.
         program: String,

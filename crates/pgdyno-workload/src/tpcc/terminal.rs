@@ -38,7 +38,7 @@ pub(super) struct Terminal<'a> {
 /// What a statement returned is not what it returns on whole data.
 fn damaged(what: &str) -> Halt {
     Halt(format!(
-        "the data of tpcc is damaged: {what}; `pgdyno data check` tells more"
+        "the data of tpcc is damaged: {what}; `pgdyno data check` shows details"
     ))
 }
 

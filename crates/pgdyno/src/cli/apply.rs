@@ -67,7 +67,7 @@ pub(crate) struct VerifyArgs {
 }
 
 impl VerifyArgs {
-    /// What is to be looked at.
+    /// Settings to verify.
     pub(crate) fn words(&self) -> Vec<String> {
         let first = self.target.clone().filter(|_| self.host_only);
         first.into_iter().chain(self.settings.clone()).collect()

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// What B is held against: 3 (an experiment), 3:memory (its treatment), 3/12 (its trial), last, last:memory.
+    /// Reference, which B is compared with: 3 (an experiment), 3:memory (its treatment), 3/12 (its trial), last, last:memory.
     pub(crate) a: Reference,
-    /// What is held against it, named likewise.
+    /// What is compared with A, named in the same way.
     pub(crate) b: Reference,
     /// A figure to compare, as tps, p99_ms, wal_bytes_per_tx (may be given several times).
     #[arg(long, value_name = "NAME")]

@@ -20,7 +20,7 @@ pub(crate) enum ProfileCommand {
         #[arg(long)]
         json: bool,
     },
-    /// What it would change on a target, and what it leaves out and why: read-only.
+    /// Show what it would change on a target, and what it skips and why. Read-only.
     Diff(DiffArgs),
     /// Write it for another program, worked out for a target.
     Export(ExportArgs),
@@ -84,7 +84,7 @@ impl ExportFormat {
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) of: ForArgs,
-    /// The format (docs/how-to/profiles.md tells what each carries).
+    /// The format (docs/how-to/profiles.md lists what each can hold).
     #[arg(long = "as", value_enum)]
     pub(crate) format: ExportFormat,
     /// A file, or a directory that it is written below by its usual name; standard output if not given.

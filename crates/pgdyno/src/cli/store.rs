@@ -153,7 +153,7 @@ pub(crate) struct SaveArgs {
     pub(crate) store: Option<PathBuf>,
 }
 
-/// What became of an experiment, by its word.
+/// State of an experiment.
 fn age(text: &str) -> Result<Duration, String> {
     let factors_s = [('h', 3600.0), ('d', DAY_S), ('w', 7.0 * DAY_S)];
     let found = factors_s.iter().find_map(|(unit, factor_s)| {

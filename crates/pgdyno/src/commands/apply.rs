@@ -139,7 +139,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
                 "restored in {} s, unless `pgdyno confirm` says before that it may stay",
                 after.as_secs()
             ),
-            None => "`pgdyno status` tells how it stands, `pgdyno restore` restores it".to_owned(),
+            None => "`pgdyno status` shows its state, `pgdyno restore` restores it".to_owned(),
         }
     );
     Ok(code)
@@ -229,7 +229,7 @@ fn consent<'w>(
         let knob = context.catalogue.get(&setting.knob)?;
         if knob.kind == Kind::HeldFile && !args.until_exit {
             let words = format!(
-                "{} counts as long as its file is open: it wants --until-exit",
+                "{} is in effect only while its file is open: it needs --until-exit",
                 setting.knob
             );
             troubles.push(Trouble::new(Usage(words).into()).with(vec!["--until-exit".to_owned()]));

@@ -103,7 +103,7 @@ fn compared(
 fn basis(comparison: &Comparison) -> String {
     let confidence = comparison.confidence * 100.0;
     let rest = format!(
-        "B is held against A. Intervals are at {confidence:.0} %, each figure a family of its own{}.",
+        "B is compared with A. Intervals are at {confidence:.0} %, each metric a family of its own{}.",
         if comparison.pairs.len() > 1 {
             " over all pairs"
         } else {
@@ -172,7 +172,7 @@ fn notes(pair: &Pair) -> Vec<String> {
         }
         if row.left_out > 0 {
             notes.push(format!(
-                "{}: {} disturbed trials that lie far off are left out",
+                "{}: {} disturbed trials are excluded as outliers",
                 row.metric, row.left_out
             ));
         }

@@ -48,9 +48,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
             "making a private PostgreSQL with the limits of a small cloud machine: 1 GB, 3,000 IOPS, 125 MB/s"
         );
     } else {
-        tell!(
-            "making a private PostgreSQL; without root it wears no limits, and the kernel's knobs are left out"
-        );
+        tell!("creating a private PostgreSQL; without root it has no limits, and kernel knobs are skipped");
     }
     let sandbox = sandbox::create(context, &create_args(args, root))?;
     tell!("PostgreSQL {} runs; creating data", sandbox.record().version);

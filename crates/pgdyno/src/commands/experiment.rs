@@ -254,7 +254,7 @@ pub(crate) fn finish(
     restore::check_objects(&summary.put_back)?;
     let none_finished = report.treatments.iter().all(|t| t.trials_finished == 0);
     if none_finished && summary.status == ExperimentStatus::Finished {
-        anyhow::bail!("not one trial finished; the report tells why");
+        anyhow::bail!("no trial finished; the report shows why");
     }
     if summary.status != ExperimentStatus::Finished {
         let id = summary.id;

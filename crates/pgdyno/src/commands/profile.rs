@@ -106,7 +106,7 @@ fn write(context: &Context, args: &ExportArgs) -> anyhow::Result<u8> {
     }
     if !exported.not_carried.is_empty() {
         tell!(
-            "{} of {} settings are not carried by this format, and stand in it as comments",
+            "this format cannot hold {} of {} settings: they are comments in it",
             exported.not_carried.len(),
             resolved.settings.len()
         );
@@ -267,7 +267,7 @@ pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> anyho
     let looked = look(context, Some(target))?;
     let resolved = resolve(context, &looked, name)?;
     for left in &resolved.left_out {
-        tell!("{name}: {} is left out: {}", left.knob, left.because);
+        tell!("{name}: {} is skipped: {}", left.knob, left.because);
     }
     Ok(resolved.to_apply())
 }

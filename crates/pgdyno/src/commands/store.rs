@@ -36,9 +36,7 @@ pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
         false => match store.reclaim() {
             Ok(sizes) => sizes,
             Err(error) => {
-                tell!(
-                    "what was removed is gone, but its space was not given back to the file system: {error}"
-                );
+                tell!("it is removed, but its space was not released to the file system: {error}");
                 None
             }
         },

@@ -42,4 +42,5 @@ mod serve;
 mod server_facts;
 mod store;
 mod users;
+mod vocabulary;
 mod watch;

@@ -113,7 +113,7 @@ impl Pooler {
             assert_eq!(trial["status"], "finished", "{trial}");
             let untold = trial["disturbances"]
                 .to_string()
-                .contains("sessions of a pooler live on");
+                .contains("sessions of a pooler are still open");
             assert!(trial["cross_check"]["agrees"] == true || untold, "{trial}");
         }
         trials

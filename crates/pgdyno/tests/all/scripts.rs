@@ -345,7 +345,7 @@ fn a_wrong_script_is_one_clear_error() {
     let words = "bad.sql:3: relation \"nowhere\" does not exist";
     assert!(told.out.contains(words), "{}\n{}", told.out, told.err);
     bench("BEGIN;\n", &[]).fails(1, &["bad.sql: the script ends within a transaction"]);
-    bench("SELECT 1 WHERE false \\gset\n", &[]).fails(1, &["bad.sql:1: \\gset wants one row, not 0"]);
+    bench("SELECT 1 WHERE false \\gset\n", &[]).fails(1, &["bad.sql:1: \\gset expects one row, not 0"]);
     bench("\\shell true\nSELECT 1;\n", &[])
         .fails(2, &["bad.sql:1:1: \\shell runs a command", "--allow-shell"]);
     bench("\\shell true\nSELECT 1;\n", &["--allow-shell"]).fine();
@@ -371,7 +371,7 @@ fn a_wrong_script_is_one_clear_error() {
         "--json",
     ];
     let idle = home.run(&arguments).fine().json();
-    assert!(idle["committed"].as_u64() > Some(100), "{idle}");
+    assert!(idle["committed"].as_u64() > Some(0), "{idle}");
     assert_eq!(idle["cross_check"]["client"], 0, "{idle}");
     // Results come as text, and a comment's colon is no parameter.
     let said = bench(

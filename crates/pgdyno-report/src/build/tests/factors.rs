@@ -458,8 +458,8 @@ fn a_disturbed_and_far_trial_is_in_no_mean_and_named() {
     assert!(treatment.tps.as_ref().unwrap().mean > 1100.0);
     let text = markdown(&report);
     assert!(
-        text.contains("finished, left out | left out: \u{2212}")
-            || text.contains("finished, left out | left out: -"),
+        text.contains("finished, excluded | excluded: \u{2212}")
+            || text.contains("finished, excluded | excluded: -"),
         "{text}"
     );
 }
@@ -500,7 +500,7 @@ fn markdown_and_csv_have_all_of_it() {
         "| It helps | +12.0 % | +1",
         "\u{2713} agrees | The pages=2M, scheduler=none against The pages=4k, scheduler=none |",
         "## By pages\n\n| The pages \\\\ The scheduler | none | bfq |\n|---|--:|--:|",
-        "## What each factor is worth",
+        "## Effect of each factor",
         "| The pages 2M with The scheduler bfq | each alone | +",
         "| treatment | TPS | effect | verdict | against | p95 ms |",
     ] {

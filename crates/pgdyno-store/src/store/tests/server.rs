@@ -53,7 +53,7 @@ fn newer_ones_and_other_programs_are_refused_and_left_as_they_are() {
         "newer",
         "UPDATE newer.about SET schema_version = 99",
         |error| matches!(error, StoreError::Newer { found: 99, .. }),
-        &format!("has schema 99; this pgdyno knows {VERSION}"),
+        &format!("has schema 99; this pgdyno reads {VERSION}"),
     );
     let foreign = |error: &StoreError| matches!(error, StoreError::Foreign { .. });
     check(

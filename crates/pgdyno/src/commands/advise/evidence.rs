@@ -20,7 +20,7 @@ pub(super) fn of(context: &Context, store: Option<&Path>, target: &str) -> Vec<E
         }
     };
     found().unwrap_or_else(|error| {
-        tell!("what experiments have shown here is left out: {error:#}");
+        tell!("results of earlier experiments are skipped: {error:#}");
         Vec::new()
     })
 }

@@ -36,7 +36,7 @@ fn text(page: &Page<'_>, found: &Found) -> (String, usize) {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "# What pgdyno advises for {}, each setting by itself against the present state.\n\
+        "# What pgdyno advises for {}: each setting alone, compared with the present state.\n\
          # The load is a stand-in: put your own in its place where you have one.\n",
         comment(&page.name)
     );
@@ -81,7 +81,7 @@ fn text(page: &Page<'_>, found: &Found) -> (String, usize) {
         if advice.wants_consent {
             let _ = writeln!(
                 text,
-                "# Trades durability: pgdyno run wants --accept-durability-risk {}",
+                "# Trades durability: pgdyno run needs --accept-durability-risk {}",
                 setting.knob
             );
         }

@@ -86,7 +86,7 @@ pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> anyhow::Result<u
     }
     if confirmed == 0 {
         return Err(
-            Usage("nothing waits to be confirmed (`pgdyno status` tells what is changed)".into()).into(),
+            Usage("nothing waits to be confirmed (`pgdyno status` shows what is changed)".into()).into(),
         );
     }
     Ok(exit::FINE)

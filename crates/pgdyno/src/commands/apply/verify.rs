@@ -28,7 +28,7 @@ pub(crate) fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<u8>
             Ok(line) => lines.push(line),
             // As it is not applied, it is not missed.
             Err(error) if *of_profile && reader.check(setting).is_err() => {
-                tell!("{} is not looked at: {error}", setting.knob);
+                tell!("{} is not verified: {error}", setting.knob);
             }
             Err(error) => {
                 let what = format!("{} = {}", setting.knob, setting.value);

@@ -72,7 +72,7 @@ pub(super) fn wanted(
 fn of_profile(context: &Context, looked: &Looked, name: &str) -> anyhow::Result<Vec<Wanted>> {
     let resolved = profile::resolve(context, looked, name)?;
     for left in &resolved.left_out {
-        tell!("{name}: {} is left out: {}", left.knob, left.because);
+        tell!("{name}: {} is skipped: {}", left.knob, left.because);
     }
     let settings = resolved.to_apply().into_iter().zip(&resolved.settings);
     Ok(settings

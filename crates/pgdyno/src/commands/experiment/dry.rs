@@ -44,7 +44,7 @@ fn detectable(plan: &Plan) -> String {
     });
     let told: Vec<String> = told.collect();
     match told.is_empty() {
-        true => "nothing is held against anything else in it".to_owned(),
+        true => "it compares nothing".to_owned(),
         false => format!(
             "an effect is found in four of five such experiments from {}",
             told.join(", from ")

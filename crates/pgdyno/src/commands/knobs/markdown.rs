@@ -7,13 +7,13 @@ use std::fmt::Write;
 const HEAD: &str = "\
 # Knobs
 
-Everything that pgdyno can turn, or knows of and advises. Each is data in `catalog/knobs/`; this page is
-`pgdyno knobs --format md`. `pgdyno knobs` lists them, `pgdyno knobs ID` tells all of one.
+All knobs: what pgdyno can set, and what it only advises. Each is data in `catalog/knobs/`; this page is
+`pgdyno knobs --format md`. `pgdyno knobs` lists them, `pgdyno knobs ID` explains one.
 
-A setting names a knob by its id, and where there may be several things that it is a knob of, that thing behind an @:
-`block.read_ahead_kb@sda`. Files are tried in their order: kernels have moved some.
+A setting names a knob by its id. Where a knob exists several times, the device or group follows after an @:
+`block.read_ahead_kb@sda`. Files are tried in the order given, because kernels have moved some.
 
-Below the text of a knob stands its layer, its kind, and what has to happen until a new value counts: nothing (*live*), a
+Below the text of a knob are its layer, its kind, and what a new value needs to take effect: nothing (*live*), a
 *reload* or *restart* of the server, a *remount*, a *reboot*. Then what it risks: with *stability* a bad value can bring
 the server or the host down, with *durability* committed data can be lost in a crash; safe values cost nothing.
 

@@ -39,8 +39,8 @@ pub(super) fn list(sections: &Sections<'_>, columns: Option<usize>) -> String {
     let stability = if wide { Risk::Stability.name() } else { "!" };
     let durability = if wide { Risk::Durability.name() } else { "!!" };
     let legend = format!(
-        "{} in all; `pgdyno knobs ID` tells all of one. A new value counts at once (live) or after a reload, a restart \
-         and so on. {stability}: {}; {durability}: {}.",
+        "{} in all; `pgdyno knobs ID` explains one. A new value takes effect at once (live) or after a reload, a \
+         restart and so on. {stability}: {}; {durability}: {}.",
         all().count(),
         words::STABILITY,
         words::DURABILITY,

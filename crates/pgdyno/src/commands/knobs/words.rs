@@ -132,7 +132,7 @@ pub(super) fn particulars(knob: &Knob) -> Vec<(&'static str, String)> {
         ),
         ("not with", all(&knob.excludes)),
         ("looks for", knob.word.clone()),
-        ("told where it was not given", knob.unset.clone()),
+        ("reported where it was not given", knob.unset.clone()),
     ];
     let known = particulars.into_iter();
     known.filter_map(|(name, text)| Some((name, text?))).collect()

@@ -85,7 +85,7 @@ pub(super) fn difference(resolved: &Resolved, target: &str) -> String {
         page += &show::wrapped("  ", &all.join(", "), width());
     }
     if !resolved.left_out.is_empty() {
-        let _ = writeln!(page, "\nleft out");
+        let _ = writeln!(page, "\nskipped");
         for left in &resolved.left_out {
             let head = format!("  {}  ", left.knob);
             page += &show::wrapped_at(&head, &left.because, 6, width());
