@@ -21,7 +21,7 @@ const FILE: &str = r#"
 name = "kill"
 question = "Does everything come back?"
 design = "cumulative"
-blocks = BLOCKS
+blocks = 3
 seed = 1
 [target]
 sandbox = "x"
@@ -63,8 +63,8 @@ name = "slow"
 commit_delay = 100000
 commit_siblings = 0
 "#;
-/// The reference and five steps.
-const TREATMENTS: u32 = 6;
+/// Three blocks of the reference and five steps.
+const TRIALS: usize = 18;
 
 /// Everything that the experiment touches, as it is now.
 fn state(home: &Home, disk: &str) -> Vec<(String, String)> {
@@ -125,34 +125,57 @@ fn planned(home: &Home, path: &str) -> Vec<(u64, String)> {
         .collect()
 }
 
+/// What was stored before a kill and what was run after it make the experiment that was planned, decided as it would have been.
+fn check_whole(home: &Home, path: &str, id: i64, kept: &BTreeSet<(u64, String)>) {
+    let all = home.stored_trials(id);
+    let set: BTreeSet<_> = all.iter().cloned().collect();
+    assert_eq!((all.len(), set.len()), (TRIALS, TRIALS));
+    assert!(set.is_superset(kept), "a finished trial was lost");
+    let json = home
+        .run(&["report", &id.to_string(), "--format", "json"])
+        .fine()
+        .json();
+    assert_eq!(ended(&json, "finished"), TRIALS, "{json}");
+    assert_eq!(order_of(&json), planned(home, path));
+    let slow = json["treatments"]
+        .as_array()
+        .expect("treatments")
+        .last()
+        .expect("one");
+    assert_eq!(
+        slow["step"]["verdict"], "worse",
+        "a tenth of a second more for each commit: {slow}"
+    );
+}
+
 #[test]
 fn kills_at_random_instants_lose_nothing() {
     let kills = kills(KILLS);
-    // More trials than the kills leave time for: some are always left to be run.
-    let blocks = (kills * 2 / 5).max(3);
-    let trials = (blocks * TREATMENTS) as usize;
     let _machine = quiet_machine();
     let home = Home::on_disk();
     home.sandbox("x", &[]);
-    let path = home
-        .write("kill.toml", &FILE.replace("BLOCKS", &blocks.to_string()))
-        .to_string_lossy()
-        .into_owned();
+    let path = home.write("kill.toml", FILE).to_string_lossy().into_owned();
     let disk = disk_of(&home.data("x"));
     let before = state(&home, &disk);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(20_260);
     let mut kept: BTreeSet<(u64, String)> = BTreeSet::new();
-    let (mut begun, mut killed, mut dirty) = (false, 0, 0);
+    // An experiment that comes to its end between kills is followed by another.
+    let (mut id, mut begun, mut killed, mut dirty) = (1, false, 0, 0);
+    let next = |id: i64, begun| match begun {
+        true => vec!["resume".to_owned(), id.to_string()],
+        false => vec!["run".to_owned(), path.clone()],
+    };
     while killed < kills {
-        let mut child = if begun {
-            home.spawn(&["resume", "1"])
-        } else {
-            home.spawn(&["run", &path])
-        };
+        let arguments = next(id, begun);
+        let mut child = home.spawn(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         let instant = Instant::now() + Duration::from_micros(random.next_u64() % (LATEST_MS * 1000));
         wait_until(&mut child, instant);
         if let Some(status) = child.try_wait().expect("a child") {
-            panic!("it ended by itself after {killed} kills: {status}");
+            assert!(status.success(), "after {killed} kills: {status}");
+            check_whole(&home, &path, id, &kept);
+            kept.clear();
+            (id, begun) = (id + 1, false);
+            continue;
         }
         child.kill().expect("killed");
         child.wait().expect("dead");
@@ -175,19 +198,22 @@ fn kills_at_random_instants_lose_nothing() {
         );
         // A second restore finds nothing to do.
         assert!(home.run(&["restore"]).fine().err.contains("nothing to restore"));
-        begun = begun
-            || home
-                .run(&["list", "--json"])
-                .fine()
-                .json()
-                .as_array()
-                .is_some_and(|all| !all.is_empty());
+        let listed = home.run(&["list", "--json"]).fine().json();
+        let mut listed = listed.as_array().into_iter().flatten();
+        let this = listed.find(|experiment| experiment["id"] == id);
+        begun = this.is_some();
         if begun {
-            let now = home.stored_trials(1);
+            let now = home.stored_trials(id);
             let set: BTreeSet<_> = now.iter().cloned().collect();
             assert_eq!(set.len(), now.len(), "a trial was run twice");
             assert!(set.is_superset(&kept), "a finished trial was lost");
             kept = set;
+        }
+        // Killed after its last word to the store.
+        if this.is_some_and(|experiment| experiment["status"] == "finished") {
+            check_whole(&home, &path, id, &kept);
+            kept.clear();
+            (id, begun) = (id + 1, false);
         }
     }
     // Of five, most may fall beside it by chance.
@@ -196,28 +222,12 @@ fn kills_at_random_instants_lose_nothing() {
         dirty >= expected,
         "{dirty} of {kills} kills fell where something is changed; expected {expected}"
     );
-    home.run(&["resume", "1"]).fine();
-    let all = home.stored_trials(1);
-    let set: BTreeSet<_> = all.iter().cloned().collect();
-    assert_eq!((all.len(), set.len()), (trials, trials));
-    assert!(set.is_superset(&kept));
+    let arguments = next(id, begun);
+    home.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+        .fine();
+    check_whole(&home, &path, id, &kept);
     assert_eq!(state(&home, &disk), before);
-    let json = home.run(&["report", "1", "--format", "json"]).fine().json();
-    let finished = ended(&json, "finished");
     println!(
-        "{killed} kills, {dirty} of them with changes in place; {} trials kept across them, {finished} of {trials} finished",
-        kept.len()
-    );
-    assert_eq!(finished, trials, "{json}");
-    // What was kept and what was run after a kill make the experiment that was planned, and it is decided as it would have been.
-    assert_eq!(order_of(&json), planned(&home, &path));
-    let slow = json["treatments"]
-        .as_array()
-        .expect("treatments")
-        .last()
-        .expect("one");
-    assert_eq!(
-        slow["step"]["verdict"], "worse",
-        "a tenth of a second more for each commit: {slow}"
+        "{killed} kills, {dirty} of them with changes in place; {id} experiments of {TRIALS} trials, none lost or doubled"
     );
 }

@@ -229,7 +229,7 @@ fn other_programs_and_jobs_are_loads_with_the_same_checks() {
     home.run(&["run", &path, "--dry-run"])
         .fails(1, &["load=worse: the program no-such-program is not there"]);
     let path = jobs("sh -c 'exit 3'");
-    home.run(&["run", &path]).fails(1, &["not one trial finished"]);
+    home.run(&["run", &path]).fails(1, &["no trial finished"]);
     let json = home.run(&["report", "--format", "json"]).fine().json();
     let reason = json["trials"][0]["reason"].as_str().expect("a reason");
     assert!(reason.contains("exit code 1"), "{reason}");

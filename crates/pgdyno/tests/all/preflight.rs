@@ -124,7 +124,7 @@ fn commands_on_a_foreign_server_want_consent_and_what_they_leave_is_named() {
     );
     let run = home
         .run(&["run", &path, "--target", &target, "--allow-data"])
-        .fails(1, &["not one trial finished"]);
+        .fails(1, &["no trial finished"]);
     assert!(!run.err.contains("job_out;"), "{}", run.err);
     assert_eq!(foreign.objects(), before);
     let slow = job.replace("SELECT 1'", "SELECT pg_sleep(600)'");
