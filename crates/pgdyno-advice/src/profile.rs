@@ -12,6 +12,7 @@ use crate::expression::{Expression, ExpressionError};
 use crate::known::Known;
 use crate::sizing::{Sizing, Sources};
 use pgdyno_knobs::{Catalogue, CatalogueError};
+use pgdyno_record::ErrorClass;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -156,6 +157,13 @@ pub enum ProfileError {
         /// The names, the first one again at the end.
         circle: Vec<String>,
     },
+}
+
+impl ProfileError {
+    /// A profile that is none is a mistake of the command line or the file.
+    pub fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
 }
 
 #[derive(Deserialize)]

@@ -93,6 +93,23 @@ pub enum ConnectError {
     },
 }
 
+impl ConnectError {
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ConnectError::NotPrepared { .. } => Some(
+                "--protocol extended or simple (protocol in an experiment's [load]), or pgbouncer 1.21 or later with \
+                 max_prepared_statements, or its session mode",
+            ),
+            // insufficient_resources: of connections, mostly.
+            ConnectError::Refused { sqlstate, .. } if sqlstate.starts_with("53") => {
+                Some("fewer --clients, or a larger max_connections")
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A socket, Unix or TCP.
 #[derive(Debug)]
 pub(crate) enum Socket {

@@ -66,6 +66,16 @@ pub enum EngineError {
     },
 }
 
+impl EngineError {
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            EngineError::Connect { source, .. } => source.hint(),
+            _ => None,
+        }
+    }
+}
+
 /// What a load did.
 #[derive(Debug, Clone)]
 pub struct LoadResult {

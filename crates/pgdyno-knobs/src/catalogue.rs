@@ -7,6 +7,7 @@ pub use knob::sysctl_path;
 pub use knob::{Cost, Form, Gives, Kind, Knob, Layer, Per, Risk};
 
 use files::{FILES, File};
+use pgdyno_record::ErrorClass;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -83,6 +84,18 @@ pub enum CatalogueError {
         /// What is wrong.
         reason: String,
     },
+}
+
+impl CatalogueError {
+    /// A knob or value that is none is a mistake of the command line or the file.
+    pub fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        matches!(self, CatalogueError::Unknown { .. }).then_some("`pgdyno knobs` lists them all")
+    }
 }
 
 /// All knobs by id.

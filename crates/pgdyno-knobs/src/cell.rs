@@ -12,6 +12,7 @@ use crate::place::{Ground, Spot};
 use crate::swap::{self, SwapFile};
 use crate::{affinity, wal};
 use pgdyno_host::{HostAccess, HostError};
+use pgdyno_record::ErrorClass;
 use pgdyno_server::{
     Conninfo, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf, drop_made,
     made_objects, objects, one_spelling, set_storage, storage_of,
@@ -281,6 +282,43 @@ pub enum CellError {
     /// The journal holds a state that does not belong to its cell.
     #[error("the journal mixes up two kinds of state")]
     Mixed,
+}
+
+impl CellError {
+    /// That of what it holds.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            CellError::Catalogue(error) => error.class(),
+            CellError::Server(error) => error.class(),
+            _ => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            CellError::Host(error) => hint_of_host(error),
+            CellError::Catalogue(error) => error.hint(),
+            CellError::Server(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// What mends a refused write to the kernel.
+fn hint_of_host(error: &HostError) -> Option<&'static str> {
+    match error {
+        HostError::Rejected { path, .. } if path.starts_with("/proc/irq/") => {
+            Some("the kernel does not move some interrupts: a timer's, and those of queues that it manages")
+        }
+        HostError::Refused { path, .. } if path.starts_with("/sys/kernel/debug/") => Some(
+            "root may be needed; a kernel that is locked down (Secure Boot, lockdown=) refuses debugfs to root too",
+        ),
+        error if error.is_refused() => {
+            Some("root may be needed, or this is a container with a read-only /proc/sys")
+        }
+        _ => None,
+    }
 }
 
 fn one() -> usize {

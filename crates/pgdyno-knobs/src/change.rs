@@ -54,6 +54,7 @@ use crate::restore::{PutBack, Restorer, groups_of, merged};
 use crate::target::Target;
 use parameter::Parameter;
 use pgdyno_host::{Directory, HostAccess, HostError};
+use pgdyno_record::ErrorClass;
 use pgdyno_sandbox::{Control, ControlError};
 use pgdyno_server::{Server, ServerError, autoconf, pause, reload};
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,6 +206,32 @@ pub enum ApplyError {
     /// A pool sized by the server's need, where the need cannot be known.
     #[error("how many huge pages the server needs cannot be computed: {0}")]
     NoPoolSize(String),
+}
+
+impl ApplyError {
+    /// A pool that does not fit is refused; else that of what it holds.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            ApplyError::NoRoom { .. } => ErrorClass::Refused,
+            ApplyError::Catalogue(error) => error.class(),
+            ApplyError::Cell(error) => error.class(),
+            ApplyError::Server(error) => error.class(),
+            ApplyError::Control(error) => error.class(),
+            _ => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ApplyError::Catalogue(error) => error.hint(),
+            ApplyError::Cell(error) => error.hint(),
+            ApplyError::Journal(error) => error.hint(),
+            ApplyError::Server(error) => error.hint(),
+            ApplyError::Control(error) => error.hint(),
+            _ => None,
+        }
+    }
 }
 
 impl From<HostError> for ApplyError {

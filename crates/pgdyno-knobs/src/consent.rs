@@ -1,6 +1,7 @@
 //! Consent as a type: what can lose committed data in a crash is applied only where the user has accepted that for its knob.
 
 use crate::catalogue::{Catalogue, CatalogueError, Risk, Setting};
+use pgdyno_record::ErrorClass;
 use std::ops::Deref;
 
 /// Something that may be applied: no committed data is at risk, or the user has accepted the risk. Made by [`Catalogue::agree`] alone.
@@ -14,6 +15,9 @@ impl<T> Deref for Agreed<T> {
         &self.0
     }
 }
+
+/// What mends the lack of consent to a risk for durability.
+pub const AGREE_TO_RISK: &str = "--accept-durability-risk KNOB agrees to it for this one run";
 
 /// Why a setting is not agreed to.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +33,24 @@ pub enum ConsentError {
         /// The value.
         value: String,
     },
+}
+
+impl ConsentError {
+    /// Durability is not traded without consent.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            ConsentError::Catalogue(error) => error.class(),
+            ConsentError::Durability { .. } => ErrorClass::Refused,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ConsentError::Catalogue(error) => error.hint(),
+            ConsentError::Durability { .. } => Some(AGREE_TO_RISK),
+        }
+    }
 }
 
 impl Catalogue {

@@ -110,6 +110,21 @@ pub enum JournalError {
     },
 }
 
+impl JournalError {
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            JournalError::Busy { .. } => {
+                Some("`pgdyno status` shows what it changes; run this again when it has ended")
+            }
+            JournalError::ChangedByOther { .. } => {
+                Some("`pgdyno status` shows the change; `pgdyno restore` as that user restores it")
+            }
+            _ => None,
+        }
+    }
+}
+
 /// An open journal, locked as long as it lives.
 #[derive(Debug)]
 pub struct Journal {

@@ -29,7 +29,7 @@ pub use catalogue::{
 };
 pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Applied, ApplyError, Changer, Restart};
-pub use consent::{Agreed, ConsentError};
+pub use consent::{AGREE_TO_RISK, Agreed, ConsentError};
 pub use journal::{
     ChangedByOther, Content, Journal, JournalError, Journals, Keep, Listed, OtherUser, Patience, Purpose,
     Scope, ScopeLock, parse as parse_journal,

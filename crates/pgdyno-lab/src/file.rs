@@ -22,6 +22,7 @@ pub use words::{Design, Found, PoolModeWord, PoolerWord, Prewarm, Reset, Restart
 
 use lines::{line_at, with_nearest};
 use pgdyno_knobs::{Catalogue, Setting};
+use pgdyno_record::ErrorClass;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -46,6 +47,13 @@ pub enum FileError {
         /// What, and what was expected.
         message: String,
     },
+}
+
+impl FileError {
+    /// A file that cannot be read as an experiment is a mistake of whoever named it.
+    pub fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
 }
 
 impl ExperimentFile {

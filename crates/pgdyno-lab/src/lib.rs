@@ -38,6 +38,6 @@ pub use measure::{MeasureError, Measurement, Reported, endpoint, measure};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment, load_plan};
 pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, Unstarted, consents};
 pub use probe::{Depth, Probe};
-pub use real::{StandError, Stands};
+pub use real::Stands;
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
-pub use runner::{Begin, Event, LabError, Summary};
+pub use runner::{Begin, Event, LabError, StandError, Summary};

@@ -10,6 +10,7 @@ use pgdyno_engine::{
     keeps_prepared_statements,
 };
 use pgdyno_host::{children, cpu_us_of_tree};
+use pgdyno_record::ErrorClass;
 use pgdyno_record::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
@@ -366,6 +367,27 @@ pub enum MeasureError {
         /// The system's words.
         source: io::Error,
     },
+}
+
+impl MeasureError {
+    /// That of what it holds.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            MeasureError::Load(error) => error.class(),
+            MeasureError::Server(error) => error.class(),
+            _ => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            MeasureError::Load(error) => error.hint(),
+            MeasureError::Server(error) => error.hint(),
+            MeasureError::Pooler(error) => error.hint(),
+            _ => None,
+        }
+    }
 }
 
 fn heat_record(heat: &Heat) -> Option<HeatRecord> {

@@ -13,7 +13,8 @@ use crate::file::{
     DataPart, Design, ExperimentFile, LOOPBACK, LoadPart, Place, PoolerWord, ServerPart, StepPart,
     settings_of,
 };
-use pgdyno_knobs::{Catalogue, CatalogueError, ConsentError, Setting};
+use pgdyno_knobs::{AGREE_TO_RISK, Catalogue, CatalogueError, ConsentError, Setting};
+use pgdyno_record::ErrorClass;
 use pgdyno_record::{SettingRecord, TreatmentRecord};
 use pgdyno_stats::DesignError;
 use pgdyno_stats::{FixedDesign, Rules};
@@ -89,6 +90,26 @@ pub enum PlanError {
     /// Levels that make no treatment together.
     #[error(transparent)]
     Design(#[from] DesignError),
+}
+
+impl PlanError {
+    /// Durability is not traded without consent.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            PlanError::Catalogue(error) => error.class(),
+            PlanError::Durability { .. } => ErrorClass::Refused,
+            PlanError::NothingLeft | PlanError::Levels(_) | PlanError::Design(_) => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            PlanError::Catalogue(error) => error.hint(),
+            PlanError::Durability { .. } => Some(AGREE_TO_RISK),
+            PlanError::NothingLeft | PlanError::Levels(_) | PlanError::Design(_) => None,
+        }
+    }
 }
 
 /// An experiment, worked out.

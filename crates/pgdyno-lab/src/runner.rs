@@ -10,7 +10,7 @@ mod prepare;
 mod steps;
 
 use data::Untouched;
-pub use error::LabError;
+pub use error::{LabError, StandError};
 pub use event::Event;
 #[cfg(test)]
 pub(crate) use prepare::treatment_records;

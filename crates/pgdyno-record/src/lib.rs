@@ -1,5 +1,6 @@
 //! What is stored of experiments and trials and handed on to the report and the page: every type of it once. No I/O.
 
+mod class;
 mod experiment;
 mod fact;
 mod heat;
@@ -9,6 +10,7 @@ mod seconds;
 mod series;
 mod trial;
 
+pub use class::ErrorClass;
 pub use experiment::{
     BLOCKS_MAX, ClaimRecord, DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus, FactorRecord, FigureRecord,
     PutBackRecord, SettingRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord,

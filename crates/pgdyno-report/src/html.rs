@@ -18,7 +18,7 @@ pub enum HtmlError {
 }
 
 impl HtmlError {
-    /// What to do about it.
+    /// What mends it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             HtmlError::NoPage => Some(

@@ -3,6 +3,7 @@
 use crate::log;
 use crate::sandbox::{Sandbox, SandboxError};
 use pgdyno_host::{Directory, LocalHost};
+use pgdyno_record::ErrorClass;
 use pgdyno_server::Server;
 use pgdyno_server::{Conninfo, Postmaster, pause};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -47,6 +48,28 @@ pub enum ControlError {
         /// The end of its log, where that may be read.
         log: String,
     },
+}
+
+impl ControlError {
+    /// A restart without consent is refused.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            ControlError::NotAllowed => ErrorClass::Refused,
+            ControlError::Sandbox(error) => error.class(),
+            ControlError::Command { .. } | ControlError::NotUp { .. } => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ControlError::NotAllowed => {
+                Some("--allow-restart with restart_command in the file's [target] permits it")
+            }
+            ControlError::Sandbox(error) => error.hint(),
+            ControlError::Command { .. } | ControlError::NotUp { .. } => None,
+        }
+    }
 }
 
 /// What may be done with the life of a server.

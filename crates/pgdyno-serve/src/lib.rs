@@ -34,6 +34,7 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use door::Names;
 use listener::Limits;
 use page::Assets;
+use pgdyno_record::ErrorClass;
 use pgdyno_report::HtmlError;
 use problem::Problem;
 use reports::Reports;
@@ -109,6 +110,16 @@ pub enum ServeError {
     /// A part of the server ended by a fault of its own.
     #[error("the server ended by a fault of pgdyno's own")]
     Fault(#[from] tokio::task::JoinError),
+}
+
+impl ServeError {
+    /// That of what it holds.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            ServeError::Token(error) => error.class(),
+            ServeError::System(_) | ServeError::Fault(_) => ErrorClass::Failed,
+        }
+    }
 }
 
 /// Serves until Ctrl-C, SIGTERM or the loss of the terminal. Threads get the priority of the one that calls this.

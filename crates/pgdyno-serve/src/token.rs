@@ -2,6 +2,7 @@
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, HeaderValue};
+use pgdyno_record::ErrorClass;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -43,6 +44,17 @@ pub enum TokenError {
     /// Others could read or change the file.
     #[error("{0}")]
     Exposed(String),
+}
+
+impl TokenError {
+    /// A file that is no token is a mistake of whoever named it; one that others can read is refused.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            TokenError::Unfit(_) => ErrorClass::Usage,
+            TokenError::Exposed(_) => ErrorClass::Refused,
+            TokenError::Draw(_) | TokenError::File { .. } => ErrorClass::Failed,
+        }
+    }
 }
 
 /// A token; it is never shown but by [`Token::text`].

@@ -4,6 +4,7 @@ use crate::conninfo::{Conninfo, OWN_NAME};
 use crate::given::Given;
 use crate::own::marked;
 use crate::wire::{LinkError, Refused, TextRow, Wire, brief};
+use pgdyno_record::ErrorClass;
 use postgres::error::SqlState;
 use std::borrow::Cow;
 use std::fmt;
@@ -197,7 +198,15 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// What to do about it.
+    /// A target that is none is a mistake of the command line.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            ServerError::NotATarget { .. } | ServerError::ConnectionString => ErrorClass::Usage,
+            _ => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             ServerError::NotATarget { .. } => {

@@ -9,6 +9,7 @@ use super::names;
 use pgdyno_host::series::{Key, Reading};
 use pgdyno_host::{HostSeries, HostSeriesOptions, LocalHost, block};
 use pgdyno_lab::{Recorder, RecorderEvent as Event, RecorderOptions, postmaster_here};
+use pgdyno_record::ErrorClass;
 use pgdyno_server::series::ServerSeries;
 use pgdyno_server::{Conninfo, Server, ServerError};
 use std::io;
@@ -48,6 +49,24 @@ pub enum StartError {
     /// The system refuses a thread.
     #[error("no thread can be started")]
     Thread(#[source] io::Error),
+}
+
+impl StartError {
+    /// That of what it holds.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            StartError::Server(error) => error.class(),
+            StartError::Thread(_) => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            StartError::Server(error) => error.hint(),
+            StartError::Thread(_) => None,
+        }
+    }
 }
 
 /// The reading threads, from outside. They end with it.

@@ -10,6 +10,7 @@ use pgdyno_engine::Endpoint;
 use pgdyno_engine::Second;
 use pgdyno_engine::actor::Transactions;
 use pgdyno_engine::{self as engine, EngineError, LoadResult};
+use pgdyno_record::ErrorClass;
 use std::sync::atomic::AtomicBool;
 
 /// Why no load could be driven.
@@ -27,6 +28,26 @@ pub enum LoadError {
     /// The engine could not drive it.
     #[error(transparent)]
     Engine(#[from] EngineError),
+}
+
+impl LoadError {
+    /// A load that cannot be driven as it is given is a mistake of the command line or the file.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            LoadError::Plan(_) => ErrorClass::Usage,
+            LoadError::Data(error) => error.class(),
+            LoadError::Script(_) | LoadError::Engine(_) => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            LoadError::Data(error) => error.hint(),
+            LoadError::Engine(error) => error.hint(),
+            LoadError::Plan(_) | LoadError::Script(_) => None,
+        }
+    }
 }
 
 /// Connects all clients, drives the load and returns its books. `stop` ends it early with what there is;

@@ -1,7 +1,7 @@
 //! What every command needs: the environment, directories, and the request to stop.
 
-use crate::exit::Exposed;
-use anyhow::{Context as _, anyhow};
+use crate::failure::Exposed;
+use crate::failure::{Failure, InContext as _, Result};
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_knobs::{Catalogue, Journals, OtherUser};
 use pgdyno_server::User;
@@ -37,7 +37,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new() -> anyhow::Result<Context> {
+    pub(crate) fn new() -> Result<Context> {
         let host = LocalHost::new();
         let directories = Directories::find(&variable)?.kept_from_others()?;
         let journals = Journals {
@@ -71,7 +71,7 @@ impl Context {
 impl Directories {
     /// By the XDG base directory specification. Root's home is closed to the user that a sandbox runs as, so without
     /// a variable root's state and data are below /var/lib. PGDYNO_HOME puts all three below one directory.
-    fn find(variable: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Directories> {
+    fn find(variable: &dyn Fn(&str) -> Option<String>) -> Result<Directories> {
         let registry = registry(variable);
         if let Some(home) = variable("PGDYNO_HOME") {
             let home = std::path::absolute(&home).with_context(|| format!("PGDYNO_HOME={home}"))?;
@@ -88,7 +88,7 @@ impl Directories {
             });
         }
         let home = variable("HOME").map(PathBuf::from);
-        let place = |name: &str, below_home: &str, of_root: Option<&str>| -> anyhow::Result<PathBuf> {
+        let place = |name: &str, below_home: &str, of_root: Option<&str>| -> Result<PathBuf> {
             let set = variable(name)
                 .map(PathBuf::from)
                 .filter(|path| path.is_absolute());
@@ -98,9 +98,9 @@ impl Directories {
             match (of_root, &home) {
                 (Some(path), _) if User::is_root() => Ok(PathBuf::from(path)),
                 (_, Some(home)) => Ok(home.join(below_home).join("pgdyno")),
-                (_, None) => Err(anyhow!(
+                (_, None) => Err(Failure::new(format!(
                     "neither HOME nor {name} nor PGDYNO_HOME is set, so there is no place for files"
-                )),
+                ))),
             }
         };
         let state = place("XDG_STATE_HOME", ".local/state", Some("/var/lib/pgdyno"))?;
@@ -120,7 +120,7 @@ impl Directories {
 
     /// Root runs programs from there, mounts and removes below it, and restores what a journal there says: by paths, which nobody else
     /// may be able to lead elsewhere.
-    fn kept_from_others(self) -> anyhow::Result<Directories> {
+    fn kept_from_others(self) -> Result<Directories> {
         if !User::is_root() {
             return Ok(self);
         }
@@ -173,10 +173,7 @@ fn registry(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
 
 /// Users whose changes of this host are looked at: root's by everybody, all users' by root. Whoever has a registry of another name
 /// sees those that `PGDYNO_OTHER_REGISTRIES` names, as USER=DIRECTORY:USER=DIRECTORY.
-fn other_users(
-    host: &LocalHost,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> anyhow::Result<Vec<OtherUser>> {
+fn other_users(host: &LocalHost, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<OtherUser>> {
     let of = |user: User, home: PathBuf, registry: &str| OtherUser {
         name: user.name,
         uid: user.uid,
@@ -185,9 +182,9 @@ fn other_users(
     };
     if let Some(named) = variable("PGDYNO_OTHER_REGISTRIES") {
         let wrong = || {
-            anyhow!(
+            Failure::new(format!(
                 "PGDYNO_OTHER_REGISTRIES={named}: expected USER=DIRECTORY:USER=DIRECTORY with users of this host"
-            )
+            ))
         };
         let one = |text: &str| {
             let (name, path) = text.split_once('=')?;
@@ -222,7 +219,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 /// A flag that Ctrl-C, SIGTERM and the loss of the terminal set, so that a command ends in order.
-pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("signals cannot be caught")?;
@@ -294,9 +291,9 @@ mod tests {
         for name in ["PGDYNO_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
             for place in [&theirs, &theirs.join("new/er"), &link, &link.join("new")] {
                 let error = find(name, place).unwrap_err();
-                assert_eq!(crate::exit::code_of(&error), crate::exit::REFUSED, "{error}");
+                assert_eq!(error.class(), pgdyno_record::ErrorClass::Refused, "{error:?}");
                 assert!(error.to_string().contains("theirs"), "{error}");
-                assert!(crate::exit::hint(&error).is_some());
+                assert!(error.hint().is_some());
             }
         }
         let own = dir.path().join("own");

@@ -29,6 +29,8 @@ macro_rules! tell {
     };
 }
 
+#[macro_use]
+mod failure;
 mod cli;
 mod commands;
 mod context;

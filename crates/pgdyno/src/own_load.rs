@@ -2,8 +2,8 @@
 //! the server's system identifier, and left out of what advice goes by. docs/how-to/advise.md describes it.
 
 use crate::context::{Context, now_unix_ms};
+use crate::failure::{InContext as _, Result};
 use crate::{show, target};
-use anyhow::Context as _;
 use pgdyno_host::{Directory, Fact, HostAccess, boot_id, is_alive, make_directory, started_ticks};
 use pgdyno_lab::endpoint;
 use pgdyno_server::{Conninfo, Server, Tallied, Tally, tally};
@@ -160,8 +160,8 @@ fn growth(before: &Tallied, after: &Tallied) -> Tallied {
 pub(crate) fn counted<T>(
     context: &Context,
     conninfo: &Conninfo,
-    act: impl FnOnce() -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
+    act: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     let look = || {
         let mut server = Server::connect(conninfo).ok()?;
         tally(&mut server).ok().filter(|tally| !tally.system.is_empty())
@@ -174,7 +174,7 @@ pub(crate) fn counted<T>(
         }) {
             Ok(number) => Some((system, number)),
             Err(error) => {
-                tell!("advice counts this load as the server's own: {error:#}");
+                tell!("advice counts this load as the server's own: {error}");
                 None
             }
         },
@@ -185,13 +185,13 @@ pub(crate) fn counted<T>(
         && let Some(after) = look().filter(|after| after.system == system)
         && let Err(error) = with_ledger(context, &system, |ledger| ledger.end(number, &after.counters))
     {
-        tell!("advice counts this load as the server's own: {error:#}");
+        tell!("advice counts this load as the server's own: {error}");
     }
     done
 }
 
 /// Takes what pgdyno did out of facts: its loads out of the counters, the data of its workloads out of the lists of tables.
-pub(crate) fn take_out(context: &Context, target: &str, facts: &mut [Fact]) -> anyhow::Result<()> {
+pub(crate) fn take_out(context: &Context, target: &str, facts: &mut [Fact]) -> Result<()> {
     let (conninfo, _) = target::conninfo(context, target)?;
     let tables = tables_of_data_sets(&endpoint(&conninfo));
     take_out_tables(&tables.unwrap_or_default(), facts);
@@ -286,7 +286,7 @@ fn opened(directory: &Directory, name: &str) -> io::Result<File> {
 }
 
 /// Changes a ledger that nobody else has meanwhile. One that cannot be read begins again.
-fn with_ledger<T>(context: &Context, system: &str, act: impl FnOnce(&mut Ledger) -> T) -> anyhow::Result<T> {
+fn with_ledger<T>(context: &Context, system: &str, act: impl FnOnce(&mut Ledger) -> T) -> Result<T> {
     let (directory, name) = (directory_of(context), name_of(system));
     let not_kept = || format!("{} cannot be read or written", directory.join(&name).display());
     let directory_held = make_directory(&directory, 0o700).with_context(not_kept)?;

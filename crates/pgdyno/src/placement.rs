@@ -1,7 +1,7 @@
 //! Which CPUs a load and a sandbox's server share: for a single client it can move throughput several-fold.
 
 use crate::cli::PlacementName;
-use crate::exit::{Refused, Usage};
+use crate::failure::{Refused, Result, Usage};
 use pgdyno_sandbox::{Sandbox, SandboxError};
 use rustix::thread::sched_getaffinity;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) struct Placement<'a> {
 
 impl<'a> Placement<'a> {
     /// Binds the sandbox's server where that is asked for; the load's threads bind themselves.
-    pub(crate) fn new(name: PlacementName, sandbox: Option<&'a Sandbox>) -> anyhow::Result<Placement<'a>> {
+    pub(crate) fn new(name: PlacementName, sandbox: Option<&'a Sandbox>) -> Result<Placement<'a>> {
         let set = sched_getaffinity(None)?;
         let all: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU)
             .filter(|&cpu| set.is_set(cpu))

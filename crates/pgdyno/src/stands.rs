@@ -4,6 +4,7 @@ mod own;
 
 use crate::commands;
 use crate::context::Context;
+use crate::failure::{Failure, Result};
 use crate::target::{self, Held};
 use own::Claim;
 pub(crate) use own::disclaim;
@@ -48,7 +49,7 @@ impl<'c> OwnStands<'c> {
         }
     }
 
-    fn of_target(&mut self) -> anyhow::Result<Target> {
+    fn of_target(&mut self) -> Result<Target> {
         if let Some(held) = self.held.take() {
             let (target, guard) = held.parts();
             self.guard = guard;
@@ -66,16 +67,16 @@ impl<'c> OwnStands<'c> {
         }
     }
 
-    fn base(&self) -> anyhow::Result<String> {
+    fn base(&self) -> Result<String> {
         self.sandbox.clone().ok_or_else(|| {
-            anyhow::anyhow!(
-                "only beside a sandbox pgdyno makes servers of its own; name one with --target sandbox:NAME"
+            Failure::new(
+                "only beside a sandbox pgdyno makes servers of its own; name one with --target sandbox:NAME",
             )
         })
     }
 
     /// The sandbox of a stand, made as the target's is where there is none yet.
-    fn of_own(&mut self, stand: &Stand) -> anyhow::Result<Target> {
+    fn of_own(&mut self, stand: &Stand) -> Result<Target> {
         let base = self.base()?;
         let claim = Claim::of(self.context, &base, stand);
         if !self.own.iter().any(|(other, _)| *other == claim) {
@@ -87,7 +88,7 @@ impl<'c> OwnStands<'c> {
         Ok(target::target_of(self.context, sandbox, false))
     }
 
-    fn stop(&self, stand: &Stand) -> anyhow::Result<()> {
+    fn stop(&self, stand: &Stand) -> Result<()> {
         let name = match stand.is_target() {
             // Where the experiment has no other server, it goes on as it is.
             true if self.own.is_empty() => return Ok(()),
@@ -97,7 +98,7 @@ impl<'c> OwnStands<'c> {
         Ok(Sandbox::open(&self.context.sandboxes(), &name)?.stop()?)
     }
 
-    fn remove_own(&mut self) -> anyhow::Result<()> {
+    fn remove_own(&mut self) -> Result<()> {
         for (claim, guard) in std::mem::take(&mut self.own) {
             // Removing takes the lock itself.
             drop(guard);
@@ -107,7 +108,7 @@ impl<'c> OwnStands<'c> {
     }
 
     /// The target as it was found.
-    fn settle(&mut self) -> anyhow::Result<()> {
+    fn settle(&mut self) -> Result<()> {
         let was_used = self.held.is_none();
         let Some(name) = self.sandbox.as_ref().filter(|_| was_used && self.was_running) else {
             return Ok(());
@@ -117,7 +118,7 @@ impl<'c> OwnStands<'c> {
 }
 
 /// A sandbox that is locked already, running.
-fn started(context: &Context, name: &str) -> anyhow::Result<Sandbox> {
+fn started(context: &Context, name: &str) -> Result<Sandbox> {
     let sandbox = Sandbox::open(&context.sandboxes(), name)?;
     if !matches!(sandbox.state(), State::Running(_)) {
         sandbox.start()?;
@@ -126,8 +127,12 @@ fn started(context: &Context, name: &str) -> anyhow::Result<Sandbox> {
 }
 
 /// With all its causes: the lab shows one line.
-fn whole(error: anyhow::Error) -> StandError {
-    format!("{error:#}").into()
+fn whole(error: Failure) -> StandError {
+    StandError {
+        text: error.to_string(),
+        class: error.class(),
+        hint: error.hint().map(str::to_owned),
+    }
 }
 
 impl Stands for OwnStands<'_> {
@@ -151,7 +156,7 @@ impl Stands for OwnStands<'_> {
 impl Drop for OwnStands<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.settle() {
-            tell!("the sandbox could not be started again: {error:#}");
+            tell!("the sandbox could not be started again: {error}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Which store a command means: a file, or one in PostgreSQL, and the way there. The store itself knows no connection strings.
 
 use crate::context::{Context, variable};
-use crate::exit::Usage;
+use crate::failure::Result;
+use crate::failure::Usage;
 use crate::output::hide;
 use pgdyno_server::{
     Found, Given, Session, begins_with_word, is_meant_as_server, keeps_sessions, shown, without_word,
@@ -46,7 +47,7 @@ impl fmt::Display for StorePlace {
 
 impl StorePlace {
     /// What a command line or a variable names.
-    fn read(named: &Path) -> anyhow::Result<StorePlace> {
+    fn read(named: &Path) -> Result<StorePlace> {
         let text = named.to_string_lossy();
         hide(&text);
         let Some(text) = named.to_str().filter(|text| is_of_server(text)) else {
@@ -184,7 +185,7 @@ fn link(text: String, schema: String, name: String) -> Link {
 
 impl Context {
     /// The store that a command names, or PGDYNO_STORE, or the usual file.
-    pub(crate) fn store_place(&self, named: Option<&Path>) -> anyhow::Result<StorePlace> {
+    pub(crate) fn store_place(&self, named: Option<&Path>) -> Result<StorePlace> {
         match (named, variable("PGDYNO_STORE")) {
             (Some(named), _) => StorePlace::read(named),
             (None, Some(named)) => StorePlace::read(Path::new(&named)),
@@ -193,12 +194,12 @@ impl Context {
     }
 
     /// The store that a command names, made if it is not there.
-    pub(crate) fn store(&self, named: Option<&Path>) -> anyhow::Result<Store> {
+    pub(crate) fn store(&self, named: Option<&Path>) -> Result<Store> {
         Ok(self.store_place(named)?.open()?)
     }
 
     /// The same, if it is there: a mistyped name must not make an empty one.
-    pub(crate) fn store_if_there(&self, named: Option<&Path>) -> anyhow::Result<Option<Store>> {
+    pub(crate) fn store_if_there(&self, named: Option<&Path>) -> Result<Option<Store>> {
         let opened = match self.store_place(named)? {
             StorePlace::File(path) if !path.exists() => return Ok(None),
             StorePlace::File(path) => Store::open(&path),
@@ -211,7 +212,7 @@ impl Context {
     }
 
     /// The same; that it is not there is an error.
-    pub(crate) fn store_there(&self, named: Option<&Path>) -> anyhow::Result<Store> {
+    pub(crate) fn store_there(&self, named: Option<&Path>) -> Result<Store> {
         let place = self.store_place(named)?;
         let missing = || Usage(format!("there is no store of results at {place}")).into();
         self.store_if_there(named)?.ok_or_else(missing)

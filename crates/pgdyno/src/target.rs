@@ -3,9 +3,8 @@
 use crate::cli::CreateArgs;
 use crate::commands;
 use crate::context::{Context, variable};
-use crate::exit::{Refused, Usage};
+use crate::failure::{Failure, InContext as _, Refused, Result, Usage};
 use crate::output::hide;
-use anyhow::Context as _;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
 use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind};
@@ -45,12 +44,12 @@ impl Held {
 }
 
 /// Locks a sandbox for `command`; says so if it has to wait.
-pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Guard> {
+pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> Result<Guard> {
     lock_sandbox_in(&context.sandboxes(), name, command)
 }
 
 /// The same below any directory of sandboxes: another home's has its own.
-pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> anyhow::Result<Guard> {
+pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> Result<Guard> {
     Ok(pgdyno_sandbox::lock(
         root,
         name,
@@ -63,7 +62,7 @@ pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> anyhow:
 }
 
 /// A target that is only read, or loaded: nothing is locked, a sandbox must be running.
-pub(crate) fn conninfo(context: &Context, text: &str) -> anyhow::Result<(Conninfo, Option<Sandbox>)> {
+pub(crate) fn conninfo(context: &Context, text: &str) -> Result<(Conninfo, Option<Sandbox>)> {
     hide(text);
     match text.strip_prefix(SANDBOX_PREFIX) {
         Some(name) => {
@@ -82,7 +81,7 @@ pub(crate) fn conninfo(context: &Context, text: &str) -> anyhow::Result<(Conninf
 }
 
 /// The server that a connection string means; what is to be known of the way there is said.
-fn found(text: &str) -> anyhow::Result<Conninfo> {
+fn found(text: &str) -> Result<Conninfo> {
     // It may come from a file.
     hide(text);
     let found = Found::find(text, &variable)?;
@@ -99,7 +98,7 @@ pub(crate) fn of_experiment(
     named: Option<&str>,
     allow_restart: bool,
     command: &str,
-) -> anyhow::Result<Held> {
+) -> Result<Held> {
     let Some(text) = text_of(file, named) else {
         return Err(Usage(NO_TARGET.into()).into());
     };
@@ -170,7 +169,7 @@ pub(crate) fn ahead(
     file: &ExperimentFile,
     named: Option<&str>,
     allow_restart: bool,
-) -> anyhow::Result<Ahead> {
+) -> Result<Ahead> {
     let finding = |kind, what: String, mend: String| Finding {
         kind,
         treatments: Vec::new(),
@@ -241,12 +240,12 @@ pub(crate) fn ahead(
 }
 
 /// Makes the sandbox that a file asks for.
-fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()> {
+fn make(context: &Context, name: &str, create: &CreatePart) -> Result<()> {
     let size = |text: &Option<String>| {
         text.as_deref()
             .map(pgdyno_host::size_bytes)
             .transpose()
-            .map_err(anyhow::Error::msg)
+            .map_err(Failure::new)
     };
     tell!("making the sandbox \"{name}\"");
     commands::sandbox::create(
@@ -264,7 +263,7 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> anyhow::Result<()
 }
 
 /// Where the newest installed server is that pgdyno knows, in the places of the distributions' packages.
-fn installed() -> anyhow::Result<PathBuf> {
+fn installed() -> Result<PathBuf> {
     let place = |major: u32| {
         [
             format!("/usr/lib/postgresql/{major}/bin"),
@@ -275,20 +274,15 @@ fn installed() -> anyhow::Result<PathBuf> {
         .find(|bin| bin.join("postgres").exists())
     };
     MAJORS.rev().find_map(place).ok_or_else(|| {
-        anyhow::anyhow!(
+        Failure::new(
             "no PostgreSQL of version 14 to 18 is installed here, and the file's [target] needs one (create.installed); install \
-             the package postgresql"
+             the package postgresql",
         )
     })
 }
 
 /// The target that a command line names; `restart` is a command that its owner allows to be run.
-pub(crate) fn named(
-    context: &Context,
-    text: &str,
-    restart: Option<String>,
-    command: &str,
-) -> anyhow::Result<Held> {
+pub(crate) fn named(context: &Context, text: &str, restart: Option<String>, command: &str) -> Result<Held> {
     match text.strip_prefix(SANDBOX_PREFIX) {
         Some(name) => of_sandbox(context, name, command),
         None => of_server(context, text, restart),
@@ -296,7 +290,7 @@ pub(crate) fn named(
 }
 
 /// A target whose knobs are looked at and not turned: nothing is locked, and a sandbox must be running.
-pub(crate) fn looked_at(context: &Context, text: &str) -> anyhow::Result<Target> {
+pub(crate) fn looked_at(context: &Context, text: &str) -> Result<Target> {
     match text.strip_prefix(SANDBOX_PREFIX) {
         Some(name) => {
             conninfo(context, text)?;
@@ -308,7 +302,7 @@ pub(crate) fn looked_at(context: &Context, text: &str) -> anyhow::Result<Target>
 }
 
 /// A sandbox, locked, and started if it is not running.
-pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> anyhow::Result<Held> {
+pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> Result<Held> {
     let guard = lock_sandbox(context, name, command)?;
     let sandbox = Sandbox::open(&context.sandboxes(), name)?;
     let was_running = !matches!(sandbox.state(), State::Stopped | State::Unmounted);
@@ -338,7 +332,7 @@ pub(crate) fn target_of(context: &Context, sandbox: Sandbox, was_running: bool) 
     }
 }
 
-fn of_server(context: &Context, text: &str, restart: Option<String>) -> anyhow::Result<Held> {
+fn of_server(context: &Context, text: &str, restart: Option<String>) -> Result<Held> {
     let conninfo = found(text)?;
     let mut server = Server::connect(&conninfo)?;
     let data = server

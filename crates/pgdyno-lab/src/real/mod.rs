@@ -7,7 +7,7 @@ mod site;
 
 use crate::plan::{Consent, Stand};
 use crate::ports::{Clock, Purpose, Results, Server as _, Servers, Site};
-use crate::runner::LabError;
+use crate::runner::{LabError, StandError};
 pub(crate) use load::ASIDE;
 use pgdyno_host::{Directory, HostAccess};
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
@@ -22,9 +22,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Why a server of the experiment is not available, in the program's words.
-pub type StandError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Provides the servers of an experiment: the target, and sandboxes like it that differ in version or place.
 pub trait Stands {

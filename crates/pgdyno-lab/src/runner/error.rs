@@ -4,13 +4,35 @@ use crate::file::FileError;
 use crate::measure::MeasureError;
 use crate::neighbour::NeighbourError;
 use crate::plan::PlanError;
-use crate::preflight::{Finding, listed};
-use crate::real::StandError;
+use crate::preflight::{Finding, FindingKind, listed};
 use pgdyno_knobs::{Applied, ApplyError, ConsentError, JournalError};
-use pgdyno_sandbox::PoolerError;
+use pgdyno_record::ErrorClass;
+use pgdyno_sandbox::{PoolerError, SandboxError};
 use pgdyno_server::ServerError;
 use pgdyno_store::StoreError;
 use pgdyno_workload::{DataError, ScriptError};
+
+/// Why a server of the experiment is not available, in the words of who provides it.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct StandError {
+    /// One line, with all causes.
+    pub text: String,
+    /// What kind of failure it is.
+    pub class: ErrorClass,
+    /// What mends it, where that is known.
+    pub hint: Option<String>,
+}
+
+impl From<SandboxError> for StandError {
+    fn from(error: SandboxError) -> StandError {
+        StandError {
+            text: error.to_string(),
+            class: error.class(),
+            hint: error.hint().map(str::to_owned),
+        }
+    }
+}
 
 /// Why an experiment could not be run, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +168,65 @@ pub enum LabError {
     /// It is finished already.
     #[error("experiment {0} is finished; there is nothing to resume")]
     NothingToResume(i64),
+}
+
+impl LabError {
+    /// That of what it holds; of findings, that of the gravest.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            LabError::File(error) => error.class(),
+            LabError::Plan(error) => error.class(),
+            LabError::Store(error) => error.class(),
+            LabError::NotStored { source, .. } => source.class(),
+            LabError::Server(error) => error.class(),
+            LabError::Data(error) => error.class(),
+            LabError::Apply(error) => error.class(),
+            LabError::Consent(error) => error.class(),
+            LabError::Measure(error) => error.class(),
+            LabError::Stand { source, .. } => source.class,
+            LabError::NotRestored { source, .. } => source.class(),
+            LabError::Findings(findings) => class_of_findings(findings),
+            LabError::DataNotAgreed { .. } => ErrorClass::Refused,
+            _ => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            LabError::Plan(error) => error.hint(),
+            LabError::Server(error) => error.hint(),
+            LabError::Data(error) => error.hint(),
+            LabError::Apply(error) => error.hint(),
+            LabError::Consent(error) => error.hint(),
+            LabError::Journal(error) => error.hint(),
+            LabError::Measure(error) => error.hint(),
+            LabError::Stand { source, .. } => source.hint.as_deref(),
+            LabError::NotRestored { source, .. } => source.hint(),
+            LabError::DataNotAgreed { .. } => Some(
+                "--allow-data makes it and drops it at the end; `pgdyno data create` makes data that stays",
+            ),
+            _ => None,
+        }
+    }
+
+    /// Whether its text has lines of its own, in which what is foreign is on one line already.
+    pub fn has_lines(&self) -> bool {
+        matches!(self, LabError::Findings(_))
+    }
+}
+
+fn class_of_findings(findings: &[Finding]) -> ErrorClass {
+    let has = |kind| {
+        findings
+            .iter()
+            .any(|finding| finding.is_fatal() && finding.kind == kind)
+    };
+    match (has(FindingKind::Consent), has(FindingKind::Value)) {
+        (true, _) => ErrorClass::Refused,
+        (false, true) => ErrorClass::Usage,
+        (false, false) => ErrorClass::Failed,
+    }
 }
 
 fn did_not_take(settings: &[Applied]) -> String {

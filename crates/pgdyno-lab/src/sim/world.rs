@@ -3,9 +3,9 @@
 use super::course::Course;
 use crate::file::RestartPolicy;
 use crate::plan::Stand;
-use crate::runner::LabError;
+use crate::runner::{LabError, StandError};
 use pgdyno_knobs::{Outcome, PutBack};
-use pgdyno_record::StoredExperiment;
+use pgdyno_record::{ErrorClass, StoredExperiment};
 use pgdyno_workload::Dataset;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
@@ -242,7 +242,11 @@ pub(super) fn drawn(seed: u64, what: &str, key: &str) -> f64 {
 pub(super) fn failure(what: &str) -> LabError {
     LabError::Stand {
         what: what.to_owned(),
-        source: "simulated".into(),
+        source: StandError {
+            text: "simulated".into(),
+            class: ErrorClass::Failed,
+            hint: None,
+        },
     }
 }
 

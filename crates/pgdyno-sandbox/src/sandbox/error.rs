@@ -1,6 +1,7 @@
 //! Why something could not be done with a sandbox, and what to do about it.
 
 use pgdyno_host::HostError;
+use pgdyno_record::ErrorClass;
 use pgdyno_server::Given;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -136,7 +137,15 @@ impl SandboxError {
         move |source| SandboxError::Io { path, action, source }
     }
 
-    /// What to do about it.
+    /// A name that cannot be one is a mistake of the command line.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            SandboxError::BadName(_) => ErrorClass::Usage,
+            _ => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             SandboxError::Unknown(_) => "`pgdyno sandbox list` shows them; `pgdyno sandbox create` makes one",

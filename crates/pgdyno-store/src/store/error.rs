@@ -2,6 +2,7 @@
 
 use super::place::Place;
 use crate::schema;
+use pgdyno_record::ErrorClass;
 use std::path::{Path, PathBuf};
 
 fn saved_as(saved: Option<&Path>) -> String {
@@ -263,6 +264,16 @@ pub enum StoreError {
         /// The database's.
         encoding: String,
     },
+}
+
+impl StoreError {
+    /// Words that cannot be kept are a mistake of the command line.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            StoreError::Words(_) => ErrorClass::Usage,
+            _ => ErrorClass::Failed,
+        }
+    }
 }
 
 /// A read loses nothing.

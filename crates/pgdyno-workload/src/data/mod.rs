@@ -15,6 +15,7 @@ use jobs::Job;
 pub use objects::DataObject;
 use pgdyno_engine::Endpoint;
 use pgdyno_engine::names;
+use pgdyno_record::ErrorClass;
 use serde::{Deserialize, Serialize};
 pub use session::DataSession;
 use session::{Sorting, words_of};
@@ -243,6 +244,40 @@ pub enum DataError {
     /// The caller asked to stop; nothing was changed.
     #[error("stopped before the server had answered")]
     Interrupted,
+}
+
+impl DataError {
+    /// Tables of others are left alone.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            DataError::Foreign { .. } | DataError::InTheWay { .. } | DataError::Meanwhile => {
+                ErrorClass::Refused
+            }
+            _ => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            DataError::Missing { dataset, .. } => match dataset {
+                Dataset::Pgbench => {
+                    "`pgdyno data create TARGET --scale N` makes it (100,000 accounts and 15 MB per unit)"
+                }
+                Dataset::Oltp => {
+                    "`pgdyno data create TARGET oltp --scale N` makes it (100,000 rows and 23 MB per unit and table)"
+                }
+                Dataset::Tpcc => {
+                    "`pgdyno data create TARGET tpcc --scale N` makes it (a warehouse and 100 MB per unit)"
+                }
+            },
+            DataError::Foreign { .. } => "a database of its own (CREATE DATABASE) has room for them",
+            DataError::InTheWay { .. } => {
+                "--replace drops them (`pgdyno data create`); or name another database"
+            }
+            _ => return None,
+        })
+    }
 }
 
 /// How far the creation is.

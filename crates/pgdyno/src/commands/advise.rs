@@ -10,7 +10,8 @@ mod text;
 use super::facts::{self, Found};
 use crate::cli::{AdviseArgs, AdviseFormat};
 use crate::context::Context;
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{InContext as _, Result, Usage};
 use crate::output::{self, Style};
 use crate::own_load;
 use pgdyno_advice::{Advice, Advised, Advisor, Question, Rule, RuleKind, Severity};
@@ -49,7 +50,7 @@ struct Page<'a> {
     details: &'a [String],
 }
 
-pub(crate) fn run(context: &Context, args: &AdviseArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &AdviseArgs) -> Result<u8> {
     let begun = Instant::now();
     let advisor = Advisor::shipped(&context.catalogue)?;
     known_words(&advisor, args)?;
@@ -125,7 +126,7 @@ pub(crate) fn of_stored(
     store: &Store,
     target: &str,
     facts: &[FactRecord],
-) -> anyhow::Result<Value> {
+) -> Result<Value> {
     let begun = Instant::now();
     let facts: Vec<Fact> = facts.iter().map(fact).collect();
     let evidence = evidence::in_store(store, target)?;
@@ -154,7 +155,7 @@ pub(crate) fn of_stored(
 }
 
 /// Rules and words that there are not are mistakes, and better said.
-fn known_words(advisor: &Advisor, args: &AdviseArgs) -> anyhow::Result<()> {
+fn known_words(advisor: &Advisor, args: &AdviseArgs) -> Result<()> {
     for only in &args.only {
         if !advisor.rules().iter().any(|rule| rule.id == *only) {
             return Err(Usage(format!(
@@ -336,7 +337,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn as_json(page: &Page<'_>, target: Option<&str>, begun: Instant) -> anyhow::Result<Value> {
+fn as_json(page: &Page<'_>, target: Option<&str>, begun: Instant) -> Result<Value> {
     let mut document = json!({
         "format": FORMAT,
         "took_ms": u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -356,8 +357,7 @@ fn as_json(page: &Page<'_>, target: Option<&str>, begun: Instant) -> anyhow::Res
 }
 
 /// A file's content, whole or not at all.
-fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    use anyhow::Context as _;
+fn write_file(path: &Path, text: &str) -> Result<()> {
     replace_given(path, text.as_bytes(), 0o644)
         .with_context(|| format!("{} cannot be written", path.display()))
 }

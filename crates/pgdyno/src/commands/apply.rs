@@ -10,7 +10,8 @@ pub(crate) use verify::verify;
 use crate::cli::ApplyArgs;
 use crate::commands::{restore, revert};
 use crate::context::{Context, now_unix_ms, stop_flag, variable};
-use crate::exit::{self, Refused, Usage};
+use crate::exit;
+use crate::failure::{Refused, Result, Usage};
 use crate::show;
 use crate::target::{self, Held};
 use pgdyno_host::HostAccess;
@@ -27,7 +28,7 @@ use wanted::{Trouble, Wanted, possible, refused, wanted};
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
+pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
     let stop = stop_flag()?;
     restore::before(context, None)?;
     let held = held(context, args)?;
@@ -104,7 +105,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> anyhow::Result<u8> {
         let back = put_back(context, changer)?;
         tell_page!("{}", show::put_back(&back));
         restore::check(&back)?;
-        anyhow::bail!("stopped before the end; everything was restored");
+        fail!("stopped before the end; everything was restored");
     }
     let took = applied.iter().all(|line| line.took);
     let code = if took { exit::FINE } else { exit::NOT_HELD };
@@ -150,7 +151,7 @@ fn change(
     context: &Context,
     settings: &[Setting],
     args: &ApplyArgs,
-) -> anyhow::Result<Vec<Applied>> {
+) -> Result<Vec<Applied>> {
     let agreed = settings.iter();
     let agreed = agreed.map(|setting| context.catalogue.agree(setting, &args.accept_durability_risk));
     let agreed = agreed.collect::<Result<Vec<_>, _>>()?;
@@ -174,7 +175,7 @@ fn change(
     Ok(applied)
 }
 
-fn put_back(context: &Context, changer: Changer<'_>) -> anyhow::Result<Vec<PutBack>> {
+fn put_back(context: &Context, changer: Changer<'_>) -> Result<Vec<PutBack>> {
     Ok(changer.put_back(&Restorer {
         host: &context.host,
         catalogue: &context.catalogue,
@@ -190,7 +191,7 @@ fn wait(stop: &AtomicBool) {
     }
 }
 
-fn held(context: &Context, args: &ApplyArgs) -> anyhow::Result<Option<Held>> {
+fn held(context: &Context, args: &ApplyArgs) -> Result<Option<Held>> {
     if args.host_only {
         return Ok(None);
     }
@@ -223,7 +224,7 @@ fn consent<'w>(
     context: &Context,
     args: &ApplyArgs,
     wanted: impl Iterator<Item = &'w Wanted>,
-) -> anyhow::Result<Vec<Trouble>> {
+) -> Result<Vec<Trouble>> {
     let mut troubles = Vec::new();
     for Wanted { setting, .. } in wanted {
         let knob = context.catalogue.get(&setting.knob)?;
@@ -248,7 +249,7 @@ fn consent<'w>(
     Ok(troubles)
 }
 
-fn dry_run(reader: &Reader<'_>, settings: &[Setting], as_json: bool) -> anyhow::Result<u8> {
+fn dry_run(reader: &Reader<'_>, settings: &[Setting], as_json: bool) -> Result<u8> {
     let mut rows = Vec::new();
     for setting in settings {
         let knob = reader.catalogue.get(&setting.knob)?;
@@ -290,7 +291,7 @@ fn dry_run(reader: &Reader<'_>, settings: &[Setting], as_json: bool) -> anyhow::
     Ok(exit::FINE)
 }
 
-fn print(applied: &[Applied], target: &str, as_json: bool, until_unix_ms: Option<u64>) -> anyhow::Result<()> {
+fn print(applied: &[Applied], target: &str, as_json: bool, until_unix_ms: Option<u64>) -> Result<()> {
     if as_json {
         let lines: Vec<Value> = applied.iter().map(applied_json).collect();
         let all = json!({ "target": target, "settings": lines, "reverted_at_unix_ms": until_unix_ms });

@@ -5,10 +5,10 @@ mod words;
 
 use crate::cli::BenchArgs;
 use crate::context::{Context, stop_flag};
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{InContext as _, Result, Usage};
 use crate::placement::Placement;
 use crate::{output, own_load, show, target};
-use anyhow::Context as _;
 use kept::Kept;
 use pgdyno_engine::{Rate, Second, Warmup, with_interval_log};
 use pgdyno_host::{HostAccess, block, given_bytes};
@@ -32,7 +32,7 @@ struct Driven {
     measurement: Measurement,
 }
 
-pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
     let (conninfo, sandbox) = target::conninfo(context, &args.target)?;
     if args.clients.len() > 1 && args.histogram.is_some() {
         return Err(Usage("--histogram is for a single number of clients".into()).into());
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> anyhow::Result<u8> {
         .clients
         .iter()
         .map(|clients| plan_of(args, &load, &work, *clients));
-    let plans = plans.collect::<anyhow::Result<Vec<LoadPlan>>>()?;
+    let plans = plans.collect::<Result<Vec<LoadPlan>>>()?;
     let stop = stop_flag()?;
     // Objects per second are followed by one of the result, each on a line of its own.
     let as_json = args.json || args.stream;
@@ -158,16 +158,16 @@ fn print(args: &BenchArgs, done: &[Driven], server: &words::ServerWords<'_>, id:
 }
 
 /// The exit code, or why there is no result.
-fn result(args: &BenchArgs, done: &[Driven], stopped: bool) -> anyhow::Result<u8> {
+fn result(args: &BenchArgs, done: &[Driven], stopped: bool) -> Result<u8> {
     let measurements = || done.iter().map(|driven| &driven.measurement);
     if let Some(reason) = measurements().find_map(|measurement| measurement.broken.as_ref()) {
-        anyhow::bail!("the load broke off: {reason}");
+        fail!("the load broke off: {reason}");
     }
     if let Some(reason) = measurements()
         .find_map(Measurement::why_nothing)
         .filter(|_| !stopped)
     {
-        anyhow::bail!(reason);
+        fail!("{reason}");
     }
     let holds = |m: &Measurement| {
         m.cross_check.is_none_or(|check| check.agrees) && words::fails_too_often(m, args.max_failed).is_none()
@@ -185,7 +185,7 @@ fn watch(
     plan: &LoadPlan,
     probe: &Probe,
     stop: &Arc<AtomicBool>,
-) -> anyhow::Result<Measurement> {
+) -> Result<Measurement> {
     let lines = !args.quiet && output::remarks_are_seen();
     let show = |second: &Second| {
         let second = second.figures();
@@ -215,7 +215,7 @@ fn watch(
 }
 
 /// The workload, or the scripts with their texts.
-fn work(args: &BenchArgs) -> anyhow::Result<Work> {
+fn work(args: &BenchArgs) -> Result<Work> {
     if args.scripts.is_empty() {
         return Ok(args.workload.into());
     }
@@ -232,7 +232,7 @@ fn work(args: &BenchArgs) -> anyhow::Result<Work> {
 }
 
 /// A script by its file and weight.
-fn script(word: &str) -> anyhow::Result<Script> {
+fn script(word: &str) -> Result<Script> {
     let (path, weight) = match word.rsplit_once('@') {
         Some((path, weight)) if !path.is_empty() => {
             let wrong = |_| {
@@ -291,7 +291,7 @@ fn load_of(args: &BenchArgs) -> LoadPart {
     }
 }
 
-fn plan_of(args: &BenchArgs, load: &LoadPart, work: &Work, clients: u32) -> anyhow::Result<LoadPlan> {
+fn plan_of(args: &BenchArgs, load: &LoadPart, work: &Work, clients: u32) -> Result<LoadPlan> {
     let load = LoadPart {
         clients: Some(clients),
         ..load.clone()

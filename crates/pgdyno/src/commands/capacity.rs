@@ -3,7 +3,8 @@
 use crate::cli::CapacityArgs;
 use crate::commands::show::{number, store, whole};
 use crate::context::Context;
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Result, Usage};
 use crate::show;
 use pgdyno_lab::capacity::{
     Answer, Bounds, EXTRAPOLATES_MAX, Found, Ladder, Question, Row, USUAL_TPS, answer, document,
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 /// Parts of the most that was measured, for which a report has the answers too.
 const PARTS: [f64; 4] = [0.5, 1.0, 2.0, 5.0];
 
-pub(crate) fn run(context: &Context, args: &CapacityArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &CapacityArgs) -> Result<u8> {
     whole(args.experiment.as_ref())?;
     let store = store(context, args.store.as_deref())?;
     let id = match &args.experiment {
@@ -99,7 +100,7 @@ fn none(what: &str) -> Usage {
 }
 
 /// The newest experiment that has varied CPUs, else the newest that has varied clients.
-fn newest(context: &Context, store: &Store) -> anyhow::Result<i64> {
+fn newest(context: &Context, store: &Store) -> Result<i64> {
     let mut of_clients = None;
     // The newest first; records are read until one will do.
     for listed in store.find(&Filter::default())? {

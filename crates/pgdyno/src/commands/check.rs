@@ -2,7 +2,8 @@
 
 use crate::cli::CheckArgs;
 use crate::context::{Context, stop_flag};
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Result, Usage};
 use crate::output;
 use crate::target;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 const FORMAT: &str = "pgdyno-check/1";
 
-pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &CheckArgs) -> Result<u8> {
     let steps = steps(args)?;
     let directory = args.dir.as_deref().map(std::path::absolute).transpose()?;
     if let Some(directory) = directory.as_ref().filter(|directory| !directory.is_dir()) {
@@ -46,10 +47,10 @@ pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<u8> {
         false => summary(&report),
     }
     if report.is_stopped {
-        anyhow::bail!("stopped before the end; the files that were made are gone");
+        fail!("stopped before the end; the files that were made are gone");
     }
     if !report.has_figures() {
-        anyhow::bail!("nothing could be measured, for the reasons above");
+        fail!("nothing could be measured, for the reasons above");
     }
     Ok(match report.poor().next() {
         Some(_) => exit::NOT_HELD,
@@ -58,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<u8> {
 }
 
 /// What is to be measured, in its usual order.
-fn steps(args: &CheckArgs) -> anyhow::Result<Vec<Step>> {
+fn steps(args: &CheckArgs) -> Result<Vec<Step>> {
     let of_server = args.only.iter().find(|step| step.asks_the_server());
     if let Some(step) = of_server.filter(|_| args.host_only) {
         return Err(Usage(format!(
@@ -145,7 +146,7 @@ fn summary(report: &CheckReport) {
     }
 }
 
-fn as_json(report: &CheckReport) -> anyhow::Result<serde_json::Value> {
+fn as_json(report: &CheckReport) -> Result<serde_json::Value> {
     let mut document = json!({ "format": FORMAT });
     if let (Some(document), serde_json::Value::Object(fields)) =
         (document.as_object_mut(), serde_json::to_value(report)?)

@@ -3,7 +3,8 @@
 use crate::cli::CompareArgs;
 use crate::commands::show::{number, store};
 use crate::context::Context;
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Result, Usage};
 use crate::output::{self, Style, Styled};
 use crate::show;
 use pgdyno_lab::compare::{
@@ -13,7 +14,7 @@ use pgdyno_record::StoredExperiment;
 use pgdyno_report::{effect, markdown_text as cell, verdict_word};
 use std::fmt::Write;
 
-pub(crate) fn run(context: &Context, args: &CompareArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &CompareArgs) -> Result<u8> {
     let store_a = store(context, args.store.as_deref())?;
     let a = store_a.experiment(number(&store_a, Some(&args.a))?)?;
     // The same file under another name is the same store.
@@ -77,7 +78,7 @@ fn compared(
     a: &StoredExperiment,
     b: &StoredExperiment,
     names: Option<&(String, String)>,
-) -> anyhow::Result<Comparison> {
+) -> Result<Comparison> {
     let side = |stored, which, store| Named { stored, which, store };
     let a = side(a, &args.a.which, names.map(|(a, _)| a.as_str()));
     let b = side(b, &args.b.which, names.map(|(_, b)| b.as_str()));

@@ -2,7 +2,8 @@
 
 use crate::cli::{CreateDataArgs, DataCommand};
 use crate::context::{Context, stop_flag};
-use crate::exit::{self, Refused};
+use crate::exit;
+use crate::failure::{Refused, Result};
 use crate::{own_load, progress, show, target};
 use pgdyno_lab::endpoint;
 use pgdyno_workload::{
@@ -12,7 +13,7 @@ use pgdyno_workload::{
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, command: DataCommand) -> Result<u8> {
     match command {
         DataCommand::Create(args) => create(context, &args)?,
         DataCommand::Check {
@@ -37,7 +38,7 @@ pub(crate) fn run(context: &Context, command: DataCommand) -> anyhow::Result<u8>
     Ok(exit::FINE)
 }
 
-fn create(context: &Context, args: &CreateDataArgs) -> anyhow::Result<()> {
+fn create(context: &Context, args: &CreateDataArgs) -> Result<()> {
     let (conninfo, _) = target::conninfo(context, &args.target)?;
     let mut plan = DataPlan::new(args.dataset, args.scale);
     plan.tables = args.tables;
@@ -89,7 +90,7 @@ fn words(dataset: Dataset, scale: u32, tables: u32) -> String {
     }
 }
 
-fn print(conditions: &[Condition], json: bool) -> anyhow::Result<()> {
+fn print(conditions: &[Condition], json: bool) -> Result<()> {
     if json {
         put_page!("{}", serde_json::to_string_pretty(conditions)?);
         return Ok(());

@@ -4,8 +4,8 @@ use crate::cli::{CreateArgs, DemoArgs};
 use crate::commands::experiment::{self, Begin};
 use crate::commands::{restore, sandbox};
 use crate::context::Context;
+use crate::failure::{Failure, Result};
 use crate::{exit, shipped, target};
-use anyhow::Context as _;
 use pgdyno_lab::{Consent, ExperimentFile};
 use pgdyno_sandbox::MAJORS;
 use pgdyno_server::User;
@@ -24,9 +24,10 @@ const MEMORY_BYTES: u64 = 1 << 30;
 const IOPS: u64 = 3000;
 const BANDWIDTH_BYTES_PER_S: u64 = 125_000_000;
 
-pub(crate) fn run(context: &Context, args: &DemoArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
     let root = User::is_root();
-    let shipped = shipped::experiment(FILE).context("the demonstration is not shipped")?;
+    let shipped =
+        shipped::experiment(FILE).ok_or_else(|| Failure::new("the demonstration is not shipped"))?;
     let text = if root {
         shipped.to_owned()
     } else {

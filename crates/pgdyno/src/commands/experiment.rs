@@ -3,7 +3,8 @@
 use crate::cli::{ConsentArgs, ResumeArgs, RunArgs};
 use crate::commands::restore;
 use crate::context::{Context, stop_flag, variable};
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Failure, Result, Usage};
 use crate::noted::Noted;
 use crate::own_load;
 use crate::stands::OwnStands;
@@ -21,7 +22,7 @@ mod dry;
 
 use dry::dry_run;
 
-pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     let text = text_of(&args.file)?;
     let text = sized(&text, &args.file, args.size.as_deref(), &args.set)?;
     let file = ExperimentFile::parse(&text, &args.file, &context.catalogue)?;
@@ -52,7 +53,7 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> anyhow::Result<u8> {
 }
 
 /// The text of a file, or of a shipped experiment where there is no such file.
-fn text_of(path: &Path) -> anyhow::Result<String> {
+fn text_of(path: &Path) -> Result<String> {
     if !path.exists()
         && let Some(text) = path.to_str().and_then(shipped::experiment)
     {
@@ -79,14 +80,14 @@ fn near(name: &str) -> String {
 }
 
 /// Whether the report can be written, before hours of trials.
-fn check_report(context: &Context, path: Option<&Path>) -> anyhow::Result<()> {
+fn check_report(context: &Context, path: Option<&Path>) -> Result<()> {
     match path.and_then(|path| dry::kept::no_report(context, path)) {
-        Some(why) => anyhow::bail!(why),
+        Some(why) => fail!("{why}"),
         None => Ok(()),
     }
 }
 
-pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> anyhow::Result<u8> {
+pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8> {
     check_report(context, args.report.as_deref())?;
     dry::kept::check_rights(context, args.store.store.as_deref())?;
     let mut store = context.store(args.store.store.as_deref())?;
@@ -146,7 +147,7 @@ pub(crate) fn start(
     store: &mut Store,
     consent: &Consent,
     begin: Begin<'_>,
-) -> anyhow::Result<Summary> {
+) -> Result<Summary> {
     // While this waited for the target, another command may have been killed on it.
     restore::before(context, begin.held.sandbox())?;
     let (name, conninfo) = (begin.held.name.clone(), begin.held.target.conninfo.clone());
@@ -168,7 +169,7 @@ pub(crate) fn start(
 }
 
 /// Settings of the profiles that a file names, worked out for the target.
-fn profiles_of(context: &Context, file: &ExperimentFile, target: &str) -> anyhow::Result<ProfileSettings> {
+fn profiles_of(context: &Context, file: &ExperimentFile, target: &str) -> Result<ProfileSettings> {
     let names = file.profiles().into_iter();
     names
         .map(|name| {
@@ -184,7 +185,7 @@ fn with_lab(
     consent: &Consent,
     stands: &mut OwnStands<'_>,
     act: impl FnOnce(&mut Lab<'_>) -> Result<Summary, LabError>,
-) -> anyhow::Result<Summary> {
+) -> Result<Summary> {
     let stop = stop_flag()?;
     let mut shown = progress::Experiment::new();
     let mut noted = Noted::new(store.progress_place());
@@ -210,8 +211,10 @@ fn with_lab(
     };
     let outcome = act(&mut lab);
     match (outcome, shown.id) {
-        (Err(error), Some(id)) => Err(anyhow::Error::new(error)
-            .context(format!("experiment {id} (`pgdyno resume {id}` goes on with it)"))),
+        (Err(error), Some(id)) => {
+            Err(Failure::from(error)
+                .context(format!("experiment {id} (`pgdyno resume {id}` goes on with it)")))
+        }
         (outcome, _) => Ok(outcome?),
     }
 }
@@ -228,7 +231,7 @@ pub(crate) fn finish(
     summary: &Summary,
     report_file: Option<&Path>,
     as_json: bool,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     let report = commands::report::build(context, store, summary.id)?;
     if as_json {
         put_page!("{}", serde_json::to_string_pretty(&report)?);
@@ -254,7 +257,7 @@ pub(crate) fn finish(
     restore::check_objects(&summary.put_back)?;
     let none_finished = report.treatments.iter().all(|t| t.trials_finished == 0);
     if none_finished && summary.status == ExperimentStatus::Finished {
-        anyhow::bail!("no trial finished; the report shows why");
+        fail!("no trial finished; the report shows why");
     }
     if summary.status != ExperimentStatus::Finished {
         let id = summary.id;

@@ -2,13 +2,14 @@
 
 use crate::cli::ExperimentsArgs;
 use crate::context::Context;
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Result, Usage};
 use crate::shipped;
 use pgdyno_lab::{ExperimentFile, Plan, ProfileSettings};
 use serde_json::json;
 use std::path::Path;
 
-pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> Result<u8> {
     if args.schema {
         put_page!("{}", serde_json::to_string_pretty(&ExperimentFile::schema())?);
         return Ok(exit::FINE);

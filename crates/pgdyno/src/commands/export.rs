@@ -4,20 +4,20 @@ use crate::cli::{SaveArgs, SaveFormat};
 use crate::commands::experiment::absolute;
 use crate::commands::{report, show};
 use crate::context::Context;
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Failure, InContext as _, Result, Usage};
 use crate::output;
-use anyhow::Context as _;
 use jiff::Timestamp;
 use pgdyno_engine::{StoredHistogram, write_stored_log};
 use pgdyno_record::StoredExperiment;
 use pgdyno_report::{Report, SERIES_HEAD, SeriesParquet, csv, otava, series_csv, trials_parquet};
 use pgdyno_store::{Filter, Store};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
-    let usage = |text: &str| anyhow::Error::new(Usage(text.to_owned()));
+pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
+    let usage = |text: &str| Failure::from(Usage(text.to_owned()));
     let several = args.id.len() > 1 || args.name.is_some();
     let is_parquet = args.format == SaveFormat::Parquet;
     if args.format != SaveFormat::Otava && (several && !is_parquet || args.treatment.is_some()) {
@@ -38,14 +38,14 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
     let reports: Vec<Report> = ids
         .iter()
         .map(|id| report::build(context, &store, *id))
-        .collect::<anyhow::Result<_>>()?;
+        .collect::<Result<_>>()?;
     if let Some(name) = &args.treatment {
         let known = |report: &Report| report.treatments.iter().any(|t| t.name == *name);
         if !reports.iter().any(known) {
             return Err(usage(&format!("no experiment of these has a treatment {name:?}")));
         }
     }
-    let write = |mut out: &mut (dyn Write + Send)| -> anyhow::Result<()> {
+    let write = |mut out: &mut (dyn Write + Send)| -> Result<()> {
         let (report, id) = (&reports[0], ids[0]);
         match args.format {
             SaveFormat::Csv if args.series => series(&store, report, out)?,
@@ -68,26 +68,53 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> anyhow::Result<u8> {
             write(&mut BufWriter::new(file)).with_context(failed)?;
             tell!("written: {}", absolute(path).display());
         }
-        None => match write(&mut BufWriter::new(match args.format {
-            SaveFormat::Json => output::json_data(),
-            _ => output::data(),
-        })) {
-            // Nobody reads on: `| head` has what it wants.
-            Err(error) if closed(&error) => {}
-            other => other?,
-        },
+        None => {
+            let mut out = BufWriter::new(UntilClosed::over(match args.format {
+                SaveFormat::Json => output::json_data(),
+                _ => output::data(),
+            }));
+            match write(&mut out) {
+                // Nobody reads on: `| head` has what it needs.
+                Err(_) if out.get_ref().is_closed => {}
+                other => other?,
+            }
+        }
     }
     Ok(exit::FINE)
 }
 
-fn closed(error: &anyhow::Error) -> bool {
-    let mut causes = error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    causes.any(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+/// A writer that remembers that its reader is gone.
+struct UntilClosed<W> {
+    inner: W,
+    is_closed: bool,
 }
 
-fn numbers(store: &Store, args: &SaveArgs) -> anyhow::Result<Vec<i64>> {
+impl<W: Write> UntilClosed<W> {
+    fn over(inner: W) -> UntilClosed<W> {
+        let is_closed = false;
+        UntilClosed { inner, is_closed }
+    }
+
+    fn noting<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        self.is_closed |= done.as_ref().err().is_some_and(broken);
+        done
+    }
+}
+
+impl<W: Write> Write for UntilClosed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.inner.write(bytes);
+        self.noting(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.inner.flush();
+        self.noting(done)
+    }
+}
+
+fn numbers(store: &Store, args: &SaveArgs) -> Result<Vec<i64>> {
     let Some(name) = &args.name else {
         return Ok(args.id.clone());
     };
@@ -102,24 +129,24 @@ fn numbers(store: &Store, args: &SaveArgs) -> anyhow::Result<Vec<i64>> {
     }
 }
 
-fn series(store: &Store, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+fn series(store: &Store, report: &Report, out: &mut dyn Write) -> Result<()> {
     out.write_all(SERIES_HEAD.as_bytes())?;
     for trial in &report.trials {
         store.each_column(trial.id, |column| {
             out.write_all(series_csv(trial.id, &column).as_bytes())
-                .map_err(anyhow::Error::from)
+                .map_err(Failure::from)
         })?;
     }
     Ok(())
 }
 
-fn series_parquet(store: &Store, reports: &[Report], out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
+fn series_parquet(store: &Store, reports: &[Report], out: &mut (dyn Write + Send)) -> Result<()> {
     let mut file = SeriesParquet::new(out)?;
     for report in reports {
         for trial in &report.trials {
             store.each_column(trial.id, |column| {
                 file.add(report.experiment.id, trial, &column)
-                    .map_err(anyhow::Error::from)
+                    .map_err(Failure::from)
             })?;
         }
     }
@@ -127,7 +154,7 @@ fn series_parquet(store: &Store, reports: &[Report], out: &mut (dyn Write + Send
 }
 
 /// The report's JSON with a key "series" more; one trial's series are held at a time.
-fn json(store: &Store, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+fn json(store: &Store, report: &Report, out: &mut dyn Write) -> Result<()> {
     let text = serde_json::to_string(report)?;
     let open = text.strip_suffix('}').unwrap_or(&text);
     write!(out, "{open},\"series\":[")?;
@@ -143,7 +170,7 @@ fn json(store: &Store, report: &Report, out: &mut dyn Write) -> anyhow::Result<(
     Ok(writeln!(out, "]}}")?)
 }
 
-fn hdr(stored: &StoredExperiment, out: &mut dyn Write) -> anyhow::Result<()> {
+fn hdr(stored: &StoredExperiment, out: &mut dyn Write) -> Result<()> {
     let with = || {
         stored
             .trials

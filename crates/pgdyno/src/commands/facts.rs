@@ -4,7 +4,8 @@ mod text;
 
 use crate::cli::FactsArgs;
 use crate::context::Context;
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Result, Usage};
 use crate::target;
 use pgdyno_host::{HostAccess, LocalHost};
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
@@ -24,7 +25,7 @@ pub(super) struct Found {
     pub(super) settings: Vec<Guc>,
 }
 
-pub(crate) fn run(context: &Context, args: &FactsArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &FactsArgs) -> Result<u8> {
     let begun = Instant::now();
     let found = find(
         context,
@@ -54,7 +55,7 @@ pub(super) fn find(
     target: Option<&str>,
     host_only: bool,
     root: Option<&Path>,
-) -> anyhow::Result<Found> {
+) -> Result<Found> {
     Ok(match (root, target) {
         (Some(root), _) if !root.is_dir() => {
             return Err(Usage(format!("--root {}: there is no such directory", root.display())).into());
@@ -64,7 +65,7 @@ pub(super) fn find(
         (None, Some(target)) => of_target(context, target)?,
         // Nobody was named: a host without a server is fine.
         (None, None) => of_target(context, "").unwrap_or_else(|error| {
-            tell!("the host alone is read: {error:#}");
+            tell!("the host alone is read: {error}");
             of_host(&context.host)
         }),
     })
@@ -78,7 +79,7 @@ fn of_host(host: &dyn HostAccess) -> Found {
     }
 }
 
-fn of_target(context: &Context, text: &str) -> anyhow::Result<Found> {
+fn of_target(context: &Context, text: &str) -> Result<Found> {
     let (conninfo, sandbox) = target::conninfo(context, text)?;
     let mut server = Server::connect(&conninfo)?;
     let here = runs_here(&context.host, &mut server);

@@ -6,6 +6,7 @@ mod words;
 
 use crate::cli::{KnobsArgs, KnobsFormat};
 use crate::exit;
+use crate::failure::Result;
 use crate::output;
 use pgdyno_knobs::{Catalogue, Knob};
 use serde_json::json;
@@ -18,7 +19,7 @@ const PAGE_COLUMNS: usize = 100;
 /// Knobs under their headings.
 type Sections<'a> = Vec<(&'a str, Vec<&'a Knob>)>;
 
-pub(crate) fn run(args: &KnobsArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(args: &KnobsArgs) -> Result<u8> {
     let catalogue = Catalogue::shipped()?;
     let columns = output::columns();
     if let Some(id) = &args.id {
@@ -53,7 +54,7 @@ fn json(knobs: &[&Knob]) -> serde_json::Result<String> {
 }
 
 /// Those of the layer that was asked for; headings without any are left out.
-fn sections<'a>(catalogue: &'a Catalogue, args: &KnobsArgs) -> anyhow::Result<Sections<'a>> {
+fn sections<'a>(catalogue: &'a Catalogue, args: &KnobsArgs) -> Result<Sections<'a>> {
     let mut sections = Vec::new();
     for section in catalogue.sections() {
         let mut knobs = Vec::new();

@@ -3,11 +3,12 @@
 use crate::cli::{NoteArgs, TagArgs, TagDoes};
 use crate::commands::show::store;
 use crate::context::Context;
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Result, Usage};
 use crate::show::instant;
 use pgdyno_store::Store;
 
-pub(crate) fn tag(context: &Context, args: &TagArgs) -> anyhow::Result<u8> {
+pub(crate) fn tag(context: &Context, args: &TagArgs) -> Result<u8> {
     let mut store = store(context, args.store.as_deref())?;
     match &args.does {
         None => {
@@ -33,7 +34,7 @@ pub(crate) fn tag(context: &Context, args: &TagArgs) -> anyhow::Result<u8> {
     Ok(exit::FINE)
 }
 
-pub(crate) fn note(context: &Context, args: &NoteArgs) -> anyhow::Result<u8> {
+pub(crate) fn note(context: &Context, args: &NoteArgs) -> Result<u8> {
     let mut store = store(context, args.store.as_deref())?;
     match (&args.text, args.remove) {
         (Some(text), _) => {
@@ -59,7 +60,7 @@ pub(crate) fn note(context: &Context, args: &NoteArgs) -> anyhow::Result<u8> {
 }
 
 /// Tags and notes as lines of `pgdyno show`; none where there are none.
-pub(crate) fn lines(store: &Store, id: i64) -> anyhow::Result<Vec<String>> {
+pub(crate) fn lines(store: &Store, id: i64) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let tags = store.tags(id)?;
     if !tags.is_empty() {

@@ -3,11 +3,12 @@
 use crate::cli::ListArgs;
 use crate::context::Context;
 use crate::exit;
+use crate::failure::Result;
 use crate::show;
 use pgdyno_store::{Filter, Listed};
 use serde_json::json;
 
-pub(crate) fn run(context: &Context, args: &ListArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &ListArgs) -> Result<u8> {
     let store = context.store(args.store.store.as_deref())?;
     let filter = Filter {
         tags: args.tag.clone(),

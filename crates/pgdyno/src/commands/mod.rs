@@ -27,9 +27,10 @@ mod watch;
 
 use crate::cli::Command;
 use crate::context::Context;
+use crate::failure::Result;
 
 /// Runs a command; the result is its exit code.
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, command: Command) -> Result<u8> {
     match command {
         Command::Demo(args) => demo::run(context, &args),
         Command::Facts(args) => facts::run(context, &args),

@@ -4,9 +4,9 @@ mod text;
 
 use crate::cli::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
 use crate::context::Context;
-use crate::exit::{self, Refused, Usage};
+use crate::exit;
+use crate::failure::{InContext as _, Refused, Result, Usage};
 use crate::target;
-use anyhow::Context as _;
 use pgdyno_advice::{Exported, Files, Known, Now, Profile, ProfileSetting, Profiles, Resolved, export};
 use pgdyno_host::{Fact, HostAccess, USUAL_MODE, given_bytes, given_text, make_directory, replace_given};
 use pgdyno_knobs::{Kind, Knob, Place, Reader, Setting, Target};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Of the JSON that is printed; docs/how-to/profiles.md describes it.
 const FORMAT: &str = "pgdyno-profile/1";
 
-pub(crate) fn run(context: &Context, command: ProfileCommand) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, command: ProfileCommand) -> Result<u8> {
     match command {
         ProfileCommand::List { json } => list(json),
         ProfileCommand::Show { profile, json } => show(&profile, json),
@@ -29,7 +29,7 @@ pub(crate) fn run(context: &Context, command: ProfileCommand) -> anyhow::Result<
     }
 }
 
-fn list(json: bool) -> anyhow::Result<u8> {
+fn list(json: bool) -> Result<u8> {
     let profiles = Profiles::shipped()?;
     if json {
         let all: Vec<Value> = profiles.iter().map(head).collect();
@@ -46,7 +46,7 @@ fn head(profile: &Profile) -> Value {
     })
 }
 
-fn show(name: &str, json: bool) -> anyhow::Result<u8> {
+fn show(name: &str, json: bool) -> Result<u8> {
     let mut profiles = Profiles::shipped()?;
     let profile = profiles.open(name, &OnDisk)?.clone();
     let settings = profiles.flattened(name)?;
@@ -71,7 +71,7 @@ fn as_written(of: &Profile, setting: &ProfileSetting) -> Value {
     })
 }
 
-fn diff(context: &Context, args: &DiffArgs) -> anyhow::Result<u8> {
+fn diff(context: &Context, args: &DiffArgs) -> Result<u8> {
     let (resolved, looked) = resolved(context, &args.of)?;
     if args.json {
         let mut document = json!({ "format": FORMAT, "target": looked.name });
@@ -87,7 +87,7 @@ fn diff(context: &Context, args: &DiffArgs) -> anyhow::Result<u8> {
     Ok(exit::FINE)
 }
 
-fn write(context: &Context, args: &ExportArgs) -> anyhow::Result<u8> {
+fn write(context: &Context, args: &ExportArgs) -> Result<u8> {
     let (resolved, looked) = resolved(context, &args.of)?;
     let exported = export(
         &resolved,
@@ -123,7 +123,7 @@ fn path_of(output: &Path, exported: &Exported) -> PathBuf {
 }
 
 /// Whole or not at all. A file of somebody else's is not written over.
-fn save(path: &Path, text: &str) -> anyhow::Result<()> {
+fn save(path: &Path, text: &str) -> Result<()> {
     if path.exists() && !given_text(path).is_ok_and(|there| Exported::is_one(&there)) {
         return Err(Refused(format!(
             "{} is there and is no export of a profile; it is not written over",
@@ -195,7 +195,7 @@ impl Looked {
 }
 
 /// Facts and settings of a target, or of this host alone.
-pub(crate) fn look(context: &Context, target: Option<&str>) -> anyhow::Result<Looked> {
+pub(crate) fn look(context: &Context, target: Option<&str>) -> Result<Looked> {
     let plain = |records: Vec<FactRecord>| -> Vec<Fact> {
         let fact = |record: FactRecord| Fact {
             name: record.name,
@@ -249,7 +249,7 @@ impl Files for OnDisk {
 }
 
 /// A profile worked out for what was looked at.
-pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> anyhow::Result<Resolved> {
+pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> Result<Resolved> {
     let current = |knob: &str| looked.current(context, knob);
     let mut profiles = Profiles::shipped()?;
     profiles.open(profile, &OnDisk)?;
@@ -263,7 +263,7 @@ pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> anyh
 }
 
 /// What a profile sets on a target; what is left out of it is told.
-pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> anyhow::Result<Vec<Setting>> {
+pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> Result<Vec<Setting>> {
     let looked = look(context, Some(target))?;
     let resolved = resolve(context, &looked, name)?;
     for left in &resolved.left_out {
@@ -272,7 +272,7 @@ pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> anyho
     Ok(resolved.to_apply())
 }
 
-fn resolved(context: &Context, args: &ForArgs) -> anyhow::Result<(Resolved, Looked)> {
+fn resolved(context: &Context, args: &ForArgs) -> Result<(Resolved, Looked)> {
     // A profile that cannot be read is told before anybody is asked.
     Profiles::shipped()?.open(&args.profile, &OnDisk)?;
     let target = args.target.as_deref().filter(|_| !args.host_only);

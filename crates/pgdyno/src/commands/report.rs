@@ -4,9 +4,9 @@ use crate::cli::{Format, ReportArgs, TrialsWanted};
 use crate::commands::capacity;
 use crate::commands::experiment::absolute;
 use crate::context::{Context, now_unix_ms};
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{InContext as _, Result, Usage};
 use crate::output;
-use anyhow::Context as _;
 use pgdyno_record::{ExperimentStatus, StoredExperiment};
 use pgdyno_report::{Report, Scope, csv, html, html_with, mark_metrics, markdown, pack};
 use pgdyno_store::{Store, StoreError};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const GENERATOR: &str = concat!("pgdyno ", env!("CARGO_PKG_VERSION"));
 
 /// The report of a stored experiment.
-pub(crate) fn build(context: &Context, store: &Store, id: i64) -> anyhow::Result<Report> {
+pub(crate) fn build(context: &Context, store: &Store, id: i64) -> Result<Report> {
     Ok(of_stored(context, store, &store.experiment(id)?)?)
 }
 
@@ -39,14 +39,14 @@ pub(crate) fn of_stored(
 }
 
 /// Writes a report as one HTML file with the details of all trials.
-pub(crate) fn write_html(store: &Store, report: &Report, path: &Path) -> anyhow::Result<()> {
+pub(crate) fn write_html(store: &Store, report: &Report, path: &Path) -> Result<()> {
     let stored = store.experiment(report.experiment.id)?;
     let text = page(store, &stored, report.clone(), &TrialsWanted::All)?;
     written(path, &text)
 }
 
 /// Statements and settings of a server are in it: a new file is its owner's alone.
-fn written(path: &Path, text: &str) -> anyhow::Result<()> {
+fn written(path: &Path, text: &str) -> Result<()> {
     output::private_file(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .with_context(|| format!("{} could not be written", path.display()))
@@ -57,7 +57,7 @@ fn page(
     stored: &StoredExperiment,
     mut report: Report,
     trials: &TrialsWanted,
-) -> anyhow::Result<String> {
+) -> Result<String> {
     let wanted = |id: i64| match trials {
         TrialsWanted::All => true,
         TrialsWanted::None => false,
@@ -80,7 +80,7 @@ fn page(
     Ok(html_with(&report, Some((&details, &packed)))?)
 }
 
-pub(crate) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &ReportArgs) -> Result<u8> {
     let store = context.store(args.store.as_deref())?;
     let id = match args.id {
         Some(id) => id,

@@ -2,7 +2,8 @@
 
 use crate::cli::RestoreArgs;
 use crate::context::{Context, now_unix_ms, variable};
-use crate::exit::Usage;
+use crate::failure::Usage;
+use crate::failure::{Failure, Result};
 use crate::target::lock_sandbox_in;
 use crate::{exit, show};
 use pgdyno_knobs::{
@@ -17,7 +18,7 @@ use std::time::Duration;
 /// How long another command that turns knobs is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
     let listed = context.journals().listed()?;
     if let Some(number) = args
         .numbers
@@ -57,9 +58,7 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<u8> {
     check_all(&mut left)?;
     check_objects(&left.lines)?;
     if let Some(error) = left.held.pop() {
-        return Err(
-            anyhow::Error::new(error).context("not restored; end that command (Ctrl-C does it in order)")
-        );
+        return Err(Failure::from(error).context("not restored; end that command (Ctrl-C does it in order)"));
     }
     Ok(exit::FINE)
 }
@@ -96,7 +95,7 @@ pub(crate) fn left_behind(
     force: bool,
     mine: Option<&str>,
     wanted: impl Fn(&Path, &Content) -> bool,
-) -> anyhow::Result<Left> {
+) -> Result<Left> {
     let restorer = Restorer {
         host: &context.host,
         catalogue: &context.catalogue,
@@ -221,7 +220,7 @@ fn mount(root: &Path, name: &str) {
 
 /// Restores what killed commands have changed, and says so. A reference measured over what they left would be none, and
 /// a server may not even start with it. `mine` is the sandbox that the caller has locked.
-pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()> {
+pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
     // What somebody has applied to stay is part of what is measured.
     let mut left = left_behind(context, false, mine, |_, content| {
         !content.stays_at(now_unix_ms())
@@ -246,7 +245,7 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> anyhow::Result<()
 
 /// Restores what a killed experiment on a sandbox has left, before the sandbox goes: the kernel's knobs would have no
 /// journal to go by afterwards. That its server cannot be brought back is no reason to keep it.
-pub(crate) fn before_destroying(context: &Context, name: &str) -> anyhow::Result<()> {
+pub(crate) fn before_destroying(context: &Context, name: &str) -> Result<()> {
     let left = left_behind(
         context,
         false,
@@ -270,20 +269,20 @@ pub(crate) fn before_destroying(context: &Context, name: &str) -> anyhow::Result
 }
 
 /// Whether nothing waits for a later change to be restored first.
-pub(crate) fn check_covered(left: &Left) -> anyhow::Result<()> {
+pub(crate) fn check_covered(left: &Left) -> Result<()> {
     if left.covered.is_empty() {
         return Ok(());
     }
-    anyhow::bail!(
+    fail!(
         "not restored: {}; restore the later one first, or both at once",
         left.covered.join("; ")
     )
 }
 
 /// Whether everything could be restored: prints what is wrong, and returns the last of it.
-fn check_all(left: &mut Left) -> anyhow::Result<()> {
+fn check_all(left: &mut Left) -> Result<()> {
     let all = [check_covered(left), check_unreadable(left), check(&left.lines)];
-    let mut errors: Vec<anyhow::Error> = all.into_iter().filter_map(Result::err).collect();
+    let mut errors: Vec<Failure> = all.into_iter().filter_map(Result::err).collect();
     let Some(last) = errors.pop() else {
         return Ok(());
     };
@@ -292,7 +291,7 @@ fn check_all(left: &mut Left) -> anyhow::Result<()> {
 }
 
 /// Whether there was nothing that is no journal, or none that can be trusted.
-pub(crate) fn check_unreadable(left: &mut Left) -> anyhow::Result<()> {
+pub(crate) fn check_unreadable(left: &mut Left) -> Result<()> {
     if left.unreadable.is_empty() {
         return Ok(());
     }
@@ -302,22 +301,20 @@ pub(crate) fn check_unreadable(left: &mut Left) -> anyhow::Result<()> {
         tell!("error: {error}");
     }
     let hint = match &last {
-        JournalError::NotTrusted { path, .. } => format!(
-            "hint: find out who has put {} there, then remove it or give it back its owner and mode",
-            path.display()
-        ),
-        _ => "hint: the pgdyno that has written it reads it".to_owned(),
+        JournalError::NotTrusted { path, .. } => {
+            let path = path.display().to_string();
+            format!(
+                "find out who has put {} there, then remove it or give it back its owner and mode",
+                one_line(&path)
+            )
+        }
+        _ => "the pgdyno that has written it reads it".to_owned(),
     };
-    let words = exit::words(&last.into());
-    Err(exit::Several {
-        text: format!("not restored: {words}\n{}", one_line(&hint)),
-        code: exit::FAILED,
-    }
-    .into())
+    Err(Failure::from(last).context("not restored").with_hint(hint))
 }
 
 /// Whether every journal was whole.
-fn check_damaged(lines: &[PutBack]) -> anyhow::Result<()> {
+fn check_damaged(lines: &[PutBack]) -> Result<()> {
     let damaged: Vec<String> = lines
         .iter()
         .filter(|line| line.knob == DAMAGED_JOURNAL)
@@ -326,7 +323,7 @@ fn check_damaged(lines: &[PutBack]) -> anyhow::Result<()> {
     if damaged.is_empty() {
         return Ok(());
     }
-    anyhow::bail!(
+    fail!(
         "a journal is damaged; what it proves is restored, and no more is known of the rest: {}",
         damaged.join("; ")
     )
@@ -340,19 +337,21 @@ fn tell_left(lines: &[PutBack]) {
 }
 
 /// Whether commands of experiments have left nothing on servers that pgdyno did not create.
-pub(crate) fn check_objects(lines: &[PutBack]) -> anyhow::Result<()> {
+pub(crate) fn check_objects(lines: &[PutBack]) -> Result<()> {
     let left = lines
         .iter()
         .filter(|line| line.knob == LEFT_OBJECTS && line.outcome == Outcome::Left);
     let left: Vec<String> = left
         .map(|line| format!("{}: {}", line.place, line.detail.as_deref().unwrap_or_default()))
         .collect();
-    anyhow::ensure!(left.is_empty(), "{}", left.join("; "));
+    if !left.is_empty() {
+        fail!("{}", left.join("; "));
+    }
     Ok(())
 }
 
 /// Whether everything could be restored.
-pub(crate) fn check(lines: &[PutBack]) -> anyhow::Result<()> {
+pub(crate) fn check(lines: &[PutBack]) -> Result<()> {
     let failed: Vec<&str> = lines
         .iter()
         .filter(|line| line.outcome == Outcome::Failed)
@@ -361,7 +360,7 @@ pub(crate) fn check(lines: &[PutBack]) -> anyhow::Result<()> {
     if failed.is_empty() {
         return check_damaged(lines);
     }
-    anyhow::bail!(
+    fail!(
         "{} could not be restored; the journal is kept, mend the cause and run `pgdyno restore` again",
         failed.join(", ")
     )

@@ -4,7 +4,7 @@ use crate::cli::RevertArgs;
 use crate::commands::restore;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
-use anyhow::Context as _;
+use crate::failure::{InContext as _, Result};
 use pgdyno_host::Directory;
 use pgdyno_knobs::{Content, Keep};
 use std::io;
@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const LOG: &str = "revert.log";
 
 /// Starts it, apart from this process and its terminal. A password goes by the environment, which only this user can read.
-pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>) -> anyhow::Result<()> {
+pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>) -> Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let program = std::env::current_exe().context("this program's own file")?;
     let log = journal.with_file_name(LOG);
@@ -45,7 +45,7 @@ pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>)
 }
 
 /// What that process does.
-pub(crate) fn run(context: &Context, args: &RevertArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &RevertArgs) -> Result<u8> {
     loop {
         match context.journals().look(&args.journal)? {
             Some((content, _)) if matches!(content.kept(), Some(Keep::UnlessConfirmed { .. })) => {}

@@ -3,7 +3,8 @@
 use crate::cli::{CreateArgs, SandboxCommand};
 use crate::commands::restore;
 use crate::context::{Context, stop_in_force};
-use crate::exit::Usage;
+use crate::failure::Result;
+use crate::failure::Usage;
 use crate::target::lock_sandbox;
 use crate::{exit, progress, show, stands};
 use pgdyno_host::Limits;
@@ -11,7 +12,7 @@ use pgdyno_sandbox::{Binaries, Plan, Sandbox, SandboxError, State};
 use serde_json::json;
 use std::path::Path;
 
-pub(crate) fn run(context: &Context, command: SandboxCommand) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, command: SandboxCommand) -> Result<u8> {
     let root = context.sandboxes();
     match command {
         SandboxCommand::Create(args) => {
@@ -45,7 +46,7 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> anyhow::Result<
 }
 
 /// Fetches binaries if needed, makes the sandbox and starts it.
-pub(crate) fn create(context: &Context, args: &CreateArgs) -> anyhow::Result<Sandbox> {
+pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
     if args.image_directory.is_some() && args.filesystem.is_none() && args.wal_filesystem.is_none() {
         let words = "--image-directory is for --filesystem and --wal-filesystem";
         return Err(Usage(words.to_owned()).into());
@@ -87,7 +88,7 @@ fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result
 }
 
 /// Removes a sandbox, half-made or with a broken record too.
-pub(crate) fn destroy(context: &Context, name: &str) -> anyhow::Result<()> {
+pub(crate) fn destroy(context: &Context, name: &str) -> Result<()> {
     let root = context.sandboxes();
     let _guard = lock_sandbox(context, name, "sandbox destroy")?;
     restore::before_destroying(context, name)?;
@@ -122,7 +123,7 @@ fn how_to_connect(sandbox: &Sandbox) -> String {
     )
 }
 
-fn list(root: &Path, as_json: bool) -> anyhow::Result<()> {
+fn list(root: &Path, as_json: bool) -> Result<()> {
     let mut found = Vec::new();
     for name in pgdyno_sandbox::list_names(root)? {
         found.push(match Sandbox::open(root, &name) {

@@ -3,7 +3,8 @@
 use crate::cli::ServeArgs;
 use crate::commands::{advise, apply, report};
 use crate::context::Context;
-use crate::exit::{self, Refused, Usage};
+use crate::exit;
+use crate::failure::{Refused, Result, Usage};
 use crate::store_place::StorePlace;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::{FactRecord, StoredExperiment};
@@ -47,7 +48,7 @@ impl Source for Given {
     }
 
     fn changed(&self, ask_servers: bool) -> Result<Vec<Changed>, String> {
-        apply::changed(&self.context, ask_servers).map_err(|error| format!("{error:#}"))
+        apply::changed(&self.context, ask_servers).map_err(|error| format!("{error}"))
     }
 
     /// The link is the only place where the token is shown.
@@ -84,7 +85,7 @@ impl Source for Given {
     }
 }
 
-pub(crate) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &ServeArgs) -> Result<u8> {
     if let Some(address) = args.listen
         && !address.ip().is_loopback()
         && !args.beyond_loopback

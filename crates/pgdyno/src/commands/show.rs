@@ -3,7 +3,8 @@
 use crate::cli::ShowArgs;
 use crate::commands::{labels, report};
 use crate::context::Context;
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Result, Usage};
 use crate::show;
 use pgdyno_lab::compare::{Reference, Which};
 use pgdyno_record::{StoredExperiment, TrialRecord, TrialStatus};
@@ -12,12 +13,12 @@ use serde_json::json;
 use std::path::Path;
 
 /// Opens a store that is there: a mistyped name must not make an empty one.
-pub(crate) fn store(context: &Context, named: Option<&Path>) -> anyhow::Result<Store> {
+pub(crate) fn store(context: &Context, named: Option<&Path>) -> Result<Store> {
     context.store_there(named)
 }
 
 /// The number of the experiment that a reference means; an unknown one is told with what there is.
-pub(crate) fn number(store: &Store, reference: Option<&Reference>) -> anyhow::Result<i64> {
+pub(crate) fn number(store: &Store, reference: Option<&Reference>) -> Result<i64> {
     let all = store.numbers()?;
     let there = || -> String {
         let numbers: Vec<String> = all.iter().take(10).map(|(id, _)| id.to_string()).collect();
@@ -39,7 +40,7 @@ pub(crate) fn number(store: &Store, reference: Option<&Reference>) -> anyhow::Re
 }
 
 /// A reference to an experiment, and to nothing in it.
-pub(crate) fn whole(reference: Option<&Reference>) -> anyhow::Result<()> {
+pub(crate) fn whole(reference: Option<&Reference>) -> Result<()> {
     match reference {
         Some(reference) if reference.which != Which::All => Err(Usage(format!(
             "\"{reference}\" names a part of an experiment; name the experiment alone"
@@ -49,7 +50,7 @@ pub(crate) fn whole(reference: Option<&Reference>) -> anyhow::Result<()> {
     }
 }
 
-pub(crate) fn run(context: &Context, args: &ShowArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &ShowArgs) -> Result<u8> {
     whole(args.experiment.as_ref())?;
     let store = store(context, args.store.as_deref())?;
     let id = number(&store, args.experiment.as_ref())?;

@@ -5,6 +5,7 @@ use crate::commands::list::minute;
 use crate::commands::show::store;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
+use crate::failure::Result;
 use crate::show;
 use pgdyno_store::{ImportOutcome, Imported, Listed, PrunePlan, PruneRule, Removable};
 use serde_json::json;
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long an import does: the other store's owner may be storing a trial.
 const IMPORT_PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) fn prune(context: &Context, args: &PruneArgs) -> anyhow::Result<u8> {
+pub(crate) fn prune(context: &Context, args: &PruneArgs) -> Result<u8> {
     let mut store = store(context, args.store.store.as_deref())?;
     let in_a_server = store.place().file().is_none();
     let age_ms = args
@@ -118,7 +119,7 @@ fn mega(bytes: u64) -> String {
     format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
 }
 
-pub(crate) fn import(context: &Context, args: &ImportArgs) -> anyhow::Result<u8> {
+pub(crate) fn import(context: &Context, args: &ImportArgs) -> Result<u8> {
     let mut store = context.store(args.store.store.as_deref())?;
     let other = context.store_place(Some(&args.other))?;
     let name = other.to_string();
@@ -177,7 +178,7 @@ fn imported_as_json(imported: &Imported) -> serde_json::Value {
     })
 }
 
-pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> anyhow::Result<u8> {
+pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> Result<u8> {
     let place = context.store_place(args.file.as_deref())?;
     let name = place.to_string();
     let found = place.reader(PATIENCE)?.check()?;

@@ -2,14 +2,15 @@
 
 use crate::cli::WatchArgs;
 use crate::context::{Context, stop_flag, variable};
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Result, Usage};
 use crate::output;
 use crate::target;
 use crate::terminal::{self, Held};
 use pgdyno_watch::{Model, Plan, Source, State, once};
 use std::time::Instant;
 
-pub(crate) fn run(context: &Context, args: &WatchArgs) -> anyhow::Result<u8> {
+pub(crate) fn run(context: &Context, args: &WatchArgs) -> Result<u8> {
     if !args.once {
         has_terminal(output::data_is_seen(), variable("TERM").as_deref())?;
     }
@@ -37,10 +38,9 @@ pub(crate) fn run(context: &Context, args: &WatchArgs) -> anyhow::Result<u8> {
     } else {
         let mut screen = Held::take(&stop)?;
         pgdyno_watch::run(&source, &mut model, &mut state, &mut screen, &stop)?;
-        anyhow::ensure!(
-            !terminal::has_panicked(),
-            "a thread ended by a fault of the program; its words are above"
-        );
+        if terminal::has_panicked() {
+            fail!("a thread ended by a fault of the program; its words are above");
+        }
     }
     Ok(exit::FINE)
 }

@@ -3,7 +3,7 @@
 use crate::cli::CreateArgs;
 use crate::commands::sandbox;
 use crate::context::Context;
-use anyhow::Context as _;
+use crate::failure::{Failure, InContext as _, Result};
 use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
 use pgdyno_lab::{Place, Stand};
 use pgdyno_sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
@@ -34,14 +34,15 @@ impl Claim {
     }
 
     /// Makes the sandbox where there is none; one that is somebody else's is left alone.
-    pub(super) fn ensure(&self, context: &Context, base: &str, stand: &Stand) -> anyhow::Result<()> {
+    pub(super) fn ensure(&self, context: &Context, base: &str, stand: &Stand) -> Result<()> {
         let is_ours = pgdyno_host::given_text(&self.mark).is_ok_and(|text| text == self.text);
         if context.sandboxes().join(&self.name).exists() {
-            anyhow::ensure!(
-                is_ours,
-                "there is a sandbox \"{0}\" that no experiment has made; `pgdyno sandbox destroy {0}` removes it",
-                self.name
-            );
+            if !is_ours {
+                fail!(
+                    "there is a sandbox \"{0}\" that no experiment has made; `pgdyno sandbox destroy {0}` removes it",
+                    self.name
+                );
+            }
             let whole = Sandbox::open(&context.sandboxes(), &self.name);
             if whole.is_ok_and(|sandbox| sandbox.state() != State::HalfMade) {
                 return Ok(());
@@ -82,7 +83,7 @@ fn name_of(base: &str, stand: &Stand, text: &str) -> String {
 }
 
 /// What is to be made: as the target's sandbox, but for what the stand says.
-fn like(context: &Context, base: &str, name: &str, stand: &Stand) -> anyhow::Result<CreateArgs> {
+fn like(context: &Context, base: &str, name: &str, stand: &Stand) -> Result<CreateArgs> {
     let record = Sandbox::open(&context.sandboxes(), base)?.record().clone();
     let major = record
         .version
@@ -91,7 +92,7 @@ fn like(context: &Context, base: &str, name: &str, stand: &Stand) -> anyhow::Res
         .and_then(|major| major.parse().ok());
     let place = |text: &Option<String>| {
         let place = text.as_deref().map(Place::named).transpose();
-        place.map_err(anyhow::Error::msg)
+        place.map_err(Failure::new)
     };
     let directory = |place: &Option<Place>| match place {
         Some(Place::Directory(directory)) => Some(directory.join(name)),
@@ -110,7 +111,7 @@ fn like(context: &Context, base: &str, name: &str, stand: &Stand) -> anyhow::Res
         filesystem: made(&data),
         wal_filesystem: made(&wal),
         network: match &stand.network {
-            Some(network) => Some(NetworkPlan::named(network).map_err(anyhow::Error::msg)?),
+            Some(network) => Some(NetworkPlan::named(network).map_err(Failure::new)?),
             None => record.network.as_ref().map(Network::plan),
         },
         cpus: record.limits.cpus,

@@ -147,6 +147,16 @@ fn hold(rules: &[Rule]) {
 }
 
 #[test]
+fn the_program_reads_an_errors_class_and_hint_from_the_error() {
+    hold(&[Rule {
+        what: &[What::Method("downcast_ref"), What::Method("downcast")],
+        within: &["pgdyno/src/"],
+        except: &[],
+        planted: &["fn f(e: Box<dyn Error>) { e.downcast_ref::<A>(); e.downcast::<B>(); }"],
+    }]);
+}
+
+#[test]
 fn only_knobs_changes_a_host_or_a_servers_settings() {
     hold(&[
         Rule {

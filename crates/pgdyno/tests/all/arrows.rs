@@ -69,13 +69,10 @@ const NEVER: [(&str, &[&str]); 14] = [
     // The program hands it stores; SQL about results and changes of settings are elsewhere.
     (
         "pgdyno-serve",
-        &["rusqlite", "postgres", "pgdyno-host", "pgdyno-workload", "anyhow"],
+        &["rusqlite", "postgres", "pgdyno-host", "pgdyno-workload"],
     ),
     // It shows a target as it is now, and results are no part of that.
-    (
-        "pgdyno-watch",
-        &["rusqlite", "pgdyno-store", "pgdyno-report", "anyhow"],
-    ),
+    ("pgdyno-watch", &["rusqlite", "pgdyno-store", "pgdyno-report"]),
     (
         "pgdyno-report",
         &[

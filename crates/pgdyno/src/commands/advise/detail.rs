@@ -2,7 +2,7 @@
 
 use super::text::{expected, now_cell, what};
 use super::{Page, colour, title};
-use crate::exit::Usage;
+use crate::failure::Usage;
 use crate::output::Styled;
 use crate::show::wrapped_at;
 use pgdyno_advice::{Advice, Advisor};

@@ -1,6 +1,7 @@
 //! What experiments in the store have shown of single settings on this very target.
 
 use crate::context::{Context, now_unix_ms};
+use crate::failure::Result;
 use pgdyno_advice::{Evidence, Shown};
 use pgdyno_knobs::Setting;
 use pgdyno_report::{Report, build};
@@ -13,14 +14,14 @@ const EXPERIMENTS_MAX: usize = 20;
 
 /// None where there is no store: advice does without, and makes none.
 pub(super) fn of(context: &Context, store: Option<&Path>, target: &str) -> Vec<Evidence> {
-    let found = || -> anyhow::Result<Vec<Evidence>> {
+    let found = || -> Result<Vec<Evidence>> {
         match context.store_if_there(store)? {
             Some(store) => Ok(in_store(&store, target)?),
             None => Ok(Vec::new()),
         }
     };
     found().unwrap_or_else(|error| {
-        tell!("results of earlier experiments are skipped: {error:#}");
+        tell!("results of earlier experiments are skipped: {error}");
         Vec::new()
     })
 }

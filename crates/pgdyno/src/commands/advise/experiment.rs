@@ -2,7 +2,8 @@
 
 use super::{Page, title, write_file};
 use crate::commands::facts::Found;
-use crate::exit::Usage;
+use crate::failure::Result;
+use crate::failure::Usage;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::path::Path;
 const CLIENTS_PER_CPU: u64 = 8;
 
 /// Writes it; the result is the number of its steps.
-pub(super) fn write(page: &Page<'_>, found: &Found, path: &Path) -> anyhow::Result<usize> {
+pub(super) fn write(page: &Page<'_>, found: &Found, path: &Path) -> Result<usize> {
     let (text, steps) = text(page, found);
     if steps == 0 {
         return Err(Usage(format!(

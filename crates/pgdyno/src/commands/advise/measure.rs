@@ -2,6 +2,7 @@
 
 use crate::cli::AdviseArgs;
 use crate::context::{Context, stop_flag};
+use crate::failure::Result;
 use crate::target;
 use pgdyno_host::{Fact, HostAccess};
 use pgdyno_lab::check::{Asked, Event, Grade, Step, check};
@@ -19,7 +20,7 @@ const STEPS: [Step; 5] = [
 /// Length of the measurement of commits, to which the others keep their proportion.
 const LENGTH: Duration = Duration::from_secs(1);
 
-pub(super) fn facts(context: &Context, args: &AdviseArgs) -> anyhow::Result<Vec<Fact>> {
+pub(super) fn facts(context: &Context, args: &AdviseArgs) -> Result<Vec<Fact>> {
     let conninfo = match &args.target {
         Some(text) => Some(target::conninfo(context, text)?.0),
         None => None,
@@ -43,7 +44,7 @@ pub(super) fn facts(context: &Context, args: &AdviseArgs) -> anyhow::Result<Vec<
         }
     })?;
     if report.is_stopped {
-        anyhow::bail!("stopped before the end of the measurements; the files that were made are gone");
+        fail!("stopped before the end of the measurements; the files that were made are gone");
     }
     let mut facts = Vec::new();
     for measured in &report.measurements {

@@ -2,7 +2,8 @@
 
 use crate::cli::{ConfirmArgs, StatusArgs};
 use crate::context::{Context, variable};
-use crate::exit::{self, Usage};
+use crate::exit;
+use crate::failure::{Failure, Result, Usage};
 use crate::show;
 use pgdyno_knobs::{
     CellError, ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, Standing, StatusLine,
@@ -12,7 +13,7 @@ use pgdyno_serve::document::ChangedBy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub(crate) fn status(context: &Context, args: &StatusArgs) -> anyhow::Result<u8> {
+pub(crate) fn status(context: &Context, args: &StatusArgs) -> Result<u8> {
     let (all, unreadable) = journals(context, true)?;
     let (others, unread) = context.journals().of_others();
     if !all.is_empty() || args.json {
@@ -32,7 +33,7 @@ pub(crate) fn status(context: &Context, args: &StatusArgs) -> anyhow::Result<u8>
 }
 
 /// Whether all journals are whole.
-fn check(all: &[Shown], unreadable: Vec<JournalError>) -> anyhow::Result<()> {
+fn check(all: &[Shown], unreadable: Vec<JournalError>) -> Result<()> {
     let mut wrong: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
     for journal in all.iter().filter(|journal| !journal.content.damage.is_empty()) {
         let damage = journal.content.damage.join("; ");
@@ -43,15 +44,13 @@ fn check(all: &[Shown], unreadable: Vec<JournalError>) -> anyhow::Result<()> {
     }
     match wrong.is_empty() {
         true => Ok(()),
-        false => anyhow::bail!(
-            "{}\nhint: `pgdyno restore` restores what is proven and keeps the damaged file",
-            wrong.join("; ")
-        ),
+        false => Err(Failure::new(wrong.join("; "))
+            .with_hint("`pgdyno restore` restores what is proven and keeps the damaged file")),
     }
 }
 
 /// Whether all that was applied and kept is still in force.
-pub(super) fn verify_kept(context: &Context, as_json: bool) -> anyhow::Result<u8> {
+pub(super) fn verify_kept(context: &Context, as_json: bool) -> Result<u8> {
     let (all, unreadable) = journals(context, true)?;
     if all.iter().all(|journal| journal.lines.is_empty()) {
         return Err(Usage(
@@ -68,7 +67,7 @@ pub(super) fn verify_kept(context: &Context, as_json: bool) -> anyhow::Result<u8
     Ok(if holds { exit::FINE } else { exit::NOT_HELD })
 }
 
-pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> anyhow::Result<u8> {
+pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> Result<u8> {
     let mut confirmed = 0;
     for journal in journals(context, true)?.0 {
         // What another home has changed is confirmed by its number alone.
@@ -108,7 +107,7 @@ const NOT_ASKED: &str = "servers are not asked while an experiment runs";
 
 /// What is changed on this machine now, and on its servers. Where those may not be asked, their own settings are there too, each
 /// with that reason.
-pub(crate) fn changed(context: &Context, servers_too: bool) -> anyhow::Result<Vec<Changed>> {
+pub(crate) fn changed(context: &Context, servers_too: bool) -> Result<Vec<Changed>> {
     let (all, unreadable) = journals(context, servers_too)?;
     check(&all, unreadable)?;
     let changed = all.iter().map(|journal| Changed {
@@ -119,7 +118,7 @@ pub(crate) fn changed(context: &Context, servers_too: bool) -> anyhow::Result<Ve
 }
 
 /// All journals that can be read, and why others cannot.
-fn journals(context: &Context, servers_too: bool) -> anyhow::Result<(Vec<Shown>, Vec<JournalError>)> {
+fn journals(context: &Context, servers_too: bool) -> Result<(Vec<Shown>, Vec<JournalError>)> {
     let restorer = Restorer {
         host: &context.host,
         catalogue: &context.catalogue,
@@ -163,7 +162,7 @@ fn unasked(restorer: &Restorer<'_>, content: &Content) -> Vec<StatusLine> {
     lines
 }
 
-fn show_journals(all: &[Shown], as_json: bool) -> anyhow::Result<()> {
+fn show_journals(all: &[Shown], as_json: bool) -> Result<()> {
     if as_json {
         let list: Vec<ChangedBy> = all.iter().map(changed_by).collect();
         put_page!("{:#}", serde_json::to_value(list)?);

@@ -5,9 +5,10 @@ use super::wanted::{Wanted, wanted};
 use super::{print, reader};
 use crate::cli::VerifyArgs;
 use crate::context::Context;
+use crate::failure::{Failure, Result};
 use crate::{exit, target};
 
-pub(crate) fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<u8> {
+pub(crate) fn verify(context: &Context, args: &VerifyArgs) -> Result<u8> {
     let words = args.words();
     if args.target.is_none() && words.is_empty() {
         return verify_kept(context, args.json);
@@ -32,7 +33,7 @@ pub(crate) fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<u8>
             }
             Err(error) => {
                 let what = format!("{} = {}", setting.knob, setting.value);
-                return Err(anyhow::Error::new(error).context(what));
+                return Err(Failure::from(error).context(what));
             }
         }
     }

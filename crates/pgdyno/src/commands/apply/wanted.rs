@@ -2,8 +2,9 @@
 
 use crate::commands::profile::{self, Looked};
 use crate::context::Context;
-use crate::exit::{self, Several, Usage};
+use crate::failure::{Failure, Result, Several, Usage};
 use pgdyno_knobs::{ApplyError, CellError, Objection, Reader, Setting};
+use pgdyno_record::ErrorClass;
 use pgdyno_sandbox::ControlError;
 
 /// A setting that is asked for.
@@ -15,11 +16,7 @@ pub(super) struct Wanted {
 }
 
 /// KNOB=VALUE and names of profiles, in order; a later value of a knob takes the place of an earlier one.
-pub(super) fn wanted(
-    context: &Context,
-    words: &[String],
-    server: Option<&str>,
-) -> anyhow::Result<Vec<Wanted>> {
+pub(super) fn wanted(context: &Context, words: &[String], server: Option<&str>) -> Result<Vec<Wanted>> {
     let mut all: Vec<Wanted> = Vec::new();
     let mut looked = None;
     for word in words {
@@ -69,7 +66,7 @@ pub(super) fn wanted(
     Ok(all)
 }
 
-fn of_profile(context: &Context, looked: &Looked, name: &str) -> anyhow::Result<Vec<Wanted>> {
+fn of_profile(context: &Context, looked: &Looked, name: &str) -> Result<Vec<Wanted>> {
     let resolved = profile::resolve(context, looked, name)?;
     for left in &resolved.left_out {
         tell!("{name}: {} is skipped: {}", left.knob, left.because);
@@ -117,13 +114,13 @@ pub(super) fn possible<'w>(
 
 /// Something that keeps a setting from being applied.
 pub(super) struct Trouble {
-    error: anyhow::Error,
+    error: Failure,
     mends: Vec<String>,
 }
 
 impl Trouble {
     /// `error` has its own hint.
-    pub(super) fn new(error: anyhow::Error) -> Trouble {
+    pub(super) fn new(error: Failure) -> Trouble {
         Trouble {
             error,
             mends: Vec::new(),
@@ -145,14 +142,14 @@ impl Trouble {
         }
         let what = format!("{} = {}", setting.knob, setting.value);
         Trouble {
-            error: anyhow::Error::new(error).context(what),
+            error: Failure::from(error).context(what),
             mends,
         }
     }
 
     fn words(&self) -> String {
-        let mut text = exit::words(&self.error);
-        let hint = exit::hint(&self.error).filter(|_| self.mends.is_empty());
+        let mut text = self.error.to_string();
+        let hint = self.error.hint().filter(|_| self.mends.is_empty());
         for mend in self.mends.iter().map(String::as_str).chain(hint) {
             text += &format!("\n      mend: {mend}");
         }
@@ -161,7 +158,7 @@ impl Trouble {
 }
 
 /// One error of all that keeps settings from being applied; `Ok` where there is none.
-pub(super) fn refused(mut troubles: Vec<Trouble>) -> anyhow::Result<()> {
+pub(super) fn refused(mut troubles: Vec<Trouble>) -> Result<()> {
     const NOTHING: &str = "nothing was changed";
     // One alone keeps its own hint.
     if troubles.len() == 1
@@ -182,18 +179,15 @@ pub(super) fn refused(mut troubles: Vec<Trouble>) -> anyhow::Result<()> {
             lines.push(line);
         }
     }
-    let codes: Vec<u8> = troubles
-        .iter()
-        .map(|trouble| exit::code_of(&trouble.error))
-        .collect();
-    let code = [exit::REFUSED, exit::USAGE]
+    let classes: Vec<ErrorClass> = troubles.iter().map(|trouble| trouble.error.class()).collect();
+    let gravest = [ErrorClass::Refused, ErrorClass::Usage]
         .into_iter()
-        .find(|code| codes.contains(code));
+        .find(|class| classes.contains(class));
     match troubles.is_empty() {
         true => Ok(()),
         false => Err(Several {
             text: format!("{NOTHING}:{}", lines.concat()),
-            code: code.unwrap_or(exit::FAILED),
+            class: gravest.unwrap_or(ErrorClass::Failed),
         }
         .into()),
     }

@@ -3,7 +3,8 @@
 use super::Driven;
 use crate::cli::BenchArgs;
 use crate::context::{Context, now_unix_ms};
-use crate::exit::Usage;
+use crate::failure::Result;
+use crate::failure::Usage;
 use crate::target;
 use pgdyno_host::HostAccess;
 use pgdyno_lab::{LoadPart, Loads, collect_facts};
@@ -32,7 +33,7 @@ impl Kept {
         (work, load): (&Work, LoadPart),
         conninfo: &Conninfo,
         sandbox: Option<&Sandbox>,
-    ) -> anyhow::Result<Option<Kept>> {
+    ) -> Result<Option<Kept>> {
         let Some(place) = &args.store else { return Ok(None) };
         let twice = |at: &usize| args.clients[..*at].contains(&args.clients[*at]);
         if let Some(at) = (0..args.clients.len()).find(twice) {
@@ -74,7 +75,7 @@ impl Kept {
     }
 
     /// Stores a load that was driven.
-    pub(super) fn add(&mut self, driven: &Driven) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, driven: &Driven) -> Result<()> {
         let measurement = &driven.measurement;
         self.trials += 1;
         let of = (self.trials, driven.plan.drive.clients);
@@ -84,7 +85,7 @@ impl Kept {
     }
 
     /// Ends the experiment and says where it is.
-    pub(super) fn end(mut self, stopped: bool) -> anyhow::Result<()> {
+    pub(super) fn end(mut self, stopped: bool) -> Result<()> {
         let status = match stopped {
             true => ExperimentStatus::Interrupted,
             false => ExperimentStatus::Finished,

@@ -7,6 +7,7 @@ mod restarts;
 use super::{Consent, Context, Plan, profiles_of};
 use crate::cli::RunArgs;
 use crate::exit;
+use crate::failure::Result;
 use crate::target::{self, Ahead};
 use pgdyno_engine::duration;
 use pgdyno_knobs::Target;
@@ -83,7 +84,7 @@ pub(super) fn dry_run(
     file: ExperimentFile,
     consent: &Consent,
     args: &RunArgs,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     let drawn = file.seed.is_none();
     let looked = look(context, file, consent, args)?;
     let plan = &looked.plan;
@@ -124,12 +125,7 @@ pub(super) fn dry_run(
 }
 
 /// Asks the target everything that a run asks before its first trial.
-fn look(
-    context: &Context,
-    file: ExperimentFile,
-    consent: &Consent,
-    args: &RunArgs,
-) -> anyhow::Result<Looked> {
+fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunArgs) -> Result<Looked> {
     let seed = file.seed.unwrap_or(1);
     let ahead = target::ahead(context, &file, args.target.as_deref(), consent.restart)?;
     let mut found = PreflightReport::default();

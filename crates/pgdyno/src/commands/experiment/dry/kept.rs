@@ -2,6 +2,7 @@
 
 use crate::cli::RunArgs;
 use crate::context::Context;
+use crate::failure::Result;
 use crate::store_place::StorePlace;
 use pgdyno_host::HostAccess;
 use pgdyno_lab::{Finding, FindingKind, LabError, PreflightReport};
@@ -13,7 +14,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Adds what keeps results from being kept.
-pub(super) fn look(context: &Context, args: &RunArgs, found: &mut PreflightReport) -> anyhow::Result<()> {
+pub(super) fn look(context: &Context, args: &RunArgs, found: &mut PreflightReport) -> Result<()> {
     let place = context.store_place(args.store.store.as_deref())?;
     if let Some(why) = args.report.as_deref().and_then(|path| no_report(context, path)) {
         let mend = "--report FILE (in a directory that is there, and that you may write)";
@@ -84,7 +85,7 @@ fn no_store(context: &Context, place: &StorePlace) -> Result<Vec<Finding>, Store
 }
 
 /// Refuses a store in PostgreSQL whose role lacks a right, before hours of trials.
-pub(in super::super) fn check_rights(context: &Context, store: Option<&Path>) -> anyhow::Result<()> {
+pub(in super::super) fn check_rights(context: &Context, store: Option<&Path>) -> Result<()> {
     let place = context.store_place(store)?;
     if matches!(place, StorePlace::File(_)) {
         return Ok(());
