@@ -142,7 +142,7 @@ fn series_stored(rig: &Rig) {
     rig.sql(&format!("UPDATE series SET points = {}", rig.blob("07")));
     let error = store.series(with).unwrap_err().to_string();
     assert!(
-        error.contains("cpu.user_ratio") && error.contains("format is 7"),
+        error.contains("cpu.user_ratio") && error.contains("format 7"),
         "{error}"
     );
 }

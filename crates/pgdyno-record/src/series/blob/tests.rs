@@ -102,7 +102,7 @@ fn blobs_with_a_list_of_times_are_read() {
         unpack_times(&deflated(TIMES, &[1, 0, 0])).map(|at| (at, vec![])),
         "1 bytes follow",
     );
-    check(unpack_times(&[6, 1]).map(|at| (at, vec![])), "its format is 6");
+    check(unpack_times(&[6, 1]).map(|at| (at, vec![])), "it has format 6");
 }
 
 #[test]
