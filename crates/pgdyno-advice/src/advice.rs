@@ -33,21 +33,21 @@ const ITEM: &str = "item";
 pub struct Evidence {
     /// Number of the experiment in its store.
     pub experiment: i64,
-    /// What was set, and nothing else.
+    /// Setting that was tried, and nothing else.
     pub setting: Setting,
-    /// What came of it.
+    /// Verdict on the throughput.
     pub verdict: Shown,
-    /// Effect on throughput in percent.
+    /// Effect on throughput, percent.
     pub percent: f64,
-    /// Lower end of its interval.
+    /// Lower end of the effect's interval, percent.
     pub low: f64,
-    /// Upper end of its interval.
+    /// Upper end of the effect's interval, percent.
     pub high: f64,
-    /// The load that it was shown on.
+    /// Load that it was shown on, in words: "tpcb, 32 clients".
     pub load: String,
 }
 
-/// A verdict.
+/// What an experiment has shown of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shown {
@@ -57,7 +57,7 @@ pub enum Shown {
     Worse,
     /// No difference that matters.
     Same,
-    /// Not known yet.
+    /// The interval is too wide to say any of these.
     Undecided,
 }
 
@@ -89,7 +89,7 @@ pub struct Question<'a> {
 /// A statement that a piece of advice names, as it can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Statement {
-    /// SQL, with its semicolon.
+    /// Text of the statement, with its semicolon.
     pub sql: String,
     /// Where or when it is meant to be run, in words; `None` for the connected database, now.
     pub at: Option<String>,
@@ -98,35 +98,35 @@ pub struct Statement {
 /// One piece of advice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
-    /// Id of its rule.
+    /// Id of the rule that it is from.
     pub rule: String,
-    /// How grave.
+    /// How grave it is not to follow it.
     pub severity: Severity,
-    /// What it is for.
+    /// Whether it is about a danger or about speed.
     pub kind: RuleKind,
     /// Knob and value; `None` for what is no setting.
     pub setting: Option<Setting>,
-    /// The present value, as far as it is known.
+    /// Present value; `None` where it is not known.
     pub now: Option<String>,
     /// What holds instead, where the present value only means "as something else": 20 % of memory, for a limit of 0 bytes.
     pub now_means: Option<String>,
-    /// The value, or what to do.
+    /// Value to set, or what to do.
     pub recommended: String,
     /// The value as people write it, where it is a plain number of bytes.
     pub recommended_means: Option<String>,
     /// The facts that led to it, in a sentence.
     pub why: String,
-    /// Studies and documentation.
+    /// Studies and documentation that it goes by, as tags.
     pub source: String,
-    /// What the literature expects.
+    /// Change that the literature expects.
     pub effect: Effect,
-    /// What trials here have shown.
+    /// Evidence of trials on this target; `None` without any.
     pub measured: Option<Evidence>,
-    /// What it can cost.
+    /// Cost or danger of following it, in words.
     pub risk: String,
-    /// What applying costs.
+    /// What has to happen before the value counts; `None` for what is no setting.
     pub cost: Option<Cost>,
-    /// How sure it is.
+    /// How well studies, documentation or trials here support it.
     pub confidence: Confidence,
     /// Whether what is expected of it is at most 2 %, and no danger.
     pub is_small: bool,
@@ -150,35 +150,35 @@ pub struct Advice {
 /// A rule that would speak, and why it does not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SetAside {
-    /// Id of the rule.
+    /// Id of the rule that is not followed.
     pub rule: String,
-    /// What it would have said.
+    /// Value or action that it would have recommended.
     pub recommended: String,
-    /// Why not.
+    /// Reason in a sentence.
     pub because: String,
 }
 
 /// A rule that cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotJudged {
-    /// Id of the rule.
+    /// Id of the rule that cannot be judged.
     pub rule: String,
-    /// The fact that is missing, and why.
+    /// Name of the missing fact, and why it is missing.
     pub because: String,
 }
 
-/// All that is to be said.
+/// The outcome of all rules on one target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advised {
-    /// Gravest first, then by expected gain.
+    /// Advice, the gravest first, then by expected gain.
     pub advice: Vec<Advice>,
-    /// What is not advised, though a rule would.
+    /// Rules that would advise something, with the reason why they do not.
     pub set_aside: Vec<SetAside>,
-    /// What nobody can tell here.
+    /// Rules that need a fact which is not known here.
     pub not_judged: Vec<NotJudged>,
-    /// How many rules were judged and found nothing to say.
+    /// Number of rules that were judged and advise nothing.
     pub silent: usize,
-    /// Sizes with their terms.
+    /// Sizes of memory with the terms that they follow from.
     pub sizing: Vec<Line>,
 }
 
@@ -195,9 +195,9 @@ impl Advised {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("catalogue file {file}: {reason}")]
 pub struct AdviceError {
-    /// Its name.
+    /// Name of the file in the catalogue.
     pub file: String,
-    /// What is wrong.
+    /// Error of the parser, or the rule that the file breaks.
     pub reason: String,
 }
 

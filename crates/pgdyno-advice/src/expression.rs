@@ -28,28 +28,28 @@ const SHOWN_MAX: usize = 160;
 /// What is wrong with an expression or a template, or with its evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
-    /// It cannot be read.
+    /// The expression is not valid.
     #[error("`{expression}`: {reason}")]
     Syntax {
-        /// The text.
+        /// Text of the expression.
         expression: String,
-        /// What is wrong with it.
+        /// Error of the parser.
         reason: String,
     },
     /// A fact has no value.
     #[error("`{expression}`: {lacking}")]
     Lacking {
-        /// The text.
+        /// Text of the expression.
         expression: String,
-        /// Which fact, and why.
+        /// Fact that has no value, and why.
         lacking: Lacking,
     },
     /// It cannot be worked out: a division by zero, a text where a number is wanted.
     #[error("`{expression}`: {reason}")]
     Failed {
-        /// The text.
+        /// Text of the expression.
         expression: String,
-        /// Why.
+        /// Error of the evaluation.
         reason: String,
     },
 }
@@ -94,7 +94,7 @@ impl Expression {
         Ok(Expression(text.to_owned()))
     }
 
-    /// Its text.
+    /// Text of the expression, as it was parsed.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -176,7 +176,7 @@ impl fmt::Display for Expression {
 pub struct Template(String);
 
 impl Template {
-    /// Reads a sentence.
+    /// Parses a sentence with expressions in braces.
     pub fn parse(text: &str) -> Result<Template, ExpressionError> {
         let wrong = |reason: String| ExpressionError::Syntax {
             expression: shown(text),
@@ -189,7 +189,7 @@ impl Template {
         Ok(Template(text.to_owned()))
     }
 
-    /// Its text.
+    /// Text of the sentence, as it was parsed.
     pub fn text(&self) -> &str {
         &self.0
     }

@@ -32,23 +32,23 @@ pub enum Lacking {
     /// The fact is not known here.
     #[error("{name} is missing: {why}")]
     Missing {
-        /// Its name.
+        /// Name of the fact: "server.release".
         name: String,
-        /// The fact's own reason.
+        /// Why the fact is not known.
         why: String,
     },
     /// There is no such fact.
     #[error("there is no fact \"{name}\"{}", nearest.as_ref().map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default())]
     Unknown {
-        /// What was asked for.
+        /// Name that was given.
         name: String,
-        /// The nearest there is.
+        /// Name that differs from it by a typing error; `None` without one.
         nearest: Option<String>,
     },
     /// It is the beginning of names.
     #[error("\"{name}\" is no fact but the beginning of names, such as {example}")]
     Room {
-        /// What was asked for.
+        /// Name that was given.
         name: String,
         /// The first name that begins so.
         example: String,

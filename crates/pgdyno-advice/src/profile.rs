@@ -20,7 +20,7 @@ use toml::{Spanned, Value};
 
 /// Bytes of a user's file.
 const FILE_MAX: u64 = 1_000_000;
-/// Settings of one profile.
+/// Most settings that one profile has.
 const SETTINGS_MAX: usize = 1000;
 /// Profiles that one inherits from, in all.
 const ANCESTORS_MAX: usize = 100;
@@ -30,17 +30,17 @@ const NEAR: usize = 4;
 /// A profile as it was read; expressions are not worked out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Its name; of a user's file what the file says.
+    /// Name on the command line; in a user's file the `name` that it gives.
     pub name: String,
-    /// For people, a few words.
+    /// Title in a few words, for lists.
     pub title: String,
-    /// For people, a sentence or two.
+    /// Summary in a sentence or two, for `show`.
     pub summary: String,
     /// Profiles whose settings it takes over, in this order; names of shipped ones, or files beside it.
     pub inherits: Vec<String>,
-    /// Its own settings.
+    /// Settings of this file, without the inherited ones.
     pub settings: Vec<ProfileSetting>,
-    /// The file, for messages.
+    /// Path of the file, for messages.
     pub file: PathBuf,
 }
 
@@ -49,26 +49,26 @@ pub struct Profile {
 pub struct ProfileSetting {
     /// Id of the knob, with an instance where it has one.
     pub knob: String,
-    /// What it is to be.
+    /// Value to set, or the order to drop an inherited one.
     pub value: ProfileValue,
-    /// What a number means.
+    /// Meaning of a bare number; `None` for the knob's own unit.
     pub unit: Option<Unit>,
-    /// When it counts; always without one.
+    /// Condition on facts; always set without one.
     pub when: Option<Expression>,
-    /// Whether what is there already may make it unnecessary.
+    /// Whether a present value may make it unnecessary; `None` where it is set in any case.
     pub only: Option<Only>,
-    /// Why.
+    /// Why the value is a good one, in a sentence.
     pub reason: String,
-    /// Who says so.
+    /// Study or manual that recommends it, by its tag.
     pub source: String,
-    /// 1-based line in the file.
+    /// Line in the file, from 1.
     pub line: usize,
 }
 
 /// A value of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProfileValue {
-    /// As it stands.
+    /// The value as the knob takes it.
     Text(String),
     /// A number, which `unit` gives a meaning.
     Number(f64),
@@ -96,7 +96,7 @@ impl ProfileValue {
 pub enum Unit {
     /// Bytes: rounded down to what the knob takes.
     Bytes,
-    /// Seconds.
+    /// Seconds, in the unit that the knob takes.
     Seconds,
 }
 
@@ -111,7 +111,7 @@ pub enum Only {
 }
 
 impl Only {
-    /// The word in files.
+    /// Name in files: "raise".
     pub fn word(self) -> &'static str {
         match self {
             Only::Raise => "raise",
@@ -120,33 +120,33 @@ impl Only {
     }
 }
 
-/// What is wrong with a profile.
+/// Why a profile cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// No such profile.
+    /// No shipped profile has that name.
     #[error("there is no profile \"{name}\"{}; a file is named by a path with a / or .toml in it", nearest.as_ref().map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default())]
     Unknown {
-        /// What was asked for.
+        /// Name that was given.
         name: String,
-        /// The nearest there is.
+        /// Name that differs from it by a typing error; `None` without one.
         nearest: Option<String>,
     },
     /// A file cannot be read.
     #[error("{path} could not be read: {reason}")]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system, or why the file is refused.
         reason: String,
     },
     /// Something in a file is wrong.
     #[error("{path}, line {line}: {message}")]
     Wrong {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// 1-based.
+        /// Line of the mistake, from 1.
         line: usize,
-        /// What, and what was expected.
+        /// What is wrong in that line, and what was expected.
         message: String,
     },
     /// A profile inherits from itself.
@@ -223,7 +223,7 @@ fn line_at(text: &str, offset: usize) -> usize {
 }
 
 impl Profile {
-    /// Reads a user's file.
+    /// Reads the profile in a user's file.
     fn load(path: &Path, files: &dyn Files) -> Result<Profile, ProfileError> {
         let unreadable = |reason: String| ProfileError::Unreadable {
             path: path.to_owned(),

@@ -38,26 +38,26 @@ const TABLE_ENTRY_BYTES: f64 = 8.0;
 /// A formula with its terms, as it is shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// What is sized, for people.
+    /// Title of the line: what is sized.
     pub title: String,
     /// Terms: words, and bytes (or a plain number, where `is_bytes` of the line is false).
     pub terms: Vec<Term>,
-    /// What comes out.
+    /// Result of the formula, in bytes or as a plain number.
     pub total: f64,
     /// Whether the total is bytes.
     pub is_bytes: bool,
-    /// What the total is held against, or what follows.
+    /// Bound that the total is compared with, or what follows from it.
     pub note: Option<String>,
-    /// Where the formula is from.
+    /// Study or manual that the formula is from.
     pub source: &'static str,
 }
 
 /// A term of a formula.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Term {
-    /// How it comes about.
+    /// How the term is worked out, in words.
     pub words: String,
-    /// Bytes, or a plain number.
+    /// Value in bytes, or a plain number.
     pub value: f64,
 }
 
@@ -66,7 +66,7 @@ pub struct Term {
 pub(crate) struct Sizing {
     /// As facts `sizing.NAME`, those that cannot be worked out among them with the reason.
     pub(crate) facts: Vec<Fact>,
-    /// The formulas.
+    /// Formulas with their terms, in the order in which they are shown.
     pub(crate) lines: Vec<Line>,
 }
 
@@ -256,19 +256,19 @@ pub(crate) fn wal_between_checkpoints(bytes_per_s: f64, interval_s: f64, spread:
 /// What all sessions of a server may want at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Wants {
-    /// Sessions.
+    /// Number of sessions that the sizes are for.
     pub(crate) sessions: f64,
-    /// Memory of a sort.
+    /// Memory that a sort may take: work_mem.
     pub(crate) sort_bytes: f64,
     /// How many times as much a hash may take.
     pub(crate) hash_factor: f64,
-    /// All shared memory.
+    /// Shared memory of the server, buffers included.
     pub(crate) shared_bytes: f64,
-    /// Maintenance of a session.
+    /// Memory that a maintenance command may take: maintenance_work_mem.
     pub(crate) maintenance_bytes: f64,
-    /// Memory of an autovacuum worker.
+    /// Memory that an autovacuum worker may take.
     pub(crate) vacuum_bytes: f64,
-    /// Autovacuum workers.
+    /// Number of autovacuum workers.
     pub(crate) vacuum_workers: f64,
     /// Page tables of a session.
     pub(crate) tables_bytes_per_session: f64,
@@ -287,7 +287,7 @@ impl Wants {
             + self.vacuum_bytes * self.vacuum_workers
     }
 
-    /// All of it.
+    /// Bytes that all sessions and workers may take together.
     pub(crate) fn worst_case(&self) -> f64 {
         self.fixed() + self.sessions * self.per_session()
     }

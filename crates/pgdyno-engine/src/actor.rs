@@ -36,7 +36,7 @@ pub struct Outline {
 pub struct StatementName {
     /// The kind of transaction that it belongs to.
     pub transaction: String,
-    /// Its text.
+    /// Text of the statement, on one line.
     pub sql: String,
 }
 
@@ -50,7 +50,7 @@ pub trait Actor {
         0
     }
 
-    /// Chooses the next transaction.
+    /// Chooses the next transaction, and draws its values.
     fn begin(&mut self);
 
     /// Begins the transaction at hand once more, with the same values.
@@ -92,21 +92,21 @@ pub trait Actor {
     }
 }
 
-/// What comes next for a transaction.
+/// The next action of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// The request is to be sent, and its reply to be waited for.
     Send(Trip),
     /// Nothing for so many nanoseconds.
     Sleep(u64),
-    /// The transaction is over.
+    /// The transaction has no further request.
     End,
 }
 
-/// One round trip.
+/// A request and its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trip {
-    /// How often ReadyForQuery comes.
+    /// Number of ReadyForQuery messages in the reply.
     pub syncs: u32,
     /// Whether the rows of the reply are wanted.
     pub captures: bool,

@@ -30,7 +30,7 @@ impl SqlState {
         }
     }
 
-    /// The code as text.
+    /// The code as five characters: "40001".
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or("?????")
     }
@@ -45,7 +45,7 @@ impl fmt::Debug for SqlState {
 /// How often an error came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorTally {
-    /// Five letters.
+    /// Code of the error, five characters: "40001".
     pub sqlstate: String,
     /// Transactions that failed with it.
     pub count: u64,
@@ -54,7 +54,7 @@ pub struct ErrorTally {
 /// The first error of a SQLSTATE in a load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstError {
-    /// Five letters.
+    /// Code of the error, five characters: "40001".
     pub sqlstate: String,
     /// The server's message, with its detail and hint; no statement.
     pub message: String,
@@ -121,11 +121,11 @@ pub struct Parts {
 /// The three instants of a transaction, on the load's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instants {
-    /// When it was to begin.
+    /// Instant at which it was to begin; in a closed loop the same as `begun_ns`.
     pub due_ns: u64,
-    /// When it did.
+    /// Instant at which it began.
     pub begun_ns: u64,
-    /// When its end was seen.
+    /// Instant at which its end was seen.
     pub done_ns: u64,
 }
 
@@ -348,7 +348,7 @@ pub struct Second {
     pub length_s: f64,
     /// Whether it lies behind the warm-up.
     pub measured: bool,
-    /// Counts and times.
+    /// Counts and response times of this second.
     pub books: Books,
     /// Clients whose connection is alive.
     pub clients: u32,
@@ -382,17 +382,17 @@ pub struct SecondFigures {
     pub length_s: f64,
     /// Whether it lies behind the warm-up.
     pub measured: bool,
-    /// Committed transactions.
+    /// Transactions committed in it.
     pub committed: u64,
-    /// Failed ones.
+    /// Transactions that failed in it.
     pub failed: u64,
     /// Clients whose connection is alive.
     pub clients: u32,
-    /// Median of the response time; `None` without a committed transaction, as the others.
+    /// Median of the response time; `None` without a committed transaction.
     pub p50_ms: Option<f64>,
-    /// Its 95th percentile.
+    /// 95th percentile of the response time; `None` as for the median.
     pub p95_ms: Option<f64>,
-    /// Its 99th percentile.
+    /// 99th percentile of the response time; `None` as for the median.
     pub p99_ms: Option<f64>,
 }
 

@@ -75,7 +75,7 @@ pub(crate) enum Progress {
 /// What the client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waiting {
-    /// Between two transactions.
+    /// It waits for its next transaction.
     Idle,
     /// A connection for a transaction.
     Connection,
@@ -90,7 +90,7 @@ enum Waiting {
 /// What the server said since the last request.
 #[derive(Debug, Clone, Copy)]
 struct Heard {
-    /// First error.
+    /// Code of the first error since the last request.
     error: Option<SqlState>,
     /// Whether an error came since the last ReadyForQuery, and what the last statement since then did.
     broken: bool,
@@ -229,7 +229,7 @@ impl<'a> Client<'a> {
         self.heard.commits
     }
 
-    /// The request at hand.
+    /// Bytes of the request at hand.
     pub(crate) fn out(&self) -> &[u8] {
         &self.out
     }
@@ -349,7 +349,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Takes in what arrived.
+    /// Takes in bytes of the reply.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Progress, Lost> {
         let (scanner, heard) = (&mut self.scanner, &mut self.heard);
         let before = heard.syncs;

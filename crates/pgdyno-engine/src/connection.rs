@@ -41,30 +41,30 @@ const SECOND_STATEMENT: &str = "42P05";
 /// Why a client could not be connected and made ready.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nobody there, or the way is barred.
+    /// No connection could be made.
     #[error("no server answers at {place}: {source}")]
     Unreachable {
         /// Host and port, or socket.
         place: String,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The server said no.
+    /// The server answers with an error.
     #[error("the server at {place} refused: {message} (SQLSTATE {sqlstate})")]
     Refused {
         /// Host and port, or socket.
         place: String,
-        /// Error code.
+        /// Code of the error, five characters: "53300".
         sqlstate: String,
-        /// The server's words.
+        /// Message of the server.
         message: String,
     },
-    /// The server wants something this engine does not speak.
+    /// The server asks for a method of authentication that the engine does not have.
     #[error("the server at {place} asks for {what}, which this load engine does not speak")]
     Unsupported {
         /// Host and port, or socket.
         place: String,
-        /// What it asks for.
+        /// Name of that method.
         what: String,
     },
     /// Secrecy or proof of identity is wanted and cannot be had.
@@ -72,7 +72,7 @@ pub enum ConnectError {
     Tls {
         /// Host and port.
         place: String,
-        /// Why.
+        /// Error of TLS, in words.
         reason: String,
     },
     /// A prepared statement is not there in the session's next transaction, or another session's is.
@@ -88,7 +88,7 @@ pub enum ConnectError {
     Protocol {
         /// Host and port, or socket.
         place: String,
-        /// What was wrong.
+        /// Message that came, and why it is not expected.
         detail: String,
     },
 }
@@ -207,7 +207,7 @@ pub struct Startup {
 }
 
 impl Startup {
-    /// Connects and authenticates.
+    /// Connects, and begins to authenticate.
     pub fn begin(endpoint: &Endpoint) -> Result<Startup, ConnectError> {
         let mut startup = Startup::reach(endpoint)?;
         startup.authenticate(&endpoint.config)?;
@@ -274,7 +274,7 @@ impl Startup {
         self.until_ready()
     }
 
-    /// Says good-bye.
+    /// Sends Terminate, and waits for nothing.
     pub fn end(&mut self) {
         let _ = self.send(TERMINATE);
     }

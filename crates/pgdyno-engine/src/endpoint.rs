@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A server to be driven.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// How it is reached.
+    /// Host, port, database and user, as libpq has them.
     pub config: Config,
-    /// What TLS is done with, where the configuration wants it.
+    /// Certificates that TLS is done with; `None` without TLS.
     pub tls: Option<Arc<ClientConfig>>,
     /// Whether there is a pooler between.
     pub is_pooled: bool,

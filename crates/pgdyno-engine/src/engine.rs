@@ -37,11 +37,11 @@ pub enum EngineError {
     /// A client could not be connected.
     #[error("client {client} of {clients} could not connect: {source}")]
     Connect {
-        /// 1-based.
+        /// Number of the client, from 1.
         client: u32,
-        /// All of them.
+        /// Number of clients of the load.
         clients: u32,
-        /// Why.
+        /// The error of its connection.
         source: ConnectError,
     },
     /// The system refused an event queue or a thread.
@@ -49,7 +49,7 @@ pub enum EngineError {
     System {
         /// "an event queue", "io_uring" or "a thread".
         what: &'static str,
-        /// Its words.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The limit of open files is too low, and cannot be raised.
@@ -57,11 +57,11 @@ pub enum EngineError {
         "{clients} clients need {needed} open files, and this process may have {limit}; raise its hard limit (ulimit -Hn)"
     )]
     Files {
-        /// Clients asked for.
+        /// Number of clients of the load.
         clients: u32,
-        /// Files they need.
+        /// Open files that they need, those of this process included.
         needed: u64,
-        /// The hard limit.
+        /// Hard limit of open files of this process.
         limit: u64,
     },
 }
@@ -76,10 +76,10 @@ impl EngineError {
     }
 }
 
-/// What a load did.
+/// Counts and times of a load that has ended.
 #[derive(Debug, Clone)]
 pub struct LoadResult {
-    /// The measured time only.
+    /// Counts and times of the measured time.
     pub measured: Books,
     /// Of those, the ones that are in no second: in an open loop what was done after the end, and what was done in less than a
     /// tenth of a second at the end.

@@ -43,11 +43,11 @@ pub fn with_interval_log<R>(
 pub struct StoredHistogram<'a> {
     /// What it is of; characters that a log's tag cannot hold become `_`.
     pub tag: &'a str,
-    /// From the beginning of the log.
+    /// Begin of the interval, after that of the log.
     pub begins: Duration,
-    /// How long was measured.
+    /// Length of the measured time.
     pub length: Duration,
-    /// The text.
+    /// Histogram as it is stored: V2, deflated, base64.
     pub encoded: &'a str,
 }
 

@@ -10,12 +10,12 @@ use crate::value::Value;
 /// A variable, by its number.
 pub type Variable = u16;
 
-/// An expression.
+/// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     /// The same value each time.
     Constant(Value),
-    /// What a variable holds.
+    /// The present value of a variable.
     Variable(Variable),
     /// An operator or a function with its arguments.
     Call(Function, Box<[Expr]>),

@@ -37,7 +37,7 @@ impl Gate {
         }
     }
 
-    /// The first decision holds.
+    /// Sets the decision; later ones have no effect.
     pub(crate) fn decide(&self, begin: bool) {
         self.lock().decided.get_or_insert(begin);
         self.changed.notify_all();

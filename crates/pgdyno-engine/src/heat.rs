@@ -28,7 +28,7 @@ fn edge_ns(class: usize) -> u64 {
 pub struct Heat {
     begins_s: f64,
     ends_s: f64,
-    /// Seconds of a stretch.
+    /// Length of a stretch in seconds.
     stretch_s: u32,
     /// Seconds that the last one has so far.
     filled_s: u32,
@@ -92,7 +92,7 @@ impl Heat {
         }
     }
 
-    /// Makes two stretches one.
+    /// Joins the stretches two by two.
     fn join(&mut self) {
         let pairs = self.stretches.chunks(2).map(|pair| {
             let longest = pair.iter().map(Vec::len).max().unwrap_or(0);
@@ -126,7 +126,7 @@ impl Heat {
         self.ends_s
     }
 
-    /// Seconds of a stretch.
+    /// Length of a stretch in seconds: 1, 2, 4 and so on.
     pub fn stretch_s(&self) -> u32 {
         self.stretch_s
     }

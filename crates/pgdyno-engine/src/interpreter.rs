@@ -19,7 +19,7 @@ impl Transactions for Program {
     }
 }
 
-/// One client's.
+/// Runs one client's routines of a program.
 pub(crate) struct Interpreter<'a> {
     program: &'a Program,
     stream: Stream,
@@ -40,7 +40,7 @@ pub(crate) struct Interpreter<'a> {
     /// Statements that this connection has prepared, a bit each, and those that the request at hand prepares.
     prepared: Vec<u64>,
     preparing: Vec<u32>,
-    /// What `debug` was given.
+    /// Values that `debug` was called with, as text.
     notes: Vec<String>,
     columns: Vec<Option<Variable>>,
     name: Vec<u8>,

@@ -14,7 +14,7 @@ pub const SYNC: &[u8] = b"S\0\0\0\x04";
 const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
 /// Describe the unnamed portal: tells the names of its columns.
 const DESCRIBE: &[u8] = b"D\0\0\0\x06P\0";
-/// Says good-bye.
+/// The message Terminate, which ends a session.
 pub(crate) const TERMINATE: &[u8] = b"X\0\0\0\x04";
 /// Ends a failed transaction, as a simple query.
 pub(crate) const ROLLBACK: &[u8] = b"Q\0\0\0\x0dROLLBACK\0";
@@ -31,7 +31,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Its number in pg_type.
+    /// The type's oid in pg_type.
     fn oid(self) -> u32 {
         match self {
             Type::Unknown => 0,
@@ -44,7 +44,7 @@ impl Type {
 /// A stretch of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// Text as it is.
+    /// SQL that is the same in every execution.
     Sql(String),
     /// A variable, and its text in a statement: its name, where it has no value and values are part of the text.
     Variable(Variable, Type, String),
@@ -105,7 +105,7 @@ impl Statement {
     }
 }
 
-/// A whole message.
+/// A message with its type, length and body.
 pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(&u32::try_from(body.len() + 4).unwrap_or(u32::MAX).to_be_bytes());

@@ -26,18 +26,18 @@ pub(crate) struct Part {
     pub(crate) connections: Option<Times>,
     /// Why the load could not go on.
     pub(crate) halted: Option<String>,
-    /// What the transactions noted.
+    /// Notes of `debug` in expressions, and of connections.
     pub(crate) notes: Vec<String>,
 }
 
-/// Counts of transactions.
+/// Counts of transactions by how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All that were begun or due.
+    /// All that were begun, or due.
     pub all: u64,
-    /// Confirmed by the server.
+    /// Transactions that the server confirmed.
     pub committed: u64,
-    /// Ended with an error.
+    /// Transactions that ended with an error.
     pub failed: u64,
     /// Due and not begun before the end, or not finished soon after it.
     pub skipped: u64,

@@ -16,14 +16,14 @@ pub const BATCH_MAX: Duration = Duration::from_millis(100);
 pub enum Arrivals {
     /// Closed loop: each client's next transaction follows its last one, after a pause.
     Closed {
-        /// The pause.
+        /// Pause between two transactions of a client; zero for none.
         think: Duration,
     },
     /// Open loop: they are due at a rate, whatever the server does.
     Open {
         /// Arrivals per second over time.
         rate: Rate,
-        /// How they are spread.
+        /// How arrivals are spread over time.
         spacing: Spacing,
         /// Those that are due are begun together, at most once in this time; zero: each when it is due, or with others that
         /// are due within half a millisecond. It saves wakings of the client, and adds half of it to the mean schedule lag.
@@ -31,7 +31,7 @@ pub enum Arrivals {
     },
 }
 
-/// How bytes are moved.
+/// The calls by which requests are sent and replies received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
@@ -39,7 +39,7 @@ pub enum Engine {
     Auto,
     /// io_uring; an error where it is not to be had.
     IoUring,
-    /// epoll.
+    /// The event queue epoll.
     Epoll,
     /// Blocking calls: one client per thread, and nothing to wait for but replies.
     Blocking,
@@ -48,7 +48,7 @@ pub enum Engine {
 impl Engine {
     const ALL: [Engine; 4] = [Engine::Auto, Engine::IoUring, Engine::Epoll, Engine::Blocking];
 
-    /// The name on the command line and in files.
+    /// Name on the command line and in files: "io-uring".
     pub fn name(self) -> &'static str {
         match self {
             Engine::Auto => "auto",
@@ -64,7 +64,7 @@ names!(Engine, "engine");
 /// Full load before anything is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warmup {
-    /// So long.
+    /// For that time.
     For(Duration),
     /// Until the throughput has settled ([`pgdyno_stats::has_settled`]), at most so long.
     Settled(Duration),
@@ -73,7 +73,7 @@ pub enum Warmup {
 /// How a load is driven, and for how long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// When transactions begin.
+    /// When transactions begin: closed or open loop.
     pub arrivals: Arrivals,
     /// Simulated sessions, each with a connection of its own.
     pub clients: u32,
@@ -83,7 +83,7 @@ pub struct Plan {
     pub cpus: Vec<usize>,
     /// Full load before anything is measured.
     pub warmup: Warmup,
-    /// The measured time.
+    /// Time after the warm-up that figures are of.
     pub measure: Duration,
     /// Each client ends after so many, even if there is time left.
     pub transactions: Option<u64>,
@@ -93,9 +93,9 @@ pub struct Plan {
     /// How often a transaction is tried that fails with 40001 (serialization) or 40P01 (deadlock), the first time
     /// included.
     pub max_tries: u32,
-    /// Responses that take longer are late; all count.
+    /// Response time above which a transaction is late; `None` without a limit.
     pub latency_limit: Option<Duration>,
-    /// How bytes are moved.
+    /// The calls by which requests are sent and replies received.
     pub engine: Engine,
     /// Seed of all random streams.
     pub seed: u64,

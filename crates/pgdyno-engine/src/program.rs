@@ -27,15 +27,15 @@ pub enum Op {
     SyncPipeline,
     /// The pipeline goes out, and its replies are waited for.
     EndPipeline,
-    /// Goes on elsewhere.
+    /// Continues at that operation.
     Jump(u32),
-    /// Goes on elsewhere unless the expression is true.
+    /// Continues at that operation unless the expression is true.
     Unless(Expr, u32),
     /// Waits for so many units of nanoseconds.
     Sleep(Expr, u64),
-    /// Something beside the load.
+    /// Runs something beside the load, such as a shell command.
     Aside(Box<dyn Aside>),
-    /// The transaction is over.
+    /// Ends the transaction.
     End,
 }
 
@@ -50,12 +50,12 @@ pub struct Say {
     pub(crate) capture: Option<Capture>,
 }
 
-/// Rows that become variables.
+/// Stores rows of a reply in variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
-    /// What asks for it, in messages.
+    /// Name of the command, in messages: "\\gset".
     pub word: &'static str,
-    /// Stands before the names of the columns.
+    /// Prefix of the variables before the names of the columns.
     pub prefix: String,
     /// Whether it is exactly one row of the last statement; else any number of all statements.
     pub single: bool,
@@ -76,7 +76,7 @@ pub trait Aside: fmt::Debug + Send + Sync {
 pub struct Routine {
     /// Its number among the kinds of transactions.
     pub kind: u32,
-    /// They end with [`Op::End`].
+    /// Operations in order, the last one [`Op::End`].
     pub ops: Vec<Op>,
     pub(crate) lines: Vec<u32>,
 }

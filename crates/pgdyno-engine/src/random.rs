@@ -9,9 +9,9 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 pub enum Purpose {
     /// Keys and amounts of transactions.
     Transactions = 1,
-    /// When transactions arrive.
+    /// Instants at which transactions arrive.
     Arrivals = 2,
-    /// Rows of the data.
+    /// Rows of the data set.
     Data = 3,
 }
 
@@ -74,17 +74,17 @@ impl Stream {
         }
     }
 
-    /// 64 random bits.
+    /// The next 64 bits of the stream.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Uniform in `0..end`.
+    /// A uniform number of `0..end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.between_i64(0, end.cast_signed() - 1).cast_unsigned()
     }
 
-    /// Uniform in `low..=high`.
+    /// A uniform number of `low..=high`.
     pub fn between(&mut self, low: i32, high: i32) -> i32 {
         #[expect(clippy::cast_possible_truncation, reason = "between two of four bytes")]
         let value = self.between_i64(low.into(), high.into()) as i32;

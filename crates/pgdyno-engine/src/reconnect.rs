@@ -43,7 +43,7 @@ impl Reconnector {
         let _ = wanted.send(number);
     }
 
-    /// One that has come.
+    /// Takes a connection that has been made, if there is one.
     pub(crate) fn take(&self) -> Option<Made> {
         self.thread.as_ref()?.1.try_recv().ok()
     }

@@ -6,7 +6,7 @@ pub enum Message<'a> {
     Columns(Names<'a>),
     /// The values of a row; `None` is null.
     Row(Values<'a>),
-    /// A statement has ended.
+    /// The end of a statement's rows.
     End,
 }
 

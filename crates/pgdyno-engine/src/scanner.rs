@@ -2,7 +2,7 @@
 
 use crate::books::SqlState;
 
-/// What a stretch of bytes held.
+/// A message that was found in a stretch of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// ReadyForQuery with the transaction status: `I` idle, `T` in a transaction, `E` in a failed one.
@@ -11,18 +11,18 @@ pub enum Event {
     Error(SqlState),
     /// CommandComplete: a statement ended well.
     Complete(Tag),
-    /// DataRow.
+    /// DataRow: a row of the answer.
     Row,
 }
 
 /// What a completed statement did to its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag {
-    /// It committed it.
+    /// Committed it.
     Commit,
-    /// It rolled it back, or left it to be committed by another one.
+    /// Rolled it back, or left it to be committed by another one.
     Rollback,
-    /// Nothing.
+    /// Neither of these.
     Other,
 }
 

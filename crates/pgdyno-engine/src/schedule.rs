@@ -9,11 +9,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How arrivals are spread.
+/// How arrivals are spread over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spacing {
-    /// Evenly.
+    /// All with the same distance.
     Constant,
     /// Independent of one another: a Poisson process.
     Poisson,
@@ -22,9 +22,9 @@ pub enum Spacing {
 /// A stretch of time over which the rate goes from one value to another in a straight line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// Arrivals at its beginning.
+    /// Arrivals per second at its begin.
     pub from_per_s: f64,
-    /// Arrivals at its end.
+    /// Arrivals per second at its end.
     pub to_per_s: f64,
     /// Its length; the last one goes on at `to_per_s` after it.
     pub length: Duration,

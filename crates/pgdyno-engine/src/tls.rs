@@ -20,7 +20,7 @@ pub(crate) fn sealed_bytes_max(plain: usize) -> usize {
     plain + (plain / RECORD_BYTES + 1) * OVERHEAD_BYTES
 }
 
-/// An established TLS connection.
+/// A connection with TLS established.
 #[derive(Debug)]
 pub(crate) struct Tls(Box<ClientConnection>);
 

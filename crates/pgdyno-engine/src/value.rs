@@ -7,18 +7,18 @@ use std::io::Write as _;
 pub struct Trouble(pub String);
 
 impl Trouble {
-    /// In these words.
+    /// Trouble with that reason.
     pub fn new(words: impl Into<String>) -> Trouble {
         Trouble(words.into())
     }
 }
 
-/// What an expression yields.
+/// A value of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
-    /// No value.
+    /// No value, as of NULL.
     Null,
-    /// True or false.
+    /// A truth value.
     Bool(bool),
     /// An integer of eight bytes.
     Int(i64),
@@ -126,7 +126,7 @@ fn trim_zeros(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// What a variable holds.
+/// The content of a variable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Held {
     Nothing,

@@ -2,7 +2,7 @@
 
 use crate::books::SqlState;
 
-/// Characters of each part.
+/// Most characters of each part of a message.
 const PART_CHARS: usize = 300;
 
 /// Message, detail and hint of an error's fields (PostgreSQL documentation, "Error and Notice Message Fields"), which may be cut

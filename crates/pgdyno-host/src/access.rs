@@ -20,7 +20,7 @@ pub enum HostError {
     /// The file is not there: another kernel, another device, or not Linux.
     #[error("{path} does not exist on this host")]
     Missing {
-        /// Path on the target.
+        /// Path on the target, as "/proc/meminfo".
         path: String,
     },
     /// The file is there and may not be used so.
@@ -28,9 +28,9 @@ pub enum HostError {
     Refused {
         /// Path on the target.
         path: String,
-        /// "read" or "written".
+        /// What was tried, as a participle: "read" or "written".
         action: &'static str,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The file does not end within what a file of the kernel or the system holds.
@@ -38,7 +38,7 @@ pub enum HostError {
     TooLarge {
         /// Path on the target.
         path: String,
-        /// The limit.
+        /// Most bytes that are read of a file.
         limit_bytes: u64,
     },
     /// The kernel does not take this value.
@@ -46,19 +46,19 @@ pub enum HostError {
     Rejected {
         /// Path on the target.
         path: String,
-        /// What was written.
+        /// Value that was written.
         value: String,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// Any other failure.
+    /// A system call failed for another reason.
     #[error("{path} could not be {action}: {source}")]
     Io {
         /// Path on the target.
         path: String,
-        /// "read" or "written".
+        /// What was tried, as a participle: "read" or "written".
         action: &'static str,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The content is not what the kernel documents.
@@ -66,11 +66,11 @@ pub enum HostError {
     Malformed {
         /// Path on the target.
         path: String,
-        /// 1-based.
+        /// Number of the line, from 1.
         line: usize,
-        /// What should stand there.
+        /// Form that the kernel documents: "a number of kB".
         expected: &'static str,
-        /// What stands there.
+        /// Text that the line has instead.
         found: String,
     },
 }
@@ -148,9 +148,9 @@ pub trait HostAccess: Send + Sync {
 /// Room in a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// All of it.
+    /// Size of the file system.
     pub bytes: u64,
-    /// What users other than root may still take.
+    /// Room that users other than root may still take.
     pub free_bytes: u64,
     /// The kernel's number of the file system; 0 of some in memory.
     pub id: u64,
@@ -163,7 +163,7 @@ pub struct LocalHost {
 }
 
 impl LocalHost {
-    /// The machine itself.
+    /// Access to the machine that pgdyno runs on.
     pub fn new() -> LocalHost {
         LocalHost::at("/")
     }

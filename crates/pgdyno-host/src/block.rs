@@ -76,7 +76,7 @@ const DEVICES_MAX: usize = 256;
 pub(crate) struct Device {
     /// As in /sys/block, or a partition's ("vda1", "dm-0").
     pub(crate) name: String,
-    /// Major and minor.
+    /// Major and minor number.
     pub(crate) number: (u32, u32),
     /// How many devices stand above it.
     pub(crate) depth: usize,
@@ -89,7 +89,7 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Its directory in sysfs.
+    /// Directory of the device in sysfs.
     pub(crate) fn directory(&self) -> String {
         format!("/sys/dev/block/{}:{}", self.number.0, self.number.1)
     }

@@ -24,7 +24,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether nothing is limited.
+    /// Whether no resource is limited.
     pub fn is_none(&self) -> bool {
         *self == Limits::default()
     }
@@ -33,9 +33,9 @@ impl Limits {
 /// A limit, or a part of one, that this kernel does not enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unlimited {
-    /// Which limit.
+    /// Name of the limit.
     pub limit: String,
-    /// Why, in a sentence.
+    /// Why it is not enforced, in a sentence.
     pub why: String,
 }
 

@@ -24,16 +24,16 @@ const ADDRESSES_MAX: usize = 64;
 
 static LOOKUPS: Lookups = Lookups(AtomicUsize::new(0));
 
-/// When a wait ends.
+/// Conditions that end a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Until<'a> {
-    /// It is over then.
+    /// Instant at which it ends in any case.
     pub deadline: Instant,
-    /// It is over as soon as this is set.
+    /// Ends it as soon as it is set; `None` where nothing stops it.
     pub stop: Option<&'a AtomicBool>,
 }
 
-/// Somebody stopped a wait.
+/// The error of a wait that was stopped.
 #[derive(Debug)]
 struct Stopped;
 
@@ -197,7 +197,7 @@ fn tcp_to(address: &SocketAddr, until: Until<'_>) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 ///
-/// What the system says.
+/// The error of the system call.
 pub fn unix(path: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -208,15 +208,15 @@ pub fn unix(path: &Path) -> io::Result<UnixStream> {
 /// How a connection to a host that is gone is noticed; where nothing is said, within half a minute.
 #[derive(Debug, Clone, Copy)]
 pub struct LossLimits {
-    /// Bytes of ours that nobody confirms for so long go to a host that is gone.
+    /// Longest time that sent bytes may stay unconfirmed.
     pub user_timeout: Option<Duration>,
-    /// Whether a silent host is asked whether it is there.
+    /// Whether a silent host is probed.
     pub keepalives: bool,
-    /// After so long a silence.
+    /// Silence after which the first probe is sent.
     pub idle: Option<Duration>,
-    /// And so long between two times.
+    /// Time between two probes.
     pub interval: Option<Duration>,
-    /// So many times.
+    /// Number of probes without an answer after which the host is gone.
     pub retries: Option<u32>,
 }
 
@@ -230,7 +230,7 @@ impl LossLimits {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn set(&self, stream: &TcpStream) -> io::Result<()> {
         let timeout = self.user_timeout.unwrap_or(TCP_USER_TIMEOUT);
         sockopt::set_tcp_user_timeout(stream, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX))?;

@@ -18,11 +18,11 @@ pub(crate) struct Mount {
     pub(crate) number: (u32, u32),
     /// Which directory of the file system is seen here.
     pub(crate) root: String,
-    /// Where.
+    /// Directory that it is mounted on.
     pub(crate) point: String,
-    /// Options of this mount.
+    /// Options of this mount, as "rw,noatime".
     pub(crate) options: String,
-    /// File system.
+    /// Type of the file system: "ext4".
     pub(crate) kind: String,
     /// Device or name it was mounted from.
     pub(crate) source: String,

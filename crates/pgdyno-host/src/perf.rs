@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Files that the rest of the program may need open besides the counters.
 const OTHER_FILES: u64 = 512;
 
-/// What is counted.
+/// An event that the kernel counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Hardware(Hardware),

@@ -142,11 +142,11 @@ pub(crate) struct ProcessStat {
     /// 'R', 'S', 'D', 'Z', ...
     pub(crate) state: char,
     pub(crate) parent: u32,
-    /// The process's own.
+    /// Times and faults of the process itself.
     pub(crate) own: Used,
     /// What the children that it has waited for had used.
     pub(crate) reaped: Used,
-    /// Since boot.
+    /// Start of the process, in ticks since boot.
     pub(crate) started_ticks: u64,
     /// Resident pages, shared ones too. The kernel says that it may lag behind a little.
     pub(crate) resident_pages: u64,
@@ -212,7 +212,7 @@ impl Used {
         })
     }
 
-    /// Both together.
+    /// Sum of both.
     pub(crate) fn plus(self, other: Used) -> Used {
         Used {
             ticks: self.ticks.saturating_add(other.ticks),

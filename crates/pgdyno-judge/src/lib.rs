@@ -38,7 +38,7 @@ pub struct Observations {
     blocks: BTreeSet<usize>,
 }
 
-/// What may be said.
+/// Effects and verdicts on the trials so far.
 #[derive(Debug, Clone)]
 pub struct Judged {
     /// Against the treatment that each is held against (the one before it, or the reference), by treatment.
@@ -47,16 +47,16 @@ pub struct Judged {
     pub totals: Vec<Option<Effect>>,
     /// Trials that were left out, by their place among those given, with how many robust standard deviations they lie off.
     pub left_out: Vec<(usize, f64)>,
-    /// Whether no further block is needed.
+    /// Whether every comparison is decided, so that no further block is needed.
     pub done: bool,
     /// Spread between trials of one treatment, as a ratio.
     pub noise_floor: Option<f64>,
-    /// Of that spread.
+    /// Degrees of freedom of the noise floor.
     pub degrees_of_freedom: usize,
 }
 
 impl Judge {
-    /// For the figure of that name.
+    /// A judge of one figure of an experiment, before any trial.
     pub fn new(record: &ExperimentRecord, metric: &str) -> Judge {
         let treatments: Vec<String> = record.treatments.iter().map(|t| t.name.clone()).collect();
         let against = against(record);

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
-    /// Id of the knob.
+    /// Id of the knob, with its instance: "block.read_ahead_kb@dm-0".
     pub knob: String,
     /// Value as text, with a unit where the knob takes one.
     pub value: String,
@@ -24,64 +24,64 @@ pub struct Setting {
 /// What is wrong with the catalogue, or with a setting held against it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CatalogueError {
-    /// Not in the catalogue.
+    /// The catalogue has no knob of that id.
     #[error("unknown knob \"{id}\"{}", nearest.as_ref().map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default())]
     Unknown {
-        /// What was asked for.
+        /// Id that was given.
         id: String,
-        /// The nearest there is.
+        /// The id that differs from it by a typing error; `None` without one.
         nearest: Option<String>,
     },
-    /// Out of range or no number.
+    /// A value out of range, or none of the legal words.
     #[error("{id} = \"{value}\": expected {expected}")]
     Value {
-        /// Which knob.
+        /// Id of the knob.
         id: String,
-        /// What was given.
+        /// Value that was given.
         value: String,
-        /// What would be legal.
+        /// Legal values in words: "a number from 0 to 200".
         expected: String,
     },
-    /// What stands behind the @ of a setting.
+    /// The instance behind the @ of a setting is missing or wrong.
     #[error("{setting}: {reason}")]
     Instance {
-        /// As given.
+        /// Id with the instance, as it was given.
         setting: String,
-        /// What is wrong with it.
+        /// What is wrong with the instance, and what was expected.
         reason: String,
     },
     /// The disk that is meant cannot be found.
     #[error("{id} needs the disk of the {which} directory, and that could not be found: {reason}")]
     NoDisk {
-        /// Which knob.
+        /// Id of the knob.
         id: String,
-        /// "data" or "wal".
+        /// Directory whose disk is meant: "data" or "wal".
         which: String,
-        /// Why not.
+        /// Why the disk could not be found.
         reason: String,
     },
     /// This host has no such thing.
     #[error("{id}: {reason}")]
     NotHere {
-        /// Which knob.
+        /// Id of the knob.
         id: String,
         /// What is missing where, and which kernels have it.
         reason: String,
     },
-    /// pgdyno only advises it.
+    /// A knob that pgdyno only advises, such as a word of the boot line.
     #[error("{id} is not set by pgdyno: {how}")]
     AdvisedOnly {
-        /// Which knob.
+        /// Id of the knob.
         id: String,
-        /// What to do instead.
+        /// Command that shows the lines to write, or what to do.
         how: String,
     },
     /// A catalogue file cannot be read.
     #[error("catalogue file {file}: {reason}")]
     File {
-        /// Its name.
+        /// Name of the file in the catalogue.
         file: String,
-        /// What is wrong.
+        /// Error of the parser, or the rule that the file breaks.
         reason: String,
     },
 }
@@ -98,7 +98,7 @@ impl CatalogueError {
     }
 }
 
-/// All knobs by id.
+/// Every knob that pgdyno has, by its id.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     knobs: BTreeMap<String, Knob>,
@@ -108,7 +108,7 @@ pub struct Catalogue {
 /// Knobs that people read about together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// Its heading.
+    /// Heading of the section in the reference.
     pub title: String,
     /// Ids of its knobs, in their order.
     pub ids: Vec<String>,
@@ -155,7 +155,7 @@ impl Catalogue {
         &self.sections
     }
 
-    /// All knobs, by id.
+    /// Iterates over all knobs, sorted by id.
     pub fn iter(&self) -> impl Iterator<Item = &Knob> {
         self.knobs.values()
     }

@@ -28,7 +28,7 @@ pub enum ServerRef {
     Sandbox {
         /// Directory of all sandboxes.
         root: PathBuf,
-        /// Its name.
+        /// Name of the sandbox.
         name: String,
     },
     /// A server by its address.
@@ -85,44 +85,44 @@ pub enum Cell {
     },
     /// postgresql.auto.conf as a file, byte by byte.
     AutoConf {
-        /// Where it is.
+        /// The server's data directory, which has the file.
         data: PathBuf,
     },
     /// One parameter of a server whose files cannot be reached.
     Parameter {
-        /// Its name.
+        /// Name of the parameter.
         name: String,
     },
     /// How a table and its partitions are stored.
     Storage {
         /// Its name with its schema, quoted where need be.
         table: String,
-        /// What of it.
+        /// Storage parameter, or compression of the columns.
         option: StorageOption,
     },
-    /// Where the WAL is.
+    /// The place of pg_wal: in the data directory, or behind a symbolic link.
     WalDirectory {
-        /// The data directory.
+        /// The server's data directory.
         data: PathBuf,
     },
-    /// A swap file.
+    /// A file that the kernel may swap to.
     Swap {
-        /// Where it is.
+        /// Absolute path of the swap file.
         path: String,
     },
     /// The CPUs of a server's processes.
     Affinity {
-        /// Its data directory.
+        /// The server's data directory.
         data: PathBuf,
     },
     /// A file that only pgdyno makes.
     OwnFile {
-        /// Where it is.
+        /// Absolute path of the file.
         path: String,
     },
     /// A value that holds as long as its file is open.
     Held {
-        /// The file.
+        /// Absolute path of the file.
         path: String,
     },
     /// Data that an experiment makes on a server that pgdyno did not create.
@@ -134,7 +134,7 @@ pub enum Cell {
     },
     /// What commands of an experiment may make on a server that pgdyno did not create: compared, never dropped.
     Objects {
-        /// The commands.
+        /// Statements that may make objects, as the experiment file has them.
         commands: Vec<String>,
     },
 }
@@ -145,7 +145,7 @@ pub enum Cell {
 pub enum Captured {
     /// Values of the files in the cell's order; `None` where this kernel has no such file.
     Files(Vec<Option<String>>),
-    /// The content of postgresql.auto.conf.
+    /// Text of postgresql.auto.conf.
     AutoConf(String),
     /// The value in postgresql.auto.conf, if there is one.
     Parameter(Option<String>),
@@ -230,26 +230,26 @@ impl Captured {
 /// Why a cell could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
-    /// A kernel file.
+    /// A kernel file could not be read or written.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// postgresql.auto.conf.
+    /// The file postgresql.auto.conf could not be read or written.
     #[error("{path} could not be {action}: {source}")]
     AutoConf {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// "read" or "written".
+        /// What was tried, as a participle: "read" or "written".
         action: &'static str,
-        /// The system's words.
+        /// The error of the system call.
         source: std::io::Error,
     },
     /// postgresql.auto.conf is not text, so that the journal could not hold it exactly.
     #[error("{path} is not UTF-8 text; it can be neither journaled nor restored exactly")]
     NotText {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The catalogue.
+    /// The catalogue refuses the knob or its value.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// The server was asked, and refused.
@@ -258,22 +258,22 @@ pub enum CellError {
     /// There is no server to ask.
     #[error("no server is named, and this is a setting of one")]
     NoServer,
-    /// The WAL directory.
+    /// The WAL directory could not be moved.
     #[error("{path} could not be {action}: {source}")]
     Wal {
-        /// Which file or directory.
+        /// File or directory that was copied, linked or removed.
         path: PathBuf,
         /// "copied", "removed" and so on.
         action: &'static str,
-        /// The system's words.
+        /// The error of the system call.
         source: std::io::Error,
     },
     /// A file that cannot be swapped to, or is in the way.
     #[error("the swap file {path}: {reason}")]
     Swap {
-        /// Where it is.
+        /// Absolute path of the swap file.
         path: String,
-        /// What is wrong.
+        /// Why it cannot be swapped to.
         reason: String,
     },
     /// Commits would go into files that are being taken away.

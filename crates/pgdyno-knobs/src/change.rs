@@ -73,16 +73,16 @@ pub enum Restart {
     WhenNeeded,
 }
 
-/// What became of a setting.
+/// A setting that was applied, with what the target reports of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
-    /// What was asked for.
+    /// Knob and value as they were given.
     pub setting: Setting,
-    /// What the target reports now. This counts.
+    /// Value that the target reports after it was set.
     pub effective: String,
-    /// Whether that is the same.
+    /// Whether `effective` is the value that was asked for.
     pub took: bool,
-    /// What is to be known of it beside: sessions that do not have it, a restart that it waits for.
+    /// What else matters of it: sessions that do not have it, a restart that it waits for.
     pub remark: Option<String>,
 }
 
@@ -98,16 +98,16 @@ pub enum ApplyError {
     /// A setting of the host, in a change that was begun for a server alone.
     #[error("{knob} is a setting of the host, and only settings of the server were announced")]
     NotAnnounced {
-        /// Its name.
+        /// Id of the knob.
         knob: String,
     },
     /// Nothing is changed that is not in the journal first.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The server refused something.
+    /// The server could not be reached, or refused a statement.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// Starting or stopping.
+    /// The server could not be started or stopped.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// The server does not come up with these settings; the old ones are back and it runs.
@@ -116,11 +116,11 @@ pub enum ApplyError {
     /// This version has no such parameter.
     #[error("PostgreSQL {version} has no parameter {name}{hint}")]
     NoParameter {
-        /// Its name.
+        /// Name of the parameter.
         name: String,
-        /// The server's version.
+        /// Version of the server: "14.9".
         version: String,
-        /// What the catalogue knows of versions that have it.
+        /// Versions that have it, by the catalogue; empty where none is listed.
         hint: String,
     },
     /// pgdyno's own session has another value, so neither the value before nor the one that took effect can be seen.
@@ -129,29 +129,29 @@ pub enum ApplyError {
          server's value"
     )]
     HiddenByOptions {
-        /// Its name.
+        /// Name of the parameter.
         name: String,
     },
     /// A parameter that tells what was decided when the server was made or built.
     #[error("{name} is read-only: it reports what the server is")]
     ReadOnly {
-        /// Its name.
+        /// Name of the parameter.
         name: String,
     },
-    /// No such table.
+    /// The database has no such table.
     #[error("there is no table {table} in the database {database}")]
     NoTable {
-        /// As given.
+        /// Name of the table as it was given.
         table: String,
-        /// Where it was looked for.
+        /// Name of the database that was looked in.
         database: String,
     },
     /// A right that the connected role lacks.
     #[error("the role {role} may not {what}")]
     NoRight {
-        /// As SQL has it.
+        /// Name of the role, quoted as in SQL.
         role: String,
-        /// What it may not do.
+        /// The action that the role has no right to, as a verb phrase.
         what: String,
     },
     /// Nobody may, on this server.
@@ -171,17 +171,17 @@ pub enum ApplyError {
     /// Somebody else turns the same knobs: what is measured then is nobody's treatment.
     #[error("someone else has changed {place} since: it is {found}, and was left as {left}")]
     Foreign {
-        /// The kernel file.
+        /// Path of the kernel file.
         place: String,
-        /// As it is now.
+        /// Content that it has now.
         found: String,
-        /// As the last write of this process left it.
+        /// Content that the last write of this process left.
         left: String,
     },
     /// What was not named did not go back to what it was.
     #[error("{place} did not go back to what it was before")]
     NotBack {
-        /// The kernel file.
+        /// Path of the kernel file.
         place: String,
     },
     /// A pool that would leave the machine too little to live on.

@@ -30,7 +30,7 @@ pub enum ConsentError {
     Durability {
         /// Id of the knob.
         knob: String,
-        /// The value.
+        /// Value that can lose data.
         value: String,
     },
 }

@@ -83,14 +83,14 @@ pub fn base_unit(base: &str) -> Option<f64> {
     base_factor(base).map(|(_, factor)| factor)
 }
 
-/// What a number counts.
+/// The quantity of a number with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
-    /// Nothing that is known.
+    /// A number without a unit.
     Plain,
-    /// Bytes.
+    /// A size, in bytes.
     Bytes,
-    /// Seconds.
+    /// A time, in seconds.
     Seconds,
 }
 

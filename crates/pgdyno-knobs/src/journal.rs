@@ -32,33 +32,33 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use turn::Part;
 
-/// Trouble with a journal.
+/// Why a journal cannot be read, written or taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Files.
+    /// A system call on the file or its directory failed.
     #[error("the journal {path} could not be {action}: {source}")]
     Io {
         /// The file or its directory.
         path: PathBuf,
-        /// "written", "read" and so on.
+        /// What was tried, as a participle: "written", "read".
         action: &'static str,
-        /// The system's words.
+        /// The error of the system call.
         source: io::Error,
     },
     /// A line that is not the last cannot be read.
     #[error("the journal {path}, line {line}, cannot be read: {reason}")]
     Line {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// 1-based.
+        /// Line of the fault, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error of the parser, in words.
         reason: String,
     },
     /// Another process changes the same host or the same server.
     #[error("{holder} is changing settings of {what}; one process at a time may")]
     Busy {
-        /// Process and purpose.
+        /// Process that makes the changes, and its purpose, in words.
         holder: String,
         /// This host, or which server.
         what: String,
@@ -74,9 +74,9 @@ pub enum JournalError {
     /// Not whole, so that nothing is written behind what is left.
     #[error("the journal {path} is damaged: {}", damage.join("; "))]
     Damaged {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// A sentence each.
+        /// Faults that were found, a sentence each.
         damage: Vec<String>,
     },
     /// Values that a killed process has left would be taken for those from before.
@@ -85,7 +85,7 @@ pub enum JournalError {
         holder(Some(purpose))
     )]
     LeftBehind {
-        /// Its journal.
+        /// Path of the killed process's journal.
         path: PathBuf,
         /// Who has made the changes and what for.
         purpose: Box<Purpose>,
@@ -93,19 +93,19 @@ pub enum JournalError {
     /// What another user has set would be taken for the original state.
     #[error("{knob} is changed by {user}'s pgdyno since {since}; restore that first")]
     ChangedByOther {
-        /// The knob.
+        /// Id of the knob that the other user has changed.
         knob: String,
-        /// The login name.
+        /// Login name of the other user.
         user: String,
         /// When that change began, in UTC.
         since: String,
     },
-    /// Its process is alive.
+    /// The process that made the changes is still running.
     #[error("the changes in {path} belong to {}, which is still running", holder(purpose.as_deref()))]
     Held {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// Who has made them and what for; `None` where its first line is not written yet.
+        /// Process and purpose; `None` where its first line is not written yet.
         purpose: Option<Box<Purpose>>,
     },
 }
@@ -303,7 +303,7 @@ impl Journal {
         fs::rename(beginning, &self.file.path).map_err(io_error(&self.file.path, "made"))
     }
 
-    /// Where it is.
+    /// Path of the journal's file.
     pub fn path(&self) -> &Path {
         &self.file.path
     }

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 pub struct Reader<'a> {
     /// The host under the server, or the host alone.
     pub host: &'a dyn HostAccess,
-    /// All knobs.
+    /// Knobs that can be looked at.
     pub catalogue: &'a Catalogue,
     /// The server; `None` for a host alone.
     pub target: Option<&'a Target>,

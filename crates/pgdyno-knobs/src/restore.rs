@@ -25,7 +25,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It was written back.
+    /// The value from before was written back.
     Restored,
     /// It was as before already.
     Already,
@@ -39,23 +39,23 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PutBack {
-    /// The knob.
+    /// Id of the knob in the catalogue.
     pub knob: String,
-    /// Its file.
+    /// Where the value is: the path of a file, or a command such as "ALTER SYSTEM work_mem".
     pub place: String,
-    /// The value from before.
+    /// Value before the first change of the journal.
     pub was: String,
-    /// The last value that was set.
+    /// Last value that the journal's process set.
     pub set_to: String,
-    /// What became of it.
+    /// Whether it was restored, or why not.
     pub outcome: Outcome,
-    /// More, where there is more to say.
+    /// Why it was left or failed; `None` where there is no more to it.
     pub detail: Option<String>,
 }
 
-/// Restores journals.
+/// Undoes the changes of journals on one host.
 pub struct Restorer<'a> {
-    /// The machine.
+    /// The machine whose files are written.
     pub host: &'a dyn HostAccess,
     /// Places beside those in it are never written, whatever a journal says.
     pub catalogue: &'a Catalogue,

@@ -8,16 +8,16 @@ use pgdyno_server::autoconf;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// How a change stands.
+/// Whether a change is still in effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// As it was set.
+    /// It still has the value that was set.
     InForce,
     /// As it was before it was set.
     AsBefore,
-    /// Undone by a reboot.
+    /// A reboot has reset it.
     Rebooted,
     /// Someone else has set it to something else.
     Foreign,
@@ -29,20 +29,20 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct StatusLine {
-    /// The knob.
+    /// Id of the knob in the catalogue.
     pub knob: String,
-    /// Its file.
+    /// Where the value is: the path of a file, or a command such as "ALTER SYSTEM work_mem".
     pub place: String,
-    /// The value from before.
+    /// Value before the first change of the journal.
     pub was: String,
-    /// What it was set to.
+    /// Last value that the journal's process set.
     pub set_to: String,
-    /// What it is; empty where that is not known.
+    /// Value that it has now; empty where that is not known.
     pub now: String,
-    /// Why it is not known.
+    /// Why the present value is not known; `None` where it is.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub why: Option<String>,
-    /// How it stands.
+    /// Whether the change is still in effect.
     pub standing: Standing,
     /// Whether a reboot resets it.
     pub until_reboot: bool,

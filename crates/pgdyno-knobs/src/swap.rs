@@ -22,10 +22,10 @@ fn wrong(path: &str, reason: impl ToString) -> CellError {
 pub struct SwapFile {
     /// Its size while it is in use; 0 for a file that is not.
     pub bytes: u64,
-    /// By which /etc/fstab may know it.
+    /// UUID by which /etc/fstab may name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
-    /// Likewise.
+    /// Label by which /etc/fstab may name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The higher, the earlier it is used. `None` for the order in which it was taken into use.

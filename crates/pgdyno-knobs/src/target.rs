@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 /// A server, and what may be done to it.
 pub struct Target {
-    /// How to connect.
+    /// Connection parameters of the server.
     pub conninfo: Conninfo,
-    /// Starting and stopping.
+    /// How the server is started and stopped, if pgdyno may.
     pub control: Control,
     /// How the journal names it.
     pub reference: ServerRef,

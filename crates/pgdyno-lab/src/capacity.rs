@@ -21,14 +21,14 @@ pub const EXTRAPOLATES_MAX: f64 = 2.0;
 /// What is asked for where nobody says: the throughput of the worked example in docs/how-to/capacity.md.
 pub const USUAL_TPS: f64 = 60_000.0;
 
-/// What is asked.
+/// A wanted throughput, with the limit and the prices that the answer goes by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
     /// Wanted throughput, transactions per second.
     pub tps: f64,
     /// Client counts whose 99th percentile is longer, in ms, do not count.
     pub p99_ms: Option<f64>,
-    /// What the machine costs.
+    /// Prices of CPU and host; `None` where the answer has no cost.
     pub price: Option<Price>,
 }
 
@@ -36,11 +36,11 @@ pub struct Question {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Estimate"))]
 pub struct Bounds {
-    /// The estimate.
+    /// The estimate itself, in the unit of what is estimated.
     pub value: f64,
-    /// Lower bound.
+    /// Lower bound of the interval.
     pub low: f64,
-    /// Upper bound; `None` where there is none.
+    /// Upper bound of the interval; `None` where the data set none.
     pub high: Option<f64>,
 }
 
@@ -54,54 +54,54 @@ impl From<Estimate> for Bounds {
     }
 }
 
-/// The best that a number of CPUs did.
+/// The client count with the most throughput at one number of CPUs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Measured {
-    /// CPUs.
+    /// Number of CPUs that the server may use.
     pub cpus: f64,
-    /// Clients with which it did best.
+    /// Client count with the most throughput at that number of CPUs.
     pub clients: u32,
-    /// Mean throughput over its trials.
+    /// Mean throughput over its trials, transactions per second.
     pub tps: f64,
     /// Mean 99th percentile of response time over those of its trials that have one, ms.
     pub p99_ms: Option<f64>,
-    /// Trials.
+    /// Number of finished trials with these clients.
     pub trials: usize,
 }
 
-/// What came out for one combination of the other factors.
+/// The answer for one combination of the other factors: a need, a zone, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Found {
     /// So many CPUs and connections.
     Needs {
-        /// CPUs.
+        /// CPUs that the wanted throughput needs.
         cpus: Bounds,
-        /// Connections.
+        /// Connections that it needs with those CPUs.
         connections: Bounds,
-        /// CPUs needed / largest number measured.
+        /// CPUs needed / largest number measured; above 2 nothing measured speaks for it.
         extrapolates: f64,
-        /// Of a million transactions, in the currency of the price.
+        /// Cost of a million transactions, in the currency of the price; `None` without a price.
         cost_per_million: Option<Bounds>,
     },
     /// The curve never goes so high.
     Unreachable {
-        /// Throughput at its peak, where it has one.
+        /// Throughput at the peak of the curve; `None` where it has none.
         peak_tps: Option<f64>,
-        /// CPUs at which its upper bounds would reach it.
+        /// CPUs at which the upper bounds of the curve would reach it; `None` where these do not.
         cpus_low: Option<f64>,
     },
     /// CPUs were not varied: what clients are good for on this machine as it is.
     Zone {
-        /// Most throughput, mean over trials.
+        /// Most throughput at any client count, mean over its trials.
         peak_tps: f64,
-        /// With so many clients.
+        /// Client count with the most throughput.
         peak_clients: u32,
         /// Lowest client count of the happy zone.
         lowest_clients: u32,
-        /// Highest.
+        /// Highest client count of the happy zone.
         highest_clients: u32,
         /// Whether more clients might still give more: the largest measured count is in the zone.
         open: bool,
@@ -110,7 +110,7 @@ pub enum Found {
     },
     /// There is no curve.
     No {
-        /// Why.
+        /// Reason in a sentence, with what to measure.
         why: String,
     },
 }
@@ -121,27 +121,27 @@ pub enum Found {
 pub struct Row {
     /// Factor and level of the others; empty where there are none.
     pub of: Vec<(String, String)>,
-    /// Which curve: "usl", "power-law", "two-levels"; `None` without one.
+    /// Kind of the fitted curve: "usl", "power-law", "two-levels"; `None` without one.
     #[cfg_attr(
         feature = "typescript",
         ts(type = "\"usl\" | \"power-law\" | \"two-levels\" | null")
     )]
     pub model: Option<&'static str>,
-    /// What it goes by.
+    /// Measured points that the curve goes by, one for each number of CPUs.
     pub measured: Vec<Measured>,
-    /// What came out.
+    /// Need or zone that follows from them, or why there is none.
     pub found: Found,
-    /// What was left out, and why.
+    /// Trials and levels that were left out, with the reason, a sentence each.
     pub notes: Vec<String>,
 }
 
-/// An answer.
+/// What a wanted throughput needs, by the trials of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CapacityAnswer"))]
 pub struct Answer {
-    /// Number of the experiment.
+    /// Number of the experiment in the store.
     pub experiment: i64,
-    /// Its name.
+    /// Name of the experiment.
     pub name: String,
     /// Factors that set CPUs; none where they were not varied.
     pub cpu_factors: Vec<String>,

@@ -42,11 +42,11 @@ pub enum Basis {
 /// One side of a comparison as a reference names it.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a> {
-    /// The experiment.
+    /// The experiment with all its trials.
     pub stored: &'a StoredExperiment,
-    /// What of it.
+    /// All of its treatments, one treatment, or one trial.
     pub which: &'a Which,
-    /// What to call its store; `None` where both sides are from one.
+    /// Name of its store in messages; `None` where both sides are from one.
     pub store: Option<&'a str>,
 }
 
@@ -56,103 +56,103 @@ pub struct Named<'a> {
 pub struct SideFigure {
     /// Mean over trials, in the unit of the figure.
     pub mean: f64,
-    /// Bounds of the mean's own interval; `None` with one trial.
+    /// Lower bound of the mean's own interval; `None` with one trial.
     pub low: Option<f64>,
-    /// Upper bound.
+    /// Upper bound of the mean's own interval; `None` with one trial.
     pub high: Option<f64>,
-    /// Trials.
+    /// Number of trials that the mean is of.
     pub n: usize,
 }
 
-/// One figure of a pair.
+/// One figure of both sides, and their ratio.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CompareRow"))]
 pub struct Row {
-    /// The figure, unit last.
+    /// Name of the figure, which ends with its unit.
     pub metric: String,
     /// Whether a larger value is the better one.
     pub larger_is_better: bool,
-    /// Of the reference; `None` where it was not measured.
+    /// Figure of the reference; `None` where it was not measured.
     pub a: Option<SideFigure>,
-    /// Of what is held against it.
+    /// Figure of what is compared with the reference; `None` where it was not measured.
     pub b: Option<SideFigure>,
-    /// B / A by the means alone, where there is no interval.
+    /// B / A by the means alone; `None` where a side was not measured.
     pub ratio: Option<f64>,
-    /// B / A with its interval.
+    /// B / A with its interval; `None` where there is no interval.
     pub effect: Option<Effect>,
-    /// Why there is no interval.
+    /// Reason in words; `None` where there is an interval.
     pub why_no_interval: Option<&'static str>,
     /// Trials that were left out for having been disturbed and lying far off.
     pub left_out: usize,
 }
 
-/// B held against A.
+/// Two treatments or trials, figure by figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "ComparePair"))]
 pub struct Pair {
-    /// The reference.
+    /// The reference in words: "experiment 3, memory".
     pub a: String,
-    /// What is held against it.
+    /// What is compared with the reference, in words.
     pub b: String,
-    /// Figures in the order they were asked for.
+    /// Figures in the order in which they were asked for.
     pub rows: Vec<Row>,
-    /// What is not the same on both sides.
+    /// Settings and facts that are not the same on both sides.
     pub differs: Vec<Difference>,
 }
 
-/// An answer.
+/// The pairs of a comparison, and the rules that they were judged by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Comparison {
-    /// What its intervals hold for.
+    /// What its intervals are made from, and so what they hold for.
     pub basis: Basis,
     /// Confidence with which the intervals of one figure hold together.
     pub confidence: f64,
-    /// Differences below it do not matter.
+    /// Smallest effect that matters, 0.03 = 3 %.
     pub smallest_effect: f64,
-    /// One, or one for each treatment that both experiments have.
+    /// One pair, or one for each treatment that both experiments have.
     pub pairs: Vec<Pair>,
 }
 
-/// What cannot be compared.
+/// Why two sides cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// No such treatment.
+    /// The experiment has no treatment of that name.
     #[error("{of} has no treatment \"{name}\"; it has {}", there.join("; "))]
     NoTreatment {
-        /// The experiment.
+        /// The experiment in words: "experiment 3".
         of: String,
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
-        /// Names there are.
+        /// Names of the treatments that it has.
         there: Vec<String>,
     },
-    /// A treatment that was left out.
+    /// A treatment that the experiment did not test.
     #[error("\"{name}\" of {of} was not tested: {why}")]
     NotTested {
-        /// The experiment.
+        /// The experiment in words: "experiment 3".
         of: String,
-        /// The treatment.
+        /// Name of the treatment.
         name: String,
-        /// Why.
+        /// Reason as the record has it.
         why: String,
     },
-    /// No such trial.
+    /// The experiment has no trial of that number.
     #[error("{of} has no trial {number}; `pgdyno show` lists those there are")]
     NoTrial {
-        /// The experiment.
+        /// The experiment in words: "experiment 3".
         of: String,
-        /// What was asked for.
+        /// Number that was asked for.
         number: i64,
     },
-    /// A trial that does not count.
+    /// A trial that failed or does not hold.
     #[error("trial {number} of {of} does not count: {why}")]
     BadTrial {
-        /// The experiment.
+        /// The experiment in words: "experiment 3".
         of: String,
-        /// The trial.
+        /// Number of the trial in the store.
         number: i64,
-        /// Why.
+        /// Why it does not count, in words.
         why: String,
     },
     /// A trial against a treatment.
@@ -160,33 +160,33 @@ pub enum CompareError {
         "a trial is compared with a trial, and a treatment with a treatment; name the same on both sides"
     )]
     Mixed,
-    /// One and the same.
+    /// Both sides name the same treatment or trial.
     #[error("both sides are {what}; name two treatments, as 3:reference 3:memory")]
     Same {
-        /// What.
+        /// Both sides in words, as the message names them.
         what: String,
     },
     /// No treatment has the same name.
     #[error("{a} and {b} share no tested treatment; name one of each: {a} has {}; {b} has {}", of_a.join("; "), of_b.join("; "))]
     NothingShared {
-        /// One experiment.
+        /// The first experiment in words.
         a: String,
-        /// The other.
+        /// The second experiment in words.
         b: String,
-        /// Treatments of the one.
+        /// Names of the tested treatments of the first.
         of_a: Vec<String>,
-        /// Of the other.
+        /// Names of the tested treatments of the second.
         of_b: Vec<String>,
     },
-    /// Not one trial counts.
+    /// No trial of either side finished.
     #[error("no trial of either side is finished, so there is nothing to compare; `pgdyno show` shows why")]
     NothingMeasured,
     /// A figure that neither side has.
     #[error("no trial of either side has the figure \"{metric}\"; there are {}", there.join(", "))]
     NoFigure {
-        /// What was asked for.
+        /// Name of the figure that was asked for.
         metric: String,
-        /// Figures there are.
+        /// Names of the figures that one side or both have.
         there: Vec<String>,
     },
 }
@@ -205,7 +205,7 @@ impl<'a> Side<'a> {
         self.stored.id == other.stored.id && self.store == other.store
     }
 
-    /// "experiment 3, memory".
+    /// The side in words: "experiment 3, memory".
     fn label(&self) -> String {
         let of = of(self.stored, self.store);
         match self.trial {

@@ -32,19 +32,19 @@ pub enum FileError {
     /// It cannot be read at all.
     #[error("{path} could not be read: {source}")]
     Unreadable {
-        /// The file.
+        /// Path as it was given.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the system call.
         source: std::io::Error,
     },
     /// Something in it is wrong.
     #[error("{path}, line {line}: {message}")]
     Wrong {
-        /// The file.
+        /// Path as it was given.
         path: PathBuf,
-        /// 1-based.
+        /// Line of the mistake, from 1.
         line: usize,
-        /// What, and what was expected.
+        /// What is wrong in that line, and what was expected.
         message: String,
     },
 }

@@ -12,29 +12,29 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Everything an experiment needs.
+/// Host, store, servers and consent that an experiment runs with.
 pub struct Lab<'a> {
     /// The host: its settings are changed and facts read there.
     pub host: &'a Arc<dyn HostAccess>,
-    /// The catalogue.
+    /// Knobs that may be turned.
     pub catalogue: &'a Catalogue,
     /// Where journals are kept.
     pub journals: &'a Journals,
     /// Where files of an experiment are kept while it runs: copies of data, what poolers need.
     pub scratch: &'a Path,
-    /// The store.
+    /// Store that takes records and series.
     pub store: &'a mut Store,
-    /// For passwords.
+    /// Environment variables, for passwords of servers.
     pub environment: Lookup<'a>,
     /// What the user has agreed to.
     pub consent: &'a Consent,
-    /// The servers.
+    /// The servers that treatments run on, which it starts and stops.
     pub stands: &'a mut dyn Stands,
-    /// Minutes since midnight, local time.
+    /// Gives the minutes since midnight, local time.
     pub minute_of_day: &'a dyn Fn() -> u32,
     /// Set to end in order.
     pub stop: &'a Arc<AtomicBool>,
-    /// Receives what happens.
+    /// Receives the events of the run, in order.
     pub on_event: &'a mut dyn FnMut(Event<'_>),
 }
 

@@ -29,19 +29,19 @@ use std::time::{Duration, Instant};
 /// A load with everything that was seen of it.
 #[derive(Debug, Clone)]
 pub struct Measurement {
-    /// The load's own books.
+    /// Counts and response times of the clients.
     pub load: LoadResult,
-    /// Load and host, second by second.
+    /// Load and host for each second of the load.
     pub seconds: Vec<SecondRecord>,
-    /// What was recorded beside it, from its beginning on.
+    /// Metrics that were recorded beside the load, from its begin on.
     pub series: SeriesRecord,
-    /// The count held against the server's; `None` where the server could not be asked any more, or
+    /// Clients' count of commits against the server's; `None` where the server's is not known in full.
     pub cross_check: Option<CrossCheck>,
-    /// why its count is not known in full.
+    /// Why the count of the server is not known in full; `None` where it is.
     pub unchecked: Option<String>,
     /// Whether throughput was steady in the measured time.
     pub steadiness: Option<Steadiness>,
-    /// Stability of the throughput.
+    /// Coefficient of variation of the throughput of each second; `None` where seconds are too few.
     pub stability_cv: Option<f64>,
     /// Server CPU per committed transaction, warm-up included; without that of the session that asks before, beside and after it.
     pub server_cpu_us_per_tx: Option<f64>,
@@ -55,26 +55,26 @@ pub struct Measurement {
     pub is_disturbed: bool,
     /// What an external program has reported; the load's own response times are empty then.
     pub reported: Option<Reported>,
-    /// Responses that took longer are late.
+    /// Response time above which a transaction is late; `None` without such a limit.
     pub latency_limit: Option<Duration>,
     /// What the server counted of the most expensive statements in the measured time.
     pub statements: Vec<StatementRecord>,
     /// Response times over time, where they are known.
     pub heat: Option<HeatRecord>,
-    /// Figures of its own.
+    /// Figures beyond those of every trial, by name: `job_s`, `recovery_s`.
     pub figures: BTreeMap<String, f64>,
-    /// Why it is no measurement at all.
+    /// Why it is no measurement at all; `None` where it is one.
     pub broken: Option<String>,
 }
 
 /// What an external program reports of its load. `None` is not reported.
 #[derive(Debug, Clone)]
 pub struct Reported {
-    /// Its name.
+    /// Name of the program: "sysbench".
     pub program: String,
-    /// Response times.
+    /// Response times by its own measurement.
     pub percentiles: Option<Percentiles>,
-    /// Transactions that failed.
+    /// Number of transactions that it counted as failed.
     pub failed: Option<u64>,
 }
 

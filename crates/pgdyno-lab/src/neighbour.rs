@@ -8,23 +8,23 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Trouble with a neighbour.
+/// Why a neighbour could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NeighbourError {
-    /// It did not start.
+    /// Its command could not be started.
     #[error("the neighbour \"{command}\" could not be started: {source}")]
     Start {
-        /// As given.
+        /// The command as the file has it.
         command: String,
-        /// The system's words.
+        /// The error of the system call.
         source: io::Error,
     },
     /// Its memory could not be limited.
     #[error("the neighbour's memory could not be limited to {limit}: {reason}")]
     Limit {
-        /// As given.
+        /// The limit as the file has it: "512MB".
         limit: String,
-        /// Why.
+        /// Error of the control group, in words.
         reason: String,
     },
 }

@@ -32,25 +32,25 @@ const TREATMENTS_MAX: usize = 500;
 pub struct Treatment {
     /// Unique name; "reference" for the first of steps.
     pub name: String,
-    /// For people.
+    /// Title that reports show in place of the name.
     pub title: String,
-    /// Why it is tried.
+    /// Why it is tried, as the file says; `None` where it says nothing.
     pub reason: Option<String>,
-    /// All its settings.
+    /// All settings that it runs with: those of the base and of earlier steps too.
     pub settings: Vec<Setting>,
     /// What it sets itself, against what it stands on.
     pub step: Vec<Setting>,
-    /// Why it is not tested, if it is not.
+    /// Why it is not tested; `None` where it is.
     pub why_not: Option<String>,
     /// Factor and level, in the order of the file; "step" and its name for steps.
     pub levels: Vec<(String, String)>,
     /// Number of the treatment that it is held against.
     pub against: Option<usize>,
-    /// Its load, whole.
+    /// Load with every key that its step or levels change.
     pub load: LoadPart,
-    /// Its data.
+    /// Data with every key that its step or levels change.
     pub data: DataPart,
-    /// What stands around its server.
+    /// What is around its server: version, volumes, pooler, neighbour and network.
     pub server: ServerPart,
 }
 
@@ -65,10 +65,10 @@ pub struct Consent {
     pub data: bool,
 }
 
-/// What makes a plan impossible.
+/// Why a file makes no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The catalogue.
+    /// A knob or value that the catalogue refuses.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// A knob that trades durability without consent.
@@ -81,7 +81,7 @@ pub enum PlanError {
         /// Id of the knob.
         knob: String,
     },
-    /// Nothing is left.
+    /// Every combination of levels is excluded.
     #[error("[[exclude]] leaves no treatment")]
     NothingLeft,
     /// Levels of a factor that are none.
@@ -112,10 +112,10 @@ impl PlanError {
     }
 }
 
-/// An experiment, worked out.
+/// Treatments of an experiment file, with settings, loads and seed.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The file.
+    /// The file that it was made from.
     pub file: ExperimentFile,
     /// Treatments, the reference first.
     pub treatments: Vec<Treatment>,
@@ -328,7 +328,7 @@ fn settings_of_profile(name: Option<&str>, profiles: &ProfileSettings) -> Vec<Se
         .unwrap_or_default()
 }
 
-/// Later settings win.
+/// Adds the settings of `over`, each in place of an earlier one of its knob.
 pub(crate) fn lay_over(settings: &mut Vec<Setting>, over: &[Setting]) {
     for setting in over {
         settings.retain(|other| other.knob != setting.knob);
@@ -400,13 +400,13 @@ impl Treatment {
 /// The server of a treatment, where it is not the target as it is: a sandbox of the experiment's own, like the target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stand {
-    /// Major version.
+    /// Major version of PostgreSQL; `None` for the target's own.
     pub version: Option<u32>,
     /// A file system of its own for the data, or an absolute path.
     pub data_on: Option<String>,
-    /// The same for WAL.
+    /// A file system of its own for WAL, or an absolute path; `None` for that of the data.
     pub wal_on: Option<String>,
-    /// The network between.
+    /// Network between client and server; `None` for the usual one.
     pub network: Option<String>,
 }
 

@@ -47,7 +47,7 @@ fn sessions(server: &mut Server) -> Result<(u32, u32), ServerError> {
 pub(crate) struct Sessions {
     /// All that there are, apart from the one that asks.
     pub(crate) all: u32,
-    /// Those that were asked.
+    /// Number of sessions that were asked.
     pub(crate) asked: u32,
 }
 

@@ -17,7 +17,7 @@ use pgdyno_workload::{DataPlan, DataProgress, Dataset};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Time.
+/// The clock that a run goes by: the machine's, or a simulated one.
 pub(crate) trait Clock {
     /// Time since some moment before the run; it never goes back.
     fn now(&self) -> Duration;
@@ -27,7 +27,7 @@ pub(crate) trait Clock {
     fn seed(&self) -> u64;
     /// Minutes since midnight, local time.
     fn minute_of_day(&self) -> u32;
-    /// Waits.
+    /// Blocks for that time.
     fn pause(&self, length: Duration);
 }
 
@@ -44,7 +44,7 @@ pub(crate) trait Results {
 
 /// Why a server is gone to.
 pub(crate) struct Purpose<'t> {
-    /// Stored in the journal.
+    /// Text of the file, which is stored in the journal.
     pub(crate) text: &'t str,
     /// Whether the host's settings are changed too.
     pub(crate) changes_host: bool,
@@ -69,7 +69,7 @@ pub(crate) trait Site: Server + Changes + Data + Caches + Load {}
 
 impl<T: Server + Changes + Data + Caches + Load> Site for T {}
 
-/// A server.
+/// A server that trials run on.
 pub(crate) trait Server {
     /// Whether it is a sandbox: data may be made and dropped on it, and it may be stopped.
     fn is_sandbox(&self) -> bool;
@@ -122,7 +122,7 @@ pub(crate) trait Data {
     fn vacuum(&mut self, database: Option<&str>) -> Result<(), LabError>;
     /// Saves the server's files as `name`; whether it did: files that were saved to their end are kept.
     fn save_files(&mut self, name: &str) -> Result<bool, LabError>;
-    /// Restores the server's files.
+    /// Copies the files that were saved under that name back to the server.
     fn restore_files(&mut self, name: &str) -> Result<(), LabError>;
 }
 
@@ -133,13 +133,13 @@ pub(crate) trait Caches {
     fn checkpoint(&mut self, database: Option<&str>) -> Result<(), LabError>;
 }
 
-/// A load to drive.
+/// The load of a trial, with what it is driven against.
 pub(crate) struct Drive<'t> {
     pub(crate) treatment: &'t Treatment,
     pub(crate) database: Option<&'t str>,
     pub(crate) guard: &'t GuardPart,
     pub(crate) seed: u64,
-    /// Number of the experiment.
+    /// Number of the experiment in the store.
     pub(crate) id: i64,
 }
 

@@ -39,7 +39,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// The word in JSON.
+    /// Name in JSON: "consent".
     pub fn name(self) -> &'static str {
         match self {
             FindingKind::Consent => "consent",
@@ -53,7 +53,7 @@ impl FindingKind {
 /// Something that keeps an experiment, or treatments of it, from running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about.
+    /// Kind of obstacle, which says who can remove it.
     pub kind: FindingKind,
     /// The treatments that are not tested for it, by name; empty where nothing can run.
     pub treatments: Vec<String>,
@@ -99,11 +99,11 @@ pub(crate) fn listed(findings: &[Finding]) -> String {
 
 /// Where an experiment is to run.
 pub struct Preflight<'a> {
-    /// The machine.
+    /// The machine that trials run on.
     pub host: &'a dyn HostAccess,
-    /// The catalogue.
+    /// Knobs that may be turned.
     pub catalogue: &'a Catalogue,
-    /// The server.
+    /// The server that trials run on.
     pub target: &'a Target,
     /// By which changes of other users are found.
     pub journals: &'a Journals,

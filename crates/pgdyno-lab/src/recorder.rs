@@ -54,21 +54,21 @@ impl Default for RecorderOptions {
     }
 }
 
-/// What came in.
+/// What a recorder has read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Of a host or of the server.
     Reading(Reading),
-    /// What sessions wait for.
+    /// Sessions with what they wait for.
     Waits(WaitSample),
 }
 
-/// A metric over time.
+/// Values of one metric and label over time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Column {
     /// When each value was read, in ms since the start.
     pub at_ms: Vec<u64>,
-    /// In the metric's unit.
+    /// A value for each time, in the metric's unit.
     pub values: Vec<f64>,
 }
 
@@ -83,12 +83,12 @@ pub struct WaitSecond {
     pub sessions: BTreeMap<WaitKey, f64>,
 }
 
-/// Everything that was recorded.
+/// All columns, waits and gaps of a recording.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
-    /// Each metric over time.
+    /// Columns by metric and label.
     pub columns: BTreeMap<Key, Column>,
-    /// Active session history.
+    /// Sessions by what they waited for, second by second.
     pub waits: Vec<WaitSecond>,
     /// What is missing, and from when on, in ms since the start.
     pub gaps: Vec<(u64, Gap)>,

@@ -28,14 +28,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How it ended.
+/// Outcome of a run.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Number in the store.
+    /// Number of the experiment in the store.
     pub id: i64,
-    /// Finished or interrupted.
+    /// `Finished`, or `Interrupted` where it can be resumed.
     pub status: ExperimentStatus,
-    /// What was restored.
+    /// Knobs that were restored, with what became of each.
     pub put_back: Vec<PutBack>,
     /// Seconds that storing and deciding took.
     pub own_s: f64,
@@ -45,17 +45,17 @@ pub struct Summary {
 
 /// What an experiment is begun with.
 pub struct Begin<'t> {
-    /// The file.
+    /// The experiment file as it was read.
     pub file: ExperimentFile,
-    /// Settings of its profiles.
+    /// Settings of the profiles that the file names.
     pub profiles: ProfileSettings,
-    /// Its text, which is stored.
+    /// Text of the file, which is stored with the record.
     pub text: &'t str,
     /// Name of the target, without secrets.
     pub name_of_target: &'t str,
     /// The sandbox that it is, if it is one.
     pub sandbox: Option<&'t str>,
-    /// Commands that repeat it.
+    /// Shell commands that repeat the experiment, in order.
     pub repeat: Vec<String>,
 }
 

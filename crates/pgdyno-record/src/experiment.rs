@@ -24,30 +24,30 @@ pub enum ExperimentStatus {
 /// The load of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRecord {
-    /// Name of the workload.
+    /// Name of the workload: "tpcb-like".
     pub name: String,
-    /// Scale of its data.
+    /// Scale factor of its data, as of `pgbench -s`.
     pub scale: u32,
-    /// Clients.
+    /// Number of connections that send transactions.
     pub clients: u32,
-    /// Threads of the load.
+    /// Number of threads that drive the clients.
     pub threads: u32,
-    /// Warm-up in seconds.
+    /// Time at the start of the load that is in no figure.
     pub warmup_s: f64,
-    /// Measured time in seconds.
+    /// Time after the warm-up that all figures are of.
     pub measure_s: f64,
 }
 
 /// A setting of a treatment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingRecord {
-    /// Id of the knob.
+    /// Id of the knob in the catalogue: "vm.swappiness".
     pub knob: String,
-    /// What is asked for.
+    /// Value as the experiment file has it: "8GB".
     pub value: String,
-    /// Layer by name.
+    /// Layer of the knob by its name in the catalogue; "postgres" for settings that are not in it.
     pub layer: String,
-    /// Risk by name.
+    /// Risk of this value by its name in the catalogue; "none" for settings that are not in it.
     pub risk: String,
     /// Whether this treatment adds or changes it against what it is compared with.
     pub changed: bool,
@@ -56,15 +56,15 @@ pub struct SettingRecord {
 /// A treatment of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TreatmentRecord {
-    /// Unique name.
+    /// Name, unique in the experiment.
     pub name: String,
-    /// For people.
+    /// Title that reports show in place of the name.
     pub title: String,
-    /// Why it is tried.
+    /// Why it is tried, as the experiment file says; `None` where it says nothing.
     pub reason: Option<String>,
     /// Why it was not tested, if it was not.
     pub why_not: Option<String>,
-    /// All its settings.
+    /// All settings that it runs with; in a cumulative design those of the steps before it too.
     pub settings: Vec<SettingRecord>,
     /// Factor and level, in the order of the file; "step" and its name for steps.
     #[serde(default)]
@@ -81,7 +81,7 @@ pub struct TreatmentRecord {
 }
 
 impl TreatmentRecord {
-    /// One that sets nothing.
+    /// A treatment without settings, whose title is its name.
     pub fn new(name: &str) -> TreatmentRecord {
         TreatmentRecord {
             name: name.to_owned(),
@@ -100,9 +100,9 @@ impl TreatmentRecord {
 /// A factor of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorRecord {
-    /// Unique name.
+    /// Name, unique in the experiment.
     pub name: String,
-    /// For people.
+    /// Title that reports show in place of the name.
     pub title: String,
     /// A condition: its levels are not held against one another.
     pub along: bool,
@@ -122,43 +122,43 @@ pub struct FigureRecord {
 /// A published study that an experiment repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StudyRecord {
-    /// Its tag.
+    /// Tag of the publication, as "ibm-z".
     pub source: String,
-    /// Title and year.
+    /// Title and year of the publication.
     pub title: String,
-    /// Tables of results.
+    /// Tables that its results are shown in.
     pub tables: Vec<TableRecord>,
-    /// What it found.
+    /// Findings that the experiment checks.
     pub claims: Vec<ClaimRecord>,
 }
 
 /// A table: figures by one factor, or one figure by two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableRecord {
-    /// Heading.
+    /// Heading above the table.
     pub title: String,
     /// Factor of the rows; steps where there is none.
     pub rows: Option<String>,
-    /// Factor of the columns.
+    /// Factor of the columns; `None` where each figure is a column.
     pub columns: Option<String>,
-    /// Figures by name.
+    /// Names of the figures in its cells, one for each column or one alone.
     pub values: Vec<String>,
 }
 
 /// Something that a study found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimRecord {
-    /// In words.
+    /// The finding in a sentence without a full stop.
     pub text: String,
     /// Levels of the treatments that it is about.
     pub of: BTreeMap<String, String>,
     /// Levels of what they are held against.
     pub against: BTreeMap<String, String>,
-    /// The figure.
+    /// Name of the figure that it is about.
     pub metric: String,
-    /// "better", "worse" or "same".
+    /// Direction that the study found: "better", "worse" or "same".
     pub found: String,
-    /// The ratio that was told.
+    /// Ratio that the study reports, 1.12 = 12 % more; `None` where it reports none.
     pub ratio: Option<f64>,
 }
 
@@ -166,14 +166,14 @@ pub struct ClaimRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "PutBack"))]
 pub struct PutBackRecord {
-    /// Id of the knob.
+    /// Id of the knob in the catalogue.
     pub knob: String,
-    /// Its file.
+    /// Where the value is: the path of a file, or a command such as "ALTER SYSTEM work_mem".
     #[serde(rename = "where")]
     pub place: String,
-    /// Value before.
+    /// Value before the experiment, which is restored.
     pub was: String,
-    /// Last value set.
+    /// Last value that pgdyno set.
     pub set_to: String,
     /// "restored", "already", "left" or "failed".
     #[cfg_attr(
@@ -181,18 +181,18 @@ pub struct PutBackRecord {
         ts(type = "\"restored\" | \"already\" | \"left\" | \"failed\"")
     )]
     pub outcome: String,
-    /// More to say.
+    /// Why it was left or failed; `None` where there is no more to it.
     pub detail: Option<String>,
 }
 
 /// An experiment as it is begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentRecord {
-    /// Its name.
+    /// Name from the experiment file; several experiments of a store may have the same.
     pub name: String,
-    /// The question.
+    /// Question that the experiment answers, as its file has it.
     pub question: String,
-    /// "cumulative" or "one-at-a-time".
+    /// Name of the design, as "cumulative", "full-factorial" or [`DESIGN_OF_LOADS`].
     pub design: String,
     /// Blocks planned: at most [`BLOCKS_MAX`].
     #[serde(deserialize_with = "blocks")]
@@ -201,28 +201,28 @@ pub struct ExperimentRecord {
     pub seed: u64,
     /// Confidence of all intervals together.
     pub confidence: f64,
-    /// Smallest effect that matters.
+    /// Smallest effect that matters, 0.02 = 2 %.
     pub smallest_effect: f64,
-    /// The load.
+    /// Load of every treatment that has none of its own.
     pub workload: WorkloadRecord,
     /// Treatments in the order of the plan, the reference first: at most [`TREATMENTS_MAX`].
     #[serde(deserialize_with = "treatments")]
     pub treatments: Vec<TreatmentRecord>,
     /// Facts before the first trial.
     pub facts: Vec<FactRecord>,
-    /// The experiment file, whole.
+    /// Text of the experiment file; empty where there is none.
     pub file: String,
-    /// Commands that repeat it.
+    /// Shell commands that repeat the experiment, in order.
     pub repeat: Vec<String>,
     /// Name of the target, without secrets.
     pub target: String,
     /// Name of the sandbox that the target is, if it is one; `None` also in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
-    /// The figure that decides.
+    /// Name of the figure that verdicts go by.
     #[serde(default = "tps")]
     pub metric: String,
-    /// "after-blocks" or "when-decided".
+    /// Rule for the end: "after-blocks" or "when-decided".
     #[serde(default = "after_blocks")]
     pub stop: String,
     /// Factors, where it has them in place of steps.

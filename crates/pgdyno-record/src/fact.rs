@@ -19,7 +19,7 @@ pub struct FactRecord {
     pub value: Option<Value>,
     /// Why not, if it is not.
     pub missing: Option<String>,
-    /// Where it was read.
+    /// File, query or program that the fact comes from: "/proc/meminfo".
     pub source: String,
 }
 

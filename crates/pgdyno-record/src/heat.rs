@@ -20,7 +20,7 @@ pub struct HeatRecord {
     pub begins_s: f64,
     /// Seconds from the load's begin to the end of the last stretch, which may be a shorter one.
     pub ends_s: f64,
-    /// Seconds of a stretch.
+    /// Length of a stretch in seconds; the last one may be shorter.
     pub stretch_s: u32,
     /// Lower edges of the classes in nanoseconds, rising, and the upper one of the last.
     pub edges_ns: Vec<u64>,

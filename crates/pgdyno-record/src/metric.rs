@@ -6,9 +6,9 @@
 /// Which way a metric is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
-    /// Larger values are.
+    /// Larger values are better.
     Higher,
-    /// Smaller values are.
+    /// Smaller values are better.
     Lower,
 }
 
@@ -19,11 +19,11 @@ pub enum Given {
     Always,
     /// Trials on machines that measure it.
     WhereMeasured,
-    /// Trials of a job.
+    /// Trials that measure a job, such as a VACUUM.
     OfJobs,
     /// Trials that end with a crash.
     OfCrashes,
-    /// Trials of TPC-C.
+    /// Trials with the workload TPC-C.
     OfTpcc,
     /// Trials whose load has a latency limit.
     OfLatencyLimits,
@@ -32,15 +32,15 @@ pub enum Given {
 /// Who measures a metric, and so whose gap says why it is missing: the beginning of a source in `GapRecord`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// pgdyno's own clients.
+    /// The clients of pgdyno that send transactions.
     Clients,
     /// The accounting of processes in /proc.
     Processes,
-    /// pg_stat_wal.
+    /// The server's view pg_stat_wal.
     Wal,
-    /// /proc/diskstats.
+    /// The kernel's counters of block devices, /proc/diskstats.
     Disks,
-    /// /sys/class/powercap.
+    /// The energy counters below /sys/class/powercap.
     Power,
     /// perf_event_open(2) on the server's processes.
     Perf,
@@ -76,9 +76,9 @@ pub struct Metric {
     pub unit: &'static str,
     /// Which way it is better.
     pub better: Better,
-    /// Which trials have it.
+    /// Condition on which a trial has it.
     pub given: Given,
-    /// Who measures it.
+    /// Counter or clock that it comes from.
     pub source: Source,
     /// Whether it is a cost of each transaction.
     pub is_cost: bool,
@@ -447,16 +447,16 @@ impl Metric {
 /// A metric in words: one of the table, or one that a file defines, whose name ends with its unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricWords {
-    /// Within a sentence.
+    /// Name within a sentence: "the median response time".
     pub title: String,
-    /// At the head of a column.
+    /// Name at the head of a column: "p50 ms".
     pub column: String,
     /// Its unit; empty for a number without one.
     pub unit: &'static str,
 }
 
 impl MetricWords {
-    /// By the metric's name.
+    /// Words of the metric `name`: those of the table, else the name without its unit.
     pub fn of(name: &str) -> MetricWords {
         if let Some(metric) = Metric::named(name) {
             return MetricWords {

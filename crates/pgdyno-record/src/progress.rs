@@ -12,15 +12,15 @@ pub const PROGRESS_FORMAT: &str = "pgdyno-progress/1";
 /// How far a running experiment is. Not kept: it counts as long as the process that wrote it runs the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgressRecord {
-    /// "pgdyno-progress/1".
+    /// Always [`PROGRESS_FORMAT`], "pgdyno-progress/1".
     pub format: String,
     /// Trials in all, at most.
     pub trials: u32,
-    /// Of which are stored.
+    /// Trials that are stored, those of earlier processes included.
     pub done: u32,
-    /// Of which were stored before this process went on with it.
+    /// Trials that were stored before this process resumed the experiment.
     pub done_before: u32,
-    /// Length of a trial's load.
+    /// Length of a trial's load, warm-up and measured time.
     pub trial_s: f64,
     /// When this process began its first trial.
     pub begun_unix_ms: u64,
@@ -49,14 +49,14 @@ impl ProgressRecord {
         }
     }
 
-    /// A trial was stored.
+    /// Counts a trial that has just been stored.
     pub fn count(&mut self, now_unix_ms: u64) {
         self.done += 1;
         self.counted_unix_ms = now_unix_ms;
         self.current = None;
     }
 
-    /// A trial begins.
+    /// Sets the trial that runs now, and its phase.
     pub fn begin(&mut self, treatment: &str, block: u32, phase: &str) {
         self.current = Some(CurrentTrial {
             treatment: treatment.to_owned(),
@@ -94,8 +94,8 @@ impl ProgressRecord {
 /// A trial that is run now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurrentTrial {
-    /// Name of its treatment.
+    /// Name of the treatment that it tries.
     pub treatment: String,
-    /// 1-based.
+    /// Number of its block, from 1.
     pub block: u32,
 }

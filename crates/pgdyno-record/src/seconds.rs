@@ -12,7 +12,7 @@ use std::fmt;
 pub struct SecondRecord {
     /// End of the second, from the start of the load.
     pub t_s: f64,
-    /// Committed per second.
+    /// Transactions committed in it.
     pub tps: f64,
     /// 95th percentile of its response times.
     pub p95_ms: Option<f64>,
@@ -26,7 +26,7 @@ pub struct SecondRecord {
     pub disk_read_bytes_per_s: Option<f64>,
     /// Bytes per second written to it.
     pub disk_write_bytes_per_s: Option<f64>,
-    /// Dirty page cache.
+    /// Page cache that is not yet written to disk, in bytes.
     pub dirty_bytes: Option<f64>,
 }
 

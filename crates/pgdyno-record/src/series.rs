@@ -20,7 +20,7 @@ pub struct ColumnRecord {
     pub label: String,
     /// When each value was read, from the start of the load; in order.
     pub at_ms: Vec<u32>,
-    /// As many values.
+    /// One value for each of `at_ms`, in the unit that ends the metric's name.
     pub values: Vec<f64>,
 }
 
@@ -29,9 +29,9 @@ pub struct ColumnRecord {
 pub struct GapRecord {
     /// From the start of the load.
     pub at_ms: u32,
-    /// File, view or metric.
+    /// The file, view or metric that has the gap: "pg_stat_wal".
     pub source: String,
-    /// In words.
+    /// Why nothing was read: an error's text, or a sentence for the user.
     pub reason: String,
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialStatus {
-    /// It counts.
+    /// Ended in order; its figures count.
     Finished,
     /// It could not be done or broke off.
     Failed,
@@ -27,13 +27,13 @@ pub struct Percentiles {
     #[serde(default)]
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub mean_ms: Option<f64>,
-    /// Median.
+    /// 50th percentile, the median.
     pub p50_ms: Option<f64>,
     /// 95th percentile.
     pub p95_ms: Option<f64>,
     /// 99th percentile.
     pub p99_ms: Option<f64>,
-    /// Longest.
+    /// Longest response time of all.
     pub max_ms: Option<f64>,
 }
 
@@ -49,9 +49,9 @@ impl Percentiles {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TransactionCounts {
-    /// Ended as they were meant to.
+    /// Transactions that ended as intended, by a commit or an intended rollback.
     pub committed: u64,
-    /// Ended with an error.
+    /// Transactions that ended with an error.
     pub failed: Option<u64>,
     /// Were due in an open loop, and not begun before its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,9 +71,9 @@ pub struct TransactionCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct DistributionPoint {
-    /// 0 to 100.
+    /// Percentage of the transactions at or below `ms`, 0 to 100.
     pub percentile: f64,
-    /// Milliseconds.
+    /// Response time in milliseconds.
     pub ms: f64,
 }
 
@@ -108,9 +108,9 @@ fn is_zero(count: &u64) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct ErrorCount {
-    /// Five letters.
+    /// Code of the error, five characters: "40001".
     pub sqlstate: String,
-    /// How often.
+    /// How often the code came in the measured time.
     pub count: u64,
     /// The server's message of the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,17 +127,17 @@ pub struct StatementRecord {
     pub query_id: i64,
     /// On one line and cut, without constants; of a utility statement two words at most. `None` where it may not be seen.
     pub text: Option<String>,
-    /// Executions.
+    /// Number of executions.
     pub calls: u64,
-    /// Their time together.
+    /// Execution time of all calls together.
     pub total_ms: f64,
-    /// Rows returned or changed.
+    /// Rows returned or changed by all calls.
     pub rows: u64,
     /// Blocks of tables and indexes found in shared buffers.
     pub blocks_hit: u64,
     /// Blocks that were not there.
     pub blocks_read: u64,
-    /// WAL written.
+    /// WAL written by all calls.
     pub wal_bytes: u64,
 }
 
@@ -159,20 +159,20 @@ pub struct OpenLoopHistograms {
 /// A trial as it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
-    /// 1-based.
+    /// Number of its block, from 1.
     pub block: u32,
-    /// 1-based position in the block.
+    /// Position in the block, from 1.
     pub position: u32,
-    /// Name of the treatment.
+    /// Name of the treatment that it tried.
     pub treatment: String,
-    /// What became of it.
+    /// Whether it ended in order and its figures count.
     pub status: TrialStatus,
     /// Why it failed or does not hold.
     pub reason: Option<String>,
     /// Whether a guard has ended it, and with it all further trials of its treatment.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ended_by_guard: bool,
-    /// When it began.
+    /// Time at which it began, with the setting of its knobs.
     pub started_unix_ms: u64,
     /// Knob and what the target reported after it was set.
     pub effective: Vec<(String, String)>,
@@ -186,7 +186,7 @@ pub struct TrialRecord {
     pub latency_limit_ms: Option<f64>,
     /// Errors in the measured time.
     pub errors: Vec<ErrorCount>,
-    /// Response times.
+    /// Response times of its committed transactions; `None` where none is known.
     pub percentiles: Option<Percentiles>,
     /// The external program that has reported throughput and response times; `None` where pgdyno has measured them.
     #[serde(default)]
@@ -196,15 +196,15 @@ pub struct TrialRecord {
     /// Histograms of an open loop.
     #[serde(flatten)]
     pub open_loop: OpenLoopHistograms,
-    /// Points of the distribution.
+    /// Percentiles of the response time, by rising percentile; empty without a histogram.
     pub distribution: Vec<DistributionPoint>,
-    /// Whether throughput was steady.
+    /// Result of the trend test on the throughput; `None` where the seconds are too few.
     pub steadiness: Option<Steadiness>,
     /// Stability of the per-second throughput.
     pub stability_cv: Option<f64>,
-    /// Warm-up in seconds.
+    /// Length of the warm-up, which is in no figure unless it says so.
     pub warmup_s: f64,
-    /// Measured seconds.
+    /// Length of the measured time.
     pub measured_s: f64,
     /// Client CPU per committed transaction.
     pub client_cpu_us_per_tx: Option<f64>,
@@ -216,14 +216,14 @@ pub struct TrialRecord {
     /// measured time; those that the machine counts.
     #[serde(default)]
     pub counters_per_tx: BTreeMap<String, f64>,
-    /// The server's count.
+    /// Clients' count of commits against the server's; `None` where the server's is not known.
     pub cross_check: Option<CrossCheck>,
-    /// What disturbed it.
+    /// What disturbed the trial, a sentence each.
     pub disturbances: Vec<String>,
     /// Whether others took CPU time from it.
     #[serde(default)]
     pub disturbed: bool,
-    /// Second by second.
+    /// Throughput and host for each second of the load, the warm-up included.
     #[serde(with = "seconds")]
     pub seconds: Vec<SecondRecord>,
     /// Figures beyond those that every trial has: `job_s`, `recovery_s`, what is taken from series.

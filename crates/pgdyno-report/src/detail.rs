@@ -23,7 +23,7 @@ use crate::heat;
 use crate::model::Setting;
 use pgdyno_record::{SeriesRecord, StoredExperiment, TreatmentRecord, TrialRecord};
 
-/// The format's name.
+/// Value of `format` in every document of a trial.
 pub(crate) const FORMAT: &str = "pgdyno-trial/1";
 
 /// The document of a trial with the series that were recorded beside it; `None` where the experiment has no such trial.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// Why there is no HTML.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
-    /// Built without the page.
+    /// The program was built without the page that HTML embeds.
     #[error("this pgdyno was built without its web page, so it cannot write HTML")]
     NoPage,
     /// The data cannot be written as JSON.

@@ -17,18 +17,18 @@ use pgdyno_stats::Effect;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The format's name.
+/// Value of `format` in every report.
 pub(crate) const FORMAT: &str = "pgdyno-report/1";
 
 /// A mean with its interval.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Interval {
-    /// Mean of the trials.
+    /// Mean over the trials, in the unit of the metric.
     pub mean: f64,
-    /// Lower bound.
+    /// Lower bound of the interval.
     pub low: f64,
-    /// Upper bound.
+    /// Upper bound of the interval.
     pub high: f64,
 }
 
@@ -36,25 +36,25 @@ pub struct Interval {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Setting {
-    /// Id of the knob.
+    /// Id of the knob in the catalogue: "vm.swappiness".
     pub knob: String,
-    /// Asked for.
+    /// Value as the experiment file has it: "8GB".
     pub value: String,
-    /// What the target reported.
+    /// Value that the target reported after it was set; `None` where no trial has it.
     pub effective: Option<String>,
-    /// Layer by name.
+    /// Layer that the knob belongs to.
     #[cfg_attr(
         feature = "typescript",
         ts(type = "\"postgres\" | \"table\" | \"kernel\" | \"memory\" | \"block\" | \"cpu\" | \"net\"")
     )]
     pub layer: String,
-    /// Risk by name.
+    /// What the value may cost: the machine's stability, or the durability of commits.
     #[cfg_attr(
         feature = "typescript",
         ts(type = "\"none\" | \"stability\" | \"durability\"")
     )]
     pub risk: String,
-    /// Whether this treatment changes it.
+    /// Whether this treatment adds or changes it against what it is compared with.
     pub changed: bool,
 }
 
@@ -62,22 +62,22 @@ pub struct Setting {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Treatment {
-    /// Unique name.
+    /// Name, unique in the experiment.
     pub name: String,
-    /// For people.
+    /// Title that is shown in place of the name.
     pub title: String,
-    /// Why it was tried.
+    /// Why it was tried, as the experiment file says; `None` where it says nothing.
     pub reason: Option<String>,
-    /// "tested" or "not-tested".
+    /// Whether trials of it were begun: "tested" or "not-tested".
     #[cfg_attr(feature = "typescript", ts(type = "\"tested\" | \"not-tested\""))]
     pub status: &'static str,
-    /// Why it was not.
+    /// Why it was not tested; `None` where it was.
     pub why_not: Option<String>,
-    /// Its settings.
+    /// All settings that it runs with, not only the changed ones.
     pub settings: Vec<Setting>,
-    /// Trials that count.
+    /// Trials that finished and count.
     pub trials_finished: usize,
-    /// Trials that failed or do not hold.
+    /// Trials that failed or whose figures do not hold.
     pub trials_failed: usize,
     /// Finished trials that were left out all the same: in no mean and no effect.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
@@ -97,46 +97,46 @@ pub struct Treatment {
     /// Means over its trials, by the name of the metric, as the verdicts take them.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub figures: BTreeMap<String, f64>,
-    /// The figure that decides.
+    /// Mean of the figure that decides, over its trials.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub metric: Option<Interval>,
-    /// Throughput.
+    /// Mean of committed transactions per second, over its trials.
     pub tps: Option<Interval>,
     /// Response times of all its trials together, where each has its histogram; else means over them.
     pub percentiles: Option<Percentiles>,
-    /// Their distribution, likewise.
+    /// Percentiles of the response time, made like `percentiles`.
     pub distribution: Vec<DistributionPoint>,
     /// Response times over time, of all its trials that count.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub latency_heat: Option<Heat>,
-    /// Stability.
+    /// Coefficient of variation of the throughput within a trial, mean over its trials.
     pub stability_cv: Option<f64>,
-    /// Client CPU.
+    /// Client CPU per committed transaction, mean over its trials.
     pub client_cpu_us_per_tx: Option<f64>,
-    /// Server CPU.
+    /// Server CPU per committed transaction, mean over its trials.
     pub server_cpu_us_per_tx: Option<f64>,
-    /// WAL.
+    /// WAL per committed transaction, mean over its trials.
     pub wal_bytes_per_tx: Option<f64>,
-    /// The figure that decides, against the treatment before it, or the reference.
+    /// Effect on the figure that decides, against the treatment before it or the reference.
     pub step: Option<Effect>,
-    /// The figure that decides, against the reference.
+    /// Effect on the figure that decides, against the reference.
     pub total: Option<Effect>,
-    /// p95 against the same as `step`.
+    /// Effect on the 95th percentile of the response time, against the same treatment as `step`.
     pub step_p95: Option<Effect>,
 }
 
-/// Second by second.
+/// Throughput and response time for each second of a trial.
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Series {
     /// Seconds that a point stands for, where that is more than one: then `tps` is their mean and `p95_ms` the highest.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub bucket_s: Option<u32>,
-    /// Ends of the seconds.
+    /// Ends of the seconds, after the start of the load.
     pub t_s: Vec<f64>,
-    /// Throughput.
+    /// Transactions committed in each second.
     pub tps: Vec<f64>,
-    /// p95.
+    /// 95th percentile of the response time in each second; `None` where nothing was committed.
     pub p95_ms: Vec<Option<f64>>,
 }
 
@@ -147,48 +147,48 @@ impl Treatment {
     }
 }
 
-/// A trial.
+/// A trial with its figures.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Trial {
-    /// Number in the store.
+    /// Number of the trial in the store.
     pub id: i64,
-    /// 1-based.
+    /// Number of its block, from 1.
     pub block: u32,
-    /// 1-based.
+    /// Position in the block, from 1.
     pub position: u32,
-    /// Name of the treatment.
+    /// Name of the treatment that it tried.
     pub treatment: String,
-    /// What became of it.
+    /// Whether it ended in order and its figures count.
     pub status: TrialStatus,
-    /// Why.
+    /// Why it failed or does not hold; `None` where it counts.
     pub reason: Option<String>,
-    /// When it began.
+    /// Time at which it began, since 1970.
     pub started_unix_ms: u64,
-    /// Throughput.
+    /// Transactions committed per second of the measured time.
     pub tps: Option<f64>,
     /// Transactions of the measured time.
     #[serde(flatten)]
     pub transactions: TransactionCounts,
-    /// Responses that took longer are late.
+    /// Response time above which a transaction is late; `None` without such a limit.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub latency_limit_ms: Option<f64>,
-    /// Errors.
+    /// Errors of the measured time, by their code.
     pub errors: Vec<ErrorCount>,
-    /// Response times.
+    /// Response times of committed transactions; `None` where none is known.
     pub percentiles: Option<Percentiles>,
-    /// The external program that has reported throughput and response times, if one has.
+    /// External program that has reported throughput and response times; `None` where pgdyno has measured them.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub reported_by: Option<String>,
-    /// Whether it was steady.
+    /// Whether its throughput had no trend; `None` where there were too few seconds to see.
     pub settled: Option<bool>,
-    /// Warm-up.
+    /// Length of the warm-up.
     pub warmup_s: f64,
-    /// Measured time.
+    /// Length of the measured time.
     pub measured_s: f64,
-    /// The server's count.
+    /// Clients' count of commits against the server's; `None` where the server's is not known.
     pub cross_check: Option<CrossCheck>,
-    /// What disturbed it.
+    /// What disturbed the trial, a sentence each.
     pub disturbances: Vec<String>,
     /// Whether others took CPU time from it.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
@@ -202,13 +202,13 @@ pub struct Trial {
     /// Seconds of the measured time that were still part of the warm-up.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub unsettled_s: Option<f64>,
-    /// All its figures by name.
+    /// Figures by the name of the metric, which ends with the unit.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub figures: BTreeMap<String, f64>,
-    /// Checkpoints, vacuums and disturbances, where [`Report::mark`] has been told of them.
+    /// Checkpoints, vacuums and disturbances; empty before [`Report::mark`].
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub marks: Vec<Mark>,
-    /// Second by second.
+    /// Throughput and response time for each second of the load.
     pub series: Series,
 }
 
@@ -216,90 +216,90 @@ pub struct Trial {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct LeftOut {
-    /// Number in the store.
+    /// Number of the trial in the store.
     pub trial: i64,
-    /// 1-based.
+    /// Number of its block, from 1.
     pub block: u32,
-    /// Name of the treatment.
+    /// Name of the treatment that it tried.
     pub treatment: String,
     /// How many robust standard deviations it lies off; `None` where its figure has no ratio to others.
     pub deviations: Option<f64>,
-    /// What disturbed it.
+    /// What disturbed the trial, a sentence each.
     pub disturbances: Vec<String>,
 }
 
-/// How it was decided.
+/// Rules and noise that the verdicts follow from.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Decision {
-    /// Of all intervals together.
+    /// Confidence of all intervals together: 0.95.
     pub confidence: f64,
-    /// Smallest effect that matters.
+    /// Smallest effect that matters, 0.03 = 3 %.
     pub smallest_effect: f64,
-    /// Spread between trials of one treatment.
+    /// Spread between trials of one treatment, 0.03 = 3 %; `None` where trials are too few to see it.
     pub noise_floor: Option<f64>,
-    /// Of that spread.
+    /// Degrees of freedom of the noise floor.
     pub degrees_of_freedom: usize,
-    /// In plain words.
+    /// How the intervals are made, in sentences.
     pub method: String,
     /// Name of the figure that decides.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub metric: String,
-    /// What it is, in words: "throughput".
+    /// Name of that figure within a sentence: "throughput".
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub metric_title: String,
-    /// Its unit; empty for a number without one.
+    /// Unit of that figure; empty for a number without one.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub metric_unit: String,
-    /// Whether a larger value of it is the better one.
+    /// Whether a larger value of that figure is the better one.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub larger_is_better: bool,
-    /// "after-blocks" or "when-decided".
+    /// Rule for the end: "after-blocks" or "when-decided".
     #[cfg_attr(
         feature = "typescript",
         ts(optional, type = "\"after-blocks\" | \"when-decided\"")
     )]
     pub stop: String,
-    /// The same in words.
+    /// The rule for the end as a sentence.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub stop_rule: String,
-    /// Finished trials that were left out.
+    /// Finished trials that are in no mean and no effect.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub excluded: Vec<LeftOut>,
     /// The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `None` where it was looked at
     /// after each block, and where nothing is known of the spread.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub minimum_detectable_effect: Option<f64>,
-    /// That probability.
+    /// Probability with which `minimum_detectable_effect` is found: 0.8.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub power: f64,
 }
 
-/// The load.
+/// Workload, data and clients of a load.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Workload {
-    /// Name.
+    /// Name of the workload: "tpcb-like".
     pub name: String,
-    /// Scale of the data.
+    /// Scale factor of its data, as of `pgbench -s`.
     pub scale: u32,
-    /// Clients.
+    /// Number of connections that send transactions.
     pub clients: u32,
-    /// Threads.
+    /// Number of threads that drive the clients.
     pub threads: u32,
-    /// Warm-up.
+    /// Time at the start of the load that is in no figure.
     pub warmup_s: f64,
-    /// Measured time.
+    /// Time after the warm-up that all figures are of.
     pub measure_s: f64,
 }
 
-/// A factor.
+/// Something that an experiment varies in levels.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Factor {
-    /// Unique name.
+    /// Name, unique in the experiment.
     pub name: String,
-    /// For people.
+    /// Title that is shown in place of the name.
     pub title: String,
     /// A condition: its levels are not held against one another.
     pub along: bool,
@@ -307,19 +307,19 @@ pub struct Factor {
     pub levels: Vec<String>,
 }
 
-/// The experiment.
+/// Question, answer, plan and progress of an experiment.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Experiment {
-    /// Number in the store.
+    /// Number of the experiment in the store.
     pub id: i64,
-    /// Name.
+    /// Name from the experiment file; several experiments of a store may have the same.
     pub name: String,
-    /// Question.
+    /// Question that the experiment answers, as its file has it.
     pub question: String,
-    /// Answer in one sentence.
+    /// Answer to the question in one sentence.
     pub answer: String,
-    /// Design by name.
+    /// Name of the design, which says what is compared with what.
     #[cfg_attr(
         feature = "typescript",
         ts(
@@ -334,71 +334,71 @@ pub struct Experiment {
         ts(type = "\"running\" | \"killed\" | \"running or killed\" | \"finished\" | \"interrupted\"")
     )]
     pub status: &'static str,
-    /// When it began.
+    /// Time of its begin, since 1970.
     pub started_unix_ms: u64,
-    /// When it ended.
+    /// Time of its end, since 1970; `None` while it runs, and where it was killed.
     pub finished_unix_ms: Option<u64>,
-    /// Blocks planned.
+    /// Blocks planned; fewer are run where it may stop early.
     pub blocks_planned: u32,
     /// Blocks in which every tested treatment has been tried.
     pub blocks_finished: usize,
     /// Seed. The lab keeps it below 2^53, which is where the numbers of a browser end.
     pub seed: u64,
-    /// Name of the reference.
+    /// Name of the treatment that the others are compared with.
     pub reference: String,
-    /// Name of the treatment that the answer is about.
+    /// Name of the treatment that the answer is about; `None` where it is about none.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub headline: Option<String>,
     /// Factors by name with their titles, in the order of the file.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub factors: Vec<Factor>,
-    /// The load.
+    /// Load of every treatment that has none of its own.
     pub workload: Workload,
-    /// The experiment file.
+    /// Text of the experiment file; empty where there is none.
     pub file: String,
-    /// Commands that repeat it.
+    /// Shell commands that repeat the experiment, in order.
     pub repeat: Vec<String>,
 }
 
-/// A report.
+/// An experiment with all that follows from its trials.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Report {
-    /// Format.
+    /// Always "pgdyno-report/1".
     pub format: &'static str,
-    /// What wrote it.
+    /// Name and version of the program that made the report.
     pub generator: String,
-    /// When.
+    /// Time at which the report was made, since 1970.
     pub generated_unix_ms: u64,
-    /// The experiment.
+    /// The experiment that the report is about.
     pub experiment: Experiment,
-    /// How it was decided.
+    /// Rules and noise that the verdicts follow from.
     pub decision: Decision,
     /// Treatments, the reference first.
     pub treatments: Vec<Treatment>,
     /// Trials in the order they ran.
     pub trials: Vec<Trial>,
-    /// Tables of results.
+    /// Tables of the study, or else the figure that decides by the first two factors.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub tables: Vec<StudyTable>,
     /// The study that is repeated, and how its findings stand here.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub study: Option<Study>,
-    /// What each finding came to.
+    /// Outcome of each finding of the study, in the order of the file.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub claims: Vec<StudyClaim>,
-    /// What each level of a factor is worth over all levels of the others.
+    /// Main effects of the levels, then interactions of two.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub effects: Vec<FactorEffect>,
-    /// Throughput over clients or CPUs.
+    /// Curves of throughput over clients or CPUs, one for each combination of the other factors.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub curves: Vec<Curve>,
     /// What some throughputs take: documents of format "pgdyno-capacity/1" (docs/how-to/capacity.md), the usual one first. Whoever
     /// has the catalogue of knobs puts them in; empty until then.
     #[cfg_attr(feature = "typescript", ts(optional, type = "Array<CapacityDocument>"))]
     pub capacity: Vec<serde_json::Value>,
-    /// Facts.
+    /// Facts of host, server and load, as of before the first trial.
     pub facts: Vec<FactRecord>,
-    /// What was restored.
+    /// Knobs that were restored at the end.
     pub put_back: Vec<PutBackRecord>,
 }

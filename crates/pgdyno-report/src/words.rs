@@ -62,7 +62,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// "a, b and c".
+/// Items as a list in words: "a, b and c".
 pub(crate) fn listed(items: &[&str]) -> String {
     match items {
         [] => String::new(),

@@ -22,30 +22,30 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(300);
 /// Why a server could not be stopped or started.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// It is not ours, and nobody allowed it.
+    /// The server is no sandbox, and its restart was not agreed to.
     #[error(
         "a restart is needed, and pgdyno does not restart a server that it did not create without consent"
     )]
     NotAllowed,
-    /// A sandbox's own trouble.
+    /// A sandbox could not be started or stopped.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// The owner's command failed.
+    /// The restart command that was given failed.
     #[error("the restart command \"{command}\" failed: {reason}")]
     Command {
-        /// As given.
+        /// The command as it was given.
         command: String,
-        /// Exit status and output.
+        /// Exit status and last output of the command.
         reason: String,
     },
-    /// It did not come up.
+    /// The server does not answer after the restart.
     #[error("the server did not answer within {limit_s} s after the restart command: {reason}{log}")]
     NotUp {
-        /// Seconds waited.
+        /// Seconds that were waited.
         limit_s: u64,
-        /// The last answer.
+        /// Error of the last attempt to connect.
         reason: String,
-        /// The end of its log, where that may be read.
+        /// End of the command's log; empty where it may not be read.
         log: String,
     },
 }
@@ -72,18 +72,18 @@ impl ControlError {
     }
 }
 
-/// What may be done with the life of a server.
+/// How a server may be started and stopped.
 pub enum Control {
-    /// A sandbox: everything.
+    /// A sandbox, which pgdyno starts and stops.
     Sandbox(Box<Sandbox>),
     /// Somebody's server with a command that restarts it, given with consent.
     Command {
-        /// Run by `sh -c`.
+        /// Shell command that restarts the server.
         restart: String,
-        /// To see whether it is up again.
+        /// Connection by which it is seen to be up again.
         conninfo: Box<Conninfo>,
     },
-    /// Somebody's server: nothing.
+    /// A server that pgdyno neither starts nor stops.
     None,
 }
 

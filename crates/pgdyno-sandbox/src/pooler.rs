@@ -32,7 +32,7 @@ const STARTS_MAX: usize = 3;
 /// Clients of a pooler that is started here: pgpool has a process for each.
 const CLIENTS_MAX: u32 = 10_000;
 
-/// Which program.
+/// The program of a pooler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolerKind {
     /// pgbouncer: one process, one thread.
@@ -42,7 +42,7 @@ pub enum PoolerKind {
 }
 
 impl PoolerKind {
-    /// The program's name.
+    /// Name of the program: "pgbouncer".
     pub fn program(self) -> &'static str {
         match self {
             PoolerKind::PgBouncer => "pgbouncer",
@@ -50,7 +50,7 @@ impl PoolerKind {
         }
     }
 
-    /// Debian's package.
+    /// Name of the Debian package that has the program.
     pub fn package(self) -> &'static str {
         match self {
             PoolerKind::PgBouncer => "pgbouncer",
@@ -62,7 +62,7 @@ impl PoolerKind {
 /// For how long a client keeps a server's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolMode {
-    /// Until it leaves.
+    /// Until the client disconnects.
     Session,
     /// Until its transaction ends; pgbouncer only.
     Transaction,
@@ -71,7 +71,7 @@ pub enum PoolMode {
 }
 
 impl PoolMode {
-    /// As pgbouncer calls it.
+    /// Name in pgbouncer's pool_mode.
     pub fn name(self) -> &'static str {
         match self {
             PoolMode::Session => "session",
@@ -81,14 +81,14 @@ impl PoolMode {
     }
 }
 
-/// What to start.
+/// A pooler to start before a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolerPlan {
-    /// The program.
+    /// Program of the pooler.
     pub kind: PoolerKind,
     /// When a session goes on to the next client; pgpool knows [`PoolMode::Session`] alone.
     pub mode: PoolMode,
-    /// Sessions at the server. Of pgpool it is at least `clients_max`, for each client has one.
+    /// Sessions at the server; with pgpool at least `clients_max`, for each client has one.
     pub pool_size: u32,
     /// Clients at once; more wait (pgpool) or are refused (pgbouncer).
     pub clients_max: u32,
@@ -98,51 +98,51 @@ pub struct PoolerPlan {
     pub extra: Vec<(String, String)>,
 }
 
-/// Why a pooler is not there.
+/// Why a pooler could not be started or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolerError {
-    /// The program is missing.
+    /// The program is not installed.
     #[error("{program} is not installed; the package {package} has it (apt-get install {package})")]
     NoProgram {
-        /// Which.
+        /// Name of the program.
         program: &'static str,
-        /// Debian's name of the package.
+        /// Name of the Debian package that has it.
         package: &'static str,
     },
-    /// It cannot be as it is wanted.
+    /// The plan is not possible, with the reason.
     #[error("a pooler cannot be like this: {0}")]
     Plan(String),
     /// Another one works there, or a process of pgdyno that lives uses it.
     #[error("{directory} is in use by {holder}")]
     InUse {
-        /// The directory.
+        /// Directory of the pooler's files.
         directory: PathBuf,
-        /// Which process.
+        /// Process that uses the directory.
         holder: String,
     },
     /// It did not start, or does not end.
     #[error("{program} {what}; its log {log} ends with: {words}")]
     Failed {
-        /// Which.
+        /// Name of the program.
         program: &'static str,
         /// "ended with exit status: 1", "does not answer within 30 s: ..."
         what: String,
-        /// The whole log.
+        /// Path of its log file.
         log: PathBuf,
-        /// Its last lines.
+        /// Last lines of its log.
         words: String,
     },
-    /// Files and processes.
+    /// A file or process of the pooler could not be used.
     #[error("{path} could not be {action}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file, or of the program.
         path: PathBuf,
-        /// "read", "written" and so on.
+        /// What was tried, as a participle: "read", "written".
         action: &'static str,
-        /// The system's words.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The sandbox before which it was to be.
+    /// The sandbox that it is for could not be used.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
 }
@@ -223,17 +223,17 @@ impl Pooler {
         &self.conninfo
     }
 
-    /// Which program it is.
+    /// Program of the pooler.
     pub fn kind(&self) -> PoolerKind {
         self.kind
     }
 
-    /// Its process.
+    /// Process id of the pooler's parent process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its log.
+    /// Path of its log file.
     pub fn log_file(&self) -> PathBuf {
         log_of(&self.directory)
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "List"))]
 pub struct ListDocument {
-    /// The newest first.
+    /// Experiments, the newest first.
     pub experiments: Vec<ListRow>,
     /// Whether all answers and plans that can be known are there; the others come with a later request.
     pub is_whole: bool,
@@ -22,33 +22,33 @@ pub struct ListDocument {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Listed"))]
 pub struct ListRow {
-    /// Number in the store.
+    /// Number of the experiment in the store.
     pub id: i64,
-    /// Its name.
+    /// Name from the experiment file; not unique.
     pub name: String,
     /// The question; empty where its record cannot be read.
     pub question: String,
-    /// Whether it runs or has ended, and how.
+    /// State of the experiment: "running", "killed", "running or killed", "finished" or "interrupted".
     #[serde(serialize_with = "word")]
     #[cfg_attr(feature = "typescript", ts(type = "string"))]
     pub status: Life,
-    /// When it began.
+    /// Time of its begin, since 1970.
     pub started_unix_ms: u64,
-    /// When it ended.
+    /// Time of its end, since 1970; `None` while it runs, and where it was killed.
     pub finished_unix_ms: Option<u64>,
     /// Name of the target; empty where its record cannot be read.
     pub target: String,
-    /// Its finished trials.
+    /// Trials that finished and count.
     pub trials_finished: u64,
-    /// Those that failed or do not hold.
+    /// Trials that failed or whose figures do not hold.
     pub trials_failed: u64,
-    /// Trials at most.
+    /// Trials of the plan, at most; `None` where it is not known yet.
     pub trials_planned: Option<u64>,
-    /// The answer in one sentence.
+    /// Answer in one sentence; `None` where it is not known yet.
     pub answer: Option<String>,
-    /// By the alphabet.
+    /// Tags in alphabetical order.
     pub tags: Vec<String>,
-    /// How many notes there are.
+    /// Number of its notes.
     pub notes: u64,
 }
 
@@ -81,21 +81,21 @@ fn word<S: Serializer>(life: &Life, serializer: S) -> Result<S::Ok, S::Error> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Progress {
-    /// Its finished trials.
+    /// Trials that finished and count.
     pub trials_finished: u64,
-    /// Those that failed or do not hold.
+    /// Trials that failed or whose figures do not hold.
     pub trials_failed: u64,
-    /// Trials at most.
+    /// Trials of the plan, at most; `None` where it is not known.
     pub trials_planned: Option<u64>,
-    /// Seconds that its process has run it.
+    /// Seconds that its process has run it; `None` where none does.
     pub elapsed_s: Option<f64>,
-    /// Seconds until its last trial ends.
+    /// Seconds until its last trial ends; `None` where that is not known.
     pub left_s: Option<f64>,
-    /// What its process does now, where it reports it.
+    /// What its process does now, in a word; `None` where it does not report it.
     pub phase: Option<String>,
-    /// The trial that runs now.
+    /// The trial that runs now; `None` between two.
     pub current: Option<Current>,
-    /// Treatments that are decided.
+    /// Treatments with a verdict that no further block can change.
     pub decided: Vec<Decided>,
 }
 
@@ -103,11 +103,11 @@ pub struct Progress {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Current {
-    /// Name of its treatment.
+    /// Name of the treatment that it tries.
     pub treatment: String,
-    /// 1-based.
+    /// Number of its block, from 1.
     pub block: u32,
-    /// What is done of it now.
+    /// What is done of it now: "warm-up".
     pub phase: String,
 }
 
@@ -115,9 +115,9 @@ pub struct Current {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Decided {
-    /// Name of the treatment.
+    /// Name of the treatment that was decided.
     pub treatment: String,
-    /// Never "undecided".
+    /// Verdict, never "undecided".
     pub verdict: Verdict,
 }
 
@@ -125,35 +125,35 @@ pub struct Decided {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Targets {
-    /// Those of the newest experiments first.
+    /// Targets, those of the newest experiments first.
     pub targets: Vec<Target>,
     /// All that is changed by a pgdyno of the host that the server runs on; `None` where that is not known.
     pub changed_on_host: Option<Vec<ChangedBy>>,
-    /// Why it is not known.
+    /// Why the changes on the host are not known; `None` where they are.
     pub why_not_known: Option<String>,
     /// Whether servers were asked for their own settings.
     pub servers_asked: bool,
 }
 
-/// A target.
+/// A server with the host that it runs on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Target {
-    /// Its name.
+    /// Name of the target, without secrets.
     pub name: String,
-    /// Numbers of its experiments.
+    /// Numbers of the experiments that ran on it.
     pub experiments: Vec<i64>,
     /// What is changed on it now; `None` where that is not known.
     pub changed: Option<Vec<ChangedBy>>,
-    /// Why it is not known.
+    /// Why the changes are not known; `None` where they are.
     pub why_not_known: Option<String>,
-    /// Facts of its newest experiment.
+    /// Facts of its newest experiment, as of before the first trial.
     #[cfg_attr(feature = "typescript", ts(as = "Option<Vec<FactRecord>>"))]
     pub facts: Vec<FactRecord>,
-    /// The document of `pgdyno advise --json`.
+    /// The document of `pgdyno advise --json`; `None` where there is none.
     #[cfg_attr(feature = "typescript", ts(type = "unknown"))]
     pub advice: Option<Value>,
-    /// It is not made yet, and comes with a later request.
+    /// Whether the advice is not made yet, and comes with a later request.
     pub is_advice_due: bool,
 }
 
@@ -163,28 +163,28 @@ pub struct Target {
 pub struct ChangedBy {
     /// Number that `pgdyno restore` and `pgdyno confirm` take.
     pub number: usize,
-    /// File of the journal.
+    /// Path of the journal's file.
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub journal: PathBuf,
-    /// Another home, where it is of one.
+    /// The other home that the journal belongs to; `None` for this home's.
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub home: Option<String>,
-    /// What cannot be read of it.
+    /// Faults of the journal, a sentence each.
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub damage: Vec<String>,
-    /// What was done.
+    /// What the changes were made for: "run demo".
     pub purpose: String,
-    /// Who did it.
+    /// User that made them; `None` in journals of earlier versions.
     pub by: Option<String>,
-    /// That process.
+    /// Process that made them.
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub pid: u32,
-    /// Since when.
+    /// Time at which the journal was begun, since 1970.
     pub since_unix_ms: u64,
-    /// Whether that process still runs.
+    /// Whether the process that made them still runs.
     pub alive: bool,
     /// How long the changes stay; `None` of what a killed process left.
     pub kept: Option<Keep>,
-    /// What was changed.
+    /// Changes with what they are now.
     pub changes: Vec<StatusLine>,
 }

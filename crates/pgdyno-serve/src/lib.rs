@@ -60,17 +60,17 @@ const STREAMS: usize = 64;
 const THREADS_ASIDE: usize = 12;
 /// What is under way at the end gets so long to end in order.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// What it is started with.
+/// Source, address and token of a server.
 pub struct Options {
-    /// Where answers come from.
+    /// Store and programs that answers come from.
     pub source: Arc<dyn Source>,
-    /// Bound already.
+    /// Socket that is bound and listens.
     pub listener: TcpListener,
     /// The address that it is bound to.
     pub listening: SocketAddr,
     /// Where the token is kept; none for a new one each time.
     pub token_file: Option<PathBuf>,
-    /// Names by which it may be meant.
+    /// Host names, beside the address, that requests may be sent to.
     pub allowed: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl App {
 /// Why the server did not begin, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// There is no token.
+    /// The token could not be made or read.
     #[error("{0}")]
     Token(#[from] TokenError),
     /// The system refuses threads, signals or connections.

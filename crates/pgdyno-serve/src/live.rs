@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Events that wait for a slow reader; then the looking waits too.
 const WAITING_MAX: usize = 16;
 
-/// Events as they come.
+/// A stream of events, as they come.
 struct Feed(Receiver<Event>);
 
 impl Stream for Feed {

@@ -36,7 +36,7 @@ pub(super) struct Asset {
 /// What begins to ask before the script is there, which takes longer to come and to begin.
 const EARLY: &str = include_str!("early.js");
 
-/// Style and scripts.
+/// Style sheets and scripts of the page.
 pub(super) struct Assets {
     style: Asset,
     script: Asset,

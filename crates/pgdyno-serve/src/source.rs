@@ -12,20 +12,20 @@ use std::time::Duration;
 /// The changes of one journal, and on what they were made.
 #[derive(Debug, Clone)]
 pub struct Changed {
-    /// `None` where no server is concerned.
+    /// Server that the changes are of; `None` where only the host's are.
     pub server: Option<ServerRef>,
-    /// The journal and its changes.
+    /// Journal with its changes.
     pub journal: ChangedBy,
 }
 
 /// What there is to say once the server listens.
 #[derive(Debug)]
 pub struct Begun {
-    /// Where it listens.
+    /// Address that the server listens on.
     pub listening: SocketAddr,
     /// A token that was drawn for this time; `None` where it is kept in a file. This is the only place where it is shown.
     pub token: Option<String>,
-    /// Why the store cannot be read now.
+    /// Why the store cannot be read now; `None` where it can.
     pub store_fault: Option<StoreError>,
     /// Whether the page was built in.
     pub has_page: bool,

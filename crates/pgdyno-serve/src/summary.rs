@@ -38,7 +38,7 @@ pub(super) struct Figures {
     pub(super) name: String,
     pub(super) finished: usize,
     pub(super) failed: usize,
-    /// Mean, low and high.
+    /// Mean, lower and upper bound of the throughput.
     pub(super) tps: Option<(f64, f64, f64)>,
     /// Means over trials, by the metric's name.
     pub(super) means: BTreeMap<String, f64>,

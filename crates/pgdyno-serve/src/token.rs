@@ -31,11 +31,11 @@ pub enum TokenError {
     /// A file of a token cannot be made, written or read.
     #[error("the token file {path} cannot be {done}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// made, written, read
+        /// What was tried, as a participle: "made", "written", "read".
         done: &'static str,
-        /// Why.
+        /// Error of the system call.
         source: io::Error,
     },
     /// What the file is or holds is no token.

@@ -213,12 +213,12 @@ impl Conninfo {
         other
     }
 
-    /// The database.
+    /// Name of the database; empty where none is named.
     pub fn database(&self) -> &str {
         self.config.get_dbname().unwrap_or_default()
     }
 
-    /// The user.
+    /// Name of the role; empty where none is named.
     pub fn user(&self) -> &str {
         self.config.get_user().unwrap_or_default()
     }

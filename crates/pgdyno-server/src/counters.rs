@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub struct Counters {
     /// pg_stat_database.xact_commit of the connected database.
     pub committed: u64,
-    /// pg_stat_database.xact_rollback.
+    /// Rolled-back transactions, by pg_stat_database.xact_rollback.
     pub rolled_back: u64,
     /// Position in the write-ahead log in bytes.
     pub wal_bytes: u64,
@@ -166,7 +166,7 @@ pub fn wait_until_gone(
 /// How many sessions a server lets in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// All of them: max_connections.
+    /// Most sessions at a time: max_connections.
     pub most: u32,
     /// Kept back for superusers, and from 16 on for roles with pg_use_reserved_connections.
     pub kept: u32,

@@ -21,9 +21,9 @@ pub struct Holder {
 pub struct PiledUp {
     /// With its schema where it must be.
     pub table: String,
-    /// pg_stat_user_tables.n_dead_tup.
+    /// Dead rows, by pg_stat_user_tables.n_dead_tup.
     pub dead_rows: u64,
-    /// pg_stat_user_tables.n_live_tup.
+    /// Live rows, by pg_stat_user_tables.n_live_tup.
     pub live_rows: u64,
     /// Bytes of its main fork.
     pub bytes: u64,

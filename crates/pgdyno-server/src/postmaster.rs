@@ -11,7 +11,7 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 /// A server's first process, proven to be one of the data directory's owner that works in that directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Postmaster {
-    /// Its number.
+    /// Process id of the postmaster.
     pub pid: u32,
     /// When it was started, in ticks since the machine was.
     pub started_ticks: u64,
@@ -22,7 +22,7 @@ pub struct Postmaster {
     pub is_single_user: bool,
 }
 
-/// Why there is none.
+/// Why no postmaster is found for a data directory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPostmaster {
     /// There is no file: it was stopped in order, or never started.

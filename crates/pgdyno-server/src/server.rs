@@ -23,10 +23,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Why a server could not be reached or asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Not a connection string.
+    /// The target is neither a sandbox nor a connection string.
     #[error("{} is neither a sandbox nor a connection string", Given(word))]
     NotATarget {
-        /// What was given.
+        /// The target as it was given.
         word: String,
     },
     /// A connection string that cannot be read. It is not quoted, for it may hold a password.
@@ -34,10 +34,10 @@ pub enum ServerError {
         "the connection string cannot be read; expected key=value pairs or postgresql://user@host:port/database"
     )]
     ConnectionString,
-    /// A word of libpq's that asks for more than there is.
+    /// A parameter of libpq that pgdyno does not implement as far.
     #[error("the connection string holds \"{word}\" in a way that pgdyno does not do")]
     NotDone {
-        /// libpq's word.
+        /// Name of the parameter, as libpq has it.
         word: &'static str,
     },
     /// Lists of hosts, addresses and ports that do not go together.
@@ -46,57 +46,57 @@ pub enum ServerError {
         /// Which list, and what is wrong with it.
         reason: String,
     },
-    /// A word with a meaning that nobody knows.
+    /// A parameter with a value that libpq does not have.
     #[error("{name} is {}; expected {}", Given(word), expected(name))]
     Word {
-        /// libpq's word.
+        /// Name of the parameter, as libpq has it.
         name: &'static str,
-        /// What was given for it.
+        /// Value that was given for it.
         word: String,
     },
     /// All of several servers were asked, or one that is not what is wanted.
     #[error("no server for target_session_attrs={wanted}: {each}")]
     NoneFits {
-        /// target_session_attrs.
+        /// Value of target_session_attrs.
         wanted: String,
-        /// Each server with the reason.
+        /// Each server that was tried, with the reason.
         each: String,
     },
-    /// A word that libpq does not know either.
+    /// An sslmode that libpq does not have.
     #[error(
         "sslmode {} is unknown; there are disable, allow, prefer, require, verify-ca and verify-full",
         Given(word)
     )]
     SslMode {
-        /// As given.
+        /// Value of sslmode as it was given.
         word: String,
     },
     /// A service without an entry.
     #[error("there is no service {} in {}", Given(name), Given(path))]
     Service {
-        /// Its name.
+        /// Name of the service.
         name: String,
-        /// The service file.
+        /// Path of the service file that was read.
         path: String,
     },
     /// Certificates or keys that cannot be used.
     #[error("TLS cannot be set up: {reason}")]
     Tls {
-        /// Which file, and why.
+        /// File that cannot be used, and why.
         reason: String,
     },
-    /// Nobody there.
+    /// No connection could be made.
     #[error("no server answers for {target}: {reason}")]
     Unreachable {
-        /// Database, place, user.
+        /// Database, place and user of the connection, without a password.
         target: String,
-        /// The system's words.
+        /// Error of the system call, or of the resolver.
         reason: String,
     },
     /// Secrecy or proof of identity is wanted and cannot be had.
     #[error("no TLS with the server for {target}: {reason}")]
     NoTls {
-        /// Database, place, user.
+        /// Database, place and user of the connection, without a password.
         target: String,
         /// What is wrong with the server's TLS.
         reason: String,
@@ -104,95 +104,95 @@ pub enum ServerError {
     /// It answers, and takes no connection now.
     #[error("the server refused the connection for {target}: {reason} (SQLSTATE {sqlstate})")]
     Refused {
-        /// Database, place, user.
+        /// Database, place and user of the connection, without a password.
         target: String,
-        /// The server's words.
+        /// Message of the server.
         reason: String,
-        /// Error code.
+        /// SQLSTATE of the error: "53300".
         sqlstate: String,
     },
-    /// Wrong user or password.
+    /// The server does not accept user or password.
     #[error("the server refused the login for {target}: {reason}")]
     Login {
-        /// Database, place, user.
+        /// Database, place and user of the connection, without a password.
         target: String,
-        /// The server's words.
+        /// Message of the server.
         reason: String,
     },
-    /// No such database.
+    /// The server has no such database.
     #[error("there is no such database: {target}")]
     NoDatabase {
-        /// Database, place, user.
+        /// Database, place and user of the connection, without a password.
         target: String,
     },
-    /// Too old to be read.
+    /// The server's version is older than pgdyno reads.
     #[error("PostgreSQL {version} at {place} is too old; pgdyno reads {VERSION_MIN} and later")]
     TooOld {
-        /// Host and port.
+        /// Host and port of the server.
         place: String,
-        /// Its version.
+        /// Major version of the server.
         version: u32,
     },
-    /// A statement failed.
+    /// The server ended a statement with an error.
     #[error("{what}: {reason} (SQLSTATE {sqlstate})")]
     Statement {
-        /// What was being done.
+        /// What the statement was for: "reading pg_stat_statements".
         what: String,
-        /// The server's words.
+        /// Message of the server.
         reason: String,
-        /// Error code.
+        /// SQLSTATE of the error: "42501".
         sqlstate: String,
     },
     /// A list that ALTER SYSTEM has no words for.
     #[error("ALTER SYSTEM cannot write {name} = '{value}'; a line of postgresql.auto.conf can")]
     NotWritable {
-        /// The parameter.
+        /// Name of the parameter.
         name: String,
-        /// The list.
+        /// Value that was to be written, a list.
         value: String,
     },
-    /// The connection broke.
+    /// The connection broke during a statement.
     #[error("{what}: the connection to the server broke: {reason}")]
     Broken {
-        /// What was being done.
+        /// What the statement was for.
         what: String,
-        /// The system's words.
+        /// Error of the system call.
         reason: String,
     },
-    /// It has the question and says nothing.
+    /// The server has the statement and sends nothing.
     #[error("{what}: the server said nothing for {waited_s} s, and the connection was given up")]
     Silent {
-        /// What was being done.
+        /// What the statement was for.
         what: String,
-        /// How long it was waited for.
+        /// Seconds that were waited for an answer.
         waited_s: u64,
     },
-    /// It sends, and does not end its answer.
+    /// The server sends more than any answer has.
     #[error("{what}: {sent} came from the server and no end of its answer; the connection was given up")]
     Flood {
-        /// What was being done.
+        /// What the statement was for.
         what: String,
-        /// Bytes and messages.
+        /// Bytes and messages that came, in words.
         sent: String,
     },
-    /// It sends what has no place there.
+    /// The server sends what the protocol does not allow.
     #[error(
         "{what}: the server does not keep to PostgreSQL's protocol: {reason}; the connection was given up"
     )]
     Protocol {
-        /// What was being done.
+        /// What the statement was for.
         what: String,
-        /// What it sent.
+        /// Message that came, and why it is not allowed.
         reason: String,
     },
-    /// An answer that does not look as documented.
+    /// An answer of another form than documented.
     #[error("{what}: expected {expected}, the server said \"{found}\"")]
     Answer {
-        /// What was being done.
+        /// What the statement was for.
         what: String,
-        /// What should have come.
+        /// Form that was expected: "a number".
         expected: &'static str,
-        /// What came.
+        /// Answer that came.
         found: String,
     },
 }
@@ -271,9 +271,9 @@ fn innermost(error: &dyn std::error::Error) -> String {
 /// Major and minor version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// 18 of 18.6.
+    /// Major version: 18 of 18.6.
     pub major: u32,
-    /// 6 of 18.6.
+    /// Minor version: 6 of 18.6.
     pub minor: u32,
 }
 
@@ -361,7 +361,7 @@ fn joined(statements: &[&str]) -> String {
     marked.join(";\n")
 }
 
-/// A connected server.
+/// An open connection to a server.
 pub struct Server {
     /// The reason, once the connection is given up.
     wire: Result<Wire, String>,
@@ -421,12 +421,12 @@ impl Server {
         )
     }
 
-    /// The server's version.
+    /// Version of the server, as of the begin of the connection.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// How it was reached.
+    /// Parameters of the connection, with the one host that was reached.
     pub fn conninfo(&self) -> &Conninfo {
         &self.conninfo
     }

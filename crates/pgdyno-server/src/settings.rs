@@ -15,7 +15,7 @@ pub(crate) const AS_BEGUN: &str = "SELECT set_config(name, NULL, true) FROM pg_c
 /// A row of pg_settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guc {
-    /// Its name.
+    /// Name of the parameter.
     pub name: String,
     /// The value as the server shows it, with a unit ("128MB").
     pub shown: String,
@@ -70,7 +70,7 @@ pub struct GucBounds {
     pub min: Option<f64>,
     /// Largest value in the base unit.
     pub max: Option<f64>,
-    /// Words of an enumeration.
+    /// Legal words of an enumeration; empty for other types.
     pub words: Vec<String>,
 }
 

@@ -13,7 +13,7 @@ const OWN_MAX: usize = 100;
 const HIDDEN: &str = "<insufficient privilege>";
 /// Object not in prerequisite state: the library is not in shared_preload_libraries.
 const NOT_LOADED: &str = "55000";
-/// For an error.
+/// What the statement is for, in errors.
 const WHAT: &str = "reading pg_stat_statements";
 
 /// What is counted of a statement, all users together.
@@ -42,9 +42,9 @@ pub struct StatementGrowth {
     pub rows: u64,
     /// Blocks of tables and indexes that were in shared buffers.
     pub blocks_hit: u64,
-    /// Those that were not.
+    /// Blocks of tables and indexes that were not in shared buffers.
     pub blocks_read: u64,
-    /// WAL that it wrote.
+    /// Bytes of WAL that it wrote.
     pub wal_bytes: u64,
 }
 

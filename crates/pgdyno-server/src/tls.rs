@@ -45,7 +45,7 @@ impl Mode {
     }
 }
 
-/// Whose signature is trusted.
+/// The certificates that a server's signature is checked by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Roots {
     None,

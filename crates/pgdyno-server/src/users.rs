@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
-    /// Login name.
+    /// Login name of the user.
     pub name: String,
-    /// User number.
+    /// User number of the user.
     pub uid: u32,
     /// Number of the primary group.
     pub gid: u32,
@@ -23,7 +23,7 @@ impl User {
         text.lines().filter_map(User::parse).find(matches)
     }
 
-    /// A line of passwd(5).
+    /// Parses a line of passwd(5).
     fn parse(line: &str) -> Option<User> {
         let fields: Vec<&str> = line.split(':').collect();
         let [name, _, uid, gid, ..] = fields[..] else {

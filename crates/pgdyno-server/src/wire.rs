@@ -136,7 +136,7 @@ pub(crate) type TextRow = Vec<Option<String>>;
 
 /// Why there is no session.
 pub(crate) enum Refused {
-    /// The way is barred.
+    /// The socket could not be opened or used.
     Socket(io::Error),
     /// The server, or its certificate.
     Driver(tokio_postgres::Error),

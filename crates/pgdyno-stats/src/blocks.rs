@@ -32,7 +32,7 @@ impl Observation {
 /// An estimated log-ratio between two treatments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contrast {
-    /// ln(treatment / reference).
+    /// Natural logarithm of treatment / reference.
     pub log_ratio: f64,
     /// Its standard error; `None` with no degrees of freedom left.
     pub standard_error: Option<f64>,
@@ -50,7 +50,7 @@ struct Cell {
 /// What the fit needs to know of the blocks so far; grows by a block at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockSums {
-    /// Sorted.
+    /// Numbers of the treatments, rising; a place is an index of it.
     treatments: Vec<usize>,
     /// The reduced normal matrix and its right side, by place of the treatment.
     normal: Vec<Vec<f64>>,
@@ -146,7 +146,7 @@ fn residual_sum(cells: &[Cell], terms: &[f64]) -> f64 {
     cells.iter().map(|c| left(c).powi(2)).sum()
 }
 
-/// The fitted model.
+/// The block model fitted by least squares.
 #[derive(Debug, Clone)]
 pub struct BlockFit {
     treatments: Vec<usize>,

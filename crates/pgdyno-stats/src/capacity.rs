@@ -22,7 +22,7 @@ pub struct CpuLevel {
     pub tps: Vec<f64>,
 }
 
-/// Which curve was fitted.
+/// The kind of curve, chosen by how many numbers of CPUs were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapacityModel {
     /// The Universal Scalability Law: four or more numbers of CPUs.
@@ -36,26 +36,26 @@ pub enum CapacityModel {
 /// Why there is no curve.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum CapacityError {
-    /// One number of CPUs says nothing of others.
+    /// Fewer than two numbers of CPUs, which carry no curve.
     #[error("capacity needs at least 2 different numbers of CPUs and there is {found}: measure more of them")]
     TooFewLevels {
-        /// Different numbers of CPUs.
+        /// How many different numbers of CPUs there are.
         found: usize,
     },
     /// A value that has no logarithm.
     #[error("level {index} (from 0): {what} is {value}, expected a finite number above 0")]
     NotPositive {
-        /// Which level.
+        /// Place among the levels given, from 0.
         index: usize,
-        /// What of it.
+        /// Name of the value within a sentence: "the number of CPUs".
         what: &'static str,
-        /// What it is.
+        /// The value at fault: not finite, 0 or negative.
         value: f64,
     },
     /// A level without a trial.
     #[error("level {index} (from 0) has no throughput: leave it out, or measure it")]
     Empty {
-        /// Which level.
+        /// Place among the levels given, from 0.
         index: usize,
     },
     /// The law could not be fitted.
@@ -70,7 +70,7 @@ const FURTHEST: f64 = 1000.0;
 /// What a wanted throughput needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Need {
-    /// This many.
+    /// CPUs and connections with which the fitted curve reaches it.
     Reachable(Resources),
     /// The fitted curve does not go so high, at any number of CPUs up to a thousand times the largest measured one.
     Unreachable {
@@ -81,10 +81,10 @@ pub enum Need {
     },
 }
 
-/// The fewest connections.
+/// The smallest number of connections that a need has.
 const ONE: f64 = 1.0;
 
-/// CPUs and connections.
+/// CPUs and connections that a wanted throughput needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resources {
     /// CPUs needed. `high: None`: by the lower bounds of the curve it is never reached, or two measured levels without
@@ -193,7 +193,7 @@ impl Capacity {
         })
     }
 
-    /// Which curve was fitted.
+    /// The kind of curve that was fitted.
     pub fn model(&self) -> CapacityModel {
         match self.curve {
             Curve::Usl { .. } => CapacityModel::Usl,

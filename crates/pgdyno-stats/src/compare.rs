@@ -20,12 +20,12 @@ pub enum Basis {
     WithinOneTrial,
 }
 
-/// A comparison without blocks.
+/// The ratio of two samples that no blocks pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compared {
     /// test / reference; `blocks` is 0.
     pub effect: Effect,
-    /// What it was made from.
+    /// Whether it holds for further trials, or for these two alone.
     pub basis: Basis,
 }
 
@@ -110,9 +110,9 @@ pub fn compare_within(test: &[f64], reference: &[f64], rules: Rules) -> Option<C
 
 /// One side of a ratio.
 struct Side {
-    /// ln of its mean.
+    /// Natural logarithm of the mean.
     log_mean: f64,
-    /// Variance of that.
+    /// Variance of `log_mean`.
     variance: f64,
     degrees_of_freedom: f64,
 }

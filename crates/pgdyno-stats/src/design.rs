@@ -9,7 +9,7 @@ use crate::fraction;
 /// Treatments as rows, factors as columns, numbers of levels (from 0) in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Design {
-    /// One row per treatment.
+    /// A row for each treatment, in which each factor has the number of its level.
     pub treatments: Vec<Vec<usize>>,
     /// Length of the shortest effect-word that cannot be told from nothing, for designs that are fractions of all
     /// combinations: 3 = main effects are mixed with interactions of two factors, 4 = interactions of two factors with
@@ -20,31 +20,31 @@ pub struct Design {
 /// Why there is no design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DesignError {
-    /// Nothing to vary.
+    /// No factor was given.
     #[error("a design needs at least one factor")]
     NoFactor,
-    /// A factor that cannot vary.
+    /// A factor with fewer than two levels, which cannot vary.
     #[error("factor {factor} (from 0) has {levels} level, expected 2 or more: leave it out")]
     TooFewLevels {
-        /// Which factor.
+        /// Place among the factors given, from 0.
         factor: usize,
-        /// Its levels.
+        /// How many levels it has: 0 or 1.
         levels: usize,
     },
-    /// More treatments than allowed.
+    /// All combinations are more treatments than the caller allows.
     #[error(
         "all combinations are {treatments} treatments and the limit is {limit}: fewer factors or levels, or a fraction"
     )]
     TooManyTreatments {
         /// Number of all combinations; the largest number there is where it cannot be counted.
         treatments: usize,
-        /// The caller's limit.
+        /// Most treatments that the caller allows.
         limit: usize,
     },
-    /// Screening designs and fractions end there.
+    /// More factors than a screening design or a fraction has columns for.
     #[error("a design of this kind has at most {limit} factors and there are {factors}")]
     TooManyFactors {
-        /// Factors wanted.
+        /// How many factors were given.
         factors: usize,
         /// Most factors of this kind of design.
         limit: usize,
@@ -54,9 +54,9 @@ pub enum DesignError {
         "{factors} factors need a fraction of {needed} treatments or more (a power of two up to 64) and {treatments} were asked for"
     )]
     NoSuchFraction {
-        /// Factors wanted.
+        /// How many factors were given.
         factors: usize,
-        /// Treatments wanted.
+        /// How many treatments were asked for.
         treatments: usize,
         /// Fewest treatments with resolution IV.
         needed: usize,

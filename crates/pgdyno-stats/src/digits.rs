@@ -2,7 +2,7 @@
 
 /// Below this nothing that is measured is: it is zero with the dust of arithmetic.
 const DUST: f64 = 1e-9;
-/// Digits that are kept.
+/// Significant digits of a number that is shown.
 const DIGITS: i32 = 3;
 
 /// Three significant digits, and all of those before the point: 12346, 99.5, 1.34, 0.310, 0.00523. What is no number is "NaN" or

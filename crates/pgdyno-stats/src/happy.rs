@@ -23,7 +23,7 @@ pub struct LoadPoint {
     pub p99_ms: Option<f64>,
 }
 
-/// Where a zone ends.
+/// What ends a zone of client counts on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
     /// The next measured client count has less than 95 % of the peak.
@@ -57,9 +57,9 @@ pub struct HappyZone {
     pub lowest_clients: u32,
     /// Highest client count of the zone.
     pub highest_clients: u32,
-    /// Why it begins there; never `Knee`.
+    /// What ends the zone below; never `Knee`.
     pub lower_edge: Edge,
-    /// Why it ends there.
+    /// What ends the zone above.
     pub upper_edge: Edge,
     /// The client count of the zone with the most throughput.
     pub best_clients: u32,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A level of a factor, both by number; level 0 is what the others are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level {
-    /// Number of the factor.
+    /// Number of the factor, from 0.
     pub factor: usize,
     /// Number of the level, from 1.
     pub level: usize,
@@ -21,7 +21,7 @@ pub struct Level {
 /// A main effect, or an interaction of two factors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FactorialEffect {
-    /// The level.
+    /// The level whose effect it is, never level 0.
     pub first: Level,
     /// The level of the other factor, for an interaction.
     pub second: Option<Level>,

@@ -31,7 +31,7 @@ pub enum WhyExcluded {
     NoRatio,
     /// It was disturbed, and lies so many robust standard deviations from the model (below: negative).
     DisturbedAndFar {
-        /// Signed distance.
+        /// Signed distance from the model, in robust standard deviations.
         deviations: f64,
     },
 }
@@ -41,7 +41,7 @@ pub enum WhyExcluded {
 pub struct Excluded {
     /// Its place among the observations given.
     pub index: usize,
-    /// Why.
+    /// Rule that leaves it out.
     pub why: WhyExcluded,
 }
 

@@ -5,16 +5,16 @@
 
 use crate::spread::{Estimate, Sample, Spread, spread, student};
 
-/// A fitted law.
+/// A power law fitted on the log scale, as a line through its centre.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PowerFit {
     /// Weighted mean of ln x.
     centre: f64,
-    /// ln y there.
+    /// ln y at the centre.
     height: f64,
     /// The exponent b.
     pub exponent: f64,
-    /// Sum of weights.
+    /// Sum of the weights of all samples.
     weight: f64,
     /// Weighted sum of squares of ln x around its mean; `None` where the exponent was given, not fitted.
     squares: Option<f64>,
@@ -66,7 +66,7 @@ impl PowerFit {
         self.spread.is_some()
     }
 
-    /// y at `x`.
+    /// The y of the fitted law at `x`.
     pub(crate) fn at(&self, x: f64) -> f64 {
         (self.height + self.exponent * (x.ln() - self.centre)).exp()
     }
@@ -158,7 +158,7 @@ pub(crate) fn samples(points: impl Iterator<Item = (f64, f64)>) -> Vec<Sample> {
         .collect()
 }
 
-/// Different levels among samples.
+/// The different levels among samples, rising.
 pub(crate) fn levels(samples: &[Sample]) -> Vec<f64> {
     let mut levels: Vec<f64> = samples.iter().map(|s| s.level).collect();
     levels.sort_by(f64::total_cmp);

@@ -28,12 +28,12 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// All of it.
+    /// The plane that holds every vector.
     pub(crate) fn whole() -> Plane {
         Plane::of(&[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     }
 
-    /// What `columns` span.
+    /// The span of `columns`.
     pub(crate) fn of(columns: &[Coefficients]) -> Plane {
         Plane {
             columns: columns.to_vec(),

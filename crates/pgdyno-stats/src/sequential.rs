@@ -32,10 +32,10 @@ pub struct StoppingRule {
 /// More looks than this are refused.
 pub const MOST_BLOCKS: usize = 500;
 
-/// The trials so far.
+/// The trials of the blocks that have ended so far.
 #[derive(Debug, Clone, Copy)]
 pub struct Trials<'a> {
-    /// In any order.
+    /// One for each trial, in any order.
     pub observations: &'a [Observation],
     /// Whether each of them was disturbed; what it is too short for was not.
     pub disturbed: &'a [bool],

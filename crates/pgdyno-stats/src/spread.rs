@@ -5,11 +5,11 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 /// An estimate with the bounds of its interval, in the unit of what is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The estimate.
+    /// The most likely value, by the fitted curve.
     pub value: f64,
-    /// Lower bound.
+    /// Lower bound of the interval.
     pub low: f64,
-    /// Upper bound; `None` where the data set no bound.
+    /// Upper bound of the interval; `None` where the data set no bound.
     pub high: Option<f64>,
 }
 
@@ -29,7 +29,7 @@ pub struct OpenEstimate {
 pub(crate) struct Sample {
     /// Level (clients, CPUs); positive.
     pub level: f64,
-    /// ln of the value.
+    /// Natural logarithm of the measured value.
     pub log_value: f64,
     /// Weight: the variance of `log_value` is the common one divided by it.
     pub weight: f64,
@@ -38,9 +38,9 @@ pub(crate) struct Sample {
 /// A variance with its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
-    /// Of a value of weight 1, on the log scale.
+    /// Variance of a value of weight 1, on the log scale.
     pub variance: f64,
-    /// At least 1.
+    /// Degrees of freedom of the variance; at least 1.
     pub degrees_of_freedom: f64,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the test found.
+/// A line fitted to a series, and whether the series has a trend.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Steadiness {
     /// No trend that is both sure and large.

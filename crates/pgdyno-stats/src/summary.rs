@@ -5,11 +5,11 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// A mean and the bounds of its interval, all in the unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanInterval {
-    /// Arithmetic mean.
+    /// Arithmetic mean, in the unit of the values.
     pub mean: f64,
-    /// Lower bound.
+    /// Lower bound of the interval of the mean.
     pub low: f64,
-    /// Upper bound.
+    /// Upper bound of the interval of the mean.
     pub high: f64,
 }
 

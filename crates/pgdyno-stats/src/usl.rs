@@ -31,7 +31,7 @@ pub enum UslError {
         "the scalability law needs at least {FEWEST_LEVELS} different N and there are {found}: measure more of them"
     )]
     TooFewLevels {
-        /// Different N among the points.
+        /// How many different N there are among the points.
         found: usize,
     },
     /// A point that has no logarithm.
@@ -39,19 +39,19 @@ pub enum UslError {
         "point {index} (from 0) of the scalability law: {what} is {value}, expected a finite number above 0"
     )]
     NotPositive {
-        /// Which point.
+        /// Place among the points given, from 0.
         index: usize,
-        /// What of it.
+        /// Name of the value within a sentence: "the weight".
         what: &'static str,
-        /// What it is.
+        /// The value at fault: not finite, 0 or negative.
         value: f64,
     },
-    /// The law is not defined there.
+    /// An N below 1, where the law is not defined.
     #[error("point {index} (from 0) of the scalability law: N is {value}, expected at least 1")]
     BelowOne {
-        /// Which point.
+        /// Place among the points given, from 0.
         index: usize,
-        /// What it is.
+        /// The N at fault, below 1.
         value: f64,
     },
     /// No minimum was found, or one without a throughput at N = 1.
@@ -69,9 +69,9 @@ const FURTHEST: f64 = 1000.0;
 pub struct UslParameters {
     /// Throughput at N = 1.
     pub lambda: Estimate,
-    /// Contention, 0 to 1.
+    /// Contention: the serial share of the work, 0 to 1.
     pub sigma: Estimate,
-    /// Coherency, from 0.
+    /// Coherency: the cost of agreement between each pair of N, from 0.
     pub kappa: Estimate,
 }
 
@@ -96,7 +96,7 @@ pub struct UslNeed {
     pub high: Option<f64>,
 }
 
-/// A fitted curve.
+/// The law fitted to points, with what its intervals are made from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UslFit {
     samples: Vec<Sample>,
@@ -171,19 +171,19 @@ fn from_anywhere(points: &[UslPoint], samples: &[Sample], largest_n: f64) -> Opt
 }
 
 impl UslFit {
-    /// Throughput of one.
+    /// Throughput at N = 1, in the unit of the points.
     pub fn lambda(&self) -> f64 {
         let [a, s, _] = self.best.coefficients;
         1.0 / (a + s)
     }
 
-    /// Contention.
+    /// Contention: the serial share of the work, 0 to 1.
     pub fn sigma(&self) -> f64 {
         let [a, s, _] = self.best.coefficients;
         s / (a + s)
     }
 
-    /// Coherency.
+    /// Coherency: the cost of agreement between each pair of N, from 0.
     pub fn kappa(&self) -> f64 {
         let [a, s, c] = self.best.coefficients;
         c / (a + s)

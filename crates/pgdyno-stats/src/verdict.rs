@@ -34,9 +34,9 @@ pub struct Rules {
 /// Which treatment is held against which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comparison {
-    /// Number of the treatment.
+    /// Number of the treatment in the observations.
     pub treatment: usize,
-    /// Number of what it is compared with.
+    /// Number of the treatment that it is compared with.
     pub reference: usize,
 }
 
@@ -48,9 +48,9 @@ pub struct Effect {
     pub ratio: f64,
     /// Lower bound of the simultaneous interval.
     pub ratio_low: f64,
-    /// Upper bound.
+    /// Upper bound of the simultaneous interval.
     pub ratio_high: f64,
-    /// What may be said.
+    /// Where the interval lies against 1 and the smallest effect that matters.
     pub verdict: Verdict,
     /// Blocks in which both sides finished.
     pub blocks: usize,

@@ -42,7 +42,7 @@ const INSERT_TRIAL: &str = "
 INSERT INTO trial (experiment_id, block, treatment, status, record) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (experiment_id, block, treatment) DO NOTHING RETURNING id";
 
-/// An open store.
+/// A store opened for reading and writing, in a file or in PostgreSQL.
 pub struct Store {
     database: Box<dyn Database>,
 }
@@ -89,7 +89,7 @@ impl Store {
         Ok(Store { database })
     }
 
-    /// Where it is.
+    /// Path or server of the store, for messages.
     pub fn place(&self) -> &Place {
         self.database.place()
     }

@@ -129,7 +129,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     short
 }
 
-/// Exactly `columns` wide.
+/// The text in exactly `columns` columns, cut or padded.
 pub(crate) fn pad(text: &str, columns: usize, right: bool) -> String {
     let short = cut(text, columns);
     let blanks = " ".repeat(columns.saturating_sub(width(&short)));

@@ -12,7 +12,7 @@ pub(crate) struct Column {
     pub(crate) right: bool,
 }
 
-/// A column of texts.
+/// A column of texts, aligned to the left.
 pub(crate) const fn left(title: &'static str, width: usize) -> Column {
     Column {
         title,
@@ -21,7 +21,7 @@ pub(crate) const fn left(title: &'static str, width: usize) -> Column {
     }
 }
 
-/// A column of numbers.
+/// A column of numbers, aligned to the right.
 pub(crate) const fn right(title: &'static str, width: usize) -> Column {
     Column {
         title,
@@ -36,7 +36,7 @@ pub(crate) fn title(state: &State) -> Style {
     if state.colour { bold.fg(Color::Cyan) } else { bold }
 }
 
-/// For what warns.
+/// Style of values that warn.
 pub(crate) fn alarm(state: &State) -> Style {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     if state.colour { bold.fg(Color::Red) } else { bold }

@@ -68,12 +68,12 @@ impl Panel {
 const INTERVALS_MS: [u64; 9] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 /// The shortest interval: the samplers' own limit.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(INTERVALS_MS[0]);
-/// The longest one.
+/// Longest interval that can be chosen.
 pub const INTERVAL_MAX: Duration = Duration::from_millis(INTERVALS_MS[INTERVALS_MS.len() - 1]);
 /// A filter is a word, not a text.
 const FILTER_MAX: usize = 60;
 
-/// The view's own state.
+/// Panel, scroll position and interval of the view.
 #[derive(Debug, Clone)]
 pub struct State {
     pub(crate) panel: Panel,
@@ -87,7 +87,7 @@ pub struct State {
     pub(crate) filter: String,
     /// Whether keys go to the filter.
     pub(crate) typing: bool,
-    /// Lines scrolled away.
+    /// Number of lines that are scrolled away above.
     pub(crate) offset: usize,
     orders: [usize; Panel::ALL.len()],
 }
@@ -132,7 +132,7 @@ impl State {
         cells.iter().any(|cell| cell.to_lowercase().contains(&wanted))
     }
 
-    /// Takes in a key.
+    /// Changes the state by a key, and gives what the key asks for.
     pub(crate) fn press(&mut self, key: KeyEvent) -> Asked {
         if key.kind == KeyEventKind::Release {
             return Asked::Nothing;

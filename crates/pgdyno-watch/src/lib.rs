@@ -29,16 +29,16 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Ages on the screen go on without news.
 const REDRAWN_AFTER: Duration = Duration::from_secs(1);
 
-/// What a terminal reports.
+/// An event of the terminal.
 #[derive(Debug)]
 pub enum Told {
     /// A key that was pressed.
     Key(KeyEvent),
-    /// Another size.
+    /// The terminal has another size.
     Resized,
     /// The terminal has hung up.
     Gone,
-    /// Nothing within the time.
+    /// No event within the time.
     Nothing,
 }
 

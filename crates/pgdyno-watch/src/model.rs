@@ -40,14 +40,14 @@ pub(crate) enum Link {
     #[default]
     Connecting,
     Up,
-    /// Since when, and why.
+    /// Lost since that instant, with the error.
     Down(Instant, String),
 }
 
 /// Rows, or why there are none.
 pub(crate) type Rows<T> = Result<Vec<T>, String>;
 
-/// What a source tells.
+/// An update that a source has read.
 #[derive(Debug)]
 pub(crate) enum Update {
     Reading(Reading),
@@ -68,10 +68,10 @@ pub(crate) struct Missing {
     pub(crate) reason: String,
 }
 
-/// All that is shown.
+/// All values that the view shows.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// The present.
+    /// Present instant, as of the last update or redraw.
     pub(crate) now: Instant,
     pub(crate) about: About,
     pub(crate) link: Link,
@@ -85,7 +85,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Nothing is known yet.
+    /// A model without any value yet.
     pub fn new(now: Instant) -> Model {
         let not_yet = || "not read yet".to_owned();
         Model {

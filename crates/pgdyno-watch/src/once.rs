@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const TICKS: u32 = 2;
 /// A server that tells nothing for so many intervals is told about as it is.
 const PATIENCE_TICKS: u32 = 10;
-/// The text's size.
+/// Width of the text in columns.
 const COLUMNS: usize = 110;
 const ROWS: usize = 40;
 
@@ -42,7 +42,7 @@ pub fn look(source: &Source, model: &mut Model, interval: Duration, stop: &Atomi
     }
 }
 
-/// For people.
+/// The values as text, as `--once` prints them.
 pub fn text(model: &Model, state: &State) -> String {
     view::text(model, state, COLUMNS, ROWS)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 struct Rule {
     /// Whether it holds, in words with the figures.
     holds: fn(&Model) -> Option<String>,
-    /// What to do.
+    /// What to do about it, in a sentence.
     advice: Words,
     /// Where it is known from: docs/how-to/watch.md has the list.
     source: &'static str,
@@ -31,7 +31,7 @@ impl Words {
     }
 }
 
-/// A rule that holds.
+/// A condition that holds now, with its advice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Warning {
     pub(crate) text: String,

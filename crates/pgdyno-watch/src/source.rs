@@ -28,11 +28,11 @@ const STATEMENTS: u64 = 2;
 /// Readings without an answer after which the server is away. A single one can be a tick that was missed.
 const SILENT_MAX: u32 = 2;
 
-/// What is read.
+/// Server and host to read, and how often.
 pub struct Plan {
-    /// The server.
+    /// Connection parameters of the server.
     pub conninfo: Conninfo,
-    /// For people.
+    /// Name of the target at the head of the view.
     pub target: String,
     /// The host that this process runs on.
     pub host: LocalHost,
@@ -102,12 +102,12 @@ impl Source {
         Ok(Source { updates, orders })
     }
 
-    /// What is there already.
+    /// The next update that has arrived; `None` without one.
     pub(crate) fn next(&self) -> Option<Update> {
         self.updates.try_recv().ok()
     }
 
-    /// What comes within `patience`.
+    /// The next update, which may take `patience` to arrive.
     pub(crate) fn wait(&self, patience: Duration) -> Option<Update> {
         self.updates.recv_timeout(patience).ok()
     }

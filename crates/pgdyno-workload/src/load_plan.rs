@@ -9,9 +9,9 @@ use std::fmt;
 /// What transactions are made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
-    /// A workload of our own.
+    /// A built-in workload.
     Workload(Workload),
-    /// The user's scripts.
+    /// Scripts in the language of pgbench.
     Scripts(Scripts),
 }
 
@@ -36,9 +36,9 @@ impl fmt::Display for Work {
 /// What to drive, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPlan {
-    /// The transactions.
+    /// Workload or scripts that transactions are made by.
     pub work: Work,
-    /// How statements are put to the server.
+    /// Protocol of queries.
     pub protocol: Protocol,
     /// How they are held together; scripts do that themselves.
     pub control: Control,

@@ -18,13 +18,13 @@ use std::time::Duration;
 /// What a server refuses of a load, found without executing anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementRefusal {
-    /// The script or workload.
+    /// Name of the script or workload that has the statement.
     pub script: String,
-    /// 1-based; 0 in a workload.
+    /// Line in the script, from 1; 0 in a workload.
     pub line: usize,
-    /// The server's words.
+    /// Message of the server.
     pub reason: String,
-    /// Error code.
+    /// SQLSTATE of the error: "42501".
     pub sqlstate: String,
     /// Statements that give the missing rights, where it is rights that are missing and they could be found.
     pub grants: Vec<String>,
@@ -33,7 +33,7 @@ pub struct StatementRefusal {
 /// What was found of a load's statements.
 #[derive(Debug, Default)]
 pub struct Described {
-    /// What the server refuses.
+    /// Statements that the server refuses, each with its place.
     pub refusals: Vec<StatementRefusal>,
     /// Why some of them were not asked about, if any were not.
     pub unproven: Option<String>,
@@ -59,9 +59,9 @@ const PLANNED: [&str; 7] = ["select", "insert", "update", "delete", "merge", "wi
 /// What a name that does not exist is answered with: tables, columns, functions, prepared statements, cursors.
 const MISSING: [&str; 5] = [UNDEFINED_FUNCTION, "42P01", "42703", "26000", "34000"];
 const UNDEFINED_FUNCTION: &str = "42883";
-/// query_canceled: by statement_timeout.
+/// SQLSTATE of a statement that statement_timeout has ended.
 const CANCELED: &str = "57014";
-/// insufficient_privilege.
+/// SQLSTATE of a right that the role lacks.
 const DENIED: &str = "42501";
 const PRIVILEGES: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "DELETE"];
 /// Names in a statement beyond this many are not looked up.
@@ -173,11 +173,11 @@ pub fn makes_objects(sql: &str) -> bool {
 /// A statement of a script that makes, changes or removes objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MakingStatement {
-    /// The script.
+    /// Name of the script that has the statement.
     pub script: String,
-    /// 1-based.
+    /// Line in the script, from 1.
     pub line: usize,
-    /// As the script has it.
+    /// Text of the statement, as the script has it.
     pub sql: String,
 }
 

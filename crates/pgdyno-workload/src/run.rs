@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 /// Why no load could be driven.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The plan cannot be.
+    /// The numbers of the plan are not possible.
     #[error("{0}")]
     Plan(String),
     /// A script is not what a script must be.

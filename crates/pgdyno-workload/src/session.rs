@@ -40,15 +40,15 @@ pub enum SessionError {
     /// The server's refusal; the session lives.
     #[error("{message} (SQLSTATE {sqlstate})")]
     Refused {
-        /// The server's words.
+        /// Message of the server.
         message: String,
-        /// Error code.
+        /// SQLSTATE of the error.
         sqlstate: String,
     },
     /// The session is of no use any more.
     #[error("{0}")]
     Lost(#[source] ConnectError),
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     #[error("stopped")]
     Stopped,
 }
@@ -56,7 +56,7 @@ pub enum SessionError {
 /// How long an answer may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// So long.
+    /// At most that time.
     Question(Duration),
     /// As long as the server is at it.
     Work,
@@ -76,7 +76,7 @@ const LIMITS: Limits = Limits {
     cancel: CANCEL_LIMIT,
 };
 
-/// An open session.
+/// A connection on which statements are run one after the other.
 pub(crate) struct Session {
     startup: Startup,
     endpoint: Endpoint,

@@ -211,7 +211,7 @@ const PAD_GROUPS: u16 = 5;
 /// How much data there is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
-    /// Units of pgbench's scale.
+    /// Scale of the data, in pgbench's units.
     pub(crate) scale: u32,
     /// sysbench's tables, and the rows of each.
     pub(crate) tables: u32,

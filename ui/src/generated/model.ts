@@ -9,17 +9,17 @@ export type Basis = "blocks" | "trials" | "two-trials";
 export type Bounded = {
   /** The estimate; `null` where it lies at infinity. */
   value: number | null,
-  /** Lower bound. */
+  /** Lower bound; `null` where even that lies at infinity. */
   low: number | null,
   /** Upper bound; `null` where the data set none. */
   high: number | null,
 };
 
-/** An answer. */
+/** What a wanted throughput needs, by the trials of one experiment. */
 export type CapacityAnswer = {
-  /** Number of the experiment. */
+  /** Number of the experiment in the store. */
   experiment: number,
-  /** Its name. */
+  /** Name of the experiment. */
   name: string,
   /** Factors that set CPUs; none where they were not varied. */
   cpu_factors: Array<string>,
@@ -51,57 +51,57 @@ export type CapacityDocument = {
 export type CapacityRow = {
   /** Factor and level of the others; empty where there are none. */
   of: Array<[string, string]>,
-  /** Which curve: "usl", "power-law", "two-levels"; `null` without one. */
+  /** Kind of the fitted curve: "usl", "power-law", "two-levels"; `null` without one. */
   model: "usl" | "power-law" | "two-levels" | null,
-  /** What it goes by. */
+  /** Measured points that the curve goes by, one for each number of CPUs. */
   measured: Array<Measured>,
-  /** What came out. */
+  /** Need or zone that follows from them, or why there is none. */
   found: Found,
-  /** What was left out, and why. */
+  /** Trials and levels that were left out, with the reason, a sentence each. */
   notes: Array<string>,
 };
 
-/** B held against A. */
+/** Two treatments or trials, figure by figure. */
 export type ComparePair = {
-  /** The reference. */
+  /** The reference in words: "experiment 3, memory". */
   a: string,
-  /** What is held against it. */
+  /** What is compared with the reference, in words. */
   b: string,
-  /** Figures in the order they were asked for. */
+  /** Figures in the order in which they were asked for. */
   rows: Array<CompareRow>,
-  /** What is not the same on both sides. */
+  /** Settings and facts that are not the same on both sides. */
   differs: Array<Difference>,
 };
 
-/** One figure of a pair. */
+/** One figure of both sides, and their ratio. */
 export type CompareRow = {
-  /** The figure, unit last. */
+  /** Name of the figure, which ends with its unit. */
   metric: string,
   /** Whether a larger value is the better one. */
   larger_is_better: boolean,
-  /** Of the reference; `null` where it was not measured. */
+  /** Figure of the reference; `null` where it was not measured. */
   a: SideFigure | null,
-  /** Of what is held against it. */
+  /** Figure of what is compared with the reference; `null` where it was not measured. */
   b: SideFigure | null,
-  /** B / A by the means alone, where there is no interval. */
+  /** B / A by the means alone; `null` where a side was not measured. */
   ratio: number | null,
-  /** B / A with its interval. */
+  /** B / A with its interval; `null` where there is no interval. */
   effect: Effect | null,
-  /** Why there is no interval. */
+  /** Reason in words; `null` where there is an interval. */
   why_no_interval: string | null,
   /** Trials that were left out for having been disturbed and lying far off. */
   left_out: number,
 };
 
-/** An answer. */
+/** The pairs of a comparison, and the rules that they were judged by. */
 export type Comparison = {
-  /** What its intervals hold for. */
+  /** What its intervals are made from, and so what they hold for. */
   basis: Basis,
   /** Confidence with which the intervals of one figure hold together. */
   confidence: number,
-  /** Differences below it do not matter. */
+  /** Smallest effect that matters, 0.03 = 3 %. */
   smallest_effect: number,
-  /** One, or one for each treatment that both experiments have. */
+  /** One pair, or one for each treatment that both experiments have. */
   pairs: Array<ComparePair>,
 };
 
@@ -121,11 +121,11 @@ export type CrossCheck = {
 
 /** A trial that runs now. */
 export type Current = {
-  /** Name of its treatment. */
+  /** Name of the treatment that it tries. */
   treatment: string,
-  /** 1-based. */
+  /** Number of its block, from 1. */
   block: number,
-  /** What is done of it now. */
+  /** What is done of it now: "warm-up". */
   phase: string,
 };
 
@@ -133,74 +133,74 @@ export type Current = {
 export type Curve = {
   /** Levels of the other factors in words; `null` where there are none. */
   title: string | null,
-  /** Name of the factor. */
+  /** Name of the factor that x is a level of. */
   factor: string,
   /** What x is, for people: "clients", "CPUs", or the factor's title. */
   x: string,
-  /** By x, upwards. */
+  /** Points with rising x, one for each treatment. */
   points: Array<CurvePoint>,
-  /** The Universal Scalability Law fitted to all trials. */
+  /** The Universal Scalability Law fitted to all trials; `null` where it does not fit. */
   usl: UslCurve | null,
-  /** Why there is none. */
+  /** Why there is no fitted law. */
   why_no_usl: string | null,
   /** Client counts near the peak and not past the knee. */
   zone: Zone | null,
-  /** Why there is none. */
+  /** Why there is no zone. */
   why_no_zone: string | null,
 };
 
-/** A point of a curve. */
+/** Throughput at one number of clients or CPUs. */
 export type CurvePoint = {
-  /** Clients or CPUs. */
+  /** Number of clients or CPUs. */
   x: number,
-  /** Name of the treatment. */
+  /** Name of the treatment with that number. */
   treatment: string,
   /** Throughput; with a single trial its bounds are the value itself. */
   tps: Interval,
   /** Mean of the trials' 99th percentiles. */
   p99_ms: number | null,
-  /** Trials. */
+  /** Number of trials that the means are of. */
   n: number,
 };
 
 /** The verdict on a treatment. */
 export type Decided = {
-  /** Name of the treatment. */
+  /** Name of the treatment that was decided. */
   treatment: string,
-  /** Never "undecided". */
+  /** Verdict, never "undecided". */
   verdict: Verdict,
 };
 
-/** How it was decided. */
+/** Rules and noise that the verdicts follow from. */
 export type Decision = {
-  /** Of all intervals together. */
+  /** Confidence of all intervals together: 0.95. */
   confidence: number,
-  /** Smallest effect that matters. */
+  /** Smallest effect that matters, 0.03 = 3 %. */
   smallest_effect: number,
-  /** Spread between trials of one treatment. */
+  /** Spread between trials of one treatment, 0.03 = 3 %; `null` where trials are too few to see it. */
   noise_floor: number | null,
-  /** Of that spread. */
+  /** Degrees of freedom of the noise floor. */
   degrees_of_freedom: number,
-  /** In plain words. */
+  /** How the intervals are made, in sentences. */
   method: string,
   /** Name of the figure that decides. */
   metric?: string,
-  /** What it is, in words: "throughput". */
+  /** Name of that figure within a sentence: "throughput". */
   metric_title?: string,
-  /** Its unit; empty for a number without one. */
+  /** Unit of that figure; empty for a number without one. */
   metric_unit?: string,
-  /** Whether a larger value of it is the better one. */
+  /** Whether a larger value of that figure is the better one. */
   larger_is_better?: boolean,
-  /** "after-blocks" or "when-decided". */
+  /** Rule for the end: "after-blocks" or "when-decided". */
   stop?: "after-blocks" | "when-decided",
-  /** The same in words. */
+  /** The rule for the end as a sentence. */
   stop_rule?: string,
-  /** Finished trials that were left out. */
+  /** Finished trials that are in no mean and no effect. */
   excluded?: Array<LeftOut>,
   /** The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `null` where it was looked at
    * after each block, and where nothing is known of the spread. */
   minimum_detectable_effect?: number | null,
-  /** That probability. */
+  /** Probability with which `minimum_detectable_effect` is found: 0.8. */
   power?: number,
 };
 
@@ -208,7 +208,7 @@ export type Decision = {
 export type Details = {
   /** Points that a column has at most; `null` where it has all. */
   points_max: number | null,
-  /** Which metrics. */
+  /** Metrics that have columns in them. */
   scope: Scope,
   /** Trials that were wanted and have none, for the file would be too large. */
   left_out: number,
@@ -226,9 +226,9 @@ export type Difference = {
 
 /** A point of a response-time distribution. */
 export type DistributionPoint = {
-  /** 0 to 100. */
+  /** Percentage of the transactions at or below `ms`, 0 to 100. */
   percentile: number,
-  /** Milliseconds. */
+  /** Response time in milliseconds. */
   ms: number,
 };
 
@@ -238,9 +238,9 @@ export type Effect = {
   ratio: number,
   /** Lower bound of the simultaneous interval. */
   ratio_low: number,
-  /** Upper bound. */
+  /** Upper bound of the simultaneous interval. */
   ratio_high: number,
-  /** What may be said. */
+  /** Where the interval lies against 1 and the smallest effect that matters. */
   verdict: Verdict,
   /** Blocks in which both sides finished. */
   blocks: number,
@@ -248,9 +248,9 @@ export type Effect = {
 
 /** How often an error came. */
 export type ErrorCount = {
-  /** Five letters. */
+  /** Code of the error, five characters: "40001". */
   sqlstate: string,
-  /** How often. */
+  /** How often the code came in the measured time. */
   count: number,
   /** The server's message of the first one. */
   message?: string | null,
@@ -260,50 +260,50 @@ export type ErrorCount = {
 
 /** An estimate with its bounds. */
 export type Estimate = {
-  /** The estimate. */
+  /** The estimate itself, in the unit of what is estimated. */
   value: number,
-  /** Lower bound. */
+  /** Lower bound of the interval. */
   low: number,
-  /** Upper bound; `null` where there is none. */
+  /** Upper bound of the interval; `null` where the data set none. */
   high: number | null,
 };
 
-/** The experiment. */
+/** Question, answer, plan and progress of an experiment. */
 export type Experiment = {
-  /** Number in the store. */
+  /** Number of the experiment in the store. */
   id: number,
-  /** Name. */
+  /** Name from the experiment file; several experiments of a store may have the same. */
   name: string,
-  /** Question. */
+  /** Question that the experiment answers, as its file has it. */
   question: string,
-  /** Answer in one sentence. */
+  /** Answer to the question in one sentence. */
   answer: string,
-  /** Design by name. */
+  /** Name of the design, which says what is compared with what. */
   design: "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "ladder" | "load",
   /** What became of it: "running", "finished" or "interrupted"; where [`Report::tell_life`] was told of its process also
    * "killed" or "running or killed". */
   status: "running" | "killed" | "running or killed" | "finished" | "interrupted",
-  /** When it began. */
+  /** Time of its begin, since 1970. */
   started_unix_ms: number,
-  /** When it ended. */
+  /** Time of its end, since 1970; `null` while it runs, and where it was killed. */
   finished_unix_ms: number | null,
-  /** Blocks planned. */
+  /** Blocks planned; fewer are run where it may stop early. */
   blocks_planned: number,
   /** Blocks in which every tested treatment has been tried. */
   blocks_finished: number,
   /** Seed. The lab keeps it below 2^53, which is where the numbers of a browser end. */
   seed: number,
-  /** Name of the reference. */
+  /** Name of the treatment that the others are compared with. */
   reference: string,
-  /** Name of the treatment that the answer is about. */
+  /** Name of the treatment that the answer is about; `null` where it is about none. */
   headline?: string | null,
   /** Factors by name with their titles, in the order of the file. */
   factors?: Array<Factor>,
-  /** The load. */
+  /** Load of every treatment that has none of its own. */
   workload: Workload,
-  /** The experiment file. */
+  /** Text of the experiment file; empty where there is none. */
   file: string,
-  /** Commands that repeat it. */
+  /** Shell commands that repeat the experiment, in order. */
   repeat: Array<string>,
 };
 
@@ -317,15 +317,15 @@ export type Fact = {
   value: JsonValue | null,
   /** Why not, if it is not. */
   missing: string | null,
-  /** Where it was read. */
+  /** File, query or program that the fact comes from: "/proc/meminfo". */
   source: string,
 };
 
-/** A factor. */
+/** Something that an experiment varies in levels. */
 export type Factor = {
-  /** Unique name. */
+  /** Name, unique in the experiment. */
   name: string,
-  /** For people. */
+  /** Title that is shown in place of the name. */
   title: string,
   /** A condition: its levels are not held against one another. */
   along: boolean,
@@ -335,11 +335,11 @@ export type Factor = {
 
 /** What a level of a factor is worth, or two levels together. */
 export type FactorEffect = {
-  /** For people. */
+  /** Level, or both levels of an interaction, as they are shown. */
   title: string,
-  /** Name of the factor. */
+  /** Name of the factor that the level is of. */
   factor: string,
-  /** Name of the level. */
+  /** Name of the level, never the first one. */
   level: string,
   /** Name of the level that it is held against. */
   against: string,
@@ -350,36 +350,36 @@ export type FactorEffect = {
   effect: Effect | null,
 };
 
-/** What came out for one combination of the other factors. */
+/** The answer for one combination of the other factors: a need, a zone, or why there is none. */
 export type Found = { "kind": "needs",
-  /** CPUs. */
+  /** CPUs that the wanted throughput needs. */
   cpus: Estimate,
-  /** Connections. */
+  /** Connections that it needs with those CPUs. */
   connections: Estimate,
-  /** CPUs needed / largest number measured. */
+  /** CPUs needed / largest number measured; above 2 nothing measured speaks for it. */
   extrapolates: number,
-  /** Of a million transactions, in the currency of the price. */
+  /** Cost of a million transactions, in the currency of the price; `null` without a price. */
   cost_per_million: Estimate | null,
 } | { "kind": "unreachable",
-  /** Throughput at its peak, where it has one. */
+  /** Throughput at the peak of the curve; `null` where it has none. */
   peak_tps: number | null,
-  /** CPUs at which its upper bounds would reach it. */
+  /** CPUs at which the upper bounds of the curve would reach it; `null` where these do not. */
   cpus_low: number | null,
 } | { "kind": "zone",
-  /** Most throughput, mean over trials. */
+  /** Most throughput at any client count, mean over its trials. */
   peak_tps: number,
-  /** With so many clients. */
+  /** Client count with the most throughput. */
   peak_clients: number,
   /** Lowest client count of the happy zone. */
   lowest_clients: number,
-  /** Highest. */
+  /** Highest client count of the happy zone. */
   highest_clients: number,
   /** Whether more clients might still give more: the largest measured count is in the zone. */
   open: boolean,
   /** Whether the peak reaches what is wanted. */
   reaches: boolean,
 } | { "kind": "no",
-  /** Why. */
+  /** Reason in a sentence, with what to measure. */
   why: string,
 };
 
@@ -397,11 +397,11 @@ export type Heat = {
 
 /** A mean with its interval. */
 export type Interval = {
-  /** Mean of the trials. */
+  /** Mean over the trials, in the unit of the metric. */
   mean: number,
-  /** Lower bound. */
+  /** Lower bound of the interval. */
   low: number,
-  /** Upper bound. */
+  /** Upper bound of the interval. */
   high: number,
 };
 
@@ -409,17 +409,17 @@ export type Interval = {
 export type Journal = {
   /** Number that `pgdyno restore` and `pgdyno confirm` take. */
   number: number,
-  /** What was done. */
+  /** What the changes were made for: "run demo". */
   purpose: string,
-  /** Who did it. */
+  /** User that made them; `null` in journals of earlier versions. */
   by: string | null,
-  /** Since when. */
+  /** Time at which the journal was begun, since 1970. */
   since_unix_ms: number,
-  /** Whether that process still runs. */
+  /** Whether the process that made them still runs. */
   alive: boolean,
   /** How long the changes stay; `null` of what a killed process left. */
   kept: Keep | null,
-  /** What was changed. */
+  /** Changes with what they are now. */
   changes: Array<StatusLine>,
 };
 
@@ -433,15 +433,15 @@ export type Keep = "until-restored" | { "unless-confirmed": {
 
 /** A trial that finished and is left out of every mean and effect. */
 export type LeftOut = {
-  /** Number in the store. */
+  /** Number of the trial in the store. */
   trial: number,
-  /** 1-based. */
+  /** Number of its block, from 1. */
   block: number,
-  /** Name of the treatment. */
+  /** Name of the treatment that it tried. */
   treatment: string,
   /** How many robust standard deviations it lies off; `null` where its figure has no ratio to others. */
   deviations: number | null,
-  /** What disturbed it. */
+  /** What disturbed the trial, a sentence each. */
   disturbances: Array<string>,
 };
 
@@ -449,13 +449,13 @@ export type LeftOut = {
 export type LevelOf = {
   /** Name of the factor; "step" for steps. */
   factor: string,
-  /** Name of the level. */
+  /** Name of the level: "128kB". */
   level: string,
 };
 
 /** The list of experiments. */
 export type List = {
-  /** The newest first. */
+  /** Experiments, the newest first. */
   experiments: Array<Listed>,
   /** Whether all answers and plans that can be known are there; the others come with a later request. */
   is_whole: boolean,
@@ -463,70 +463,70 @@ export type List = {
 
 /** An experiment of the list. */
 export type Listed = {
-  /** Number in the store. */
+  /** Number of the experiment in the store. */
   id: number,
-  /** Its name. */
+  /** Name from the experiment file; not unique. */
   name: string,
   /** The question; empty where its record cannot be read. */
   question: string,
-  /** Whether it runs or has ended, and how. */
+  /** State of the experiment: "running", "killed", "running or killed", "finished" or "interrupted". */
   status: string,
-  /** When it began. */
+  /** Time of its begin, since 1970. */
   started_unix_ms: number,
-  /** When it ended. */
+  /** Time of its end, since 1970; `null` while it runs, and where it was killed. */
   finished_unix_ms: number | null,
   /** Name of the target; empty where its record cannot be read. */
   target: string,
-  /** Its finished trials. */
+  /** Trials that finished and count. */
   trials_finished: number,
-  /** Those that failed or do not hold. */
+  /** Trials that failed or whose figures do not hold. */
   trials_failed: number,
-  /** Trials at most. */
+  /** Trials of the plan, at most; `null` where it is not known yet. */
   trials_planned: number | null,
-  /** The answer in one sentence. */
+  /** Answer in one sentence; `null` where it is not known yet. */
   answer: string | null,
-  /** By the alphabet. */
+  /** Tags in alphabetical order. */
   tags: Array<string>,
-  /** How many notes there are. */
+  /** Number of its notes. */
   notes: number,
 };
 
 /** Something that happened, or that is missing. */
 export type Mark = {
-  /** After the start of the load. */
+  /** Its begin, after the start of the load. */
   at_ms: number,
-  /** Its end, where it has one. */
+  /** Its end, after the start of the load; `null` for an instant. */
   until_ms: number | null,
-  /** Its kind. */
+  /** What happened, as a kind. */
   kind: MarkKind,
-  /** In words. */
+  /** What happened, in words. */
   text: string,
 };
 
 /** Kinds of marks. */
 export type MarkKind = "checkpoint" | "vacuum" | "disturbance" | "gap";
 
-/** The best that a number of CPUs did. */
+/** The client count with the most throughput at one number of CPUs. */
 export type Measured = {
-  /** CPUs. */
+  /** Number of CPUs that the server may use. */
   cpus: number,
-  /** Clients with which it did best. */
+  /** Client count with the most throughput at that number of CPUs. */
   clients: number,
-  /** Mean throughput over its trials. */
+  /** Mean throughput over its trials, transactions per second. */
   tps: number,
   /** Mean 99th percentile of response time over those of its trials that have one, ms. */
   p99_ms: number | null,
-  /** Trials. */
+  /** Number of finished trials with these clients. */
   trials: number,
 };
 
 /** A note on an experiment. */
 export type Note = {
-  /** Number in this store. */
+  /** Number in this store, from 1. */
   id: number,
-  /** When it was written. */
+  /** Time at which it was written, since 1970. */
   written_unix_ms: number,
-  /** What it says. */
+  /** Text as it was written, at most [`NOTE_CHARS_MAX`] characters. */
   text: string,
 };
 
@@ -534,115 +534,115 @@ export type Note = {
 export type Percentiles = {
   /** Mean; missing too in records of earlier versions. */
   mean_ms?: number | null,
-  /** Median. */
+  /** 50th percentile, the median. */
   p50_ms: number | null,
   /** 95th percentile. */
   p95_ms: number | null,
   /** 99th percentile. */
   p99_ms: number | null,
-  /** Longest. */
+  /** Longest response time of all. */
   max_ms: number | null,
 };
 
 /** How far an experiment is. */
 export type Progress = {
-  /** Its finished trials. */
+  /** Trials that finished and count. */
   trials_finished: number,
-  /** Those that failed or do not hold. */
+  /** Trials that failed or whose figures do not hold. */
   trials_failed: number,
-  /** Trials at most. */
+  /** Trials of the plan, at most; `null` where it is not known. */
   trials_planned: number | null,
-  /** Seconds that its process has run it. */
+  /** Seconds that its process has run it; `null` where none does. */
   elapsed_s: number | null,
-  /** Seconds until its last trial ends. */
+  /** Seconds until its last trial ends; `null` where that is not known. */
   left_s: number | null,
-  /** What its process does now, where it reports it. */
+  /** What its process does now, in a word; `null` where it does not report it. */
   phase: string | null,
-  /** The trial that runs now. */
+  /** The trial that runs now; `null` between two. */
   current: Current | null,
-  /** Treatments that are decided. */
+  /** Treatments with a verdict that no further block can change. */
   decided: Array<Decided>,
 };
 
 /** A knob that was restored at the end. */
 export type PutBack = {
-  /** Id of the knob. */
+  /** Id of the knob in the catalogue. */
   knob: string,
-  /** Its file. */
+  /** Where the value is: the path of a file, or a command such as "ALTER SYSTEM work_mem". */
   where: string,
-  /** Value before. */
+  /** Value before the experiment, which is restored. */
   was: string,
-  /** Last value set. */
+  /** Last value that pgdyno set. */
   set_to: string,
   /** "restored", "already", "left" or "failed". */
   outcome: "restored" | "already" | "left" | "failed",
-  /** More to say. */
+  /** Why it was left or failed; `null` where there is no more to it. */
   detail: string | null,
 };
 
-/** A report. */
+/** An experiment with all that follows from its trials. */
 export type Report = {
-  /** Format. */
+  /** Always "pgdyno-report/1". */
   format: string,
-  /** What wrote it. */
+  /** Name and version of the program that made the report. */
   generator: string,
-  /** When. */
+  /** Time at which the report was made, since 1970. */
   generated_unix_ms: number,
-  /** The experiment. */
+  /** The experiment that the report is about. */
   experiment: Experiment,
-  /** How it was decided. */
+  /** Rules and noise that the verdicts follow from. */
   decision: Decision,
   /** Treatments, the reference first. */
   treatments: Array<Treatment>,
   /** Trials in the order they ran. */
   trials: Array<Trial>,
-  /** Tables of results. */
+  /** Tables of the study, or else the figure that decides by the first two factors. */
   tables?: Array<StudyTable>,
   /** The study that is repeated, and how its findings stand here. */
   study?: Study | null,
-  /** What each finding came to. */
+  /** Outcome of each finding of the study, in the order of the file. */
   claims?: Array<StudyClaim>,
-  /** What each level of a factor is worth over all levels of the others. */
+  /** Main effects of the levels, then interactions of two. */
   effects?: Array<FactorEffect>,
-  /** Throughput over clients or CPUs. */
+  /** Curves of throughput over clients or CPUs, one for each combination of the other factors. */
   curves?: Array<Curve>,
   /** What some throughputs take: documents of format "pgdyno-capacity/1" (docs/how-to/capacity.md), the usual one first. Whoever
    * has the catalogue of knobs puts them in; empty until then. */
   capacity?: Array<CapacityDocument>,
-  /** Facts. */
+  /** Facts of host, server and load, as of before the first trial. */
   facts: Array<Fact>,
-  /** What was restored. */
+  /** Knobs that were restored at the end. */
   put_back: Array<PutBack>,
 };
 
-/** Which metrics go along. */
+/** Metrics that are in the details of trials. */
 export type Scope = "all" | "main";
 
-/** Second by second. */
+/** Throughput and response time for each second of a trial. */
 export type Series = {
   /** Seconds that a point stands for, where that is more than one: then `tps` is their mean and `p95_ms` the highest. */
   bucket_s?: number | null,
-  /** Ends of the seconds. */
+  /** Ends of the seconds, after the start of the load. */
   t_s: Array<number>,
-  /** Throughput. */
+  /** Transactions committed in each second. */
   tps: Array<number>,
-  /** p95. */
+  /** 95th percentile of the response time in each second; `null` where nothing was committed. */
   p95_ms: Array<number | null>,
 };
 
 /** A setting of a treatment. */
 export type Setting = {
-  /** Id of the knob. */
+  /** Id of the knob in the catalogue: "vm.swappiness". */
   knob: string,
-  /** Asked for. */
+  /** Value as the experiment file has it: "8GB". */
   value: string,
-  /** What the target reported. */
+  /** Value that the target reported after it was set; `null` where no trial has it. */
   effective: string | null,
-  /** Layer by name. */
+  /** Layer that the knob belongs to. */
   layer: "postgres" | "table" | "kernel" | "memory" | "block" | "cpu" | "net",
-  /** Risk by name. */
+  /** What the value may cost: the machine's stability, or the durability of commits. */
   risk: "none" | "stability" | "durability",
-  /** Whether this treatment changes it. */
+  /** Whether this treatment adds or changes it against what it is compared with. */
   changed: boolean,
 };
 
@@ -650,15 +650,15 @@ export type Setting = {
 export type SideFigure = {
   /** Mean over trials, in the unit of the figure. */
   mean: number,
-  /** Bounds of the mean's own interval; `null` with one trial. */
+  /** Lower bound of the mean's own interval; `null` with one trial. */
   low: number | null,
-  /** Upper bound. */
+  /** Upper bound of the mean's own interval; `null` with one trial. */
   high: number | null,
-  /** Trials. */
+  /** Number of trials that the mean is of. */
   n: number,
 };
 
-/** How a change stands. */
+/** Whether a change is still in effect. */
 export type Standing = "in-force" | "as-before" | "rebooted" | "foreign" | "unknown";
 
 /** A statement as samples of the sessions saw it, and as the server counted it; what is not known of one is `null`. */
@@ -669,83 +669,83 @@ export type Statement = {
   query?: string | null,
   /** Mean number of sessions that were at it, warm-up included. */
   mean_sessions?: number | null,
-  /** The most in a second. */
+  /** Largest number of sessions that were at it in a second. */
   max_sessions?: number | null,
-  /** Its part of all sessions that were at any statement. */
+  /** Share of all sessions that were at any statement, 0 to 1. */
   share_ratio?: number | null,
   /** Executions in the measured time, as all that follows. */
   calls?: number | null,
-  /** Their time together. */
+  /** Execution time of all calls together. */
   total_ms?: number | null,
-  /** Time of one. */
+  /** Execution time of a call, mean over `calls`. */
   mean_ms?: number | null,
-  /** Rows returned or changed. */
+  /** Rows returned or changed by all calls. */
   rows?: number | null,
   /** Blocks of tables and indexes found in shared buffers. */
   shared_hit?: number | null,
   /** Blocks that were not there. */
   shared_read?: number | null,
-  /** WAL written. */
+  /** WAL written by all calls. */
   wal_bytes?: number | null,
 };
 
 /** A change and how it stands. */
 export type StatusLine = {
-  /** The knob. */
+  /** Id of the knob in the catalogue. */
   knob: string,
-  /** Its file. */
+  /** Where the value is: the path of a file, or a command such as "ALTER SYSTEM work_mem". */
   place: string,
-  /** The value from before. */
+  /** Value before the first change of the journal. */
   was: string,
-  /** What it was set to. */
+  /** Last value that the journal's process set. */
   set_to: string,
-  /** What it is; empty where that is not known. */
+  /** Value that it has now; empty where that is not known. */
   now: string,
-  /** Why it is not known. */
+  /** Why the present value is not known; `null` where it is. */
   why?: string | null,
-  /** How it stands. */
+  /** Whether the change is still in effect. */
   standing: Standing,
-  /** Whether a reboot undoes it. */
+  /** Whether a reboot resets it. */
   until_reboot: boolean,
 };
 
-/** A published study. */
+/** The publication that an experiment repeats. */
 export type Study = {
-  /** Its tag. */
+  /** Tag of the publication, as "ibm-z". */
   source: string,
-  /** Title and year. */
+  /** Title and year of the publication. */
   title: string,
   /** How many findings this host agrees with, in a sentence without a full stop; `null` without findings. */
   summary: string | null,
 };
 
-/** What became of a finding of the study. */
+/** A finding of the study, and what this experiment says of it. */
 export type StudyClaim = {
-  /** In words. */
+  /** The finding in a sentence without a full stop. */
   text: string,
   /** Names of the treatments that it was tested on. */
   treatments: Array<string>,
   /** Names of what they were held against, one for each. */
   against: Array<string>,
-  /** The figure. */
+  /** Name of the figure that it is about. */
   metric: string,
-  /** "better", "worse" or "same". */
+  /** Direction that the study found: "better", "worse" or "same". */
   found: "better" | "worse" | "same",
-  /** The ratio that the study told. */
+  /** Ratio that the study reports; `null` where it reports none. */
   study_ratio: number | null,
-  /** What was found here. */
+  /** Effect in this experiment; `null` where it was not tested or there is no interval. */
   effect: Effect | null,
-  /** "agrees", "disagrees", "undecided" or "not-tested". */
+  /** Whether the effect agrees with the finding: "agrees", "disagrees", "undecided" or "not-tested". */
   outcome: "agrees" | "disagrees" | "undecided" | "not-tested",
-  /** Both in a sentence without a full stop. */
+  /** Finding and effect in a sentence without a full stop. */
   sentence: string,
 };
 
-/** A table of results. */
+/** A table of figures by one or two factors. */
 export type StudyTable = {
-  /** Heading. */
+  /** Heading above the table. */
   title: string,
-  /** Heading of the first column. */
+  /** Heading of the first column, such as the title of the factor of the rows. */
   rows: string,
   /** What the columns differ in; empty where each is a figure. */
   columns_title: string,
@@ -759,65 +759,65 @@ export type StudyTable = {
 export type TableBlock = {
   /** Their levels in words; `null` where the table names all factors. */
   title: string | null,
-  /** Rows. */
+  /** Rows of this part, in the order of their levels. */
   rows: Array<TableRow>,
 };
 
 /** A mean over trials. */
 export type TableCell = {
-  /** Mean. */
+  /** Mean over the trials, in the unit of the figure. */
   mean: number,
   /** Lower bound of its interval; `null` for a single trial. */
   low: number | null,
-  /** Upper bound. */
+  /** Upper bound of its interval; `null` for a single trial. */
   high: number | null,
-  /** Trials. */
+  /** Number of trials that the mean is of. */
   n: number,
 };
 
-/** A column. */
+/** A column with a figure, for a level of a factor or alone. */
 export type TableColumn = {
-  /** Heading. */
+  /** Heading of the column. */
   title: string,
-  /** Name of the figure. */
+  /** Name of the figure in its cells. */
   figure: string,
   /** Heading of that figure, with its unit. */
   figure_title: string,
 };
 
-/** A row. */
+/** A row of cells. */
 export type TableRow = {
-  /** First column. */
+  /** Text of the first column, such as the level. */
   title: string,
-  /** The others; `null` where no trial counts. */
+  /** Cells in the order of the columns; `null` where no trial counts. */
   cells: Array<TableCell | null>,
 };
 
-/** A target. */
+/** A server with the host that it runs on. */
 export type Target = {
-  /** Its name. */
+  /** Name of the target, without secrets. */
   name: string,
-  /** Numbers of its experiments. */
+  /** Numbers of the experiments that ran on it. */
   experiments: Array<number>,
   /** What is changed on it now; `null` where that is not known. */
   changed: Array<Journal> | null,
-  /** Why it is not known. */
+  /** Why the changes are not known; `null` where they are. */
   why_not_known: string | null,
-  /** Facts of its newest experiment. */
+  /** Facts of its newest experiment, as of before the first trial. */
   facts: Array<Fact> | null,
-  /** The document of `pgdyno advise --json`. */
+  /** The document of `pgdyno advise --json`; `null` where there is none. */
   advice: unknown,
-  /** It is not made yet, and comes with a later request. */
+  /** Whether the advice is not made yet, and comes with a later request. */
   is_advice_due: boolean,
 };
 
 /** The targets of the stored experiments. */
 export type Targets = {
-  /** Those of the newest experiments first. */
+  /** Targets, those of the newest experiments first. */
   targets: Array<Target>,
   /** All that is changed by a pgdyno of the host that the server runs on; `null` where that is not known. */
   changed_on_host: Array<Journal> | null,
-  /** Why it is not known. */
+  /** Why the changes on the host are not known; `null` where they are. */
   why_not_known: string | null,
   /** Whether servers were asked for their own settings. */
   servers_asked: boolean,
@@ -825,21 +825,21 @@ export type Targets = {
 
 /** A treatment with its results. */
 export type Treatment = {
-  /** Unique name. */
+  /** Name, unique in the experiment. */
   name: string,
-  /** For people. */
+  /** Title that is shown in place of the name. */
   title: string,
-  /** Why it was tried. */
+  /** Why it was tried, as the experiment file says; `null` where it says nothing. */
   reason: string | null,
-  /** "tested" or "not-tested". */
+  /** Whether trials of it were begun: "tested" or "not-tested". */
   status: "tested" | "not-tested",
-  /** Why it was not. */
+  /** Why it was not tested; `null` where it was. */
   why_not: string | null,
-  /** Its settings. */
+  /** All settings that it runs with, not only the changed ones. */
   settings: Array<Setting>,
-  /** Trials that count. */
+  /** Trials that finished and count. */
   trials_finished: number,
-  /** Trials that failed or do not hold. */
+  /** Trials that failed or whose figures do not hold. */
   trials_failed: number,
   /** Finished trials that were left out all the same: in no mean and no effect. */
   trials_left_out?: number,
@@ -853,67 +853,67 @@ export type Treatment = {
   around?: Array<[string, string]>,
   /** Means over its trials, by the name of the metric, as the verdicts take them. */
   figures?: { [key in string]: number },
-  /** The figure that decides. */
+  /** Mean of the figure that decides, over its trials. */
   metric?: Interval | null,
-  /** Throughput. */
+  /** Mean of committed transactions per second, over its trials. */
   tps: Interval | null,
   /** Response times of all its trials together, where each has its histogram; else means over them. */
   percentiles: Percentiles | null,
-  /** Their distribution, likewise. */
+  /** Percentiles of the response time, made like `percentiles`. */
   distribution: Array<DistributionPoint>,
   /** Response times over time, of all its trials that count. */
   latency_heat?: Heat | null,
-  /** Stability. */
+  /** Coefficient of variation of the throughput within a trial, mean over its trials. */
   stability_cv: number | null,
-  /** Client CPU. */
+  /** Client CPU per committed transaction, mean over its trials. */
   client_cpu_us_per_tx: number | null,
-  /** Server CPU. */
+  /** Server CPU per committed transaction, mean over its trials. */
   server_cpu_us_per_tx: number | null,
-  /** WAL. */
+  /** WAL per committed transaction, mean over its trials. */
   wal_bytes_per_tx: number | null,
-  /** The figure that decides, against the treatment before it, or the reference. */
+  /** Effect on the figure that decides, against the treatment before it or the reference. */
   step: Effect | null,
-  /** The figure that decides, against the reference. */
+  /** Effect on the figure that decides, against the reference. */
   total: Effect | null,
-  /** p95 against the same as `step`. */
+  /** Effect on the 95th percentile of the response time, against the same treatment as `step`. */
   step_p95: Effect | null,
 };
 
-/** A trial. */
+/** A trial with its figures. */
 export type Trial = {
-  /** Number in the store. */
+  /** Number of the trial in the store. */
   id: number,
-  /** 1-based. */
+  /** Number of its block, from 1. */
   block: number,
-  /** 1-based. */
+  /** Position in the block, from 1. */
   position: number,
-  /** Name of the treatment. */
+  /** Name of the treatment that it tried. */
   treatment: string,
-  /** What became of it. */
+  /** Whether it ended in order and its figures count. */
   status: TrialStatus,
-  /** Why. */
+  /** Why it failed or does not hold; `null` where it counts. */
   reason: string | null,
-  /** When it began. */
+  /** Time at which it began, since 1970. */
   started_unix_ms: number,
-  /** Throughput. */
+  /** Transactions committed per second of the measured time. */
   tps: number | null,
-  /** Responses that took longer are late. */
+  /** Response time above which a transaction is late; `null` without such a limit. */
   latency_limit_ms?: number | null,
-  /** Errors. */
+  /** Errors of the measured time, by their code. */
   errors: Array<ErrorCount>,
-  /** Response times. */
+  /** Response times of committed transactions; `null` where none is known. */
   percentiles: Percentiles | null,
-  /** The external program that has reported throughput and response times, if one has. */
+  /** External program that has reported throughput and response times; `null` where pgdyno has measured them. */
   reported_by?: string | null,
-  /** Whether it was steady. */
+  /** Whether its throughput had no trend; `null` where there were too few seconds to see. */
   settled: boolean | null,
-  /** Warm-up. */
+  /** Length of the warm-up. */
   warmup_s: number,
-  /** Measured time. */
+  /** Length of the measured time. */
   measured_s: number,
-  /** The server's count. */
+  /** Clients' count of commits against the server's; `null` where the server's is not known. */
   cross_check: CrossCheck | null,
-  /** What disturbed it. */
+  /** What disturbed the trial, a sentence each. */
   disturbances: Array<string>,
   /** Whether others took CPU time from it. */
   disturbed?: boolean,
@@ -923,15 +923,15 @@ export type Trial = {
   stand?: string | null,
   /** Seconds of the measured time that were still part of the warm-up. */
   unsettled_s?: number | null,
-  /** All its figures by name. */
+  /** Figures by the name of the metric, which ends with the unit. */
   figures?: { [key in string]: number },
-  /** Checkpoints, vacuums and disturbances, where [`Report::mark`] has been told of them. */
+  /** Checkpoints, vacuums and disturbances; empty before [`Report::mark`]. */
   marks?: Array<Mark>,
-  /** Second by second. */
+  /** Throughput and response time for each second of the load. */
   series: Series,
-  /** Ended as they were meant to. */
+  /** Transactions that ended as intended, by a commit or an intended rollback. */
   committed: number,
-  /** Ended with an error. */
+  /** Transactions that ended with an error. */
   failed: number | null,
   /** Were due in an open loop, and not begun before its end. */
   skipped?: number | null,
@@ -947,89 +947,89 @@ export type Trial = {
 export type TrialColumn = {
   /** Name with the unit last; "tps" and "p95_ms" are the load's. */
   metric: string,
-  /** Which one of several. */
+  /** Which one of several: a disk, a CPU, a class of processes; `null` where there is one. */
   label: string | null,
-  /** For people; "ratio" goes from 0 to 1, empty for a number without a unit. */
+  /** Unit for axes; "ratio" goes from 0 to 1, empty for a number without a unit. */
   unit: string,
-  /** "load", "host" or "server". */
+  /** Where the metric is from: "load", "host" or "server". */
   layer: "load" | "host" | "server",
-  /** For people. */
+  /** Title of the chart, without the label. */
   title: string,
   /** Milliseconds after the start of the load, in order. */
   t_ms: Array<number>,
-  /** As many; `null` where there is no value. */
+  /** One value for each of `t_ms`; `null` where there is no value. */
   values: Array<number | null>,
 };
 
 /** One trial with everything recorded beside it. */
 export type TrialDocument = {
-  /** "pgdyno-trial/1". */
+  /** Always "pgdyno-trial/1". */
   format: string,
-  /** Number of its experiment. */
+  /** Number of its experiment in the store. */
   experiment_id: number,
-  /** The trial. */
+  /** The trial with title and settings of its treatment. */
   trial: TrialPart,
   /** When its load began, as far as it is known: when the trial did. */
   load_begun_unix_ms: number,
-  /** Warm-up. */
+  /** Length of the warm-up. */
   warmup_s: number,
-  /** Measured time. */
+  /** Length of the measured time. */
   measured_s: number,
-  /** Load first, then host, then server. */
+  /** Metrics over time: those of the load first, then of the host, then of the server. */
   series: Array<TrialColumn>,
-  /** In order of time. */
+  /** What happened beside the load, in order of time. */
   marks: Array<Mark>,
-  /** `null` where sessions were not looked at. */
+  /** Sessions by what they waited for; `null` where sessions were not looked at. */
   waits: Waits | null,
-  /** The busiest first. */
+  /** Statements of the load, the busiest first. */
   statements: Array<Statement>,
-  /** Errors by SQLSTATE. */
+  /** Errors of the measured time, by SQLSTATE. */
   errors: Array<ErrorCount>,
-  /** Response times of its measured time. */
+  /** Percentiles of the response time in the measured time. */
   distribution?: Array<DistributionPoint>,
-  /** `null` where response times were not kept for each second. */
+  /** Response times over time; `null` where they were not kept. */
   latency_heat: Heat | null,
 };
 
 /** A trial as a report has it, and what is told of it here alone. Its `series` is empty: the columns hold it. */
 export type TrialPart = {
-  /** Title of its treatment. */
+  /** Title of its treatment; `null` where the plan does not have it. */
   title?: string | null,
   /** Settings of its treatment with what the target reported in this trial. */
   settings?: Array<Setting>,
-  /** Number in the store. */
+  /** Number of the trial in the store. */
   id: number,
-  /** 1-based. */
+  /** Number of its block, from 1. */
   block: number,
-  /** 1-based. */
+  /** Position in the block, from 1. */
   position: number,
-  /** Name of the treatment. */
+  /** Name of the treatment that it tried. */
   treatment: string,
-  /** What became of it. */
+  /** Whether it ended in order and its figures count. */
   status: TrialStatus,
-  /** Why. */
+  /** Why it failed or does not hold; `null` where it counts. */
   reason: string | null,
-  /** When it began. */
+  /** Time at which it began, since 1970. */
   started_unix_ms: number,
-  /** Throughput. */
+  /** Transactions committed per second of the measured time. */
   tps: number | null,
-  /** Responses that took longer are late. */
+  /** Response time above which a transaction is late; `null` without such a limit. */
   latency_limit_ms?: number | null,
-  /** Errors. */
+  /** Errors of the measured time, by their code. */
   errors: Array<ErrorCount>,
-  /** Response times. */
+  /** Response times of committed transactions; `null` where none is known. */
   percentiles: Percentiles | null,
-  /** The external program that has reported throughput and response times, if one has. */
+  /** External program that has reported throughput and response times; `null` where pgdyno has measured them. */
   reported_by?: string | null,
-  /** Whether it was steady. */
+  /** Whether its throughput had no trend; `null` where there were too few seconds to see. */
   settled: boolean | null,
-  /** Warm-up. */
+  /** Length of the warm-up. */
   warmup_s: number,
-  /** Measured time. */
+  /** Length of the measured time. */
   measured_s: number,
-  /** The server's count. */
+  /** Clients' count of commits against the server's; `null` where the server's is not known. */
   cross_check: CrossCheck | null,
-  /** What disturbed it. */
+  /** What disturbed the trial, a sentence each. */
   disturbances: Array<string>,
   /** Whether others took CPU time from it. */
   disturbed?: boolean,
@@ -1039,15 +1039,15 @@ export type TrialPart = {
   stand?: string | null,
   /** Seconds of the measured time that were still part of the warm-up. */
   unsettled_s?: number | null,
-  /** All its figures by name. */
+  /** Figures by the name of the metric, which ends with the unit. */
   figures?: { [key in string]: number },
-  /** Checkpoints, vacuums and disturbances, where [`Report::mark`] has been told of them. */
+  /** Checkpoints, vacuums and disturbances; empty before [`Report::mark`]. */
   marks?: Array<Mark>,
-  /** Second by second. */
+  /** Throughput and response time for each second of the load. */
   series: Series,
-  /** Ended as they were meant to. */
+  /** Transactions that ended as intended, by a commit or an intended rollback. */
   committed: number,
-  /** Ended with an error. */
+  /** Transactions that ended with an error. */
   failed: number | null,
   /** Were due in an open loop, and not begun before its end. */
   skipped?: number | null,
@@ -1066,13 +1066,13 @@ export type TrialStatus = "finished" | "failed" | "invalid";
 export type UslCurve = {
   /** Throughput at N = 1. */
   lambda: Bounded,
-  /** Contention. */
+  /** Contention: the serial share of the work, 0 to 1. */
   sigma: Bounded,
-  /** Coherency. */
+  /** Coherency: the cost of agreement between each pair of N, from 0. */
   kappa: Bounded,
-  /** Where the curve peaks. */
+  /** N at the peak of the curve. */
   peak_x: Bounded,
-  /** How high. */
+  /** Throughput at the peak of the curve. */
   peak_tps: Bounded,
   /** Spread of the points around the curve: 0.03 = 3 %. */
   spread: number,
@@ -1089,51 +1089,51 @@ export type WaitSessions = {
   values: Array<number>,
 };
 
-/** What sessions waited for. */
+/** Sessions of the server by what they waited for, second by second. */
 export type Waits = {
-  /** After the start of the load: ends of the seconds. */
+  /** Ends of the seconds, after the start of the load. */
   t_ms: Array<number>,
-  /** By type, the busiest first. */
+  /** Sessions by type of event, the busiest first. */
   types: Array<WaitSessions>,
-  /** By event, the busiest first, and last what many smaller ones are together. */
+  /** Sessions by event, the busiest first, and last what many smaller ones are together. */
   events?: Array<WaitSessions>,
 };
 
-/** The load. */
+/** Workload, data and clients of a load. */
 export type Workload = {
-  /** Name. */
+  /** Name of the workload: "tpcb-like". */
   name: string,
-  /** Scale of the data. */
+  /** Scale factor of its data, as of `pgbench -s`. */
   scale: number,
-  /** Clients. */
+  /** Number of connections that send transactions. */
   clients: number,
-  /** Threads. */
+  /** Number of threads that drive the clients. */
   threads: number,
-  /** Warm-up. */
+  /** Time at the start of the load that is in no figure. */
   warmup_s: number,
-  /** Measured time. */
+  /** Time after the warm-up that all figures are of. */
   measure_s: number,
 };
 
 /** The happy zone: the measured client counts with at least 95 % of the peak throughput, not past the knee of response time. */
 export type Zone = {
-  /** Lowest client count. */
+  /** Lowest client count of the zone. */
   lowest: number,
-  /** Highest client count. */
+  /** Highest client count of the zone. */
   highest: number,
   /** The client count of the zone with the most throughput. */
   best: number,
   /** The client count with the most throughput of all. */
   peak: number,
-  /** The throughput there. */
+  /** Throughput at `peak` clients. */
   peak_tps: Interval,
   /** Highest client count not past the knee of response time. */
   knee: number | null,
   /** Why there is no knee. */
   why_no_knee: string | null,
-  /** Why it begins there: "throughput" or "unmeasured". */
+  /** What ends the zone below: "throughput" or "unmeasured". */
   lower_edge: "throughput" | "unmeasured",
-  /** Why it ends there: "throughput", "knee" or "unmeasured". */
+  /** What ends the zone above: "throughput", "knee" or "unmeasured". */
   upper_edge: "throughput" | "knee" | "unmeasured",
   /** 95 % of the peak is reached only past the knee. */
   past_knee: boolean,

@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 pub enum Severity {
     /// Data, or the server, is in danger, or most of the throughput is lost.
     Severe,
-    /// Worth doing.
+    /// It gains throughput, or spares trouble.
     Advice,
-    /// Worth knowing, or trying.
+    /// It is small, or depends on what is not known: to be tried.
     Hint,
 }
 
 impl Severity {
-    /// All, gravest first.
+    /// Every severity, the gravest first.
     pub const ALL: [Severity; 3] = [Severity::Severe, Severity::Advice, Severity::Hint];
 
-    /// The word in files and reports.
+    /// Name in files and reports: "severe".
     pub fn name(self) -> &'static str {
         match self {
             Severity::Severe => "severe",
@@ -41,7 +41,7 @@ pub enum Confidence {
     Low,
     /// Usual, and true of most.
     Medium,
-    /// Hardly anybody would disagree.
+    /// Studies and documentation agree.
     High,
     /// An experiment on this target has shown it. No rule says so of itself.
     #[serde(skip_deserializing)]
@@ -49,7 +49,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// The word in files and reports.
+    /// Name in files and reports: "measured here".
     pub fn name(self) -> &'static str {
         match self {
             Confidence::Low => "low",
@@ -64,13 +64,13 @@ impl Confidence {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
-    /// Lower end.
+    /// Lower end of the expected change, percent.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the expected change, percent.
     pub high: Option<f64>,
-    /// Of what: throughput, p99, commit latency, memory, safety ...
+    /// Quantity that changes: throughput, p99, commit latency, memory, safety ...
     pub of: String,
-    /// What else is to be known of it.
+    /// Condition or limit of the effect, in words.
     pub note: Option<String>,
 }
 
@@ -123,9 +123,9 @@ impl RuleKind {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Beats {
-    /// Its id.
+    /// Id of the rule that is silenced.
     pub rule: String,
-    /// Why, in a sentence.
+    /// Reason in a sentence.
     pub because: String,
 }
 
@@ -172,17 +172,17 @@ fn exact_size(bytes: f64) -> String {
         )
 }
 
-/// A rule.
+/// A rule of the catalogue: when it applies, and what it advises then.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Its name everywhere.
+    /// Name in commands, files and reports.
     pub id: String,
     /// The knob, with its instance; `None` for findings that are no knobs.
     pub(crate) knob: Option<Template>,
     pub(crate) now: Option<Expression>,
     /// What holds instead, where the present value is one that only means "as something else".
     pub(crate) now_means: Option<Template>,
-    /// What it is for.
+    /// Whether it is about a danger or about speed.
     pub kind: RuleKind,
     /// The steps, in their order: words, or a whole statement that ends with a semicolon.
     pub(super) procedure: Vec<Step>,
@@ -191,18 +191,18 @@ pub struct Rule {
     pub(crate) when: Expression,
     pub(crate) recommended: Recommended,
     pub(crate) why: Template,
-    /// Studies and documentation.
+    /// Studies and documentation that it goes by, as tags.
     pub source: String,
-    /// What the literature expects.
+    /// Change that the literature expects.
     pub effect: Effect,
-    /// What it can cost.
+    /// Cost or danger of following it, in words.
     pub risk: String,
-    /// How sure.
+    /// How well studies and documentation support it.
     pub confidence: Confidence,
-    /// How grave.
+    /// How grave it is not to follow it.
     pub severity: Severity,
     pub(crate) only_if_asked: Option<String>,
-    /// Rules that have nothing to say beside it.
+    /// Rules that it silences where it applies.
     pub beats: Vec<Beats>,
     #[cfg_attr(not(test), expect(dead_code, reason = "cases are for tests"))]
     pub(crate) fires: Vec<BTreeMap<String, Value>>,

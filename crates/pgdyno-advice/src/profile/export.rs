@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A format.
+/// A format of other programs that settings are exported in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
     /// A profile of TuneD: kernel and devices, kept by its daemon.
@@ -23,7 +23,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// All of them.
+    /// Every format, once, for parsing and help.
     pub const ALL: [Carrier; 5] = [
         Carrier::Tuned,
         Carrier::SysctlD,
@@ -32,7 +32,7 @@ impl Carrier {
         Carrier::Ansible,
     ];
 
-    /// The word on the command line.
+    /// Name on the command line: "sysctl.d".
     pub fn name(self) -> &'static str {
         match self {
             Carrier::Tuned => "tuned",
@@ -62,12 +62,12 @@ impl Carrier {
     }
 }
 
-/// What an export is.
+/// A file in another program's format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
-    /// Its usual name below a directory.
+    /// Usual path of the file, below a directory.
     pub file: String,
-    /// What is in it.
+    /// Content of the file.
     pub text: String,
     /// Knobs that the format cannot carry; they are comments in it.
     pub not_carried: Vec<String>,

@@ -9,21 +9,21 @@ use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// A profile for a target.
+/// The settings of a profile with their values for one target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Resolved {
-    /// Name of the profile.
+    /// Name of the profile on the command line.
     pub profile: String,
-    /// Its title.
+    /// Title of the profile in a few words.
     pub title: String,
-    /// What is to be set, in the order of the profile, what it inherits first.
+    /// Settings to apply, in the order of the profile, inherited ones first.
     pub settings: Vec<ResolvedSetting>,
-    /// What is not, and why.
+    /// Settings that are not applied, with the reason.
     pub left_out: Vec<LeftOut>,
 }
 
 impl Resolved {
-    /// What is to be set, as it is applied.
+    /// The settings as they are handed to be applied.
     pub fn to_apply(&self) -> Vec<Setting> {
         let setting = |setting: &ResolvedSetting| Setting {
             knob: setting.knob.clone(),
@@ -33,12 +33,12 @@ impl Resolved {
     }
 }
 
-/// What a knob of a target is.
+/// The present state of a knob on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Now {
-    /// Its value.
+    /// It has this value.
     Is(String),
-    /// Nobody knows.
+    /// The value could not be read.
     Unknown,
     /// The target has no such knob; in words why.
     Nowhere(String),
@@ -49,19 +49,19 @@ pub enum Now {
 pub struct ResolvedSetting {
     /// Id of the knob, with an instance where the profile names one.
     pub knob: String,
-    /// As the knob takes it.
+    /// Value with the unit that the knob takes.
     pub value: String,
-    /// What it is now; `None` where that is not known.
+    /// Value that it has now; `None` where that is not known.
     pub now: Option<String>,
     /// Whether the value that it has means the same.
     pub is_now: bool,
-    /// Why.
+    /// Why the value is a good one, in a sentence.
     pub reason: String,
-    /// Who says so.
+    /// Study or manual that recommends it, by its tag.
     pub source: String,
-    /// The profile that it comes from.
+    /// Name of the profile that has the setting.
     pub profile: String,
-    /// What applying costs.
+    /// What has to happen before the value counts.
     pub cost: Cost,
     /// What this value can cost the user.
     pub risk: Risk,
@@ -70,15 +70,15 @@ pub struct ResolvedSetting {
 /// A setting that is left out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeftOut {
-    /// Id of the knob.
+    /// Id of the knob, with an instance where the profile names one.
     pub knob: String,
-    /// As the profile has it.
+    /// Value as the profile has it, an expression with its `=`.
     pub value: String,
     /// Why it is left out.
     pub why: Why,
-    /// The same in words.
+    /// The reason in a sentence.
     pub because: String,
-    /// The profile that it comes from.
+    /// Name of the profile that has the setting.
     pub profile: String,
 }
 
@@ -88,75 +88,75 @@ pub struct LeftOut {
 pub enum Why {
     /// Its condition does not hold.
     Condition {
-        /// The condition.
+        /// Text of the condition.
         when: String,
         /// The facts that it names, with their values.
         facts: Vec<(String, String)>,
     },
-    /// A fact is missing.
+    /// A fact that the value or the condition needs is not known.
     Missing {
-        /// Its name.
+        /// Name of the fact.
         fact: String,
-        /// The fact's own reason.
+        /// Why the fact is not known.
         reason: String,
     },
     /// This version of the server has no such parameter.
     Version {
-        /// The server's.
+        /// Major version of the server.
         server: u32,
-        /// The first that has it.
+        /// First version that has the parameter.
         since: Option<u32>,
-        /// The last that has it.
+        /// Last version that has the parameter.
         until: Option<u32>,
     },
     /// This host has no such knob.
     NotHere {
-        /// In words.
+        /// What is missing on this host, in words.
         reason: String,
     },
-    /// What is there is enough.
+    /// The present value is as good already.
     Enough {
-        /// What is there.
+        /// Present value of the knob.
         now: String,
         /// The value that would have been set.
         value: String,
-        /// Whether it was only to be raised or lowered.
+        /// Direction that it may be changed in: "raise" or "lower".
         only: &'static str,
     },
     /// What is there is a word to the server (-1), or counts something else.
     NotComparable {
-        /// What is there.
+        /// Present value of the knob.
         now: String,
         /// The value that would have been set.
         value: String,
-        /// Whether it was only to be raised or lowered.
+        /// Direction that it may be changed in: "raise" or "lower".
         only: &'static str,
     },
     /// What is there is not known, so nobody knows whether it is enough.
     NowUnknown {
-        /// Whether it was only to be raised or lowered.
+        /// Direction that it may be changed in: "raise" or "lower".
         only: &'static str,
     },
     /// Another setting, later in the profile, excludes it.
     Excluded {
-        /// The other knob.
+        /// Id of the knob that excludes it.
         by: String,
     },
     /// A profile that inherits it does not want it.
     Dropped {
-        /// That profile.
+        /// Name of the profile that drops it.
         by: String,
     },
-    /// pgdyno does not set it; what a person writes is told.
+    /// A knob that pgdyno only advises: a person writes the lines.
     Advised {
-        /// The value.
+        /// Value that is advised.
         value: String,
-        /// Lines to write.
+        /// Lines to write into the system's files.
         lines: Vec<String>,
     },
     /// Its value is none that the knob takes here.
     Illegal {
-        /// In words.
+        /// What the knob takes instead, in words.
         reason: String,
     },
 }

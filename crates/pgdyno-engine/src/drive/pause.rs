@@ -8,21 +8,21 @@ const CLOCKS_APART_NS: u64 = 1_000;
 pub(crate) enum Step {
     /// Send what is to be sent, then wait for bytes.
     Wait(Pause),
-    /// It is over.
+    /// All clients have ended.
     End,
 }
 
 /// How long to wait at most; instants in nanoseconds of the load's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// When this was found.
+    /// Instant at which the pause was worked out.
     pub(crate) now_ns: u64,
-    /// When to go on at the latest.
+    /// Instant at which the pause ends at the latest.
     pub(crate) until_ns: u64,
 }
 
 impl Pause {
-    /// Its length.
+    /// Length of the pause.
     pub(crate) fn ns(self) -> u64 {
         self.until_ns.saturating_sub(self.now_ns)
     }

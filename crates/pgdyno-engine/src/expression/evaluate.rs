@@ -11,11 +11,11 @@ use std::cmp::Ordering;
 pub struct Scene<'a> {
     /// The variables, by their numbers.
     pub slots: &'a [Slot],
-    /// What they are called.
+    /// Names of the variables, by their numbers.
     pub names: &'a [String],
     /// What random functions draw from.
     pub stream: &'a mut Stream,
-    /// What `debug` was given.
+    /// Values that `debug` was called with, as text.
     pub notes: &'a mut Vec<String>,
 }
 

@@ -5,7 +5,7 @@
 pub struct Identity {
     /// The device that holds it.
     pub device: u64,
-    /// Its number there.
+    /// Number of the inode on that device.
     pub inode: u64,
 }
 

@@ -193,7 +193,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn identity(&self) -> io::Result<Identity> {
         Ok(Identity::of(&fstat(&self.handle)?))
     }
@@ -250,7 +250,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<EntryKind>> {
         Ok(self.stat(name.as_ref())?.map(|found| kind_of(&found)))
     }
@@ -267,7 +267,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn owner_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Owner>> {
         Ok(self.stat(name.as_ref())?.map(|found| owner_of(&found)))
     }
@@ -409,7 +409,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn read_link(&self, name: impl AsRef<OsStr>) -> io::Result<PathBuf> {
         let target = readlinkat(&self.handle, checked(name.as_ref())?, Vec::new())?;
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
@@ -536,7 +536,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn give(&mut self, owner: Owner) -> io::Result<()> {
         give(&self.handle, owner)?;
         self.owner = owner;
@@ -568,7 +568,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (checked(from.as_ref())?, checked(to.as_ref())?);
         Ok(renameat(&self.handle, from, &self.handle, to)?)
@@ -578,7 +578,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         gone(unlinkat(&self.handle, checked(name.as_ref())?, AtFlags::empty()))
     }
@@ -587,7 +587,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn remove_empty(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         gone(unlinkat(
             &self.handle,
@@ -600,7 +600,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.handle)?)
     }
@@ -609,7 +609,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn sync_all(&self) -> io::Result<()> {
         Ok(rustix::fs::syncfs(&self.handle)?)
     }

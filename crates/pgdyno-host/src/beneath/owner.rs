@@ -7,11 +7,11 @@ use std::io;
 /// Owner, group and permission bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// User number.
+    /// Number of the user.
     pub uid: u32,
-    /// Group number.
+    /// Number of the group.
     pub gid: u32,
-    /// Permission bits.
+    /// Permission bits, as 0o600.
     pub mode: u32,
 }
 
@@ -20,7 +20,7 @@ impl Owner {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn of(handle: impl AsFd) -> io::Result<Owner> {
         Ok(owner_of(&fstat(handle)?))
     }
@@ -72,7 +72,7 @@ pub(super) fn is_mine(uid: u32) -> bool {
 ///
 /// # Errors
 ///
-/// What the system says.
+/// The error of the system call.
 pub fn give(handle: impl AsFd, owner: Owner) -> io::Result<()> {
     let now = owner_of(&fstat(&handle)?);
     if (now.uid, now.gid) != (owner.uid, owner.gid) {

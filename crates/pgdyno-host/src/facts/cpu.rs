@@ -157,7 +157,7 @@ fn arm_model(text: &str) -> Option<String> {
     (!kinds.is_empty()).then(|| kinds.into_iter().collect::<Vec<_>>().join(" and "))
 }
 
-/// IBM's machine types.
+/// Machine types of IBM Z, with their names.
 const S390: [(&str, &str); 9] = [
     ("2964", "z13"),
     ("2965", "z13s"),

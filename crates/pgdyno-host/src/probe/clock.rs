@@ -19,7 +19,7 @@ pub struct ClockState {
     pub frequency_ppm: f64,
 }
 
-/// Asks without setting anything.
+/// Reads the state of the clock, and sets nothing.
 pub fn clock_state() -> io::Result<ClockState> {
     let mut told = MaybeUninit::<libc::timex>::zeroed();
     // SAFETY: timex is plain numbers, for which zero is a value; with modes = 0 the kernel only fills it.
@@ -71,7 +71,7 @@ pub struct Drift {
 }
 
 impl ClockWatch {
-    /// Begins to watch.
+    /// Begins to compare the clocks.
     pub fn start() -> ClockWatch {
         ClockWatch::look(&mut ns)
     }
@@ -98,7 +98,7 @@ impl ClockWatch {
         quickest
     }
 
-    /// What has happened since.
+    /// Difference of the clocks since the start.
     pub fn drift(&self) -> Drift {
         self.until(ClockWatch::start())
     }

@@ -30,7 +30,7 @@ pub enum ProbeError {
         path: PathBuf,
         /// "made", "written" and so on.
         action: &'static str,
-        /// The system's words.
+        /// Error of the system call.
         source: io::Error,
     },
     /// Too little room is left.
@@ -38,9 +38,9 @@ pub enum ProbeError {
         "{path} has {available_bytes} bytes free; the file needs {needed_bytes}, and {FREE_LEAST_BYTES} must be left"
     )]
     Room {
-        /// The directory.
+        /// Directory that the file was to be made in.
         path: PathBuf,
-        /// Free for this user.
+        /// Bytes that this user may still take.
         available_bytes: u64,
         /// The least that the file needs.
         needed_bytes: u64,

@@ -94,9 +94,9 @@ impl Drop for OwnFile {
 /// A file that a killed check has left, and what became of it.
 #[derive(Debug)]
 pub struct LeftOver {
-    /// Where it was.
+    /// Path at which it was found.
     pub path: PathBuf,
-    /// Whether it is gone.
+    /// Whether it could be removed.
     pub removed: io::Result<()>,
 }
 

@@ -35,10 +35,10 @@ pub struct ReadFile {
     is_direct: bool,
 }
 
-/// What reading takes.
+/// Times of reads of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ReadTimes {
-    /// Size of one read.
+    /// Bytes that one read takes.
     pub read_bytes: u64,
     /// Reads per second.
     pub per_s: f64,
@@ -90,7 +90,7 @@ impl ReadFile {
             .map_err(ProbeError::io(self.own.path(), "forgotten"))
     }
 
-    /// Its size.
+    /// Size of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

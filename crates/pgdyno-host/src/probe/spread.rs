@@ -9,15 +9,15 @@ pub(super) const TIMES_MAX: usize = 1_000_000;
 /// How long one thing took, done many times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// How many times.
+    /// Number of times that it was done.
     pub count: u64,
-    /// Arithmetic mean.
+    /// Arithmetic mean of the times.
     pub mean_us: f64,
-    /// Median.
+    /// Median of the times.
     pub p50_us: f64,
-    /// One in a hundred took longer.
+    /// 99th percentile: one time in a hundred is longer.
     pub p99_us: f64,
-    /// The longest.
+    /// Longest of the times.
     pub max_us: f64,
 }
 

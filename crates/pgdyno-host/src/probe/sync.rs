@@ -23,16 +23,16 @@ const SEED: u64 = 16;
 pub enum SyncMethod {
     /// write() to a file that was opened with O_DSYNC.
     OpenDatasync,
-    /// write(), then fdatasync().
+    /// A write(), then fdatasync().
     Fdatasync,
-    /// write(), then fsync().
+    /// A write(), then fsync().
     Fsync,
     /// write() to a file that was opened with O_SYNC.
     OpenSync,
 }
 
 impl SyncMethod {
-    /// All of them on Linux.
+    /// Every method that Linux has.
     pub const ALL: [SyncMethod; 4] = [
         SyncMethod::OpenDatasync,
         SyncMethod::Fdatasync,
@@ -40,7 +40,7 @@ impl SyncMethod {
         SyncMethod::OpenSync,
     ];
 
-    /// Its name.
+    /// Name as of wal_sync_method and pg_test_fsync: "fdatasync".
     pub fn name(self) -> &'static str {
         match self {
             SyncMethod::OpenDatasync => "open_datasync",
@@ -50,7 +50,7 @@ impl SyncMethod {
         }
     }
 
-    /// The one with this name.
+    /// The method with that name.
     pub fn named(name: &str) -> Option<SyncMethod> {
         SyncMethod::ALL.into_iter().find(|method| method.name() == name)
     }
@@ -78,10 +78,10 @@ impl SyncMethod {
     }
 }
 
-/// What one way takes.
+/// Times of flushes by one method.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SyncTimes {
-    /// Which.
+    /// Method that the flushes were made by.
     pub method: SyncMethod,
     /// Blocks of 8 kB that are made safe together.
     pub writes: u32,

@@ -12,12 +12,12 @@ const STRETCHES_USUAL: usize = 1 << 14;
 /// Differences of up to 2^63 ns.
 const CLASSES: usize = 64;
 
-/// Looks at the clock.
+/// Cost of reading the clock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TimerCost {
-    /// How many.
+    /// Number of times that the clock was read.
     pub reads: u64,
-    /// What one took in all, as pg_test_timing has it: with the time in which other processes had the CPU.
+    /// Mean time of a read, the time in which other processes had the CPU included, as of pg_test_timing.
     pub mean_ns: f64,
     /// What one took in the middle one of many short stretches, most of which nobody interrupts.
     pub typical_ns: f64,

@@ -29,7 +29,7 @@ struct Place {
     levels: Vec<String>,
 }
 
-/// One counter file.
+/// A counter file of a control group, kept open.
 #[derive(Debug)]
 struct Source {
     file: Kept,

@@ -34,7 +34,7 @@ const IDLE_MAY_LOSE_TICKS: u64 = 100;
 
 #[derive(Debug, Clone, PartialEq)]
 struct Cpu {
-    /// "all", "cpu0", ...
+    /// Name in /proc/stat, with "all" for the sum: "cpu0".
     name: String,
     ticks: [u64; COLUMNS],
     /// How many of them this kernel tells.

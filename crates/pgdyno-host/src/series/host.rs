@@ -47,7 +47,7 @@ pub struct HostSeries {
 }
 
 impl HostSeries {
-    /// Reads nothing yet.
+    /// A series that has read nothing yet.
     pub fn new(options: HostSeriesOptions) -> HostSeries {
         HostSeries {
             buffer: Buffer::default(),

@@ -34,7 +34,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// A metric there is one of.
+    /// The key of a metric without a label.
     pub const fn one(metric: &'static str) -> Key {
         Key {
             metric: Cow::Borrowed(metric),
@@ -42,7 +42,7 @@ impl Key {
         }
     }
 
-    /// One of several.
+    /// The key of a metric with a label.
     pub fn of(metric: &'static str, label: impl Into<String>) -> Key {
         Key {
             metric: Cow::Borrowed(metric),
@@ -54,27 +54,27 @@ impl Key {
 /// Why something is missing from a reading.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// File, view or metric.
+    /// The file, view or metric that has the gap: "/proc/diskstats".
     pub source: String,
-    /// In words.
+    /// Why nothing was read: an error's text, or a sentence for the user.
     pub reason: String,
 }
 
 /// What one source told at one instant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// When it was read.
+    /// Instant at which it was read.
     pub at: Instant,
     /// From when on its rates count; `None` where it holds no rates (gauges, or a first reading).
     pub since: Option<Instant>,
     /// Values in the metric's own unit.
     pub values: Vec<(Key, f64)>,
-    /// What is missing.
+    /// Values that are missing, with the reason.
     pub gaps: Vec<Gap>,
 }
 
 impl Reading {
-    /// An empty one.
+    /// A reading without values or gaps.
     pub fn new(at: Instant, since: Option<Instant>) -> Reading {
         Reading {
             at,
@@ -89,12 +89,12 @@ impl Reading {
         self.since.map(|since| self.at.duration_since(since))
     }
 
-    /// Adds a value.
+    /// Adds the value of one key.
     pub fn push(&mut self, key: Key, value: f64) {
         self.values.push((key, value));
     }
 
-    /// Adds a reason.
+    /// Adds a gap of a source, with its reason.
     pub fn gap(&mut self, source: &str, reason: impl ToString) {
         self.gaps.push(Gap {
             source: source.to_owned(),

@@ -3,23 +3,23 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Where a knob sits.
+/// The part of server or host that a knob belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
-    /// The server's own settings.
+    /// Parameters of the server.
     Postgres,
     /// How a table is stored and vacuumed.
     Table,
-    /// The kernel at large.
+    /// The kernel, where no other layer fits.
     Kernel,
-    /// Its memory management.
+    /// The kernel's memory management.
     Memory,
     /// Block devices and the file systems on them.
     Block,
     /// Processors: frequency, idle states, which of them the server runs on.
     Cpu,
-    /// The network.
+    /// Network interfaces and the kernel's network stack.
     Net,
 }
 
@@ -35,7 +35,7 @@ impl Layer {
         Layer::Net,
     ];
 
-    /// The word in files and reports.
+    /// Name in files and reports: "postgres".
     pub fn name(self) -> &'static str {
         match self {
             Layer::Postgres => "postgres",
@@ -112,7 +112,7 @@ pub enum Per {
     /// A block device by its name in /sys/block, or `data` or `wal` for the one that holds them, or `data-members` or
     /// `wal-members` for those that it is made of. Without one: `data`.
     Disk,
-    /// A network interface.
+    /// A network interface by its name: `eth0`.
     Interface,
     /// A size of huge pages in kB (`2048`).
     PageSize,
@@ -122,7 +122,7 @@ pub enum Per {
     Table,
     /// An interrupt by its number.
     Interrupt,
-    /// An absolute path.
+    /// The absolute path of a file.
     Path,
 }
 
@@ -137,11 +137,11 @@ pub enum Form {
     Integers,
     /// A number, with decimals or without.
     Decimal,
-    /// A word.
+    /// A word, one of `choices` where it has any.
     Word,
     /// Numbers and ranges of them (`0-3,8`).
     CpuList,
-    /// What the server makes of it.
+    /// Whatever the server accepts for the parameter.
     Server,
 }
 
@@ -157,11 +157,11 @@ pub enum Gives {
     HugePageSize,
 }
 
-/// What applying costs.
+/// What has to happen before a new value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cost {
-    /// Counts at once.
+    /// Counts as soon as it is written.
     Live,
     /// Counts after the server read its files again.
     Reload,
@@ -174,7 +174,7 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// The word in files and reports.
+    /// Name in files and reports: "restart".
     pub fn name(self) -> &'static str {
         match self {
             Cost::Live => "live",
@@ -190,7 +190,7 @@ impl Cost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Risk {
-    /// Nothing but time.
+    /// No data and no outage: a bad value costs only speed.
     None,
     /// A bad value can bring the server or the host down.
     Stability,
@@ -199,7 +199,7 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// The word in files and reports.
+    /// Name in files and reports: "durability".
     pub fn name(self) -> &'static str {
         match self {
             Risk::None => "none",
@@ -213,9 +213,9 @@ impl Risk {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knob {
-    /// Its name everywhere.
+    /// Name in commands, files and reports: "vm.swappiness".
     pub id: String,
-    /// Where it sits.
+    /// The part of server or host that it belongs to.
     pub layer: Layer,
     /// How it is read and written.
     pub kind: Kind,
@@ -240,9 +240,9 @@ pub struct Knob {
     pub form: Form,
     /// Unit of a bare number ("bytes", "kB", "8kB", "pages", "ms", "us", "percent", "cpus" and the like), where it has one.
     pub unit: Option<String>,
-    /// Least legal number.
+    /// Least legal number, in `unit`.
     pub min: Option<i64>,
-    /// Greatest legal number.
+    /// Greatest legal number, in `unit`.
     pub max: Option<i64>,
     /// The greatest part of the host's memory that it may take, in percent: beyond that lies no tuning, but an outage.
     pub memory_percent_max: Option<u32>,
@@ -259,11 +259,11 @@ pub struct Knob {
     pub since_kernel: Option<String>,
     /// The last kernel that has it.
     pub until_kernel: Option<String>,
-    /// What took its place.
+    /// Name of the parameter that replaced it in later versions.
     pub renamed: Option<String>,
     /// What it gives the server, where that can be counted: what `pgdyno capacity` goes by.
     pub gives: Option<Gives>,
-    /// What applying costs.
+    /// What has to happen before a new value counts.
     pub cost: Cost,
     /// What it can cost the user.
     pub risk: Risk,
@@ -287,7 +287,7 @@ pub struct Knob {
     pub undo_lines: Vec<String>,
     /// What it does, for people.
     pub summary: String,
-    /// Where that is written.
+    /// Documentation that the summary goes by: a manual with its section, or the tag of a source.
     pub source: String,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// The value itself.
+    /// The file holds the value alone.
     Plain,
     /// All choices, the present one in brackets.
     Bracket,
@@ -42,7 +42,7 @@ pub(crate) fn form_in(host: &dyn HostAccess, path: &str) -> Form {
 pub struct KernelFile {
     /// Absolute path on the target.
     pub path: String,
-    /// How to read it.
+    /// Whether the file holds the value alone or all choices.
     pub form: Form,
     /// What tells the block device whose file it is from all others: names change (`None`: no device's, or it does not tell).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -23,19 +23,19 @@ const LINES_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Purpose {
-    /// Format of the journal.
+    /// Number of the journal's format, which says how lines are sealed and counted.
     pub format: u32,
     /// Process that made the changes.
     pub pid: u32,
-    /// When it began.
+    /// Time at which the journal was begun, since 1970.
     pub started_unix_ms: u64,
     /// Boot id of the machine then: another one means that the kernel has forgotten what was set.
     pub boot_id: String,
     /// What for, for people: "run demo".
     pub purpose: String,
-    /// The server concerned.
+    /// Server whose settings are changed; `None` where only the host's are.
     pub server: Option<ServerRef>,
-    /// Whether it was running.
+    /// Whether the server ran before; what was stopped is stopped again.
     pub server_was_running: bool,
     /// Who did it: a user of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,9 +97,9 @@ impl Purpose {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Keep {
-    /// Until somebody restores them.
+    /// Until `pgdyno restore`.
     UntilRestored,
-    /// Until this instant, unless somebody confirms them before.
+    /// Until that instant, unless `pgdyno confirm` comes before.
     UnlessConfirmed {
         /// Milliseconds since 1970.
         until_unix_ms: u64,
@@ -110,15 +110,15 @@ pub enum Keep {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Entry {
-    /// The first line.
+    /// First line: whose journal it is.
     Open(Purpose),
     /// A change is about to be made.
     Intent {
-        /// Knob.
+        /// Id of the knob.
         knob: String,
-        /// What is saved with it.
+        /// Files or parameters that are saved and written back together.
         cell: Cell,
-        /// The state before.
+        /// State of the cell before the write.
         before: Captured,
         /// What is about to be written: a path's new content, or a parameter's new value (`None` removes it).
         writing: Option<String>,
@@ -129,16 +129,16 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         again: bool,
     },
-    /// The change was made.
+    /// The change of the last `Intent` was made.
     Done {
-        /// The state after.
+        /// State of the cell after the write.
         after: Captured,
     },
     /// The changes stay when their process ends.
     Kept(Keep),
     /// They stay until somebody restores them.
     Confirmed,
-    /// Everything was restored.
+    /// Everything was restored: the journal is over.
     Closed,
     /// A line that cannot be read any more; never written.
     #[serde(skip)]
@@ -150,12 +150,12 @@ fn is_first(file: &usize) -> bool {
     *file == 0
 }
 
-/// What a journal holds.
+/// All readable lines of a journal, with the damage of the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// The first line.
+    /// First line: whose journal it is.
     pub purpose: Purpose,
-    /// The lines after it.
+    /// Lines after the first one, in order.
     pub entries: Vec<Entry>,
     /// Length of the readable part in bytes.
     pub whole_bytes: u64,

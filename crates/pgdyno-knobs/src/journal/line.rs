@@ -12,13 +12,13 @@ const SEPARATOR: char = '\t';
 pub(super) enum Line<'a> {
     /// Whole, and of this journal.
     Proven {
-        /// From 1.
+        /// Number of the line, from 1.
         number: usize,
         json: &'a str,
     },
     /// Without a checksum: an older format's, or damaged.
     Bare(&'a str),
-    /// Not readable.
+    /// A line that is no text, or whose checksum is wrong.
     Damaged,
 }
 

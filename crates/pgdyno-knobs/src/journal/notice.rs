@@ -31,30 +31,30 @@ const FILE_MODE: u32 = 0o644;
 /// Another user of this host, whose notices are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherUser {
-    /// The login name.
+    /// Login name of the user.
     pub name: String,
     /// The user number, which owns all that is read.
     pub uid: u32,
     /// A directory that the user cannot exchange for another: the home directory.
     pub home: PathBuf,
-    /// The registry below it.
+    /// Registry of the user's journals, below `home`.
     pub registry: PathBuf,
 }
 
 /// What another user has changed, by that user's word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedByOther {
-    /// The user.
+    /// Login name of the user.
     pub user: String,
-    /// The user number.
+    /// User number of the user.
     pub uid: u32,
     /// When the change began, in milliseconds since 1970.
     pub since_unix_ms: u64,
     /// The process that made it.
     pub pid: u32,
-    /// Knobs of the host.
+    /// Ids of the knobs of the host that are changed.
     pub host: Vec<String>,
-    /// Parameters of a server.
+    /// Names of the parameters of servers that are changed.
     pub server: Vec<String>,
     servers: Vec<String>,
 }

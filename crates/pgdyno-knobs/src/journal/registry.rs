@@ -26,7 +26,7 @@ const HEADER_BYTES_MAX: u64 = 64 << 10;
 /// Where journals are kept, and where all changes on this host are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Journals {
-    /// This home's own.
+    /// Directory of this home's own journals.
     pub directory: PathBuf,
     /// The registry: the same for all homes of this user on this host.
     pub registry: PathBuf,
@@ -41,7 +41,7 @@ pub struct Journals {
 pub struct Listed {
     /// Its file; where that is gone, its copy in the registry.
     pub path: PathBuf,
-    /// Whose it is, where that is another home.
+    /// The other home that it belongs to; `None` for this home's.
     pub home: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Header {
 pub(super) struct Found {
     /// The journal; the copy where that is gone.
     pub(super) file: File,
-    /// Its copy beside it.
+    /// Copy of the journal in the registry, where there is one.
     pub(super) copy: Option<(PathBuf, File)>,
 }
 
@@ -243,7 +243,7 @@ pub(super) fn is_copy(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == COPY_ENDING)
 }
 
-/// Removes the first line.
+/// The bytes behind the first line.
 fn after_header(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|&byte| byte == b'\n');
     end.map_or(&[], |end| &bytes[end + 1..])

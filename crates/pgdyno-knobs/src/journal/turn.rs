@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 /// How long another process is waited for.
 pub struct Patience<'a> {
-    /// No longer than this.
+    /// Longest wait for the other process.
     pub limit: Duration,
     /// Called once with who it is, before the first wait.
     pub on_wait: Option<&'a mut dyn FnMut(&str)>,
 }
 
 impl Patience<'_> {
-    /// Nobody is waited for.
+    /// Patience that ends at once: another process is an error.
     pub fn none() -> Patience<'static> {
         Patience {
             limit: Duration::ZERO,

@@ -14,7 +14,7 @@ use pgdyno_server::{
 /// Why a setting cannot be applied here, found without changing anything.
 #[derive(Debug)]
 pub struct Objection {
-    /// The reason.
+    /// The error that applying it would end with.
     pub error: ApplyError,
     /// What removes it: SQL for a superuser, or what is to be done otherwise. Empty where the caller's consent does.
     pub mends: Vec<String>,

@@ -10,7 +10,7 @@ pub enum Place {
     Files(Vec<String>),
     /// This host has it not; in words why.
     Nowhere(String),
-    /// No host was read.
+    /// No host was given to look at.
     Unknown,
 }
 

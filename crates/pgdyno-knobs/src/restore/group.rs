@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone)]
 pub(crate) struct Written {
     pub(crate) knob: String,
-    /// `None` removes a parameter.
+    /// Value that was written; `None` where a parameter was removed.
     pub(crate) value: Option<String>,
     /// Which of the cell's files it went to.
     pub(crate) file: usize,
-    /// The cell before it.
+    /// State of the cell before this write.
     before: Captured,
 }
 

@@ -72,13 +72,13 @@ impl Waits {
     }
 }
 
-/// What was done.
+/// Times of commits, and how they were made.
 struct Commits {
     times_ns: Vec<u64>,
     has_table: bool,
 }
 
-/// The server's own counts.
+/// Counters of the server's WAL before or after the commits.
 #[derive(Debug, Clone, Copy)]
 struct Flushed {
     wal_bytes: u64,

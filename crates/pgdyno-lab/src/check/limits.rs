@@ -3,13 +3,13 @@
 use super::Grade;
 use serde::Serialize;
 
-/// Which way is better.
+/// Direction in which a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Times, shares that are lost.
     Less,
-    /// Rates.
+    /// Larger values are better: rates.
     More,
 }
 
@@ -22,7 +22,7 @@ pub struct Limits {
     pub good: f64,
     /// This, and what is worse, is poor.
     pub poor: f64,
-    /// Which way.
+    /// Direction in which the figure is better.
     pub better: Better,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn of(name: &str) -> (Limits, &'static str) {
     })
 }
 
-/// What a figure means.
+/// The grade of a figure by its limits.
 pub(super) fn judge(figure: f64, limits: Limits) -> Grade {
     let (figure, good, poor) = match limits.better {
         Better::Less => (figure, limits.good, limits.poor),

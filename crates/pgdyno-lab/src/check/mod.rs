@@ -23,12 +23,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What there is to measure, in the order in which it is.
+/// The measurements of a check, in the order in which they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// What a look at the clock takes.
+    /// Cost of reading the clock.
     Timer,
-    /// `SELECT 1` and back.
+    /// Time of `SELECT 1` from the client to the server and back.
     RoundTrip,
     /// A commit that waits for its flush, over one connection.
     Commit,
@@ -45,7 +45,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// All of them.
+    /// Every step, in the order in which they run.
     pub const ALL: [Step; 8] = [
         Step::Timer,
         Step::RoundTrip,
@@ -57,7 +57,7 @@ impl Step {
         Step::Steal,
     ];
 
-    /// Its name on the command line.
+    /// Name on the command line: "round_trip".
     pub fn name(self) -> &'static str {
         match self {
             Step::Timer => "timer",
@@ -71,7 +71,7 @@ impl Step {
         }
     }
 
-    /// The one with this name.
+    /// The step with that name on the command line.
     pub fn named(name: &str) -> Option<Step> {
         Step::ALL.into_iter().find(|step| step.name() == name)
     }
@@ -81,7 +81,7 @@ impl Step {
         matches!(self, Step::RoundTrip | Step::Commit | Step::Noise)
     }
 
-    /// The names of what it tells.
+    /// Names of the measurements that the step gives, as in [`Measured::name`].
     fn tells(self) -> &'static [&'static str] {
         match self {
             Step::Read => &["random_read", "sequential_read"],
@@ -96,22 +96,22 @@ impl Step {
     }
 }
 
-/// What a figure means.
+/// How good a figure is, by its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
-    /// Nothing to do.
+    /// Within the good limit: nothing to do.
     Good,
-    /// It costs something.
+    /// Between the limits: it costs some throughput.
     Fair,
-    /// It costs more than settings can win back.
+    /// Beyond the poor limit: it costs more than settings can win back.
     Poor,
     /// Not measured, or not what it seems.
     Unknown,
 }
 
 impl Grade {
-    /// In one word.
+    /// The grade as tables show it: "good".
     pub fn word(self) -> &'static str {
         match self {
             Grade::Good => "good",
@@ -125,30 +125,30 @@ impl Grade {
 /// One measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
-    /// Which.
+    /// Name of the measurement: "wal_sync".
     pub name: &'static str,
     /// The figure that is judged; `None` where nothing was measured.
     pub figure: Option<f64>,
-    /// Its unit.
+    /// Unit of the figure; empty where nothing was measured.
     pub unit: &'static str,
     /// How it is spread, in words.
     pub spread: String,
-    /// What the figure is held against.
+    /// Bounds of good and poor figures; `None` where nothing was measured.
     pub limits: Option<Limits>,
-    /// What it means.
+    /// Grade of the figure by its limits, or `Unknown` with `why`.
     pub verdict: Grade,
     /// Why it is unknown, or not what the figure alone would say.
     pub why: Option<String>,
-    /// What else is to be known.
+    /// Remarks on how it was measured, a sentence each.
     pub notes: Vec<String>,
-    /// What to do about a poor one.
+    /// What to do about a poor figure; `None` for all others.
     pub advice: Option<String>,
     /// All figures; docs/how-to/check.md describes them.
     pub detail: Value,
 }
 
 impl Measured {
-    /// Nothing was measured.
+    /// A measurement without a figure, and why.
     fn unknown(name: &'static str, why: impl ToString) -> Measured {
         Measured {
             name,
@@ -164,7 +164,7 @@ impl Measured {
         }
     }
 
-    /// A figure, judged by its limits.
+    /// A measurement with its figure, graded by the limits of its name.
     fn judged(name: &'static str, figure: f64, spread: String, detail: Value) -> Measured {
         let (limits, advice) = limits::of(name);
         let verdict = judge(figure, limits);
@@ -182,7 +182,7 @@ impl Measured {
         }
     }
 
-    /// The figure is no measure of what was meant.
+    /// The same measurement without a grade: its figure is no measure of what was meant.
     fn but_unknown(mut self, why: impl ToString) -> Measured {
         self.verdict = Grade::Unknown;
         self.advice = None;
@@ -195,13 +195,13 @@ impl Measured {
     }
 }
 
-/// What is asked for.
+/// Steps of a check, and where they measure.
 pub struct Asked<'a> {
     /// The server; `None` where only a directory of this host is measured.
     pub conninfo: Option<&'a Conninfo>,
-    /// This machine.
+    /// The machine that pgdyno runs on.
     pub host: &'a Arc<dyn HostAccess>,
-    /// What to measure.
+    /// Steps to run, in this order.
     pub steps: Vec<Step>,
     /// Length of the measurement of commits; all others keep their proportion to it.
     pub length: Duration,
@@ -222,11 +222,11 @@ impl Asked<'_> {
     }
 }
 
-/// What happens meanwhile.
+/// Progress of a check, for whoever shows it.
 pub enum Event<'a> {
-    /// Something worth a line.
+    /// A sentence to show beside the results.
     Remark(&'a str),
-    /// What is being measured now.
+    /// Name of what is being measured.
     Now(&'a str),
     /// A measurement is done.
     Done(&'a Measured),

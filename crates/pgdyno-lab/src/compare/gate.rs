@@ -14,30 +14,30 @@ const PERCENT_MIN: f64 = 1e-6;
 /// A hundredfold; whoever asks for more has mistyped it.
 const PERCENT_MAX: f64 = 10_000.0;
 
-/// Which way a figure must not go.
+/// The direction that a figure must not take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// To the bad side: less throughput, a longer response.
     Worse,
-    /// To the good side.
+    /// To the good side: more throughput, a shorter response.
     Better,
     /// To either side.
     Differs,
 }
 
-/// "METRIC worse than N%".
+/// A bound on a figure, from a text as "METRIC worse than N%".
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gate {
-    /// The figure.
+    /// Name of the figure, which ends with its unit.
     pub metric: String,
-    /// Which way it must not go.
+    /// Direction that the figure must not take.
     pub way: Way,
-    /// How far it may.
+    /// Bound in that direction, percent; 0 or more.
     pub percent: f64,
 }
 
-/// What became of a gate.
+/// Whether a gate holds, by the interval of the ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -52,15 +52,15 @@ pub enum Outcome {
 /// A gate held against a pair.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
-    /// The gate as text.
+    /// The gate as it was written: "tps worse than 2%".
     pub gate: String,
-    /// What was compared.
+    /// The reference in words.
     pub a: String,
-    /// With what.
+    /// What is compared with the reference, in words.
     pub b: String,
-    /// What came out.
+    /// Whether the gate holds, fails or is not decided.
     pub outcome: Outcome,
-    /// In words, with the interval.
+    /// Reason in a sentence, with the interval.
     pub why: String,
 }
 
@@ -77,26 +77,26 @@ pub struct WrongGate {
 /// A gate that cannot be held against a comparison.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GateError {
-    /// Nothing was measured.
+    /// The figure of a side is not known.
     #[error("the gate \"{gate}\" cannot be judged: {metric} of {a} or of {b} was not measured")]
     NotMeasured {
-        /// The gate.
+        /// The gate as it was written.
         gate: String,
-        /// Its figure.
+        /// Name of its figure.
         metric: String,
-        /// One side.
+        /// The reference in words.
         a: String,
-        /// The other.
+        /// What is compared with the reference, in words.
         b: String,
     },
-    /// It could never fail.
+    /// A bound of 100 % or more on a fall, which no figure can pass.
     #[error(
         "the gate \"{gate}\" could never fail: {metric} cannot fall by 100 % or more; name a smaller bound"
     )]
     Never {
-        /// The gate.
+        /// The gate as it was written.
         gate: String,
-        /// Its figure.
+        /// Name of its figure.
         metric: String,
     },
 }

@@ -13,14 +13,14 @@ const LAST: &str = "last";
 pub struct Reference {
     /// Number of the experiment; `None` for the newest of the store.
     pub experiment: Option<i64>,
-    /// What of it.
+    /// All of its treatments, one treatment, or one trial.
     pub which: Which,
 }
 
-/// What of an experiment.
+/// The part of an experiment that a reference names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// All treatments.
+    /// All its treatments.
     All,
     /// The treatment of this name.
     Treatment(String),

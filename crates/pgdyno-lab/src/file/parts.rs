@@ -14,15 +14,15 @@ use toml::Table;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentFile {
-    /// Short name.
+    /// Short name, which lists show and commands take.
     pub name: String,
-    /// What it is to answer.
+    /// Question that the experiment answers, as a sentence.
     pub question: String,
-    /// How treatments are made.
+    /// How treatments are made of steps or factors.
     pub design: Design,
     /// How often each treatment is tried, at most.
     pub blocks: u32,
-    /// When it ends before that.
+    /// When it ends before all blocks are run.
     #[serde(default)]
     pub stop: StopRule,
     /// The figure that decides: tps, mean_ms, p50_ms, p95_ms, p99_ms, max_ms, stability_cv, server_cpu_us_per_tx,
@@ -32,21 +32,21 @@ pub struct ExperimentFile {
     pub metric: String,
     /// Seed of order and load; drawn when not given.
     pub seed: Option<u64>,
-    /// Confidence of all intervals together.
+    /// Confidence of all intervals together; 0.95 when not given.
     #[serde(default = "default_confidence")]
     pub confidence: f64,
     /// Smallest effect that matters.
     #[serde(default = "default_smallest_effect")]
     pub smallest_effect: f64,
-    /// The server.
+    /// The server that trials run on.
     #[serde(default)]
     pub target: TargetPart,
-    /// The data.
+    /// Data set, its scale, and its state before a trial.
     #[serde(default)]
     pub data: DataPart,
-    /// The load.
+    /// Load of every treatment that has none of its own.
     pub load: LoadPart,
-    /// What stands around the server.
+    /// What is around the server: its version, volumes, pooler, neighbour and network.
     #[serde(default)]
     pub server: ServerPart,
     /// A profile whose settings stand below those of `base`.
@@ -55,10 +55,10 @@ pub struct ExperimentFile {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub base: Table,
-    /// The steps.
+    /// Steps, each a treatment; instead of factors.
     #[serde(default)]
     pub step: Vec<StepPart>,
-    /// The factors.
+    /// Factors, whose levels are combined to treatments; instead of steps.
     #[serde(default)]
     pub factor: Vec<FactorPart>,
     /// Combinations of levels that are not tried: factor = level, all of which must hold.
@@ -70,7 +70,7 @@ pub struct ExperimentFile {
     /// What the experiment may cost.
     #[serde(default)]
     pub budget: BudgetPart,
-    /// When it may run.
+    /// Hours of the day in which trials may begin; always when not given.
     pub window: Option<WindowPart>,
     /// Figures of a trial that are taken from its series.
     #[serde(default)]
@@ -83,17 +83,17 @@ pub struct ExperimentFile {
     pub size: Table,
 }
 
-/// The server.
+/// The server that trials run on: a sandbox, or one by its connection.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TargetPart {
-    /// Name of a sandbox.
+    /// Name of a sandbox; instead of `connection`.
     pub sandbox: Option<String>,
-    /// Whether that sandbox is made if there is none, and what it wears then.
+    /// What the sandbox is made with where there is none of that name; without it none is made.
     pub create: Option<CreatePart>,
-    /// Connection string.
+    /// Connection string of a server that is no sandbox.
     pub connection: Option<String>,
-    /// When it is restarted.
+    /// When the server is restarted between trials.
     #[serde(default)]
     pub restart: RestartPolicy,
     /// Command that restarts a server which is no sandbox; used with consent only.
@@ -111,22 +111,22 @@ pub struct CreatePart {
     pub installed: bool,
     /// CPUs that it may use, as 1.5.
     pub cpus: Option<f64>,
-    /// Memory, as "1GB".
+    /// Memory that it may use, as "1GB".
     pub memory: Option<String>,
-    /// I/O operations per second.
+    /// I/O operations per second that it may do.
     pub iops: Option<u64>,
-    /// Bytes per second, as "125M".
+    /// Bytes per second that it may read and write, as "125M".
     pub bandwidth: Option<String>,
 }
 
-/// The data.
+/// Data set, its scale, and its state before a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataPart {
     /// Which data set, where the load does not tell: "pgbench" (usual), "oltp" (sysbench's), "tpcc".
     #[schemars(with = "Option<String>")]
     pub dataset: Option<Dataset>,
-    /// Units of the data set.
+    /// Scale of the data set in its own units, as of `pgbench -s`; warehouses of tpcc.
     pub scale: Option<u32>,
     /// How it is brought to the same state before a trial.
     pub reset: Option<Reset>,
@@ -140,7 +140,7 @@ pub struct DataPart {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPart {
-    /// Which transactions.
+    /// Name of a built-in workload: "tpcb-like".
     #[schemars(with = "Option<String>")]
     pub workload: Option<Workload>,
     /// A script in pgbench's language, in place of a workload.
@@ -153,13 +153,13 @@ pub struct LoadPart {
     pub prepare: Option<String>,
     /// A command that goes after it and is not measured.
     pub cleanup: Option<String>,
-    /// How statements are put to the server.
+    /// Protocol of queries: "simple", "extended" or "prepared".
     #[schemars(with = "Option<String>")]
     pub protocol: Option<Protocol>,
     /// How they are held together.
     #[schemars(with = "Option<String>")]
     pub transaction: Option<Control>,
-    /// Clients.
+    /// Number of connections that send transactions.
     pub clients: Option<u32>,
     /// Threads; half of the CPUs when not given.
     pub threads: Option<u32>,
@@ -174,9 +174,9 @@ pub struct LoadPart {
     pub batch_ms: Option<f64>,
     /// Closed loop: pause between transactions.
     pub think_ms: Option<f64>,
-    /// Responses that take longer are late.
+    /// Response time above which a transaction is late.
     pub latency_limit_ms: Option<f64>,
-    /// How often a transaction is tried.
+    /// How often a transaction is tried that fails with a serialisation error or a deadlock.
     pub max_tries: Option<u32>,
     /// Whether every transaction has a connection of its own.
     pub connect: Option<bool>,
@@ -192,7 +192,7 @@ pub struct LoadPart {
     pub crash: Option<bool>,
 }
 
-/// What stands around the server.
+/// What is around the server: its version, volumes, pooler, neighbour and network.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerPart {
@@ -202,11 +202,11 @@ pub struct ServerPart {
     pub data_on: Option<String>,
     /// Where its WAL is, if not with the data.
     pub wal_on: Option<String>,
-    /// What stands between clients and server, for sandboxes.
+    /// Pooler between clients and server, for sandboxes.
     pub pooler: Option<PoolerWord>,
     /// For how long a client keeps a session of pgbouncer's.
     pub pool_mode: Option<PoolModeWord>,
-    /// Connections of the pooler to the server.
+    /// Number of connections of the pooler to the server.
     pub pool_size: Option<u32>,
     /// A command that runs beside the load, from before the warm-up to its end.
     pub neighbour: Option<String>,
@@ -220,36 +220,36 @@ pub struct ServerPart {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepPart {
-    /// Unique name.
+    /// Name, unique in the experiment.
     pub name: String,
-    /// For people; the name when not given.
+    /// Title in reports; the name when not given.
     pub title: Option<String>,
-    /// Why it is tried.
+    /// Why it is tried, which reports show.
     pub reason: Option<String>,
     /// A profile whose settings stand below its own.
     pub profile: Option<String>,
-    /// What it sets.
+    /// Knob = value, over those of the profile.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub settings: Table,
-    /// What it has otherwise in its load.
+    /// Keys of the load that differ from `[load]`.
     #[serde(default)]
     pub load: LoadPart,
-    /// What it has otherwise in its data.
+    /// Keys of the data that differ from `[data]`.
     #[serde(default)]
     pub data: DataPart,
-    /// What it has otherwise around the server.
+    /// Keys around the server that differ from `[server]`.
     #[serde(default)]
     pub server: ServerPart,
 }
 
-/// A factor.
+/// Something that the experiment varies in levels.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FactorPart {
-    /// Unique name.
+    /// Name, unique in the experiment.
     pub name: String,
-    /// For people.
+    /// Title in reports; the name when not given.
     pub title: Option<String>,
     /// A condition: its levels are not held against one another.
     #[serde(default)]
@@ -283,9 +283,9 @@ pub struct GuardPart {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetPart {
-    /// Time, as "8h", pauses outside of the window not counted.
+    /// Time in all, as "8h", pauses outside of the window not counted.
     pub time: Option<String>,
-    /// Trials.
+    /// Number of trials.
     pub trials: Option<u32>,
 }
 
@@ -293,9 +293,9 @@ pub struct BudgetPart {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WindowPart {
-    /// As "22:00".
+    /// Time of day from which trials may begin, as "22:00".
     pub from: String,
-    /// As "06:00"; earlier than `from` means the next day.
+    /// Time of day from which none begins any more, as "06:00"; earlier than `from` means the next day.
     pub to: String,
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FigurePart {
-    /// Its name, the unit last.
+    /// Name that ends with its unit: "wal_bytes".
     pub name: String,
     /// The series' metric, as in docs/reference/metrics.md and docs/reference/metrics-server.md.
     pub metric: Option<String>,
@@ -29,14 +29,14 @@ pub struct FigurePart {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StudyPart {
-    /// Its tag, as "ibm-z".
+    /// Tag of the publication, as "ibm-z".
     pub source: String,
-    /// Its title and year.
+    /// Title and year of the publication.
     pub title: String,
     /// Tables of results.
     #[serde(default)]
     pub table: Vec<TablePart>,
-    /// What it found.
+    /// Findings that the experiment checks.
     #[serde(default)]
     pub claim: Vec<ClaimPart>,
 }
@@ -45,11 +45,11 @@ pub struct StudyPart {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TablePart {
-    /// Its heading.
+    /// Heading above the table.
     pub title: String,
     /// Factor of the rows; the steps where none is given.
     pub rows: Option<String>,
-    /// Factor of the columns.
+    /// Factor of the columns; without it each figure is a column.
     pub columns: Option<String>,
     /// Figures: one column each where there is no factor of columns.
     pub values: Vec<String>,
@@ -68,8 +68,8 @@ pub struct ClaimPart {
     pub against: BTreeMap<String, String>,
     /// The figure; the experiment's own when not given.
     pub metric: Option<String>,
-    /// What was found.
+    /// Direction that the study found.
     pub found: Found,
-    /// The ratio that was found, where it was told: 1.12 is 12 % more.
+    /// Ratio that the study reports, where it does: 1.12 is 12 % more.
     pub ratio: Option<f64>,
 }

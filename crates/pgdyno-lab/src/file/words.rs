@@ -28,7 +28,7 @@ pub enum Design {
 }
 
 impl Design {
-    /// The word in files and reports.
+    /// Name in files and reports: "one-at-a-time".
     pub fn name(self) -> &'static str {
         match self {
             Design::Cumulative => "cumulative",
@@ -55,7 +55,7 @@ pub enum StopRule {
 }
 
 impl StopRule {
-    /// The word in files.
+    /// Name in files and records: "when-decided".
     pub fn name(self) -> &'static str {
         match self {
             StopRule::AfterBlocks => "after-blocks",
@@ -88,12 +88,12 @@ pub enum Reset {
     Template,
     /// The files of the stopped server are copied back, as references where the file system has them.
     Copy,
-    /// VACUUM and a checkpoint.
+    /// A VACUUM and a checkpoint on the tables as they are.
     Vacuum,
 }
 
 impl Reset {
-    /// The word in files.
+    /// Name in files: "recreate".
     pub fn name(self) -> &'static str {
         match self {
             Reset::None => "none",
@@ -121,7 +121,7 @@ pub enum Prewarm {
 }
 
 impl Prewarm {
-    /// The word in files.
+    /// Name in files: "pg-prewarm".
     pub fn name(self) -> &'static str {
         match self {
             Prewarm::None => "none",
@@ -132,33 +132,33 @@ impl Prewarm {
     }
 }
 
-/// What is taken of a series.
+/// The value of a series that is a trial's figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Take {
-    /// Mean of the measured time.
+    /// Mean over the measured time.
     #[default]
     Mean,
-    /// Largest value.
+    /// Largest value of the measured time.
     Max,
-    /// Smallest value.
+    /// Smallest value of the measured time.
     Min,
 }
 
-/// What a study found.
+/// The direction of an effect that a study found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Found {
-    /// A better figure.
+    /// The figure is better.
     Better,
-    /// A worse one.
+    /// The figure is worse.
     Worse,
     /// No difference that matters.
     Same,
 }
 
 impl Found {
-    /// The word in files and reports.
+    /// Name in files and reports: "better".
     pub fn name(self) -> &'static str {
         match self {
             Found::Better => "better",
@@ -168,20 +168,20 @@ impl Found {
     }
 }
 
-/// What stands between clients and server.
+/// The pooler between clients and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PoolerWord {
-    /// Nothing.
+    /// No pooler: clients connect to the server.
     None,
-    /// pgbouncer.
+    /// The program pgbouncer.
     PgBouncer,
-    /// pgpool-II.
+    /// The program pgpool.
     Pgpool,
 }
 
 impl PoolerWord {
-    /// The program; `None` where there is none.
+    /// The kind of pooler; `None` where there is none.
     pub fn kind(self) -> Option<PoolerKind> {
         match self {
             PoolerWord::None => None,
@@ -190,7 +190,7 @@ impl PoolerWord {
         }
     }
 
-    /// The word in files.
+    /// Name in files: "pgbouncer".
     pub fn name(self) -> &'static str {
         self.kind().map_or("none", PoolerKind::program)
     }
@@ -200,7 +200,7 @@ impl PoolerWord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PoolModeWord {
-    /// Until it leaves.
+    /// Until the client disconnects.
     Session,
     /// Until its transaction ends.
     Transaction,

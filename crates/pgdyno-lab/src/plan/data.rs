@@ -24,7 +24,7 @@ impl DataKey {
         format!("pgdyno_{}_{}{full}", self.dataset.name(), self.scale)
     }
 
-    /// How it is made.
+    /// The plan by which the data is made.
     pub(crate) fn plan(&self) -> DataPlan {
         DataPlan {
             fillfactor: self.fillfactor,

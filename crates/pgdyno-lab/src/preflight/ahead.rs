@@ -13,9 +13,9 @@ use std::path::Path;
 
 /// A sandbox that a run makes or starts.
 pub struct Unstarted<'a> {
-    /// The machine.
+    /// The machine that trials run on.
     pub host: &'a dyn HostAccess,
-    /// The catalogue.
+    /// Knobs that may be turned.
     pub catalogue: &'a Catalogue,
     /// What the user has agreed to.
     pub consent: &'a Consent,
@@ -25,7 +25,7 @@ pub struct Unstarted<'a> {
     pub scratch: &'a Path,
     /// Major version of its server.
     pub version: Option<u32>,
-    /// Its data directory.
+    /// Data directory of the server.
     pub data: &'a Path,
 }
 

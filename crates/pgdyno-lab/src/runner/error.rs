@@ -37,13 +37,13 @@ impl From<SandboxError> for StandError {
 /// Why an experiment could not be run, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The experiment file.
+    /// The experiment file is not valid.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The plan.
+    /// The file makes no plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The store.
+    /// The store could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A trial that is lost, or may be.
@@ -52,22 +52,22 @@ pub enum LabError {
          again if it is missing"
     )]
     NotStored {
-        /// Number of the experiment.
+        /// Number of the experiment in the store.
         id: i64,
-        /// 1-based.
+        /// Block of the trial, from 1.
         block: u32,
-        /// By name.
+        /// Name of the treatment of the trial.
         treatment: String,
-        /// The store's words.
+        /// The error of the store.
         source: Box<StoreError>,
     },
-    /// The server, before the first trial.
+    /// The server could not be reached or asked, before the first trial.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The data.
+    /// The data could not be made or looked at.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// Turning knobs, before the first trial.
+    /// Knobs could not be turned, before the first trial.
     #[error(transparent)]
     Apply(#[from] ApplyError),
     /// A setting that nobody has agreed to.
@@ -76,18 +76,18 @@ pub enum LabError {
     /// Settings that the target does not have though they were applied.
     #[error("{}", did_not_take(.0))]
     NotTaken(Vec<Applied>),
-    /// Restoring.
+    /// Settings could not be restored, or their journal not written.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A pooler that an earlier process has left.
     #[error(transparent)]
     Pooler(#[from] PoolerError),
-    /// A server of the experiment.
+    /// A server that only some treatments need could not be made or started.
     #[error("{what}: {source}")]
     Stand {
-        /// Which, and what for.
+        /// Which server it is, and what it is for.
         what: String,
-        /// The program's words.
+        /// The error of making or starting it.
         source: StandError,
     },
     /// Something keeps it from running here: all of it, found before anything is changed.
@@ -114,11 +114,11 @@ pub enum LabError {
         "experiment {id} ran on {was}, and this is {is}; trials of two servers cannot be compared as one: name the first with --target"
     )]
     OtherTarget {
-        /// Number in the store.
+        /// Number of the experiment in the store.
         id: i64,
-        /// The stored target.
+        /// Name of the target that the stored trials ran on.
         was: String,
-        /// The one given now.
+        /// Name of the target that was given now.
         is: String,
     },
     /// Somebody's tables are in the way.
@@ -127,11 +127,11 @@ pub enum LabError {
          others may have created: set scale = {there} in [data], or name another database in [target]"
     )]
     OtherData {
-        /// Whose tables.
+        /// Name of the data set whose tables these are: "pgbench".
         dataset: &'static str,
-        /// Scale of what is there.
+        /// Scale of the tables on the server.
         there: u32,
-        /// Scale of the file.
+        /// Scale of the experiment file.
         wanted: u32,
     },
     /// Data on somebody's server, which nobody has agreed to.
@@ -156,16 +156,16 @@ pub enum LabError {
     /// A crash or a pooler on a server that is no sandbox.
     #[error("{0} is for sandboxes only")]
     ForSandboxes(&'static str),
-    /// The load.
+    /// The load could not be driven or measured.
     #[error(transparent)]
     Measure(#[from] MeasureError),
-    /// The texts of the load.
+    /// The statements of the load are not valid.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The neighbour of the load.
+    /// The neighbour of the load could not be started.
     #[error(transparent)]
     Neighbour(#[from] NeighbourError),
-    /// It is finished already.
+    /// The experiment is finished already.
     #[error("experiment {0} is finished; there is nothing to resume")]
     NothingToResume(i64),
 }

@@ -14,32 +14,32 @@ pub enum Event<'a> {
     Standing(&'a Stand),
     /// A treatment is left out.
     NotTested {
-        /// Which.
+        /// Treatment that is left out.
         treatment: &'a Treatment,
-        /// Why.
+        /// Reason in a sentence.
         reason: &'a str,
     },
     /// The experiment has its number.
     Begun {
-        /// Number in the store.
+        /// Number of the experiment in the store.
         id: i64,
         /// Trials in all, at most.
         trials: u32,
-        /// Of which are stored already.
+        /// Trials that are stored already.
         done: u32,
-        /// Length of a trial's load.
+        /// Length of a trial's load, warm-up and measured time.
         trial_s: f64,
     },
-    /// It is outside of its hours.
+    /// No trial begins outside of the hours of the file.
     Waiting {
-        /// Until then.
+        /// Minutes until the hours begin.
         minutes: u32,
     },
     /// A trial begins: settings are applied now.
     TrialBegins {
-        /// Which.
+        /// Treatment that the trial tries.
         treatment: &'a Treatment,
-        /// 1-based.
+        /// Block of the trial, from 1.
         block: u32,
     },
     /// A second of the load.
@@ -48,21 +48,21 @@ pub enum Event<'a> {
     TrialEnds(&'a TrialRecord),
     /// A trial's figures are to be taken with care; this is stored with it too.
     TrialWarns {
-        /// Which.
+        /// Treatment of the trial.
         treatment: &'a Treatment,
-        /// What is to be known.
+        /// The warning in a sentence.
         warning: &'a str,
     },
     /// A treatment passed a bound and is not tried again.
     GuardActs {
-        /// Which.
+        /// Treatment that passed the bound.
         treatment: &'a Treatment,
-        /// What happened.
+        /// The bound and the value that passed it, in words.
         reason: &'a str,
-        /// Its trials that do not come for that.
+        /// Number of its trials that are not run any more.
         lost: u32,
     },
-    /// It ends before all blocks are run.
+    /// The experiment ends before all blocks are run.
     EndsEarly {
         /// "every comparison is decided", "the budget is spent".
         reason: &'a str,

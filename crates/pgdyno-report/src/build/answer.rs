@@ -357,7 +357,7 @@ fn counted(n: f64, what: &str) -> String {
     }
 }
 
-/// "16 to 32 clients".
+/// Client counts in words: "16 to 32 clients".
 pub(crate) fn zone_in_words(zone: &Zone) -> String {
     let range = match zone.lowest == zone.highest {
         true => counted(f64::from(zone.lowest), "clients"),

@@ -13,11 +13,11 @@ type Pair = (usize, usize);
 
 /// How a finding can be tested.
 enum Test {
-    /// The experiment's own comparison.
+    /// The comparison that the experiment makes anyway.
     Own(Effect),
     /// Treatments that are held against others for its sake.
     Pairs,
-    /// It cannot.
+    /// Not testable here, with the reason.
     Not(String),
 }
 

@@ -12,7 +12,7 @@ const POINTS_PER_NINE: i32 = 12;
 const FIRST: i32 = 4;
 /// No load has so many transactions that more is known.
 const NINES_MAX: i32 = 8;
-/// Below the half.
+/// Percentiles below the median.
 const LOWER: &[f64] = &[0.0, 10.0, 20.0, 30.0, 40.0, 50.0];
 /// Those that people ask for: the steps between would meet them but for the last digit.
 const NAMED: &[f64] = &[75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];

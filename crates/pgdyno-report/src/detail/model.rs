@@ -11,18 +11,18 @@ use serde::Serialize;
 pub struct TrialColumn {
     /// Name with the unit last; "tps" and "p95_ms" are the load's.
     pub metric: String,
-    /// Which one of several.
+    /// Which one of several: a disk, a CPU, a class of processes; `None` where there is one.
     pub label: Option<String>,
-    /// For people; "ratio" goes from 0 to 1, empty for a number without a unit.
+    /// Unit for axes; "ratio" goes from 0 to 1, empty for a number without a unit.
     pub unit: &'static str,
-    /// "load", "host" or "server".
+    /// Where the metric is from: "load", "host" or "server".
     #[cfg_attr(feature = "typescript", ts(type = "\"load\" | \"host\" | \"server\""))]
     pub layer: &'static str,
-    /// For people.
+    /// Title of the chart, without the label.
     pub title: String,
     /// Milliseconds after the start of the load, in order.
     pub t_ms: Vec<u32>,
-    /// As many; `None` where there is no value.
+    /// One value for each of `t_ms`; `None` where there is no value.
     pub values: Vec<Option<f64>>,
 }
 
@@ -45,13 +45,13 @@ pub enum MarkKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Mark {
-    /// After the start of the load.
+    /// Its begin, after the start of the load.
     pub at_ms: u32,
-    /// Its end, where it has one.
+    /// Its end, after the start of the load; `None` for an instant.
     pub until_ms: Option<u32>,
-    /// Its kind.
+    /// What happened, as a kind.
     pub kind: MarkKind,
-    /// In words.
+    /// What happened, in words.
     pub text: String,
 }
 
@@ -65,15 +65,15 @@ pub struct WaitSessions {
     pub values: Vec<f64>,
 }
 
-/// What sessions waited for.
+/// Sessions of the server by what they waited for, second by second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Waits {
-    /// After the start of the load: ends of the seconds.
+    /// Ends of the seconds, after the start of the load.
     pub t_ms: Vec<u32>,
-    /// By type, the busiest first.
+    /// Sessions by type of event, the busiest first.
     pub types: Vec<WaitSessions>,
-    /// By event, the busiest first, and last what many smaller ones are together.
+    /// Sessions by event, the busiest first, and last what many smaller ones are together.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub events: Vec<WaitSessions>,
 }
@@ -89,23 +89,23 @@ pub struct Statement {
     pub query: Option<String>,
     /// Mean number of sessions that were at it, warm-up included.
     pub mean_sessions: Option<f64>,
-    /// The most in a second.
+    /// Largest number of sessions that were at it in a second.
     pub max_sessions: Option<f64>,
-    /// Its part of all sessions that were at any statement.
+    /// Share of all sessions that were at any statement, 0 to 1.
     pub share_ratio: Option<f64>,
     /// Executions in the measured time, as all that follows.
     pub calls: Option<u64>,
-    /// Their time together.
+    /// Execution time of all calls together.
     pub total_ms: Option<f64>,
-    /// Time of one.
+    /// Execution time of a call, mean over `calls`.
     pub mean_ms: Option<f64>,
-    /// Rows returned or changed.
+    /// Rows returned or changed by all calls.
     pub rows: Option<u64>,
     /// Blocks of tables and indexes found in shared buffers.
     pub shared_hit: Option<u64>,
     /// Blocks that were not there.
     pub shared_read: Option<u64>,
-    /// WAL written.
+    /// WAL written by all calls.
     pub wal_bytes: Option<u64>,
 }
 
@@ -113,10 +113,10 @@ pub struct Statement {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TrialPart {
-    /// As in a report.
+    /// The trial with the fields that it has in a report.
     #[serde(flatten)]
     pub trial: Trial,
-    /// Title of its treatment.
+    /// Title of its treatment; `None` where the plan does not have it.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub title: Option<String>,
     /// Settings of its treatment with what the target reported in this trial.
@@ -128,32 +128,32 @@ pub struct TrialPart {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TrialDocument {
-    /// "pgdyno-trial/1".
+    /// Always "pgdyno-trial/1".
     pub format: &'static str,
-    /// Number of its experiment.
+    /// Number of its experiment in the store.
     pub experiment_id: i64,
-    /// The trial.
+    /// The trial with title and settings of its treatment.
     pub trial: TrialPart,
     /// When its load began, as far as it is known: when the trial did.
     pub load_begun_unix_ms: u64,
-    /// Warm-up.
+    /// Length of the warm-up.
     pub warmup_s: f64,
-    /// Measured time.
+    /// Length of the measured time.
     pub measured_s: f64,
-    /// Load first, then host, then server.
+    /// Metrics over time: those of the load first, then of the host, then of the server.
     pub series: Vec<TrialColumn>,
-    /// In order of time.
+    /// What happened beside the load, in order of time.
     pub marks: Vec<Mark>,
-    /// `None` where sessions were not looked at.
+    /// Sessions by what they waited for; `None` where sessions were not looked at.
     pub waits: Option<Waits>,
-    /// The busiest first.
+    /// Statements of the load, the busiest first.
     pub statements: Vec<Statement>,
-    /// Errors by SQLSTATE.
+    /// Errors of the measured time, by SQLSTATE.
     pub errors: Vec<ErrorCount>,
-    /// Response times of its measured time.
+    /// Percentiles of the response time in the measured time.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub distribution: Vec<DistributionPoint>,
-    /// `None` where response times were not kept for each second.
+    /// Response times over time; `None` where they were not kept.
     pub latency_heat: Option<Heat>,
 }
 

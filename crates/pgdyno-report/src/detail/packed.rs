@@ -62,12 +62,12 @@ const MAIN: &[&str] = &[
     "wal.full_page_images_per_s",
 ];
 
-/// Which metrics go along.
+/// Metrics that are in the details of trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// All.
+    /// Every metric that was recorded.
     All,
     /// Those that the page shows first, of single CPUs none.
     Main,
@@ -86,7 +86,7 @@ impl Scope {
 pub struct Details {
     /// Points that a column has at most; `None` where it has all.
     pub points_max: Option<usize>,
-    /// Which metrics.
+    /// Metrics that have columns in them.
     pub scope: Scope,
     /// Trials that were wanted and have none, for the file would be too large.
     pub left_out: usize,

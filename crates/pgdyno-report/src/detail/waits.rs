@@ -4,13 +4,13 @@ use super::model::{Statement, WaitSessions, Waits};
 use pgdyno_record::{ColumnRecord, SeriesRecord, StatementRecord};
 use std::collections::BTreeMap;
 
-/// Label: class/kind/event.
+/// Metric whose label is class/kind/event.
 const WAITS: &str = "waits.sessions";
-/// Label: query id.
+/// Metric whose label is a query id.
 const STATEMENTS: &str = "waits.statement_sessions";
 /// More events than these are not told apart on any chart.
 const EVENTS_MAX: usize = 30;
-/// What they are together.
+/// Name of the events beyond the shown ones, together.
 const OTHERS: &str = "other";
 /// More statements than this are no table that anybody reads.
 const STATEMENTS_MAX: usize = 200;
@@ -37,7 +37,7 @@ pub(super) fn waits(series: &SeriesRecord) -> Option<Waits> {
     })
 }
 
-/// Of class/kind/event.
+/// The kind in a label class/kind/event.
 fn kind_of(label: &str) -> &str {
     label.split('/').nth(1).unwrap_or(label)
 }

@@ -65,7 +65,7 @@ pub(super) fn claims(text: &mut String, report: &Report) {
     line!(text);
 }
 
-/// Tables of results.
+/// Writes the tables of results.
 pub(super) fn tables(text: &mut String, report: &Report) {
     for table in &report.tables {
         line!(text, "## {}\n", cell(&table.title));
@@ -100,7 +100,7 @@ fn rows(text: &mut String, table: &StudyTable, block: &TableBlock) {
     line!(text);
 }
 
-/// "1,234 (1,200 … 1,268)".
+/// A mean with its bounds: "1,234 (1,200 … 1,268)".
 fn mean(cell: &TableCell) -> String {
     match (cell.low, cell.high) {
         (Some(low), Some(high)) => {
@@ -115,7 +115,7 @@ fn mean(cell: &TableCell) -> String {
     }
 }
 
-/// Main effects, then interactions.
+/// Writes the main effects, then the interactions.
 pub(super) fn effects(text: &mut String, report: &Report) {
     if report.effects.is_empty() {
         return;

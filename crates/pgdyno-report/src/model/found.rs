@@ -10,17 +10,17 @@ use serde::Serialize;
 pub struct LevelOf {
     /// Name of the factor; "step" for steps.
     pub factor: String,
-    /// Name of the level.
+    /// Name of the level: "128kB".
     pub level: String,
 }
 
-/// A table of results.
+/// A table of figures by one or two factors.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct StudyTable {
-    /// Heading.
+    /// Heading above the table.
     pub title: String,
-    /// Heading of the first column.
+    /// Heading of the first column, such as the title of the factor of the rows.
     pub rows: String,
     /// What the columns differ in; empty where each is a figure.
     pub columns_title: String,
@@ -30,13 +30,13 @@ pub struct StudyTable {
     pub blocks: Vec<TableBlock>,
 }
 
-/// A column.
+/// A column with a figure, for a level of a factor or alone.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TableColumn {
-    /// Heading.
+    /// Heading of the column.
     pub title: String,
-    /// Name of the figure.
+    /// Name of the figure in its cells.
     pub figure: String,
     /// Heading of that figure, with its unit.
     pub figure_title: String,
@@ -48,17 +48,17 @@ pub struct TableColumn {
 pub struct TableBlock {
     /// Their levels in words; `None` where the table names all factors.
     pub title: Option<String>,
-    /// Rows.
+    /// Rows of this part, in the order of their levels.
     pub rows: Vec<TableRow>,
 }
 
-/// A row.
+/// A row of cells.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TableRow {
-    /// First column.
+    /// Text of the first column, such as the level.
     pub title: String,
-    /// The others; `None` where no trial counts.
+    /// Cells in the order of the columns; `None` where no trial counts.
     pub cells: Vec<Option<TableCell>>,
 }
 
@@ -66,54 +66,54 @@ pub struct TableRow {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TableCell {
-    /// Mean.
+    /// Mean over the trials, in the unit of the figure.
     pub mean: f64,
     /// Lower bound of its interval; `None` for a single trial.
     pub low: Option<f64>,
-    /// Upper bound.
+    /// Upper bound of its interval; `None` for a single trial.
     pub high: Option<f64>,
-    /// Trials.
+    /// Number of trials that the mean is of.
     pub n: usize,
 }
 
-/// A published study.
+/// The publication that an experiment repeats.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Study {
-    /// Its tag.
+    /// Tag of the publication, as "ibm-z".
     pub source: String,
-    /// Title and year.
+    /// Title and year of the publication.
     pub title: String,
     /// How many findings this host agrees with, in a sentence without a full stop; `None` without findings.
     pub summary: Option<String>,
 }
 
-/// What became of a finding of the study.
+/// A finding of the study, and what this experiment says of it.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct StudyClaim {
-    /// In words.
+    /// The finding in a sentence without a full stop.
     pub text: String,
     /// Names of the treatments that it was tested on.
     pub treatments: Vec<String>,
     /// Names of what they were held against, one for each.
     pub against: Vec<String>,
-    /// The figure.
+    /// Name of the figure that it is about.
     pub metric: String,
-    /// "better", "worse" or "same".
+    /// Direction that the study found: "better", "worse" or "same".
     #[cfg_attr(feature = "typescript", ts(type = "\"better\" | \"worse\" | \"same\""))]
     pub found: String,
-    /// The ratio that the study told.
+    /// Ratio that the study reports; `None` where it reports none.
     pub study_ratio: Option<f64>,
-    /// What was found here.
+    /// Effect in this experiment; `None` where it was not tested or there is no interval.
     pub effect: Option<Effect>,
-    /// "agrees", "disagrees", "undecided" or "not-tested".
+    /// Whether the effect agrees with the finding: "agrees", "disagrees", "undecided" or "not-tested".
     #[cfg_attr(
         feature = "typescript",
         ts(type = "\"agrees\" | \"disagrees\" | \"undecided\" | \"not-tested\"")
     )]
     pub outcome: &'static str,
-    /// Both in a sentence without a full stop.
+    /// Finding and effect in a sentence without a full stop.
     pub sentence: String,
 }
 
@@ -121,11 +121,11 @@ pub struct StudyClaim {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct FactorEffect {
-    /// For people.
+    /// Level, or both levels of an interaction, as they are shown.
     pub title: String,
-    /// Name of the factor.
+    /// Name of the factor that the level is of.
     pub factor: String,
-    /// Name of the level.
+    /// Name of the level, never the first one.
     pub level: String,
     /// Name of the level that it is held against.
     pub against: String,
@@ -142,7 +142,7 @@ pub struct FactorEffect {
 pub struct Bounded {
     /// The estimate; `None` where it lies at infinity.
     pub value: Option<f64>,
-    /// Lower bound.
+    /// Lower bound; `None` where even that lies at infinity.
     pub low: Option<f64>,
     /// Upper bound; `None` where the data set none.
     pub high: Option<f64>,
@@ -154,35 +154,35 @@ pub struct Bounded {
 pub struct Curve {
     /// Levels of the other factors in words; `None` where there are none.
     pub title: Option<String>,
-    /// Name of the factor.
+    /// Name of the factor that x is a level of.
     pub factor: String,
     /// What x is, for people: "clients", "CPUs", or the factor's title.
     pub x: String,
-    /// By x, upwards.
+    /// Points with rising x, one for each treatment.
     pub points: Vec<CurvePoint>,
-    /// The Universal Scalability Law fitted to all trials.
+    /// The Universal Scalability Law fitted to all trials; `None` where it does not fit.
     pub usl: Option<UslCurve>,
-    /// Why there is none.
+    /// Why there is no fitted law.
     pub why_no_usl: Option<String>,
     /// Client counts near the peak and not past the knee.
     pub zone: Option<Zone>,
-    /// Why there is none.
+    /// Why there is no zone.
     pub why_no_zone: Option<String>,
 }
 
-/// A point of a curve.
+/// Throughput at one number of clients or CPUs.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct CurvePoint {
-    /// Clients or CPUs.
+    /// Number of clients or CPUs.
     pub x: f64,
-    /// Name of the treatment.
+    /// Name of the treatment with that number.
     pub treatment: String,
     /// Throughput; with a single trial its bounds are the value itself.
     pub tps: Interval,
     /// Mean of the trials' 99th percentiles.
     pub p99_ms: Option<f64>,
-    /// Trials.
+    /// Number of trials that the means are of.
     pub n: usize,
 }
 
@@ -192,13 +192,13 @@ pub struct CurvePoint {
 pub struct UslCurve {
     /// Throughput at N = 1.
     pub lambda: Bounded,
-    /// Contention.
+    /// Contention: the serial share of the work, 0 to 1.
     pub sigma: Bounded,
-    /// Coherency.
+    /// Coherency: the cost of agreement between each pair of N, from 0.
     pub kappa: Bounded,
-    /// Where the curve peaks.
+    /// N at the peak of the curve.
     pub peak_x: Bounded,
-    /// How high.
+    /// Throughput at the peak of the curve.
     pub peak_tps: Bounded,
     /// Spread of the points around the curve: 0.03 = 3 %.
     pub spread: f64,
@@ -208,24 +208,24 @@ pub struct UslCurve {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Zone {
-    /// Lowest client count.
+    /// Lowest client count of the zone.
     pub lowest: u32,
-    /// Highest client count.
+    /// Highest client count of the zone.
     pub highest: u32,
     /// The client count of the zone with the most throughput.
     pub best: u32,
     /// The client count with the most throughput of all.
     pub peak: u32,
-    /// The throughput there.
+    /// Throughput at `peak` clients.
     pub peak_tps: Interval,
     /// Highest client count not past the knee of response time.
     pub knee: Option<u32>,
     /// Why there is no knee.
     pub why_no_knee: Option<String>,
-    /// Why it begins there: "throughput" or "unmeasured".
+    /// What ends the zone below: "throughput" or "unmeasured".
     #[cfg_attr(feature = "typescript", ts(type = "\"throughput\" | \"unmeasured\""))]
     pub lower_edge: &'static str,
-    /// Why it ends there: "throughput", "knee" or "unmeasured".
+    /// What ends the zone above: "throughput", "knee" or "unmeasured".
     #[cfg_attr(
         feature = "typescript",
         ts(type = "\"throughput\" | \"knee\" | \"unmeasured\"")

@@ -8,9 +8,9 @@ use std::path::Path;
 /// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
 const SOCKET_PATH_MAX: usize = 107;
 
-/// Ports on 127.0.0.1.
+/// Ports of a pooler on 127.0.0.1.
 pub(super) struct Ports {
-    /// For clients.
+    /// Port that clients connect to.
     pub(super) clients: u16,
     /// For pgpool's own control program: the name of its socket only.
     pub(super) control: u16,
@@ -118,7 +118,7 @@ pub(super) const FILES: [&str; 6] = [
     "passwords",
 ];
 
-/// Its files: (name, content).
+/// Configuration files of the program: name and content.
 pub(super) fn files(
     plan: &PoolerPlan,
     server: &Conninfo,

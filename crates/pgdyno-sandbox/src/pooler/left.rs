@@ -16,7 +16,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// All programs that are poolers.
 const PROGRAMS: [&str; 2] = ["pgbouncer", "pgpool"];
 
-/// pooler.json.
+/// The content of pooler.json, by which a left pooler is found.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Announced {
@@ -26,7 +26,7 @@ struct Announced {
     pid: Option<u32>,
     /// Its start in ticks since the machine's; as [`started_ticks`].
     started_ticks: Option<u64>,
-    /// Who has started it.
+    /// Process id of the pgdyno that started it.
     owner_pid: u32,
     owner_started_ticks: u64,
 }
@@ -173,7 +173,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Those that live.
+    /// Process ids of the processes that still run.
     pub(super) fn processes(&self) -> Vec<u32> {
         let entries = LocalHost::new().list("/proc").unwrap_or_default();
         let numbers = entries.iter().filter_map(|name| name.parse().ok());

@@ -21,7 +21,7 @@ const RESTORING: &str = "restoring";
 /// The WAL is copied apart from the data, wherever it is; so a copy fits whatever place it has later.
 const WAL: &str = "pg_wal";
 
-/// copy.json.
+/// The content of copy.json, which marks a copy that has not ended.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mark {
@@ -36,18 +36,18 @@ struct Mark {
 /// How far a copy is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyProgress {
-    /// Bytes copied.
+    /// Number of bytes that are copied so far.
     pub bytes: u64,
-    /// Bytes to copy.
+    /// Number of bytes to copy in all.
     pub bytes_all: u64,
 }
 
-/// What was copied.
+/// Size of a copy that has ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Copied {
-    /// Bytes of files.
+    /// Bytes of all files.
     pub bytes: u64,
-    /// Files.
+    /// Number of files.
     pub files: u64,
     /// How long it took, with making it durable.
     pub seconds: f64,

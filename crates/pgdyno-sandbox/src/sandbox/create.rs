@@ -12,12 +12,12 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What to make.
+/// A sandbox to make.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Its name.
+    /// Name of the sandbox: letters, digits, - and _.
     pub name: String,
-    /// What it runs.
+    /// Programs of PostgreSQL that it runs.
     pub binaries: Binaries,
     /// Data directory, if not below the sandbox's own: absent or empty.
     pub data: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub struct Plan {
     pub network: Option<NetworkPlan>,
     /// Port; a free one if not given.
     pub port: Option<u16>,
-    /// Limits to wear.
+    /// Limits of CPU, memory and I/O.
     pub limits: Limits,
     /// Lines for postgresql.conf, as ("max_connections", "300").
     pub settings: Vec<(String, String)>,

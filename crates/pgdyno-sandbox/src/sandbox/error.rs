@@ -12,121 +12,121 @@ pub enum SandboxError {
     /// Its processes could not be bound to CPUs.
     #[error("the server could not be bound to CPUs: {0}")]
     Cpus(io::Error),
-    /// A name that is no file name.
+    /// A name that cannot be that of a directory.
     #[error("{} cannot be the name of a sandbox; use letters, digits, - and _, at most 40", Given(.0))]
     BadName(String),
-    /// No such sandbox.
+    /// There is no sandbox of that name.
     #[error("there is no sandbox \"{0}\"")]
     Unknown(String),
-    /// The name is taken.
+    /// A sandbox of that name exists.
     #[error("a sandbox \"{0}\" exists already")]
     Exists(String),
-    /// Its record cannot be read.
+    /// The record of the sandbox cannot be read.
     #[error("the record of the sandbox at {path} cannot be read: {reason}")]
     Record {
-        /// The file.
+        /// Path of the record or its directory.
         path: PathBuf,
-        /// What is wrong.
+        /// Error of the parser or the system, in words.
         reason: String,
     },
-    /// Its creation was interrupted.
+    /// The creation of the sandbox was interrupted.
     #[error("the sandbox \"{0}\" is half-made: its creation was interrupted")]
     HalfMade(String),
-    /// Another command has it.
+    /// Another command holds the sandbox's lock.
     #[error("the sandbox \"{name}\" is in use by {holder}")]
     Held {
-        /// Which.
+        /// Name of the sandbox.
         name: String,
-        /// Process and command.
+        /// Process and command that use it.
         holder: String,
     },
     /// A directory is not empty, not reachable and so on.
     #[error("{path}: {reason}")]
     Place {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the directory, and what was expected.
         reason: String,
     },
-    /// The port is taken.
+    /// Another program listens on the port.
     #[error("port {0} on 127.0.0.1 is taken by another program")]
     PortTaken(u16),
-    /// The binaries are not to be had.
+    /// The programs of that version could not be fetched.
     #[error("PostgreSQL {version} could not be fetched: {reason}")]
     Binaries {
-        /// Major version.
+        /// Major version of PostgreSQL.
         version: u32,
-        /// Why.
+        /// Error of the download, or why there is none.
         reason: String,
     },
     /// A program of PostgreSQL failed.
     #[error("{program} failed: {reason}")]
     Program {
-        /// initdb, pg_ctl or postgres.
+        /// Name of the program: "initdb", "pg_ctl" or "postgres".
         program: &'static str,
-        /// Its last words.
+        /// Last lines of its output.
         reason: String,
     },
-    /// Files.
+    /// A file or directory could not be read, written or made.
     #[error("{path} could not be {action}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// "read", "written" and so on.
+        /// What was tried, as a participle: "read", "written".
         action: &'static str,
-        /// The system's words.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// Limits or host files.
+    /// Limits of CPU, memory or I/O could not be set.
     #[error("the limits of the sandbox could not be set: {0}")]
     Limits(HostError),
-    /// Its files cannot be copied, or were in part.
+    /// The sandbox cannot be copied, or its copy was not finished.
     #[error("the sandbox \"{name}\" cannot be used so: {reason}")]
     Unfit {
-        /// Which.
+        /// Name of the sandbox.
         name: String,
-        /// Why.
+        /// Why it cannot be used, in words.
         reason: String,
     },
-    /// A file system of its own.
+    /// A file system of the sandbox cannot be made or mounted.
     #[error("{what}: {reason}")]
     FileSystem {
-        /// Path, or kind and size.
+        /// Path, or kind and size, of the file system.
         what: String,
-        /// What is wrong with it.
+        /// What is wrong with the file system, and what was expected.
         reason: String,
     },
     /// A program of the system is missing.
     #[error("{program} is not installed; the package {package} has it")]
     NoProgram {
-        /// Which.
+        /// Name of the program.
         program: &'static str,
-        /// Debian's name of the package.
+        /// Name of the Debian package that has it.
         package: &'static str,
     },
-    /// Only root mounts.
+    /// A file system is to be mounted, and pgdyno does not run as root.
     #[error("a file system of its own is mounted, which only root may do")]
     NeedsRoot,
-    /// A network of its own.
+    /// A network of the sandbox cannot be made.
     #[error("{what}: {reason}")]
     Network {
-        /// A command, a name or addresses.
+        /// The command, name or addresses at fault.
         what: String,
-        /// What is wrong with it.
+        /// Error of the command, or what is wrong with the name or addresses.
         reason: String,
     },
-    /// Only root makes namespaces and links.
+    /// A network is to be made, and pgdyno does not run as root.
     #[error("a network of its own is made, which only root may do")]
     NetworkNeedsRoot,
-    /// What it lay on is gone.
+    /// The file system with the data of the sandbox no longer exists.
     #[error("the data of the sandbox \"{name}\" is gone: {what}")]
     Lost {
-        /// Which.
+        /// Name of the sandbox.
         name: String,
-        /// What is gone.
+        /// What is gone: a path, or a file system in memory.
         what: String,
     },
-    /// Root without anybody to become.
+    /// There is no user that the server could run as.
     #[error("PostgreSQL refuses to run as root, and this machine has neither a user postgres nor nobody")]
     NoUser,
 }

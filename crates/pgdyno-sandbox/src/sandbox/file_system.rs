@@ -28,16 +28,16 @@ const LEFT_FREE_BYTES: u64 = 64 << 20;
 pub enum FileSystemKind {
     /// In memory: gone with a restart of the machine.
     Tmpfs,
-    /// In an image.
+    /// ext4, in an image file.
     Ext4,
-    /// In an image.
+    /// XFS, in an image file.
     Xfs,
-    /// In an image.
+    /// Btrfs, in an image file.
     Btrfs,
 }
 
 impl FileSystemKind {
-    /// All of them.
+    /// Every kind, once, for parsing and help.
     pub const ALL: [FileSystemKind; 4] = [
         FileSystemKind::Tmpfs,
         FileSystemKind::Ext4,
@@ -85,17 +85,17 @@ impl FileSystemKind {
     }
 }
 
-/// What to make.
+/// A file system to make for a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSystemPlan {
-    /// Its kind.
+    /// Kind of the file system.
     pub kind: FileSystemKind,
     /// Its size; what it needs for itself is part of it.
     pub size_bytes: u64,
 }
 
 impl FileSystemPlan {
-    /// "tmpfs:2G", "ext4:4G".
+    /// The plan of a text as "tmpfs:2G" or "ext4:4G".
     pub fn named(text: &str) -> Result<FileSystemPlan, String> {
         let wrong = || {
             let names = FileSystemKind::ALL.map(FileSystemKind::name);
@@ -117,13 +117,13 @@ impl FileSystemPlan {
     }
 }
 
-/// What lies on it.
+/// The directories of a sandbox that a file system has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {
     /// The data directory, and the WAL where it is not elsewhere.
     Data,
-    /// The WAL directory.
+    /// The directory of WAL, pg_wal.
     Wal,
 }
 
@@ -140,11 +140,11 @@ impl Holds {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSystem {
-    /// What lies on it.
+    /// Directories that are on it.
     pub holds: Holds,
-    /// Its kind.
+    /// Kind of the file system.
     pub kind: FileSystemKind,
-    /// Its size.
+    /// Size of its image, or most memory that it takes.
     pub size_bytes: u64,
     /// Where it is mounted, below the sandbox's directory.
     pub point: PathBuf,

@@ -52,13 +52,13 @@ pub enum State {
     Stopped,
     /// Its server is gone without having stopped in order.
     Crashed,
-    /// Its creation was interrupted.
+    /// Its creation was interrupted: it can only be removed.
     HalfMade,
     /// It is stopped, and a file system of its own is not mounted; [`Sandbox::start`] mounts it, or says that its data is gone.
     Unmounted,
 }
 
-/// An opened sandbox.
+/// A sandbox whose record has been read.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     directory: PathBuf,
@@ -79,12 +79,12 @@ impl Sandbox {
         &self.record
     }
 
-    /// Its directory.
+    /// Directory of the sandbox, with its record and data.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The server's log file.
+    /// Path of the server's log file.
     pub fn log_file(&self) -> PathBuf {
         self.directory.join("log")
     }
@@ -156,7 +156,7 @@ impl Sandbox {
         }
     }
 
-    /// Where its socket is.
+    /// Directory of the server's socket.
     pub fn socket_directory(&self) -> PathBuf {
         self.directory.join("socket")
     }

@@ -39,7 +39,7 @@ const LINK_LENGTH: u32 = 30;
 /// So many links have room in [`ADDRESSES`].
 const LINKS: u32 = 1 << (LINK_LENGTH - ADDRESSES.length);
 
-/// What to make.
+/// A network between client and server, to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetworkPlan {
     /// MTU of both ends, 576 to 65535.
@@ -47,7 +47,7 @@ pub struct NetworkPlan {
 }
 
 impl NetworkPlan {
-    /// As "mtu:9000".
+    /// The plan of a text as "mtu:9000".
     pub fn named(text: &str) -> Result<NetworkPlan, String> {
         let mtu = text.strip_prefix("mtu:").and_then(|mtu| mtu.parse().ok());
         match mtu.filter(|mtu| (MTU_MIN_BYTES..=MTU_MAX_BYTES).contains(mtu)) {
@@ -65,7 +65,7 @@ impl NetworkPlan {
 pub struct Network {
     /// Name of the namespace, and of the link's end outside of it.
     pub name: String,
-    /// MTU of both ends.
+    /// MTU of both ends of the link.
     pub mtu_bytes: u32,
     /// The end outside: whoever talks to the server.
     pub host_address: Ipv4Addr,
@@ -252,7 +252,7 @@ impl Block {
         Block { first, length }
     }
 
-    /// As "10.0.0.0/8" or "10.0.0.1".
+    /// A block of addresses as "10.0.0.0/8", or one address.
     fn parse(text: &str) -> Option<Block> {
         let (address, length) = text.split_once('/').unwrap_or((text, "32"));
         let length = length.parse().ok().filter(|length| *length <= 32)?;

@@ -16,14 +16,14 @@ const FORMAT_WITHOUT_NETWORK: u32 = 2;
 /// Knows no file systems of a sandbox's own either. A sandbox is written in the oldest format that has what it has, for older
 /// versions to read.
 const FORMAT_WITHOUT_FILE_SYSTEMS: u32 = 1;
-/// Its file.
+/// Name of the record's file, in the sandbox's directory.
 const RECORD: &str = "sandbox.json";
 
-/// The record.
+/// Everything that is stored of a sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Format of this record.
+    /// Number of the record's format.
     pub format: u32,
     /// Name of the sandbox.
     pub name: String,
@@ -33,7 +33,7 @@ pub struct Record {
     pub version: String,
     /// Directory of initdb, pg_ctl and postgres.
     pub bin: PathBuf,
-    /// Data directory.
+    /// Absolute path of the data directory.
     pub data: PathBuf,
     /// WAL directory, where it is not inside the data directory.
     pub wal: Option<PathBuf>,
@@ -41,11 +41,11 @@ pub struct Record {
     pub port: u16,
     /// Whom it runs as; `None` is whoever started it.
     pub user: Option<User>,
-    /// Limits it wears.
+    /// Limits of CPU, memory and I/O.
     pub limits: Limits,
     /// What the kernel does not enforce of them.
     pub unlimited: Vec<Unlimited>,
-    /// When it was made.
+    /// Time at which it was made, since 1970.
     pub created_unix_ms: u64,
     /// File systems of its own, recorded before they are made (format 2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     pub(super) own: BTreeMap<String, String>,
-    /// For the driver.
+    /// Parameters that are handed to the driver.
     pub(super) pairs: Vec<(String, String)>,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Signs {
     /// The role, quoted where SQL wants it.
     pub(super) role: String,
     pub(super) superuser: bool,
-    /// Major version.
+    /// Major version of the server.
     pub(super) major: u32,
     pub(super) stats: bool,
     pub(super) settings: bool,
@@ -38,7 +38,7 @@ pub(super) struct Signs {
     pub(super) files: bool,
     pub(super) shared_memory: bool,
     pub(super) statements: Option<Extension>,
-    /// `version()`.
+    /// Answer to `SELECT version()`.
     pub(super) version: String,
     pub(super) roles: Vec<String>,
     pub(super) functions: Vec<String>,

@@ -12,26 +12,26 @@ const THEN: &str = "date_part('epoch', coalesce(pg_stat_get_snapshot_timestamp()
 
 /// The settings without which times are not counted.
 pub(super) const IO_TIMING: &str = "track_io_timing";
-/// The same for WAL.
+/// The setting without which times of WAL are not counted.
 pub(super) const WAL_TIMING: &str = "track_wal_io_timing";
 
 /// When a group is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// At every tick.
+    /// It is asked at every tick.
     Tick,
     /// With what is asked seldom, every so many times of it.
     Seldom(u64),
 }
 
-/// What a number is.
+/// How a number becomes a value of its metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A state at this instant.
     Gauge,
     /// A counter; its growth per second is the value.
     Rate,
-    /// The same of a time in ms that is only counted while a setting is on.
+    /// A counter of time in ms, which is only counted while a setting is on.
     Timed,
     /// Sessions that this role may not see: with any of them the group has no values.
     Hidden,
@@ -40,19 +40,19 @@ pub(super) enum Kind {
 /// One number of a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
-    /// Its metric.
+    /// Name of the metric, as in docs/reference/metrics-server.md.
     pub(super) metric: &'static str,
-    /// The expression.
+    /// Expression of the number, in SQL.
     pub(super) sql: &'static str,
-    /// What it is.
+    /// How the number becomes a value.
     pub(super) kind: Kind,
-    /// First and last version that tells it here.
+    /// First major version that has it.
     pub(super) since: u32,
-    /// The last one.
+    /// Last major version that has it.
     pub(super) until: u32,
 }
 
-/// What of a group's rows is handed on.
+/// The rows of a group that become values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Emit {
     /// Each row under its label.
@@ -61,14 +61,14 @@ pub(super) enum Emit {
     OwnAndAll,
 }
 
-/// One statement.
+/// A statement that is asked again and again, with the numbers of its rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Group {
-    /// The view or function, for a gap.
+    /// Name of the view or function, for gaps.
     pub(super) source: &'static str,
-    /// First and last version that has it.
+    /// First major version that has the view.
     pub(super) since: u32,
-    /// The last one.
+    /// Last major version that has the view.
     pub(super) until: u32,
     /// How often it is asked.
     pub(super) pace: Pace,
@@ -80,9 +80,9 @@ pub(super) struct Group {
     pub(super) label: &'static str,
     /// When its counters began, where that is told.
     pub(super) reset: &'static str,
-    /// Behind SELECT.
+    /// Text of the statement behind its columns, from FROM on.
     pub(super) from: &'static str,
-    /// What is handed on.
+    /// The rows that become values.
     pub(super) emit: Emit,
     /// Whether a row that was not there before began to count at zero since.
     pub(super) is_new_from_zero: bool,
@@ -98,7 +98,7 @@ pub(super) struct Group {
     pub(super) timing: &'static str,
     /// What a role without rights lacks, as a statement.
     pub(super) grant: &'static str,
-    /// The numbers.
+    /// Numbers of each row, in the order of the answer.
     pub(super) columns: &'static [Column],
 }
 
@@ -139,7 +139,7 @@ impl Column {
     }
 }
 
-/// What most groups are.
+/// A group with the usual values of all fields.
 pub(super) const GROUP: Group = Group {
     source: "",
     since: 0,

@@ -11,13 +11,13 @@ const STATEMENT_CHARS: usize = 200;
 /// A session, or a process of the server. What the role may not see is `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionRow {
-    /// Process id.
+    /// Process id of the backend or worker.
     pub pid: i32,
-    /// Role.
+    /// Name of the role; `None` for processes without one.
     pub user: Option<String>,
-    /// Database.
+    /// Name of the database; `None` for processes without one.
     pub database: Option<String>,
-    /// application_name.
+    /// Value of application_name.
     pub application: Option<String>,
     /// The client's address; `None` for a socket of the machine.
     pub client: Option<String>,
@@ -29,57 +29,57 @@ pub struct SessionRow {
     pub query_id: Option<i64>,
     /// The beginning of its present or last statement, on one line; what follows the word "password" is left out.
     pub statement: Option<String>,
-    /// Since the statement began.
+    /// Seconds since the present or last statement began.
     pub query_age_s: Option<f64>,
-    /// Since the transaction began.
+    /// Seconds since the transaction began; `None` outside of one.
     pub xact_age_s: Option<f64>,
-    /// Since the state is what it is.
+    /// Seconds since the state last changed.
     pub state_age_s: Option<f64>,
     /// Process ids of those who hold what it waits for.
     pub blocked_by: Vec<i32>,
-    /// Class of process.
+    /// Class of the process: "client backend".
     pub backend_type: Option<String>,
 }
 
 /// A vacuum that runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VacuumRow {
-    /// Process id.
+    /// Process id of the backend or worker.
     pub pid: i32,
-    /// Database.
+    /// Name of the database that it runs in.
     pub database: Option<String>,
     /// Table with its schema; its number where it is of another database.
     pub table: Option<String>,
-    /// As the server names it.
+    /// Phase by the server's name: "scanning heap".
     pub phase: Option<String>,
-    /// Blocks of the table.
+    /// Number of blocks of the table.
     pub heap_total: Option<i64>,
-    /// Blocks scanned.
+    /// Number of blocks scanned so far.
     pub heap_scanned: Option<i64>,
-    /// Blocks vacuumed.
+    /// Number of blocks vacuumed so far.
     pub heap_vacuumed: Option<i64>,
     /// Rounds over the indexes so far.
     pub index_passes: Option<i64>,
     /// Dead rows collected since the last round over the indexes.
     pub dead: Option<i64>,
-    /// Since it began.
+    /// Seconds since its transaction began.
     pub age_s: Option<f64>,
-    /// Whether autovacuum runs it.
+    /// Whether an autovacuum worker runs it.
     pub is_auto: bool,
 }
 
 /// How old a database's oldest transaction ids are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgeRow {
-    /// Its name.
+    /// Name of the database.
     pub database: String,
     /// Transactions since its oldest transaction id that is not frozen.
     pub xid_age: u64,
-    /// The same of multixacts.
+    /// Multixacts since its oldest multixact id that is not frozen.
     pub multixact_age: u64,
     /// autovacuum_freeze_max_age: from here on autovacuum runs whatever else is set.
     pub freeze_max_age: u64,
-    /// autovacuum_multixact_freeze_max_age.
+    /// autovacuum_multixact_freeze_max_age: the same bound for multixacts.
     pub multixact_freeze_max_age: u64,
 }
 

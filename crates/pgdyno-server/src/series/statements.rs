@@ -39,14 +39,14 @@ pub struct StatementRow {
     pub blocks_written_per_s: f64,
     /// 0 while track_io_timing is off.
     pub read_ms_per_s: f64,
-    /// The same.
+    /// 0 while track_io_timing is off.
     pub write_ms_per_s: f64,
     pub wal_records_per_s: f64,
     pub wal_bytes_per_s: f64,
     pub temp_blocks_per_s: f64,
     /// 0 while pg_stat_statements.track_planning is off.
     pub plans_per_s: f64,
-    /// The same.
+    /// 0 while pg_stat_statements.track_planning is off.
     pub plan_ms_per_s: f64,
     /// Time of just-in-time compilation, with pg_stat_statements 1.10 (PostgreSQL 15) and later.
     pub jit_ms_per_s: Option<f64>,
@@ -70,17 +70,17 @@ pub enum StatementsMissing {
     /// The role may not see them; holds the statement that would change that.
     #[error("pg_stat_statements may not be read by this role; {0}")]
     Refused(String),
-    /// Anything else.
+    /// The statement failed for another reason.
     #[error(transparent)]
     Failed(#[from] ServerError),
 }
 
-/// Where the extension is.
+/// Schema and version of the extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The schema, quoted.
+    /// Name of the schema, quoted.
     schema: String,
-    /// 10 of 1.10.
+    /// Minor version of the extension: 10 of 1.10.
     minor: u32,
 }
 
@@ -101,7 +101,7 @@ impl Place {
         }
     }
 
-    /// Looks for it.
+    /// Looks for the extension in the connected database.
     pub(super) fn find(link: &mut Link) -> Result<Place, StatementsMissing> {
         let sql = "SELECT quote_ident(n.nspname), extversion FROM pg_extension e \
                    JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'pg_stat_statements'";

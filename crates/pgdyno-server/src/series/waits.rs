@@ -9,7 +9,7 @@ use std::time::Instant;
 /// What sessions were doing at one instant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitSample {
-    /// When.
+    /// Instant at which the sample was taken.
     pub at: Instant,
     /// Sessions by what they wait for.
     pub counts: Vec<(WaitKey, u32)>,

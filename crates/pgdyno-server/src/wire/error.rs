@@ -11,9 +11,9 @@ const SHOWN_CHARS: usize = 1000;
 pub(crate) enum LinkError {
     /// The server's own words; the connection lives.
     Said {
-        /// What it says.
+        /// Message of the server.
         reason: String,
-        /// Error code.
+        /// SQLSTATE of the error.
         sqlstate: String,
     },
     /// No connection, or none any more.

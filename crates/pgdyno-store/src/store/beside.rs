@@ -15,7 +15,7 @@ pub(super) fn open(path: &Path, how: OFlags) -> io::Result<File> {
     )?))
 }
 
-/// The lock.
+/// Path of the file that a process locks while it runs the experiment.
 pub(super) fn lock_of(store: &Path, id: i64) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(format!("-running-{id}"));
@@ -36,7 +36,7 @@ pub(super) fn new_progress_of(store: &Path, experiment: i64) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// How far it is.
+/// Path of the file with the progress of a running experiment.
 pub(super) fn progress_of(store: &Path, experiment: i64) -> PathBuf {
     let mut name = lock_of(store, experiment).into_os_string();
     name.push(".progress");

@@ -193,14 +193,14 @@ impl Store {
     }
 }
 
-/// Which metrics are read.
+/// Selects columns by their metric.
 enum Choice<'c> {
     Named(&'c [&'c str]),
     /// Of those there are.
     Such(&'c dyn Fn(&str) -> bool),
 }
 
-/// Trial, metric, label, blob.
+/// Trial, metric, label and packed points of a column.
 type PackedRow = (i64, String, String, Vec<u8>);
 
 /// So many trials are asked for in one statement.

@@ -197,7 +197,7 @@ pub(super) fn unpacked_fit(place: &Place, packed_bytes: usize, bytes: usize) -> 
     }
 }
 
-/// Too many rows.
+/// The error for an answer with more rows than any store has.
 pub(super) fn endless_rows(place: &Place, action: &'static str) -> StoreError {
     StoreError::Endless {
         place: place.clone(),
@@ -213,10 +213,10 @@ pub(super) type Act<'a> = &'a mut dyn FnMut(&mut Row<'_>) -> Result<(), StoreErr
 /// outside of a transaction each may be sent a second time where the first was lost with its connection, so each is
 /// such that twice is once.
 pub(super) trait Database: Send {
-    /// Where it is.
+    /// Path or server of the store, for messages.
     fn place(&self) -> &Place;
 
-    /// Version of its schema.
+    /// Version of the schema that was found when it was opened.
     fn version(&self) -> i64;
 
     /// Hands each row of an answer to `act`, which must not use the same database. `action` is "read" or "written", for errors.
@@ -259,7 +259,7 @@ pub(super) trait Database: Send {
         false
     }
 
-    /// Ends that mark.
+    /// Ends the mark of `hold`: this process no longer runs the experiment.
     fn let_go(&self, experiment: i64);
 
     /// Whether a process runs this experiment, this one too; `None` where that cannot be told.
@@ -320,7 +320,7 @@ impl dyn Database + '_ {
         Ok(self.rows(sql, values, make)?.into_iter().next())
     }
 
-    /// A count.
+    /// The one number that a statement gives, such as a count.
     pub(super) fn number(&self, sql: &str, values: &[Value]) -> Result<i64, StoreError> {
         Ok(self.first(sql, values, |row| row.int(0))?.unwrap_or(0))
     }

@@ -12,25 +12,25 @@ fn saved_as(saved: Option<&Path>) -> String {
     }
 }
 
-/// Trouble with a store.
+/// Why a store could not be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite's own.
+    /// An error of SQLite.
     #[error("the store {place} could not be {action}: {source}")]
     Sqlite {
-        /// The file.
+        /// Path of the SQLite file.
         place: Place,
-        /// "opened", "written", "read".
+        /// What was tried, as a participle: "opened", "written", "read".
         action: &'static str,
-        /// SQLite's words.
+        /// The error as SQLite reports it.
         source: rusqlite::Error,
     },
-    /// Files.
+    /// The directory of the store's file cannot be made.
     #[error("the directory of the store {place} could not be made: {source}")]
     Directory {
-        /// The file.
+        /// Path of the SQLite file.
         place: Place,
-        /// The system's words.
+        /// The error of the system call.
         source: std::io::Error,
     },
     /// Written by a later pgdyno.
@@ -39,9 +39,9 @@ pub enum StoreError {
         schema::VERSION
     )]
     Newer {
-        /// Where it is.
+        /// The store of the later pgdyno.
         place: Place,
-        /// Its schema.
+        /// Version of its schema, above this pgdyno's.
         found: i64,
     },
     /// Written by an earlier pgdyno, where it is to be left as it is.
@@ -50,53 +50,53 @@ pub enum StoreError {
         schema::VERSION
     )]
     Older {
-        /// Where it is.
+        /// The store of the earlier pgdyno.
         place: Place,
-        /// Its schema.
+        /// Version of its schema, below this pgdyno's.
         found: i64,
     },
     /// Something else than a file, by the name of the store or of a file that SQLite keeps beside it.
     #[error("the store {place} is not opened: {} is {what}; expected a regular file", file.display())]
     NoFile {
-        /// The file.
+        /// Path of the store's file.
         place: Place,
-        /// What is none.
+        /// The path that is no regular file: that of the store, or of a file that SQLite keeps beside it.
         file: PathBuf,
-        /// What it is.
+        /// Kind of what is there, with its article: "a directory".
         what: &'static str,
     },
     /// A database of another program.
     #[error("{place} is a database of another program; name another store")]
     Foreign {
-        /// Where it is.
+        /// The database of the other program.
         place: Place,
     },
     /// A record that cannot be read.
     #[error("{what} in the store {place} cannot be read: {reason}")]
     Record {
-        /// Where it is.
+        /// The store that has the record.
         place: Place,
-        /// "experiment 3".
+        /// The record, as "experiment 3".
         what: String,
-        /// What is wrong.
+        /// Error of the parser, or the rule that the record breaks.
         reason: String,
     },
     /// Another process has it, and does not let go.
     #[error("the store {place} is locked by another process; try again when that has ended")]
     Locked {
-        /// Where it is.
+        /// The store that the other process holds.
         place: Place,
     },
-    /// Cut short.
+    /// The file is shorter than its header says.
     #[error(
         "the store {place} is truncated: it has {found_bytes} bytes of at least {expected_bytes}; bring it back from a copy"
     )]
     Truncated {
-        /// The file.
+        /// Path of the SQLite file.
         place: Place,
-        /// Its length.
+        /// Length of the file.
         found_bytes: u64,
-        /// What it should be.
+        /// Least length: that of a header, or by the size and number of pages in it.
         expected_bytes: u64,
     },
     /// The file beside it that tells who runs an experiment.
@@ -104,15 +104,15 @@ pub enum StoreError {
         "the file beside the store {place} that marks an experiment as running could not be locked: {source}"
     )]
     Lock {
-        /// The file of the store.
+        /// Path of the store's file; the lock is beside it.
         place: Place,
-        /// The system's words.
+        /// The error of the system call.
         source: std::io::Error,
     },
-    /// Nothing there.
+    /// There is no store at that path, or in that schema of the database.
     #[error("there is no store of results at {place}")]
     Missing {
-        /// Where it should be.
+        /// Path or database that was named.
         place: Place,
     },
     /// Its name is another file's, or nobody's, since it was opened.
@@ -121,23 +121,23 @@ pub enum StoreError {
         saved_as(saved.as_deref())
     )]
     Removed {
-        /// The file.
+        /// Path under which it was opened.
         place: Place,
-        /// A copy of what could still be read.
+        /// Path of a copy of what could still be read; `None` where none could be saved.
         saved: Option<PathBuf>,
     },
     /// Read without a lock, and written by another process in that time.
     #[error("the store {place} was written while it was read; try again")]
     Meanwhile {
-        /// The file.
+        /// Path of the SQLite file.
         place: Place,
     },
     /// Being run by another process.
     #[error("experiment {id} in {place} is being run by another process")]
     Running {
-        /// Where it is.
+        /// The store that has the experiment.
         place: Place,
-        /// Its number.
+        /// Number of the experiment.
         id: i64,
     },
     /// A tag or a note that cannot be kept.
@@ -148,15 +148,15 @@ pub enum StoreError {
         "the store {place} keeps no text with the character U+0000; take it out of the name, note or treatment that has it"
     )]
     Zero {
-        /// Where it was to be kept.
+        /// The store in PostgreSQL that was written to.
         place: Place,
     },
-    /// No such experiment.
+    /// The store has no experiment of that number.
     #[error("there is no experiment {id} in {place}; `pgdyno list` shows those there are")]
     Unknown {
-        /// Where it is not.
+        /// The store that was looked in.
         place: Place,
-        /// Its number.
+        /// Number that was asked for.
         id: i64,
     },
     /// A trial that is stored already.
@@ -165,33 +165,33 @@ pub enum StoreError {
          replaced"
     )]
     Twice {
-        /// Where it is.
+        /// The store that has the trial.
         place: Place,
-        /// Of which experiment.
+        /// Number of the experiment.
         experiment: i64,
-        /// 1-based.
+        /// Block of the trial, from 1.
         block: u32,
-        /// By name.
+        /// Name of the treatment of the trial.
         treatment: String,
     },
-    /// The server's own.
+    /// An error of the store's PostgreSQL server.
     #[error("the store {place} could not be {action}: {reason}")]
     Postgres {
-        /// Which.
+        /// The store by its connection, without a password.
         place: Place,
-        /// "opened", "written", "read".
+        /// What was tried, as a participle: "opened", "written", "read".
         action: &'static str,
-        /// The server's words.
+        /// Message of the server.
         reason: String,
-        /// Its code of the error, if it is the server's.
+        /// SQLSTATE of the error; `None` where it is not the server's.
         sqlstate: Option<String>,
     },
     /// Something else goes by the name of a table.
     #[error("the store {place} has a {name} that is no table: it is no store that pgdyno wrote")]
     NoTable {
-        /// Which.
+        /// The store with that name in it.
         place: Place,
-        /// What should be a table.
+        /// Name of the view or other object in place of the table.
         name: String,
     },
     /// A table has a generated column, which the stores of pgdyno do not have.
@@ -199,9 +199,9 @@ pub enum StoreError {
         "the store {place} has generated columns in the table {name}: pgdyno did not write it; name another file"
     )]
     Computed {
-        /// Which.
+        /// The store with the generated column.
         place: Place,
-        /// The table.
+        /// Name of the table with the generated column.
         name: String,
     },
     /// What it reads has no end within any limit that a store keeps to.
@@ -209,9 +209,9 @@ pub enum StoreError {
         "the store {place} could not be {action}: {reason}. This is no store that pgdyno wrote, or its server is at fault"
     )]
     Endless {
-        /// Which.
+        /// The store that was read.
         place: Place,
-        /// "opened", "written", "read".
+        /// What was tried, as a participle: "opened", "written", "read".
         action: &'static str,
         /// How much came, or how long it took.
         reason: String,
@@ -219,9 +219,9 @@ pub enum StoreError {
     /// There is no way to its server.
     #[error("the store {place} could not be opened: {source}")]
     Unreachable {
-        /// Which.
+        /// The store whose server was not reached.
         place: Place,
-        /// The words of whoever knows the way.
+        /// The error of the connection or of the tunnel to the server.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Its server was there, and is no more.
@@ -230,11 +230,11 @@ pub enum StoreError {
         lost_by(action)
     )]
     Gone {
-        /// Which.
+        /// The store whose connection broke.
         place: Place,
-        /// "opened", "written", "read".
+        /// What was tried, as a participle: "opened", "written", "read".
         action: &'static str,
-        /// What happened.
+        /// Error of the connection.
         reason: String,
     },
     /// A server that takes no writes.
@@ -243,25 +243,25 @@ pub enum StoreError {
          target_session_attrs=read-write"
     )]
     ReadOnly {
-        /// Which.
+        /// The store on the standby.
         place: Place,
     },
-    /// What the role must not.
+    /// The role lacks a privilege.
     #[error(
         "the store {place} refuses what is wanted: {reason}. Its owner can allow it (docs/reference/store.md, \"In PostgreSQL\")"
     )]
     Denied {
-        /// Which.
+        /// The store that the role has no privilege in.
         place: Place,
-        /// The server's words.
+        /// Message of the server.
         reason: String,
     },
     /// A database that cannot hold every text.
     #[error("the database of the store {place} has the encoding {encoding}; a store needs one with UTF8")]
     Encoding {
-        /// Which.
+        /// The store in that database.
         place: Place,
-        /// The database's.
+        /// Encoding of the database as the server names it: "SQL_ASCII".
         encoding: String,
     },
 }
@@ -276,7 +276,7 @@ impl StoreError {
     }
 }
 
-/// A read loses nothing.
+/// Sentence on what may be lost; empty after a read, which loses nothing.
 fn lost_by(action: &str) -> &'static str {
     match action {
         "written" => ". What was being written may be missing",

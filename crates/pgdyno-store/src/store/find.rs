@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Life {
-    /// A process runs it.
+    /// A process still runs it and holds its lock.
     Running,
     /// The process that ran it died.
     Killed,
@@ -22,7 +22,7 @@ pub enum Life {
 }
 
 impl Life {
-    /// All of them.
+    /// Every state, once, for parsing and counting.
     pub const ALL: [Life; 5] = [
         Life::Running,
         Life::Killed,
@@ -31,7 +31,7 @@ impl Life {
         Life::Interrupted,
     ];
 
-    /// For people.
+    /// Word for tables and messages: "running or killed".
     pub fn word(self) -> &'static str {
         match self {
             Life::Running => "running",
@@ -51,13 +51,13 @@ impl Life {
 /// Which experiments; those that all of it holds for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Each of these tags.
+    /// Tags that it has, all of them; empty for any.
     pub tags: Vec<String>,
     /// A part of the name, in either case.
     pub name: Option<String>,
-    /// What became of it.
+    /// State that it is in; `None` for any.
     pub life: Option<Life>,
-    /// Begun then or later.
+    /// Earliest begin, milliseconds since 1970; `None` for any.
     pub since_unix_ms: Option<u64>,
     /// A part of question, name, target or a note, in either case.
     pub search: Option<String>,
@@ -66,29 +66,29 @@ pub struct Filter {
 /// An experiment of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Number in this store.
+    /// Number in this store, from 1.
     pub id: i64,
-    /// Its name.
+    /// Name as stored with its record; not unique.
     pub name: String,
     /// The question; empty where its record cannot be read.
     pub question: String,
     /// Name of the target; empty where its record cannot be read.
     pub target: String,
-    /// As it is stored.
+    /// Status as stored: of one whose process was killed it is still `Running`.
     pub status: ExperimentStatus,
-    /// What became of it.
+    /// Status together with whether a process still runs it.
     pub life: Life,
-    /// When it began.
+    /// Time of its begin, since 1970.
     pub started_unix_ms: u64,
-    /// When it ended.
+    /// Time of its end, since 1970; `None` while it runs, and where it was killed.
     pub finished_unix_ms: Option<u64>,
-    /// Its finished trials.
+    /// Trials that finished and count.
     pub trials_finished: u64,
-    /// Those that failed or do not hold.
+    /// Trials that failed or whose figures do not hold.
     pub trials_failed: u64,
-    /// By the alphabet.
+    /// Tags in alphabetical order.
     pub tags: Vec<String>,
-    /// How many notes there are.
+    /// Number of its notes.
     pub notes: u64,
 }
 

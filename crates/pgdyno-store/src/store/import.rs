@@ -9,27 +9,27 @@ use pgdyno_record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialReco
 /// What became of one experiment of the other store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Its number there.
+    /// Number of the experiment in the other store.
     pub theirs: i64,
-    /// Its name.
+    /// Name of the experiment, the same in both stores.
     pub name: String,
-    /// What was done.
+    /// Whether it was copied, or why not.
     pub outcome: ImportOutcome,
 }
 
 /// What was done with an experiment of another store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// It is here now.
+    /// Copied to this store.
     Added {
-        /// Its number here.
+        /// Number that it has got in this store.
         id: i64,
-        /// Its trials.
+        /// Number of trials that were copied.
         trials: u64,
     },
     /// It was here before; its new tags and notes were taken over.
     Here {
-        /// Its number here.
+        /// Number that it has in this store.
         id: i64,
         /// Trials that only the other store has: it went on there.
         trials_missing: u64,

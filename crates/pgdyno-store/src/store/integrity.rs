@@ -17,13 +17,13 @@ const FAULTS_MAX: usize = 100;
 pub struct Integrity {
     /// Version of the store's schema.
     pub schema: i64,
-    /// Experiments looked at.
+    /// Number of experiments that were read.
     pub experiments: u64,
-    /// Trials looked at.
+    /// Number of trials that were read.
     pub trials: u64,
-    /// Columns of series that were unpacked.
+    /// Number of columns of series that were unpacked.
     pub columns: u64,
-    /// Points in them.
+    /// Number of points in those columns.
     pub points: u64,
     /// What does not hold, a sentence each, at most a hundred.
     pub faults: Vec<String>,

@@ -12,11 +12,11 @@ pub const NOTE_CHARS_MAX: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Note {
-    /// Number in this store.
+    /// Number in this store, from 1.
     pub id: i64,
-    /// When it was written.
+    /// Time at which it was written, since 1970.
     pub written_unix_ms: u64,
-    /// What it says.
+    /// Text as it was written, at most [`NOTE_CHARS_MAX`] characters.
     pub text: String,
 }
 

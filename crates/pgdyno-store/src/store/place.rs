@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Where a store is. Displays without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A file.
+    /// Path of a SQLite file.
     File(PathBuf),
     /// A database of a server, by a name that holds no password.
     Server(String),

@@ -26,7 +26,7 @@ const LOCKS: &str = "FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND gr
                      AND classid::bigint = $1 \
                      AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
 
-/// An open store.
+/// A store in a schema of a PostgreSQL database.
 pub(super) struct Postgres {
     place: Place,
     version: i64,

@@ -23,17 +23,17 @@ pub struct ProgressPlace {
 /// What can be said of an experiment at a glance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pulse {
-    /// What became of it.
+    /// Status together with whether a process still runs it.
     pub life: Life,
-    /// When it began.
+    /// Time of its begin, since 1970.
     pub started_unix_ms: u64,
-    /// When it ended.
+    /// Time of its end, since 1970; `None` while it runs, and where it was killed.
     pub finished_unix_ms: Option<u64>,
-    /// Its finished trials.
+    /// Trials that finished and count.
     pub trials_finished: u64,
-    /// Those that failed or do not hold.
+    /// Trials that failed or whose figures do not hold.
     pub trials_failed: u64,
-    /// What its process says; `None` where none runs it, or it says nothing.
+    /// Progress that its process has written; `None` where none runs it or none is written.
     pub progress: Option<ProgressRecord>,
 }
 

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 pub struct PruneRule {
     /// The newest so many of those that the rest holds for stay.
     pub keep: Option<usize>,
-    /// Begun before then.
+    /// Begin before which an experiment is removed, milliseconds since 1970; `None` for any.
     pub before_unix_ms: Option<u64>,
-    /// What became of them.
+    /// State in which an experiment is removed; `None` for any.
     pub life: Option<Life>,
     /// Tags that keep an experiment; any tag does where none is given.
     pub keeping_tags: Vec<String>,
@@ -19,11 +19,11 @@ pub struct PruneRule {
 /// An experiment that a rule removes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removable {
-    /// Which.
+    /// The experiment as lists show it.
     pub experiment: Listed,
-    /// All its trials.
+    /// Number of its trials, failed ones included.
     pub trials: u64,
-    /// What it takes: its records and series, without SQLite's own.
+    /// Bytes of its records and series, without what SQLite adds.
     pub bytes: u64,
 }
 

@@ -27,7 +27,7 @@ impl Reader {
         Ok(Reader { database })
     }
 
-    /// Where it is.
+    /// Path or server of the store, for messages.
     pub fn place(&self) -> &Place {
         self.database.place()
     }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// The longest value of a store is the record of a trial: one of two days has some 14 MB.
 const VALUE_BYTES_MAX: i32 = 20 << 20;
 
-/// An open file.
+/// A store in a SQLite file.
 pub(super) struct Sqlite {
     connection: Connection,
     path: PathBuf,

@@ -22,7 +22,7 @@ const MEASURES: [Measure; 9] = [
     (right("util", 5), names::DISK_UTIL, percent),
 ];
 
-/// Name of the device.
+/// Columns of the name of a device.
 const NAME: usize = 8;
 
 pub(crate) fn lines(model: &Model, state: &State, columns: usize) -> Vec<Line<'static>> {

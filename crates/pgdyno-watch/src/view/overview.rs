@@ -88,7 +88,7 @@ fn host(model: &Model, state: &State, columns: usize) -> Vec<Line<'static>> {
     ]
 }
 
-/// The busiest disk.
+/// A line with the busiest disk.
 fn disk(model: &Model, state: &State, columns: usize) -> Line<'static> {
     let busiest = model
         .values(names::DISK_UTIL)
@@ -164,7 +164,7 @@ fn horizon(model: &Model, state: &State, columns: usize) -> Line<'static> {
     grid::pairs("horizon", &pairs, columns, state)
 }
 
-/// Throughput over time.
+/// A curve of the throughput over time.
 fn curve(model: &Model, state: &State, columns: usize, high: usize) -> Vec<Line<'static>> {
     let mut points: Vec<Point> = model
         .ring(names::COMMITS, names::ALL)

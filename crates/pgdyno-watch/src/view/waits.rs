@@ -9,7 +9,7 @@ use ratatui::text::Line;
 
 /// Columns of an event's name.
 const NAME: usize = 30;
-/// Columns of a mean.
+/// Columns of a mean number of sessions.
 const MEAN: usize = 6;
 
 /// "LWLock:BufferMapping"; an active session that waits for nothing is on a CPU, or would be.

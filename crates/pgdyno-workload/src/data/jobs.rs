@@ -31,9 +31,9 @@ pub(super) struct Job {
 }
 
 pub(super) enum Work {
-    /// Each statement by itself.
+    /// Statements, each in a transaction of its own.
     Sql(Vec<String>),
-    /// Rows for a table.
+    /// Rows that are sent to a table.
     Rows(Filling),
 }
 

@@ -38,7 +38,7 @@ pub enum Dataset {
 const WAREHOUSES_MAX: u32 = 100_000;
 
 impl Dataset {
-    /// All of them.
+    /// Every data set, in the order of the help text.
     pub const ALL: [Dataset; 3] = [Dataset::Pgbench, Dataset::Oltp, Dataset::Tpcc];
 
     /// The name on the command line and in files.
@@ -61,16 +61,16 @@ impl Dataset {
 
 names!(Dataset, "data set");
 
-/// What to create.
+/// Tables to create, with their scale and how they are filled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataPlan {
-    /// Which tables.
+    /// Data set whose tables are created.
     pub dataset: Dataset,
     /// Units of 100,000 rows; warehouses for [`Dataset::Tpcc`].
     pub scale: u32,
     /// Tables of [`Dataset::Oltp`]; 1 for the others.
     pub tables: u32,
-    /// Connections that rows are sent over.
+    /// Number of connections that rows are sent over.
     pub threads: u32,
     /// Seed of all random values.
     pub seed: u64,
@@ -99,7 +99,7 @@ impl DataPlan {
         }
     }
 
-    /// Whether its numbers can be.
+    /// Checks that the numbers are within their bounds.
     pub fn check(&self) -> Result<(), DataError> {
         let within = |what, max, given| {
             if (1..=max).contains(&given) {
@@ -132,15 +132,15 @@ impl DataPlan {
 /// More connections than this gain nothing and are likely to be refused.
 const THREADS_MAX: u32 = 64;
 const TABLES_MAX: u32 = 1_000;
-/// The server's own limit.
+/// Least fillfactor that the server takes.
 const FILLFACTOR_MIN: u32 = 10;
 
 /// What a database holds of a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// As in [`DataPlan`].
+    /// Scale of the data, as of [`DataPlan::scale`].
     pub scale: u32,
-    /// As in [`DataPlan`].
+    /// Number of tables, as of [`DataPlan::tables`].
     pub tables: u32,
     /// Rows of the main table (of each of them): accounts, one sbtest table, customers.
     pub rows: u32,
@@ -149,11 +149,11 @@ pub struct Shape {
 /// Something that holds of undamaged data, whatever transactions ran on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Condition {
-    /// What it is about.
+    /// Name of the condition: what must agree with what.
     pub name: String,
-    /// Whether it holds.
+    /// Whether the data fulfils it.
     pub holds: bool,
-    /// The figures that were compared.
+    /// Figures that were compared, in words.
     pub words: String,
 }
 
@@ -163,13 +163,13 @@ pub enum DataError {
     /// A share of a page that the server does not take.
     #[error("fillfactor {given}: expected 10 to 100 percent")]
     Fillfactor {
-        /// As given.
+        /// Value that was given.
         given: u32,
     },
-    /// No connection.
+    /// No connection could be made.
     #[error("no connection for data: {source}")]
     Connect {
-        /// Why, and where.
+        /// The error of the connection, with its place.
         source: SessionError,
     },
     /// The tables are not there, or not finished.
@@ -177,11 +177,11 @@ pub enum DataError {
     Missing {
         /// Host and port, or socket.
         place: String,
-        /// Its name.
+        /// Name of the database.
         database: String,
-        /// What was looked for.
+        /// Data set that was looked for.
         dataset: Dataset,
-        /// What is wrong with it.
+        /// What is wrong with the tables, or that there are none.
         why: &'static str,
     },
     /// Tables of the same names that pgdyno did not make.
@@ -191,9 +191,9 @@ pub enum DataError {
     Foreign {
         /// Host and port, or socket.
         place: String,
-        /// Its name.
+        /// Name of the database.
         database: String,
-        /// Their names.
+        /// Names of the tables, with commas.
         tables: String,
     },
     /// Tables of the same names, and leave to drop them is not given.
@@ -203,36 +203,36 @@ pub enum DataError {
     InTheWay {
         /// Host and port, or socket.
         place: String,
-        /// Its name.
+        /// Name of the database.
         database: String,
-        /// Their names.
+        /// Names of the tables, with commas.
         tables: String,
     },
     /// A number of the plan outside its bounds.
     #[error("the {what} must be 1 to {max}, not {given}")]
     Number {
-        /// Which.
+        /// Name of the number within a sentence: "number of threads".
         what: &'static str,
-        /// Its upper bound.
+        /// Greatest value that is allowed; the least is 1.
         max: u32,
-        /// What was asked for.
+        /// Value that was given.
         given: u32,
     },
     /// The server refused a step.
     #[error("{step} failed: {source}")]
     Step {
-        /// What was being done.
+        /// Name of the step: "checking the data".
         step: String,
-        /// Why.
+        /// The error of the server or of the connection.
         source: SessionError,
     },
     /// The server answered something else than was asked for.
     #[error("{step}: expected a row of known values, the server sent another one")]
     Answer {
-        /// What was being done.
+        /// Name of the step.
         step: String,
     },
-    /// No thread to be had.
+    /// The system refuses a thread.
     #[error("the system refused a thread: {0}")]
     Thread(std::io::Error),
     /// Another creation was waited for, and it has made data of this set.
@@ -283,11 +283,11 @@ impl DataError {
 /// How far the creation is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataProgress {
-    /// What is being done.
+    /// Name of the step, in a few words.
     pub step: &'static str,
-    /// Rows sent so far.
+    /// Number of rows that have been sent.
     pub rows: u64,
-    /// Rows in all.
+    /// Number of rows that the data set has.
     pub rows_total: u64,
 }
 
@@ -481,7 +481,7 @@ struct Recipe {
     rows_total: u64,
     /// Keys that are made at the same time, at most.
     sorts: u32,
-    /// Statements at the end.
+    /// Statements that are run when all rows are sent.
     finish: Vec<String>,
 }
 

@@ -5,7 +5,7 @@ use super::{DataPlan, Dataset, tpcc};
 /// A table with its indexes, or a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataObject {
-    /// "table pgbench_accounts", "function tpcc_delivery".
+    /// Kind and name: "table pgbench_accounts", "function tpcc_delivery".
     pub name: String,
     /// With indexes, about; 0 of a function.
     pub bytes: u64,
@@ -73,12 +73,12 @@ impl DataPlan {
         self.objects().iter().map(|object| object.bytes).sum()
     }
 
-    /// The same for people.
+    /// Size in words: "1.5 GB".
     pub fn size(&self) -> String {
         size_words(self.bytes())
     }
 
-    /// Its tables by name.
+    /// Names of the tables of the data set.
     pub(super) fn table_names(&self) -> Vec<String> {
         let tables = self.objects().into_iter();
         tables

@@ -34,7 +34,7 @@ pub(super) type Send = Box<dyn FnOnce(&mut Rows<'_>) -> Result<(), DataError> + 
 pub(super) enum Constant {
     Int(i32),
     Text(&'static str),
-    /// numeric with two places.
+    /// A numeric with two decimal places, in hundredths.
     Hundredths(i32),
     Instant(Instant),
 }
@@ -172,9 +172,9 @@ impl Rows<'_> {
 
 /// The fields of a row.
 pub(crate) trait Fields {
-    /// int4.
+    /// Writes an int4.
     fn int(&mut self, value: i32);
-    /// NULL.
+    /// Writes NULL.
     fn null(&mut self);
     /// char, varchar or text: what `put` appends, which must be ASCII.
     fn text(&mut self, put: impl FnOnce(&mut Vec<u8>));

@@ -146,7 +146,7 @@ pub(super) fn is_refused(error: &SessionError) -> bool {
     matches!(error, SessionError::Refused { sqlstate, .. } if sqlstate == "42501")
 }
 
-/// The server's time.
+/// Present time by the server's clock.
 pub(super) fn now(client: &mut Session) -> Result<Instant, DataError> {
     let step = "asking for the time";
     let sql = "SELECT (extract(epoch FROM now() - '2000-01-01 00:00:00+00') * 1000000)::bigint, now()::text";

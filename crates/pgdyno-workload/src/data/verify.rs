@@ -4,7 +4,7 @@ use super::session::{self, Row, number, odd};
 use super::{Condition, DataError};
 use crate::session::Session;
 
-/// For errors.
+/// Name of the step, in errors.
 const STEP: &str = "checking the data";
 
 /// Asks within the transaction of a check.

@@ -38,25 +38,25 @@ pub enum ForeignError {
     /// The numbers of the plan cannot be.
     #[error("{0}")]
     Plan(String),
-    /// The command.
+    /// The command cannot be split into words.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// It is not there, or may not be run.
+    /// The program is missing, or may not be run.
     #[error("{program} cannot be started: {source}; is it installed, and in the PATH?")]
     Start {
-        /// The command's first word.
+        /// First word of the command.
         program: String,
-        /// The system's words.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// It ended badly and told nothing that counts.
+    /// The program failed, and printed no figure.
     #[error("{program} ended with {exit}{}", said(last_lines))]
     Failed {
-        /// The command's first word.
+        /// First word of the command.
         program: String,
-        /// How it ended.
+        /// Exit code or signal.
         exit: Exit,
-        /// What it said at last, without the password.
+        /// Last lines of its output, without the password.
         last_lines: Vec<String>,
     },
     /// It ended well, and no line was understood.
@@ -65,31 +65,31 @@ pub enum ForeignError {
         said(last_lines)
     )]
     NothingRead {
-        /// The command's first word.
+        /// First word of the command.
         program: String,
-        /// "throughput", or the name of a figure.
+        /// Figure that is missing: "throughput", or the name of one.
         what: String,
-        /// The format's or the figure's name.
+        /// Name of the format or of the figure.
         format: String,
-        /// What it said at last, without the password.
+        /// Last lines of its output, without the password.
         last_lines: Vec<String>,
     },
     /// It went on after its time, and was ended.
     #[error("{program} did not end within {limit_s} s, and was ended{}", said(last_lines))]
     TooLong {
-        /// The command's first word.
+        /// First word of the command.
         program: String,
-        /// The limit.
+        /// Seconds that it may take.
         limit_s: u64,
-        /// What it said at last, without the password.
+        /// Last lines of its output, without the password.
         last_lines: Vec<String>,
     },
     /// The system refused to tell of it.
     #[error("cannot read the state of {program}: {source}")]
     System {
-        /// The command's first word.
+        /// First word of the command.
         program: String,
-        /// The system's words.
+        /// Error of the system call.
         source: io::Error,
     },
 }
@@ -107,12 +107,12 @@ fn said(lines: &[String]) -> String {
     }
 }
 
-/// How a process ended.
+/// Exit code or signal of a process that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// By itself, with this code.
     Code(i32),
-    /// By a signal.
+    /// Ended by the signal of that number.
     Signal(i32),
 }
 
@@ -269,7 +269,7 @@ impl Process {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process, and gives its CPU time.
     fn reap(mut self) -> io::Result<(Exit, u64)> {
         let reaped = self.wait();
         self.is_reaped = true;

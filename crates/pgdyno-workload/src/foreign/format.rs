@@ -17,25 +17,25 @@ pub enum FormatError {
     /// It cannot be read as TOML, or has an unknown key.
     #[error("{file}: {source}")]
     Syntax {
-        /// Where it stands.
+        /// Path of the file that has the format.
         file: String,
-        /// Line, column, what was expected.
+        /// The parser's error, with line and column.
         source: Box<toml::de::Error>,
     },
-    /// Too long.
+    /// The file is longer than a file of formats may be.
     #[error("{file} has {bytes} bytes, and may have {FORMAT_BYTES_MAX}")]
     TooLong {
-        /// Where it stands.
+        /// Path of the file that has the formats.
         file: String,
-        /// Its length.
+        /// Length of the file.
         bytes: usize,
     },
-    /// Two of one name.
+    /// Two formats have the same name.
     #[error("{file}: there are two formats by the name {name}")]
     Twice {
-        /// Where they stand.
+        /// Path of the file that has the formats.
         file: String,
-        /// Their name.
+        /// Name that both have.
         name: String,
     },
 }
@@ -93,9 +93,9 @@ pub struct Commits {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct ForeignFormat {
-    /// The program's name.
+    /// Name of the program, which `--program` takes.
     pub name: String,
-    /// What it is, for people.
+    /// Description in a few words.
     pub about: String,
     /// Where its output was seen.
     pub source: String,

@@ -21,11 +21,11 @@ const LIMIT: Duration = Duration::from_hours(24);
 pub struct JobPlan {
     /// The program and its arguments, with the placeholders of a load's but those of clients and times.
     pub command: Vec<String>,
-    /// What `{threads}` stands for.
+    /// Value of `{threads}` in the command.
     pub threads: u32,
-    /// What `{seed}` stands for.
+    /// Value of `{seed}` in the command.
     pub seed: u64,
-    /// What `{scale}` stands for.
+    /// Value of `{scale}` in the command.
     pub scale: u32,
     /// A figure of its output that is the result beside its time.
     pub figure: Option<FigureFormat>,
@@ -57,11 +57,11 @@ struct Written {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct FigureFormat {
-    /// Its name.
+    /// Name of the figure in results.
     pub name: String,
-    /// Its unit, for people.
+    /// Unit as it is shown; empty without one.
     pub unit: String,
-    /// Whether more is better.
+    /// Whether a larger value is the better one.
     pub larger_is_better: bool,
     pattern: Regex,
 }
@@ -108,24 +108,24 @@ impl FigureFormat {
 /// A figure of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// Its name.
+    /// Name of the figure in results.
     pub name: String,
-    /// What the last line said that has it.
+    /// Number in the last line of the output that has it.
     pub value: f64,
-    /// Its unit, for people.
+    /// Unit as it is shown; empty without one.
     pub unit: String,
-    /// Whether more is better.
+    /// Whether a larger value is the better one.
     pub larger_is_better: bool,
 }
 
 /// What became of a job.
 #[derive(Debug, Clone)]
 pub struct JobResult {
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub wall_s: f64,
     /// CPU time of the program and its descendants.
     pub client_cpu_us: u64,
-    /// How it ended.
+    /// Exit code or signal.
     pub exit: Exit,
     /// The figure that was asked for; `None` of one that was stopped before it told it.
     pub figure: Option<Figure>,

@@ -23,15 +23,15 @@ pub enum ForeignStream {
 /// Response times as a program tells them; `None`: it does not.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ForeignLatency {
-    /// Mean.
+    /// Mean of the response times.
     pub mean_ms: Option<f64>,
-    /// Median.
+    /// Median of the response times.
     pub p50_ms: Option<f64>,
-    /// 95th percentile.
+    /// 95th percentile of the response times.
     pub p95_ms: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of the response times.
     pub p99_ms: Option<f64>,
-    /// Longest.
+    /// Longest response time.
     pub max_ms: Option<f64>,
 }
 
@@ -42,13 +42,13 @@ pub struct ForeignSecond {
     pub t_s: f64,
     /// Its length: since the last one's end.
     pub length_s: f64,
-    /// Transactions per second, as told.
+    /// Transactions per second, as the program prints it.
     pub tps: f64,
     /// Whether it lies behind the warm-up, by its middle: programs round their times.
     pub measured: bool,
-    /// Failed transactions per second.
+    /// Failed transactions per second; `None` where the program does not print it.
     pub failed_per_s: Option<f64>,
-    /// Response times in it; none where nothing was done.
+    /// Response times in it; without values where nothing was done.
     pub latency: ForeignLatency,
 }
 

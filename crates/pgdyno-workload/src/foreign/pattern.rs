@@ -9,7 +9,7 @@ const COMPILED_BYTES_MAX: usize = 256 * 1024;
 /// Nested groups and repetitions in one.
 const NESTING_MAX: u32 = 50;
 
-/// What a group stands for.
+/// The figure that a group of a pattern reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Field {
     /// Seconds since the program's start.
@@ -22,19 +22,19 @@ pub(super) enum Field {
     Nopm,
     /// How long the program counted, in seconds.
     Length,
-    /// Transactions of the run.
+    /// Number of transactions of the run.
     Transactions,
-    /// Failed ones, of the run or of the second.
+    /// Number of failed transactions, of the run or of the second.
     Failed,
-    /// The same per second.
+    /// Failed transactions per second.
     FailedPerS,
-    /// Which percentile [`Stat::Told`] is.
+    /// The percentile that [`Stat::Told`] is of: 95.
     Percent,
     /// A response time; its number is multiplied by this to be milliseconds.
     Latency(Stat, f64),
 }
 
-/// Which response time.
+/// The statistic that a response time is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stat {
     Mean,

@@ -18,17 +18,17 @@ const LIMIT_BESIDE: Duration = Duration::from_secs(60);
 /// Which program to run as a load, and for how long.
 #[derive(Debug, Clone)]
 pub struct ForeignPlan {
-    /// What is known of it.
+    /// Format of the program's command and output.
     pub format: ForeignFormat,
     /// The program and its arguments, with placeholders ([`crate::command_words`] splits a text into them).
     pub command: Vec<String>,
-    /// Simulated sessions.
+    /// Number of connections that the program opens for its load.
     pub clients: u32,
     /// Threads of the program; at most as many as clients.
     pub threads: u32,
     /// Full load before anything is measured.
     pub warmup: Duration,
-    /// The measured time.
+    /// Time after the warm-up that figures are of.
     pub measure: Duration,
     /// Seed of the program's random numbers.
     pub seed: u64,
@@ -48,9 +48,9 @@ pub struct ForeignPlan {
 /// What another program's load did.
 #[derive(Debug, Clone)]
 pub struct ForeignResult {
-    /// What was read of its output.
+    /// Figures that were read of its output.
     pub figures: ForeignFigures,
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub wall_s: f64,
     /// CPU time of the program and its descendants, from its start to its end.
     pub client_cpu_us: u64,
@@ -64,7 +64,7 @@ pub struct ForeignResult {
     pub stopped_early: bool,
     /// Why it is no measurement, though there are figures.
     pub broken: Option<String>,
-    /// How it ended.
+    /// Exit code or signal.
     pub exit: Exit,
 }
 

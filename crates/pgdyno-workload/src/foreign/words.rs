@@ -14,29 +14,29 @@ pub enum CommandError {
         "the command has {bytes} bytes, and may have {COMMAND_BYTES_MAX}; a long script goes into a file of its own"
     )]
     TooLong {
-        /// Its length.
+        /// Length of the command.
         bytes: usize,
     },
-    /// Nothing to start.
+    /// The command has no word.
     #[error("the command is empty")]
     Empty,
     /// A byte that no program can be given.
     #[error("the command has a zero byte, which no argument can have")]
     Zero,
-    /// In braces, and nobody knows it.
+    /// A name in braces that is no placeholder.
     #[error(
         "{{{name}}} in the command is unknown: known are {known}; for the braces themselves write {{{{{name}}}}}"
     )]
     Unknown {
-        /// What stands in the braces.
+        /// Name in the braces.
         name: String,
-        /// The known ones.
+        /// Names of the placeholders, with commas.
         known: String,
     },
     /// In braces, and not known of this server.
     #[error("the command asks for {{{name}}}, and the way to the server does not name it")]
     Missing {
-        /// What stands in the braces.
+        /// Name in the braces.
         name: &'static str,
     },
 }

@@ -26,26 +26,26 @@ const VARIABLES_MAX: usize = 10_000;
 /// A script with the weight at which it is chosen among several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// What errors and books call it: the name of its file.
+    /// Name in errors and results: that of its file.
     pub name: String,
-    /// Its text.
+    /// Text of the script.
     pub text: String,
-    /// Relative to those of the others.
+    /// Weight against those of the other scripts.
     pub weight: u32,
 }
 
 /// What is wrong in a script, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
-    /// The script's name.
+    /// Name of the script.
     pub script: String,
-    /// 1-based.
+    /// Line of the mistake, from 1.
     pub line: usize,
-    /// 1-based, in characters.
+    /// Column of the mistake in characters, from 1.
     pub column: usize,
-    /// What is wrong and what was expected.
+    /// What is wrong there, and what was expected.
     pub words: String,
-    /// The text of the line.
+    /// Text of that line.
     pub text: String,
 }
 
@@ -71,9 +71,9 @@ impl fmt::Display for ScriptError {
 /// What may be done by the scripts of a load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scripts {
-    /// At least one.
+    /// Scripts to choose from, at least one.
     pub scripts: Vec<Script>,
-    /// Variables that they find set: names and values.
+    /// Names and values of variables that are set before.
     pub variables: Vec<(String, String)>,
     /// Whether `\shell` and `\setshell` may run commands.
     pub allow_shell: bool,
@@ -223,7 +223,7 @@ pub(crate) fn statement(
     }
 }
 
-/// An open `\if`.
+/// A block of `\if` whose `\endif` has not been read.
 struct If {
     at: usize,
     /// The test whose failure leads to the next branch.
@@ -238,14 +238,14 @@ struct Compiler<'a> {
     kind: usize,
     routine: Routine,
     text: &'a str,
-    /// Where its lines end.
+    /// Places of the newlines in the text.
     newlines: Vec<usize>,
     ifs: Vec<If>,
     allow_shell: bool,
     stop: &'a Arc<AtomicBool>,
 }
 
-/// The meta commands.
+/// Names of the meta commands, for messages.
 const META_COMMANDS: &str = "set, gset, aset, if, elif, else, endif, sleep, startpipeline, syncpipeline, endpipeline, \
      shell, setshell";
 

@@ -1,6 +1,6 @@
 //! The statements of TPC-C's transactions, with the types of their parameters.
 
-/// Numbers in pg_type.
+/// Oids of types in pg_type.
 pub(super) const INT4: u32 = 23;
 const TEXT: u32 = 25;
 const INT4_ARRAY: u32 = 1007;

@@ -16,7 +16,7 @@ use pgdyno_engine::random::Stream;
 /// Width of s_dist_xx.
 const DIST_INFO_BYTES: usize = 24;
 
-/// One client of TPC-C.
+/// The actor of one client of TPC-C.
 pub(super) struct Terminal<'a> {
     terminals: &'a Terminals,
     stream: Stream,

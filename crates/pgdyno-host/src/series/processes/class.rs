@@ -5,15 +5,15 @@ use crate::access::HostAccess;
 /// Kinds of processes, as the server names them in their titles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Class {
-    /// The parent of all.
+    /// The postmaster, which starts all others.
     Postmaster,
-    /// Serves a client.
+    /// A backend that serves a client.
     Client,
     Parallel,
     Checkpointer,
     BackgroundWriter,
     WalWriter,
-    /// Launcher and workers.
+    /// The launcher of autovacuum, and its workers.
     Autovacuum,
     IoWorker,
     WalSender,

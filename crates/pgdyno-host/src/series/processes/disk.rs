@@ -10,7 +10,7 @@ use crate::series::{Key, Reading};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Between two reads.
+/// Time between two reads of a process.
 const EVERY: Duration = Duration::from_secs(10);
 
 type Bytes = [u64; 2];

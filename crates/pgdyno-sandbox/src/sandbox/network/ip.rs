@@ -5,7 +5,7 @@ use crate::programs;
 use crate::sandbox::{SandboxError, process};
 use serde::Deserialize;
 
-/// The program's name.
+/// Name of the program that makes links and namespaces.
 pub(in crate::sandbox) const PROGRAM: &str = "ip";
 pub(super) const PACKAGE: &str = "iproute2";
 
@@ -69,7 +69,7 @@ pub(super) fn parsed<T: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<T>,
     }
 }
 
-/// The program is there.
+/// Checks that the program is installed.
 pub(super) fn check_program() -> Result<(), SandboxError> {
     if programs::is_there(PROGRAM, "-V") {
         return Ok(());

@@ -26,7 +26,7 @@ pub(in crate::store) enum May {
     Make,
     /// Bring it up to this schema.
     Migrate,
-    /// Nothing.
+    /// Leave it as it is.
     Nothing,
 }
 

@@ -92,7 +92,7 @@ pub(super) struct Session {
     pub(super) in_transaction: bool,
     /// Experiments that this process runs, and whether their rows are known to say so.
     pub(super) held: BTreeMap<i64, bool>,
-    /// How it was lost.
+    /// The error with which the connection broke.
     lost: String,
     /// Whether the server was waited for in vain: it is asked once more then, and not waited for again.
     is_away: bool,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// A store holds statements, settings and the names of servers: its file is its owner's alone.
 pub(super) const MODE: u32 = 0o600;
-/// Permissions of everybody.
+/// Permission bits of users that are neither owner nor group.
 const EVERYBODY: u32 = 0o007;
 /// Others than its owner may make entries in such a directory.
 const SHARED: u32 = 0o022;

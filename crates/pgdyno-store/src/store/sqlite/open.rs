@@ -226,7 +226,7 @@ impl Clock {
         until_ms > 0 && self.now_ms() > until_ms
     }
 
-    /// What a limit says.
+    /// Reason in the error of a statement that took longer than the limit.
     pub(super) fn words() -> String {
         format!("SQLite found no row within {} s", Clock::LIMIT.as_secs())
     }

@@ -19,7 +19,7 @@ use values::{CUSTOMERS, DISTRICTS, ITEMS};
 pub(super) const OWNED: &str = "pgdyno: tpcc";
 /// The table that carries the mark of unfinished data.
 pub(super) const MARKED: &str = "warehouse";
-/// Customers of a warehouse.
+/// Number of customers of a warehouse.
 pub(super) const CUSTOMERS_PER_WAREHOUSE: u32 = (CUSTOMERS * DISTRICTS) as u32;
 
 const FUNCTIONS: &str = include_str!("functions.sql");

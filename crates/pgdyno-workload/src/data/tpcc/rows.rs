@@ -18,7 +18,7 @@ const UNDELIVERED: i32 = 2_101;
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) seed: u64,
-    /// Of creation.
+    /// Instant of creation, which rows have as their date.
     pub(super) now: Instant,
 }
 

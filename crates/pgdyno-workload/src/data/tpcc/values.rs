@@ -3,7 +3,7 @@
 
 use pgdyno_engine::random::Stream;
 
-/// Districts of a warehouse.
+/// Number of districts of a warehouse.
 pub(crate) const DISTRICTS: i32 = 10;
 /// Customers of a district, and orders in it at the beginning.
 pub(crate) const CUSTOMERS: i32 = 3_000;
