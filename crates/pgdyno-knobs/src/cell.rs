@@ -3,22 +3,25 @@
 //! One knob is not always one value: writing vm.dirty_bytes zeroes vm.dirty_ratio, another I/O scheduler sets
 //! nr_requests again, and a bad parameter that keeps the server from starting can only be undone in the file.
 
+pub(crate) mod affinity;
+mod error;
 mod file;
+pub(crate) mod swap;
+pub(crate) mod wal;
 
+pub use error::CellError;
 pub(crate) use file::{Form, KernelFile, form_in, form_of, read_value};
 
 use crate::catalogue::{Catalogue, CatalogueError, Knob};
 use crate::place::{Ground, Spot};
-use crate::swap::{self, SwapFile};
-use crate::{affinity, wal};
 use pgdyno_host::{HostAccess, HostError};
-use pgdyno_record::ErrorClass;
 use pgdyno_server::{
     Conninfo, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf, drop_made,
     made_objects, objects, one_spelling, set_storage, storage_of,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use swap::SwapFile;
 
 /// Which server a cell belongs to, without any secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,100 +227,6 @@ impl Captured {
             return false;
         };
         (pid, started) != (other, began)
-    }
-}
-
-/// Why a cell could not be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum CellError {
-    /// A kernel file could not be read or written.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// The file postgresql.auto.conf could not be read or written.
-    #[error("{path} could not be {action}: {source}")]
-    AutoConf {
-        /// Path of the file.
-        path: PathBuf,
-        /// What was tried, as a participle: "read" or "written".
-        action: &'static str,
-        /// The error of the system call.
-        source: std::io::Error,
-    },
-    /// postgresql.auto.conf is not text, so that the journal could not hold it exactly.
-    #[error("{path} is not UTF-8 text; it can be neither journaled nor restored exactly")]
-    NotText {
-        /// Path of the file.
-        path: PathBuf,
-    },
-    /// The catalogue refuses the knob or its value.
-    #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
-    /// The server was asked, and refused.
-    #[error(transparent)]
-    Server(#[from] ServerError),
-    /// There is no server to ask.
-    #[error("no server is named, and this is a setting of one")]
-    NoServer,
-    /// The WAL directory could not be moved.
-    #[error("{path} could not be {action}: {source}")]
-    Wal {
-        /// File or directory that was copied, linked or removed.
-        path: PathBuf,
-        /// "copied", "removed" and so on.
-        action: &'static str,
-        /// The error of the system call.
-        source: std::io::Error,
-    },
-    /// A file that cannot be swapped to, or is in the way.
-    #[error("the swap file {path}: {reason}")]
-    Swap {
-        /// Absolute path of the swap file.
-        path: String,
-        /// Why it cannot be swapped to.
-        reason: String,
-    },
-    /// Commits would go into files that are being taken away.
-    #[error("the WAL is not moved while the server runs")]
-    Running,
-    /// The journal holds a state that does not belong to its cell.
-    #[error("the journal mixes up two kinds of state")]
-    Mixed,
-}
-
-impl CellError {
-    /// That of what it holds.
-    pub fn class(&self) -> ErrorClass {
-        match self {
-            CellError::Catalogue(error) => error.class(),
-            CellError::Server(error) => error.class(),
-            _ => ErrorClass::Failed,
-        }
-    }
-
-    /// What mends it, where that is known.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            CellError::Host(error) => hint_of_host(error),
-            CellError::Catalogue(error) => error.hint(),
-            CellError::Server(error) => error.hint(),
-            _ => None,
-        }
-    }
-}
-
-/// What mends a refused write to the kernel.
-fn hint_of_host(error: &HostError) -> Option<&'static str> {
-    match error {
-        HostError::Rejected { path, .. } if path.starts_with("/proc/irq/") => {
-            Some("the kernel does not move some interrupts: a timer's, and those of queues that it manages")
-        }
-        HostError::Refused { path, .. } if path.starts_with("/sys/kernel/debug/") => Some(
-            "root may be needed; a kernel that is locked down (Secure Boot, lockdown=) refuses debugfs to root too",
-        ),
-        error if error.is_refused() => {
-            Some("root may be needed, or this is a container with a read-only /proc/sys")
-        }
-        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parsers of foreign bytes that nothing outside needs, for the fuzz targets (fuzz/bodies) alone: each takes any input.
 
-use crate::{advised, journal, swap};
+use crate::cell::swap;
+use crate::{journal, reader};
 use std::path::Path;
 
 /// A journal and its copy: whichever is there, what is whole of them is read, or it is said why not.
@@ -13,7 +14,7 @@ pub fn journal_with_copy(journal: Option<&[u8]>, copy: Option<&[u8]>) {
 
 /// The table of an encrypted volume, as dmsetup prints it.
 pub fn volume_table(text: &str) {
-    advised::fuzzed_table(text);
+    reader::fuzzed_table(text);
 }
 
 /// The first page of a swap file.

@@ -9,28 +9,30 @@ mod content;
 mod line;
 mod notice;
 mod registry;
+mod scope;
 mod trust;
 mod turn;
 
 pub(crate) use content::assemble;
 pub use content::{Content, Keep, Purpose, parse};
 pub(crate) use content::{Entry, server_key_of_data};
+pub use notice::ChangedByOther;
 pub(crate) use notice::fuzzed_notice;
-pub use notice::{ChangedByOther, OtherUser};
 pub(crate) use registry::fuzzed_header;
-pub use registry::{Journals, Listed};
-pub use turn::{Patience, Scope, ScopeLock};
+pub use registry::{Journals, Listed, OtherUser};
+pub use scope::Scope;
+pub use turn::{Patience, ScopeLock};
 
 use crate::cell::{AUTO_CONF, Captured, Cell};
 use notice::Notice;
 use registry::{Found, is_copy, name_aside};
 use rustix::fs::OFlags;
+use scope::Part;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use turn::Part;
 
 /// Why a journal cannot be read, written or taken over.
 #[derive(Debug, thiserror::Error)]

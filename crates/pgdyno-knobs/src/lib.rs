@@ -3,8 +3,7 @@
 //! Nothing else changes a host or a server's settings. Every change goes through one function of [`Changer`], which
 //! has the old value on disk before it writes.
 
-mod advised;
-mod affinity;
+mod applied;
 mod catalogue;
 mod cell;
 mod change;
@@ -19,16 +18,15 @@ mod place;
 mod reader;
 mod restore;
 mod status;
-mod swap;
 mod target;
-mod wal;
 
+pub use applied::{Applied, ApplyError};
 pub use catalogue::{
     AUTO, Catalogue, CatalogueError, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk, Section, Setting,
     split, sysctl_path,
 };
 pub use cell::{Captured, Cell, CellError, ServerRef};
-pub use change::{Applied, ApplyError, Changer, Restart};
+pub use change::{Changer, Restart};
 pub use consent::{AGREE_TO_RISK, Agreed, ConsentError};
 pub use journal::{
     ChangedByOther, Content, Journal, JournalError, Journals, Keep, Listed, OtherUser, Patience, Purpose,

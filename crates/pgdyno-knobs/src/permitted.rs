@@ -2,9 +2,8 @@
 //! names beside them is neither read nor written.
 
 use crate::catalogue::{Catalogue, Kind, sysctl_path};
-use crate::cell::Cell;
+use crate::cell::{Cell, swap};
 use crate::persist::{SYSCTL_FILE, TMPFILES_FILE};
-use crate::swap;
 use pgdyno_host::Directory;
 use std::io;
 use std::path::{Component, Path};

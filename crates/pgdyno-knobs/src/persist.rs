@@ -1,7 +1,7 @@
 //! What makes settings survive a reboot: lines for sysctl.d(5) and tmpfiles.d(5).
 
+use crate::applied::ApplyError;
 use crate::catalogue::{Kind, Setting, sysctl_path};
-use crate::change::ApplyError;
 use crate::place::is_kernel_files;
 use crate::reader::{Means, Reader};
 

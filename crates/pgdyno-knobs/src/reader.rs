@@ -1,20 +1,22 @@
 //! What the knobs of a target are now, whether a setting could be applied, and whether it has taken effect. Changes nothing.
 
+mod advised;
 mod check;
 mod objection;
 mod whereabouts;
 
+pub(crate) use advised::fuzzed_table;
 pub use objection::Objection;
 pub use whereabouts::Place;
 
+use crate::applied::{Applied, ApplyError};
 use crate::catalogue::{Catalogue, CatalogueError, Form, Kind, Knob, Setting, split};
-use crate::cell::{Captured, Cell, CellError, KernelFile, Site, form_of, read_value, shown};
-use crate::change::{Applied, ApplyError};
+use crate::cell::swap::SwapFile;
+use crate::cell::{Captured, Cell, CellError, KernelFile, Site, affinity, form_of, read_value, shown};
+use crate::gucvalue;
 use crate::journal::Journals;
 use crate::place::{Ground, Spot, is_kernel_files};
-use crate::swap::SwapFile;
 use crate::target::Target;
-use crate::{advised, affinity, gucvalue};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{Guc, Server, StorageOption, qualified, show};
 use std::path::PathBuf;

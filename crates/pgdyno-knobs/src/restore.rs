@@ -8,11 +8,10 @@ pub(crate) use boot::Boot;
 pub(crate) use group::{Group, groups_of, merged};
 
 use crate::catalogue::Catalogue;
-use crate::cell::{AUTO_CONF, Captured, Cell, CellError, ServerRef, Site, shown, shown_unlike};
+use crate::cell::{AUTO_CONF, Captured, Cell, CellError, ServerRef, Site, shown, shown_unlike, wal};
 use crate::journal::{Content, Journal, JournalError};
 use crate::permitted::refusal;
 use crate::reader::is_same_state;
-use crate::wal;
 use pgdyno_host::HostAccess;
 use pgdyno_sandbox::Control;
 use pgdyno_server::{Conninfo, Lookup, OBJECTS_MAX, autoconf, drops_of};

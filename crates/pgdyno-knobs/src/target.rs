@@ -1,9 +1,10 @@
 //! The target whose knobs are turned: a server, with the host under it where that is within reach.
 
 use crate::cell::ServerRef;
-use pgdyno_host::HostAccess;
+use crate::journal::server_key_of_data;
+use pgdyno_host::{Directory, HostAccess};
 use pgdyno_sandbox::{Control, State};
-use pgdyno_server::{Conninfo, Postmaster};
+use pgdyno_server::{Conninfo, Postmaster, Server};
 use std::path::PathBuf;
 
 /// A server, and what may be done to it.
@@ -35,5 +36,37 @@ impl Target {
                 found.ok().map(|found| found.pid)
             }
         }
+    }
+
+    /// What tells the server from all others on this host: its data directory, else the identifier that initdb gave it.
+    pub(crate) fn server_key(&self) -> String {
+        match &self.data {
+            Some(data) => server_key_of_data(data),
+            None => self.key_of_system(),
+        }
+    }
+
+    fn key_of_system(&self) -> String {
+        let sql = "SELECT system_identifier::text FROM pg_control_system()";
+        let identifier = Server::connect(&self.conninfo)
+            .and_then(|mut server| server.value("asking for the server's identifier", sql));
+        match identifier {
+            Ok(Some(identifier)) => format!("with the system identifier {identifier}"),
+            _ => self.reference.key(),
+        }
+    }
+
+    /// By what users who see different things of a server tell it from others, and who owns its data.
+    pub(crate) fn shown_to_others(&self) -> (Vec<String>, Option<u32>) {
+        let data = self.data.as_deref();
+        let data_of = data.and_then(|data| Directory::open(data).ok());
+        let data_of = data_of.map(|held| held.owner().uid);
+        let of_data = data.map(server_key_of_data);
+        let of_system = match &self.control {
+            // Nobody else's server, and it may not run yet.
+            Control::Sandbox(_) => None,
+            _ => Some(self.key_of_system()),
+        };
+        (of_data.into_iter().chain(of_system).collect(), data_of)
     }
 }

@@ -1,8 +1,9 @@
 //! The laboratory: experiments on real servers.
 
+use crate::error::LabError;
 use crate::plan::Consent;
 use crate::real::{Means, RealClock, RealServers, Stands};
-use crate::runner::{Begin, Event, LabError, Runner, Summary};
+use crate::runner::{Begin, Event, Runner, Summary};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{Catalogue, Journals};
 use pgdyno_server::Lookup;

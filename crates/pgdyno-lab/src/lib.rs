@@ -7,6 +7,7 @@ pub mod check;
 mod collect;
 pub mod compare;
 mod decide;
+mod error;
 mod file;
 mod foreign;
 mod horizon;
@@ -28,6 +29,7 @@ mod trial;
 
 pub use bench::Loads;
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
+pub use error::{LabError, StandError};
 pub use file::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
     Found, GuardPart, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ServerPart,
@@ -40,4 +42,4 @@ pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, Unstarted,
 pub use probe::{Depth, Probe};
 pub use real::Stands;
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
-pub use runner::{Begin, Event, LabError, StandError, Summary};
+pub use runner::{Begin, Event, Summary};

@@ -1,11 +1,11 @@
 //! Ports: everything outside that the runner drives, as small traits. `real/` has the adapters for a real server and host, `sim/` a
 //! seeded simulator for tests.
 
+use crate::error::LabError;
 use crate::file::GuardPart;
 use crate::measure::Measurement;
 use crate::plan::{Plan, Stand, Treatment};
 use crate::preflight::PreflightReport;
-use crate::runner::LabError;
 use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Applied, PutBack, Restart, Setting};
 use pgdyno_record::{

@@ -2,7 +2,6 @@
 //! clocks by their ports alone.
 
 mod data;
-mod error;
 mod event;
 mod guard;
 mod pace;
@@ -10,12 +9,12 @@ mod prepare;
 mod steps;
 
 use data::Untouched;
-pub use error::{LabError, StandError};
 pub use event::Event;
 #[cfg(test)]
 pub(crate) use prepare::treatment_records;
 
 use crate::decide::Looks;
+use crate::error::LabError;
 use crate::file::{ExperimentFile, SEED_MAX, StopRule};
 use crate::plan::{Consent, Plan, ProfileSettings, Stand};
 use crate::ports::{Clock, Purpose, Results, Servers, Site};

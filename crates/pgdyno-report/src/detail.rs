@@ -1,8 +1,6 @@
 //! The document of one trial: its series on one axis of time, marks, waits, statements. Format "pgdyno-trial/1".
 
 mod columns;
-mod curve;
-mod marks;
 mod model;
 mod packed;
 #[cfg(test)]
@@ -10,16 +8,13 @@ mod tests;
 mod thin;
 mod waits;
 
-pub(crate) use curve::together;
-
-pub use marks::mark_metrics;
-pub use model::{Mark, MarkKind, Statement, TrialColumn, TrialDocument, TrialPart, WaitSessions, Waits};
+pub use model::{Statement, TrialColumn, TrialDocument, TrialPart, WaitSessions, Waits};
 pub use packed::{Details, PackError, Packed, Scope, pack};
 
-pub(crate) use marks::marks;
-
 use crate::build::trial_alone;
+use crate::distribution::curve;
 use crate::heat;
+use crate::marks::marks;
 use crate::model::Setting;
 use pgdyno_record::{SeriesRecord, StoredExperiment, TreatmentRecord, TrialRecord};
 
@@ -54,7 +49,7 @@ fn document(
         waits: waits::waits(series),
         statements: waits::statements(series, &record.statements),
         errors: record.errors.clone(),
-        distribution: curve::curve(record),
+        distribution: curve(record),
         latency_heat: heat::of_trials([record]),
         trial: TrialPart {
             trial: of_report,

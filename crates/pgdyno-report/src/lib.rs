@@ -3,9 +3,11 @@
 mod build;
 mod csv;
 mod detail;
+mod distribution;
 mod heat;
 mod html;
 mod markdown;
+mod marks;
 mod metric;
 mod model;
 mod parquet;
@@ -14,12 +16,13 @@ mod words;
 pub use build::build;
 pub use csv::{SERIES_HEAD, csv, otava, series_csv};
 pub use detail::{
-    Details, Mark, MarkKind, PackError, Packed, Scope, Statement, TrialColumn, TrialDocument, TrialPart,
-    WaitSessions, Waits, mark_metrics, pack, trial,
+    Details, PackError, Packed, Scope, Statement, TrialColumn, TrialDocument, TrialPart, WaitSessions, Waits,
+    pack, trial,
 };
 pub use heat::Heat;
 pub use html::{HtmlError, html, html_with, page};
 pub use markdown::{markdown, markdown_code, markdown_text};
+pub use marks::{Mark, MarkKind, mark_metrics};
 pub use model::{
     Bounded, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Study, StudyClaim, StudyTable,
     TableBlock, TableCell, TableColumn, TableRow, Treatment, Trial, UslCurve, Zone,

@@ -7,8 +7,8 @@ pub use found::{
     TableColumn, TableRow, UslCurve, Zone,
 };
 
-use crate::detail::Mark;
 use crate::heat::Heat;
+use crate::marks::Mark;
 use pgdyno_record::{
     CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, PutBackRecord, TransactionCounts,
     TrialStatus,

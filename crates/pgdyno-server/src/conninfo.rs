@@ -2,14 +2,13 @@
 
 mod hosts;
 pub(crate) mod keywords;
-pub(crate) mod known;
 mod passfile;
 mod resolve;
 
 pub(crate) use hosts::Wanted;
 pub(crate) use resolve::Hosts;
 
-use crate::server::ServerError;
+use crate::error::ServerError;
 use postgres::Config;
 use postgres::config::{Host, SslMode};
 use rustls::ClientConfig;

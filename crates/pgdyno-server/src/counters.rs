@@ -1,6 +1,7 @@
 //! The server's own counters, the judge of what a client claims.
 
-use crate::server::{Server, ServerError};
+use crate::error::ServerError;
+use crate::server::Server;
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -5,8 +5,9 @@ mod session;
 
 pub use session::{Session, SessionError};
 
-use crate::conninfo::{Conninfo, Hosts, Lookup, before_colon, keywords, known};
-use crate::server::ServerError;
+use crate::conninfo::{Conninfo, Hosts, Lookup, before_colon, keywords};
+use crate::error::ServerError;
+use crate::libpq::is_known;
 use postgres::config::Host;
 
 /// What a connection string names, as a URL with the user and without a password or anything else. Nobody is asked.
@@ -41,7 +42,7 @@ pub fn without_word(text: &str, word: &str) -> Result<(String, Option<String>), 
 /// something else. Whoever takes it for a name may show it, and a password with it.
 pub fn begins_with_word(text: &str) -> bool {
     let first = text.split_once('=').map(|(word, _)| word.trim());
-    first.is_some_and(known::is_known)
+    first.is_some_and(is_known)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! Source: PostgreSQL documentation, "Specifying Multiple Hosts", target_session_attrs, load_balance_hosts, sslmode.
 
 use crate::conninfo::{Conninfo, Hosts, Lookup, Wanted};
-use crate::server::{Server, ServerError, connect_limit};
+use crate::error::ServerError;
+use crate::server::{Server, connect_limit};
 use pgdyno_host::dial::{self, Until};
 use postgres::config::Host;
 use std::collections::hash_map::RandomState;

@@ -1,6 +1,6 @@
 //! What a user named as a target or a store, shown without what may be a password.
 
-use crate::conninfo::known::is_known;
+use crate::libpq::is_known;
 use std::borrow::Cow;
 use std::fmt;
 

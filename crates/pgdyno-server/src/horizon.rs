@@ -1,6 +1,7 @@
 //! What holds back the horizon behind which dead rows are removed, and where they pile up.
 
-use crate::server::{Row, Server, ServerError};
+use crate::error::ServerError;
+use crate::server::{Row, Server};
 
 /// So many of each are read.
 const MOST: usize = 3;

@@ -6,12 +6,14 @@ pub mod autoconf;
 mod conninfo;
 mod counters;
 mod driver;
+mod error;
 mod facts;
 mod find;
 #[doc(hidden)]
 pub mod fuzzed;
 mod given;
 mod horizon;
+mod libpq;
 mod lists;
 mod made;
 mod own;
@@ -24,6 +26,7 @@ mod statements;
 mod storage;
 mod tls;
 mod users;
+mod version;
 mod wire;
 
 pub use conninfo::{Conninfo, Lookup};
@@ -32,6 +35,7 @@ pub use counters::{
     sessions_named, wait_for_leaving, wait_until_gone,
 };
 pub use driver::{Session, SessionError, begins_with_word, shown, without_word};
+pub use error::ServerError;
 pub use facts::{ServerFacts, Tallied, Tally, server_facts, shown_statement, tally};
 pub use find::{Found, keeps_sessions};
 pub use given::{
@@ -45,7 +49,7 @@ pub use own::marked;
 pub use postgres;
 pub use postmaster::{NoPostmaster, Postmaster};
 pub use quoting::literal;
-pub use server::{Server, ServerError, VERSION_MIN, Version};
+pub use server::Server;
 pub use settings::{
     Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,
     other_owner, refused_by_server, reload, setting_rights, show,
@@ -53,3 +57,4 @@ pub use settings::{
 pub use statements::{StatementGrowth, StatementLook};
 pub use storage::{StorageOption, qualified, set_storage, storage_of};
 pub use users::User;
+pub use version::{VERSION_MIN, Version};

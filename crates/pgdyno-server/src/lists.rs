@@ -1,8 +1,9 @@
 //! Parameters whose value is a list of names, written as `one, "Another one"`. ALTER SYSTEM and SET take each name as a text of its
 //! own: a single text is a single name, commas and all.
 
+use crate::error::ServerError;
 use crate::quoting::literal;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
 
 /// What the names of a list are.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 //! without a mark are listed, and never dropped.
 
 use crate::counters::wait_until_gone;
+use crate::error::ServerError;
 use crate::quoting::literal;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
 use std::time::Duration;
 
 /// The application name of sessions that make data.

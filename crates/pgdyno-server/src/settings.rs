@@ -1,8 +1,9 @@
 //! Settings of a server: reading them, and the raw changes that pgdyno-knobs alone may make.
 
+use crate::error::ServerError;
 use crate::lists::assigned;
 use crate::quoting::{identifier, literal};
-use crate::server::{Server, ServerError};
+use crate::server::Server;
 use serde::{Deserialize, Serialize};
 
 /// What a session has set is not the server's: in this transaction each setting is again as the session began, whoever set it.

@@ -1,8 +1,9 @@
 //! How pg_stat_statements grew from one look to another: what a load asked for, statement by statement, by the server's own counts.
 
+use crate::error::ServerError;
 use crate::facts::shown_statement;
 use crate::own::is_own;
-use crate::server::{Row, Server, ServerError};
+use crate::server::{Row, Server};
 use std::collections::HashMap;
 
 /// So much of a statement is read; [`shown_statement`] cuts what is left of it.

@@ -1,7 +1,8 @@
 //! How tables are stored: storage parameters and the compression of long values, of a table and its partitions.
 
+use crate::error::ServerError;
 use crate::quoting::{identifier, literal};
-use crate::server::{Server, ServerError};
+use crate::server::Server;
 use serde::{Deserialize, Serialize};
 
 /// What of a table's storage.

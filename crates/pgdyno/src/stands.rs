@@ -5,9 +5,9 @@ mod own;
 use crate::commands;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::sandboxes;
 use crate::target::{self, Held};
 use own::Claim;
-pub(crate) use own::disclaim;
 use pgdyno_knobs::Target;
 use pgdyno_lab::{Stand, StandError, Stands};
 use pgdyno_sandbox::{Control, Guard, Sandbox, State};
@@ -81,7 +81,7 @@ impl<'c> OwnStands<'c> {
         let claim = Claim::of(self.context, &base, stand);
         if !self.own.iter().any(|(other, _)| *other == claim) {
             claim.ensure(self.context, &base, stand)?;
-            let guard = target::lock_sandbox(self.context, &claim.name, &self.command)?;
+            let guard = sandboxes::lock_sandbox(self.context, &claim.name, &self.command)?;
             self.own.push((claim.clone(), guard));
         }
         let sandbox = started(self.context, &claim.name)?;

@@ -1,20 +1,17 @@
 //! From what the user names to a target: a sandbox, or a server by its connection string.
 
 use crate::cli::CreateArgs;
-use crate::commands;
 use crate::context::{Context, variable};
 use crate::failure::{Failure, InContext as _, Refused, Result, Usage};
 use crate::output::hide;
+use crate::sandboxes;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
 use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind};
 use pgdyno_sandbox::{Control, Guard, MAJORS, Sandbox, SandboxError, State};
 use pgdyno_server::{Conninfo, Found, Postmaster, Server};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// How long a command waits for another one that has the sandbox.
-const PATIENCE: Duration = Duration::from_secs(30);
 const SANDBOX_PREFIX: &str = "sandbox:";
 
 /// A target that a command holds.
@@ -41,24 +38,6 @@ impl Held {
             ServerRef::Address { .. } => None,
         }
     }
-}
-
-/// Locks a sandbox for `command`; says so if it has to wait.
-pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> Result<Guard> {
-    lock_sandbox_in(&context.sandboxes(), name, command)
-}
-
-/// The same below any directory of sandboxes: another home's has its own.
-pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> Result<Guard> {
-    Ok(pgdyno_sandbox::lock(
-        root,
-        name,
-        command,
-        PATIENCE,
-        &mut |holder| {
-            tell!("waiting for the sandbox \"{name}\", which is in use by {holder}");
-        },
-    )?)
 }
 
 /// A target that is only read, or loaded: nothing is locked, a sandbox must be running.
@@ -248,7 +227,7 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> Result<()> {
             .map_err(Failure::new)
     };
     tell!("making the sandbox \"{name}\"");
-    commands::sandbox::create(
+    sandboxes::create(
         context,
         &CreateArgs {
             pg_bin: create.installed.then(installed).transpose()?,
@@ -303,7 +282,7 @@ pub(crate) fn looked_at(context: &Context, text: &str) -> Result<Target> {
 
 /// A sandbox, locked, and started if it is not running.
 pub(crate) fn of_sandbox(context: &Context, name: &str, command: &str) -> Result<Held> {
-    let guard = lock_sandbox(context, name, command)?;
+    let guard = sandboxes::lock_sandbox(context, name, command)?;
     let sandbox = Sandbox::open(&context.sandboxes(), name)?;
     let was_running = !matches!(sandbox.state(), State::Stopped | State::Unmounted);
     if !matches!(sandbox.state(), State::Running(_)) {

@@ -1,6 +1,7 @@
 //! The kernel's part of applying: which files are to be written, in which order, and what must be back afterwards.
 
-use super::{ApplyError, Changer, Phase, Touched};
+use super::{Changer, Phase, Touched};
+use crate::applied::ApplyError;
 use crate::catalogue::{AUTO, Gives, Kind, Knob, Setting};
 use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown_unlike};
 use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};

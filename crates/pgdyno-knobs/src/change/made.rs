@@ -1,6 +1,7 @@
 //! Data on a server that pgdyno did not create: in the journal before it is made, so that every restore drops it.
 
-use super::{ApplyError, Changer};
+use super::Changer;
+use crate::applied::ApplyError;
 use crate::cell::{Captured, Cell, CellError};
 use crate::restore::LEFT_OBJECTS;
 

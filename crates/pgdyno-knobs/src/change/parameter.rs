@@ -1,6 +1,7 @@
 //! The server's part of applying: its parameters, in postgresql.auto.conf.
 
-use super::{ApplyError, Changer, write_auto_conf};
+use super::{Changer, write_auto_conf};
+use crate::applied::ApplyError;
 use crate::catalogue::{Kind, Setting};
 use crate::cell::{Captured, Cell, in_auto_conf};
 use crate::restore::merged;

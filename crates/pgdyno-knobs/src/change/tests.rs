@@ -3,7 +3,7 @@
 use super::*;
 use crate::journal::{Journal, Journals, Patience};
 use crate::restore::{Outcome, Restorer};
-use pgdyno_host::LocalHost;
+use pgdyno_host::{HostError, LocalHost};
 use std::fs;
 use std::sync::Mutex;
 

@@ -1,7 +1,8 @@
 //! Applying what is neither a parameter nor a kernel file: tables, the WAL's place, swap, processors, files of our own. Each
 //! is saved and written as a whole.
 
-use super::{ApplyError, Changer, Held, Phase, Touched};
+use super::{Changer, Held, Phase, Touched};
+use crate::applied::ApplyError;
 use crate::catalogue::Setting;
 use crate::cell::{Captured, Cell, CellError, shown};
 use crate::reader::{Means, is_same_state, wanted};

@@ -1,7 +1,7 @@
 //! What a journal holds: its lines, and how they are read from the journal and from its copy.
 
 use super::line::{self, Line};
-use super::turn::Scope;
+use super::scope::Scope;
 use super::{JournalError, now_unix_ms};
 use crate::cell::{Captured, Cell, ServerRef};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 //! The notices of a registry are in its directory `notices`, which everybody may read. Those of other users are untrusted text: at most
 //! they keep a change from being made, and a user's keep root from changing the parameters of that user's own servers alone.
 
-use super::registry::Journals;
+use super::registry::{Journals, OtherUser};
 use super::{JournalError, io_error, line};
 use crate::cell::Cell;
 use pgdyno_host::{Directory, EntryKind, LocalHost, Owner, make_directory, may_hang};
@@ -23,23 +23,8 @@ const BYTES_MAX: u64 = 256 << 10;
 const NOTICES_MAX: usize = 200;
 const DIRECTORY: &str = "notices";
 const ENDING: &str = "json";
-/// Everybody may go through the registry to the notices; its other files are for their owner alone.
-pub(super) const REGISTRY_MODE: u32 = 0o755;
 const DIRECTORY_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
-
-/// Another user of this host, whose notices are read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OtherUser {
-    /// Login name of the user.
-    pub name: String,
-    /// The user number, which owns all that is read.
-    pub uid: u32,
-    /// A directory that the user cannot exchange for another: the home directory.
-    pub home: PathBuf,
-    /// Registry of the user's journals, below `home`.
-    pub registry: PathBuf,
-}
 
 /// What another user has changed, by that user's word.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 //! what a damaged journal has lost is read from the copy.
 
 use super::content::{Content, assemble};
-use super::notice::{OtherUser, REGISTRY_MODE};
 use super::{JournalError, io_error, line, sync_directory, trust};
 use pgdyno_host::Owner;
 use rustix::fs::OFlags;
@@ -22,6 +21,21 @@ const DAMAGED: &str = "damaged";
 const FORMAT: u32 = 1;
 /// Two paths of PATH_MAX bytes, each byte of which JSON may write as six, and some words.
 const HEADER_BYTES_MAX: u64 = 64 << 10;
+/// Everybody may go through the registry to the notices; its other files are for their owner alone.
+const REGISTRY_MODE: u32 = 0o755;
+
+/// Another user of this host, whose notices are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherUser {
+    /// Login name of the user.
+    pub name: String,
+    /// The user number, which owns all that is read.
+    pub uid: u32,
+    /// A directory that the user cannot exchange for another: the home directory.
+    pub home: PathBuf,
+    /// Registry of the user's journals, below `home`.
+    pub registry: PathBuf,
+}
 
 /// Where journals are kept, and where all changes on this host are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]

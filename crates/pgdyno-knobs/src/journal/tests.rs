@@ -53,7 +53,7 @@ impl Machine {
         }
     }
 
-    fn begin(&self, purpose: &str) -> Result<Changer<'_>, crate::change::ApplyError> {
+    fn begin(&self, purpose: &str) -> Result<Changer<'_>, crate::applied::ApplyError> {
         let mut patience = Patience::none();
         Changer::begin(
             &self.host,

@@ -1,10 +1,10 @@
 //! Whose turn it is: settings of a host are changed by one process at a time, and settings of a server too; the next one waits.
 
 use super::registry::Journals;
-use super::{JournalError, LOOK_AGAIN, io_error, line};
+use super::scope::{Part, Scope};
+use super::{JournalError, LOOK_AGAIN, io_error};
 use pgdyno_host::Directory;
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -25,56 +25,6 @@ impl Patience<'_> {
         Patience {
             limit: Duration::ZERO,
             on_wait: None,
-        }
-    }
-}
-
-/// What is to be changed, and by nobody else meanwhile.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scope {
-    /// Settings of the host: kernel files, swap, files of pgdyno's own.
-    pub host: bool,
-    /// Settings of one server, by what tells it from others on this host.
-    pub server: Option<String>,
-}
-
-impl Scope {
-    /// Whether both have something in common.
-    pub(crate) fn meets(&self, other: &Scope) -> bool {
-        self.host && other.host || self.server.is_some() && self.server == other.server
-    }
-
-    /// The parts that are locked, always in this order.
-    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
-        let host = self.host.then_some(Part::Host);
-        host.into_iter().chain(self.server.as_deref().map(Part::Server))
-    }
-}
-
-/// A part of a scope that has a lock.
-#[derive(Clone, Copy)]
-pub(super) enum Part<'a> {
-    Host,
-    Server(&'a str),
-    /// The list of journals, for an instant.
-    List,
-}
-
-impl Part<'_> {
-    fn file_name(self) -> String {
-        match self {
-            Part::Host => "host.lock".to_owned(),
-            Part::Server(key) => format!("server-{}.lock", line::short_hash(key.as_bytes())),
-            Part::List => "list.lock".to_owned(),
-        }
-    }
-}
-
-impl fmt::Display for Part<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Part::Host | Part::List => f.write_str("this host"),
-            Part::Server(key) => write!(f, "the server {key}"),
         }
     }
 }

@@ -1,12 +1,10 @@
 //! Whether a setting could be applied here at all, found without changing anything.
 
 use super::{Means, Reader, wanted};
-use crate::affinity;
+use crate::applied::ApplyError;
 use crate::catalogue::{AUTO, CatalogueError, Cost, Kind, Knob, Setting};
-use crate::cell::{Captured, Cell, form_of};
-use crate::change::ApplyError;
+use crate::cell::{Captured, Cell, affinity, form_of, wal};
 use crate::place::{meminfo_value, page_kb_of_pool};
-use crate::wal;
 use pgdyno_sandbox::{Control, ControlError};
 
 /// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the

@@ -1,10 +1,11 @@
 //! Everything that keeps a setting from being applied here, each with what mends it; and whether it would restart the server.
 
 use super::{BY_OPTIONS, Means, Reader};
+use crate::applied::ApplyError;
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
 use crate::cell::{AUTO_CONF, Captured, Cell, CellError, in_auto_conf};
-use crate::change::{ApplyError, shown_to_others};
 use crate::gucvalue;
+use crate::target::Target;
 use pgdyno_sandbox::ControlError;
 use pgdyno_server::{
     Guc, Server, ServerError, SettingRights, autoconf, bounds, expected_list, is_empty_list,
@@ -51,7 +52,7 @@ impl Reader<'_> {
     /// A change by another user, which would be taken for the original state.
     fn of_other_users(&self, setting: &Setting) -> Option<Objection> {
         let knob = self.catalogue.get(&setting.knob).ok()?;
-        let server = || self.target.map(shown_to_others).unwrap_or_default();
+        let server = || self.target.map(Target::shown_to_others).unwrap_or_default();
         let error = self
             .journals?
             .conflict(&knob.id, knob.kind.is_of_host(), &server)?;

@@ -1,11 +1,11 @@
 //! Data and caches of a real server: tables, databases made from templates, copies of files.
 
 use super::site::RealSite;
+use crate::error::LabError;
 use crate::file::Prewarm;
 use crate::measure::endpoint;
 use crate::plan::Treatment;
 use crate::ports::{Caches, Data, Present, Server as _};
-use crate::runner::LabError;
 use pgdyno_engine::Endpoint;
 use pgdyno_knobs::ApplyError;
 use pgdyno_sandbox::{Control, Copied, Sandbox, SandboxError, is_whole_copy};

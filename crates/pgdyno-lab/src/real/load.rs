@@ -2,6 +2,7 @@
 
 use super::room::{Room, watched};
 use super::site::RealSite;
+use crate::error::LabError;
 use crate::file::LoadPart;
 use crate::foreign::{Around, measure_program};
 use crate::measure::measure;
@@ -9,7 +10,6 @@ use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
 use crate::ports::{Drive, Driven, Load};
 use crate::probe::{Depth, Probe};
-use crate::runner::LabError;
 use pgdyno_engine::Second;
 use pgdyno_sandbox::{Control, PoolMode, Pooler, PoolerKind, PoolerPlan};
 use pgdyno_server::{Conninfo, Server, counters};

@@ -5,9 +5,9 @@ mod load;
 mod room;
 mod site;
 
+use crate::error::{LabError, StandError};
 use crate::plan::{Consent, Stand};
 use crate::ports::{Clock, Purpose, Results, Server as _, Servers, Site};
-use crate::runner::{LabError, StandError};
 pub(crate) use load::ASIDE;
 use pgdyno_host::{Directory, HostAccess};
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};

@@ -2,10 +2,10 @@
 
 use super::Means;
 use crate::collect::collect_facts;
+use crate::error::LabError;
 use crate::plan::Plan;
 use crate::ports::{Changes, Server};
 use crate::preflight::{Preflight, PreflightReport};
-use crate::runner::LabError;
 use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, PutBack, Restart, Setting};
 use pgdyno_record::FactRecord;
 use pgdyno_sandbox::Control;

@@ -1,6 +1,7 @@
 //! Data of treatments: made once, and brought to the same state before each trial.
 
-use super::{Event, LabError, Runner, Running};
+use super::{Event, Runner, Running};
+use crate::error::LabError;
 use crate::file::Reset;
 use crate::plan::{DataKey, Plan, Stand, Treatment, data_of, listed};
 use crate::ports::{Present, Site};

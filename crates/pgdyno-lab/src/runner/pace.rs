@@ -1,6 +1,7 @@
 //! When trials may begin: hours of the day, and what the experiment may cost.
 
-use super::{Event, LabError, Running};
+use super::{Event, Running};
+use crate::error::LabError;
 use crate::file::clock;
 use pgdyno_engine::duration;
 use std::time::Duration;

@@ -2,8 +2,9 @@
 //! is made.
 
 use super::data::Untouched;
-use super::{Event, LabError, Runner};
+use super::{Event, Runner};
 use crate::decide::Looks;
+use crate::error::LabError;
 use crate::file::{Design, ExperimentFile, PoolerWord, Prewarm, Reset, StudyPart};
 use crate::plan::{Plan, Stand, Treatment, threads_of, workload_record};
 use crate::ports::Site;

@@ -1,8 +1,9 @@
 //! A trial in its steps: data, settings, caches, load, cross-check, crash.
 
 use super::guard::Guard;
-use super::{Event, LabError, Running};
+use super::{Event, Running};
 use crate::decide::unsettled_s;
+use crate::error::LabError;
 use crate::file::{Prewarm, RestartPolicy};
 use crate::measure::Measurement;
 use crate::plan::{Treatment, data_of};

@@ -5,9 +5,9 @@ use super::course::Course;
 use super::load::empty_second;
 use super::site::SimSite;
 use super::world::{Begun, Journal};
+use crate::error::LabError;
 use crate::plan::Stand;
 use crate::ports::{Clock, Purpose, Results, Servers, Site};
-use crate::runner::LabError;
 use pgdyno_engine::Second;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::{

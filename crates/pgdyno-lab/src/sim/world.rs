@@ -1,9 +1,9 @@
 //! The simulated world: all that survives when the process that runs an experiment is killed.
 
 use super::course::Course;
+use crate::error::{LabError, StandError};
 use crate::file::RestartPolicy;
 use crate::plan::Stand;
-use crate::runner::{LabError, StandError};
 use pgdyno_knobs::{Outcome, PutBack};
 use pgdyno_record::{ErrorClass, StoredExperiment};
 use pgdyno_workload::Dataset;

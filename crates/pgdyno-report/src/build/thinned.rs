@@ -1,6 +1,6 @@
 //! A report of fewer points, for experiments of many long trials; and marks, which want series that a report has not.
 
-use crate::detail::{MarkKind, marks};
+use crate::marks::{MarkKind, marks};
 use crate::model::{Report, Series};
 use pgdyno_record::{SeriesRecord, StoredExperiment};
 

@@ -2,7 +2,7 @@
 
 use super::analysis::Analysis;
 use super::levels::levels_of;
-use crate::detail::together;
+use crate::distribution::together;
 use crate::heat::{self, Heat};
 use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial, Workload};
 use pgdyno_record::{

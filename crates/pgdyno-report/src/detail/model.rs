@@ -1,6 +1,7 @@
 //! What a trial's document holds: the JSON that ui/src/generated/model.ts is made to describe.
 
 use crate::heat::Heat;
+use crate::marks::Mark;
 use crate::model::{Setting, Trial};
 use pgdyno_record::{DistributionPoint, ErrorCount};
 use serde::Serialize;
@@ -24,35 +25,6 @@ pub struct TrialColumn {
     pub t_ms: Vec<u32>,
     /// One value for each of `t_ms`; `None` where there is no value.
     pub values: Vec<Option<f64>>,
-}
-
-/// Kinds of marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-#[serde(rename_all = "kebab-case")]
-pub enum MarkKind {
-    /// The server wrote what was dirty.
-    Checkpoint,
-    /// Tables were vacuumed.
-    Vacuum,
-    /// Something else used the machine.
-    Disturbance,
-    /// Something was not read.
-    Gap,
-}
-
-/// Something that happened, or that is missing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-pub struct Mark {
-    /// Its begin, after the start of the load.
-    pub at_ms: u32,
-    /// Its end, after the start of the load; `None` for an instant.
-    pub until_ms: Option<u32>,
-    /// What happened, as a kind.
-    pub kind: MarkKind,
-    /// What happened, in words.
-    pub text: String,
 }
 
 /// Sessions that waited for one type of event, or for one event.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::build::tests::stored;
+use crate::marks::MarkKind;
 use pgdyno_record::{ColumnRecord, GapRecord, SecondRecord, StatementRecord};
 
 /// Numbers the trials and gives them seconds; in the third the hypervisor takes a tenth of the CPUs.

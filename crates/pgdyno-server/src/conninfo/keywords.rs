@@ -2,8 +2,8 @@
 //!
 //! Source: PostgreSQL documentation, "Connection Strings" and "The Connection Service File".
 
-use super::known::{ASKS_FOR_MORE, NOT_DONE, OWN, WITHOUT_EFFECT};
 use crate::given::may_hold_password;
+use crate::libpq::{ASKS_FOR_MORE, NOT_DONE, OWN, WITHOUT_EFFECT};
 use std::collections::BTreeMap;
 
 /// A connection string in two parts.

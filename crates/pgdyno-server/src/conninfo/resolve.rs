@@ -6,7 +6,7 @@ use super::hosts::{self, Place, Wanted};
 use super::keywords::{self, Words};
 use super::passfile::find_password;
 use super::{Conninfo, Lookup, TlsWord, Ways};
-use crate::server::ServerError;
+use crate::error::ServerError;
 use crate::tls::{self, Files, Mode, Roots};
 use crate::users::User;
 use pgdyno_host::LocalHost;

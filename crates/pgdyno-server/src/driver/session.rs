@@ -1,7 +1,8 @@
 //! A session of the driver's on a socket of our own: each question has a limit in time, and each row one in bytes.
 
 use crate::conninfo::{Conninfo, OWN_NAME};
-use crate::server::{ServerError, connect_limit, not_connected};
+use crate::error::ServerError;
+use crate::server::{connect_limit, not_connected};
 use crate::wire::{Refused, STARTUP_BYTES_MAX, Shared, Socket, driver_config, finish};
 use futures_core::Stream;
 use std::io;

@@ -2,7 +2,8 @@
 //! answered becomes a reason.
 
 use super::statement::{Need, Statement};
-use crate::server::{Server, ServerError};
+use crate::error::ServerError;
+use crate::server::Server;
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};

@@ -11,8 +11,9 @@ mod statement;
 mod statements;
 mod texts;
 
+use crate::error::ServerError;
 use crate::lists::names_in;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
 use crate::settings::{AS_BEGUN, Guc};
 use ask::{Outcome, Question, Signs};
 pub use own::{Tallied, Tally, tally};

@@ -3,8 +3,8 @@
 use super::ask::Signs;
 use super::scrub::{HIDDEN, may_hold_a_secret};
 use crate::lists::names_in;
-use crate::server::Version;
 use crate::settings::Guc;
+use crate::version::Version;
 use pgdyno_host::Fact;
 use serde::Deserialize;
 use serde_json::{Value, json};

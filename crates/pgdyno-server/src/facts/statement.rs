@@ -60,7 +60,7 @@ impl Statement {
 /// What most statements are: asked of every version, by any role.
 pub(super) const LIGHT: Statement = Statement {
     name: "",
-    since: crate::server::VERSION_MIN,
+    since: crate::version::VERSION_MIN,
     until: u32::MAX,
     group: Group::Light,
     needs: Need::Nothing,

@@ -1,6 +1,6 @@
 //! What a statement behind metrics is: a group of numbers that are asked together, and how it is said.
 
-use crate::server::Version;
+use crate::version::Version;
 
 /// Before this version counters come from a file that may be half a second old; the snapshot tells its own time.
 const SHARED_SINCE: u32 = 15;

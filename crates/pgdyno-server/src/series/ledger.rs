@@ -330,7 +330,7 @@ mod tests {
     use super::super::group::Column;
     use super::super::table::GROUPS;
     use super::*;
-    use crate::server::Version;
+    use crate::version::Version;
 
     fn group(source: &str) -> (&'static Group, Vec<Column>) {
         let group = GROUPS

@@ -1,7 +1,9 @@
 //! The sampler's connection: every question has a limit on both sides, and one that breaks is made again with back-off.
 
 use crate::conninfo::Conninfo;
-use crate::server::{ServerError, VERSION_MIN, Version, not_connected};
+use crate::error::ServerError;
+use crate::server::not_connected;
+use crate::version::{VERSION_MIN, Version};
 use crate::wire::{LinkError, Row, Statement, Way, Wire};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -18,7 +18,8 @@ pub use statements::{StatementRow, StatementsMissing};
 pub use waits::{CPU, WaitKey, WaitSample};
 
 use crate::conninfo::Conninfo;
-use crate::server::{ServerError, Version};
+use crate::error::ServerError;
+use crate::version::Version;
 use crate::wire::{LinkError, Row};
 use group::{Column, Group, Kind, Pace};
 use ledger::{Circumstances, Line, Part, Taken, Told, grant_words};

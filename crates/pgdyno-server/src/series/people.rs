@@ -1,7 +1,7 @@
 //! What people look at now and then: sessions, vacuums, ages.
 
 use super::ServerSeries;
-use crate::server::ServerError;
+use crate::error::ServerError;
 use crate::wire::Row;
 use tokio_postgres::types::FromSql;
 

@@ -3,8 +3,8 @@
 use super::ServerSeries;
 use super::link::Link;
 use super::people::{HIDDEN, one_line};
+use crate::error::ServerError;
 use crate::own::is_own;
-use crate::server::ServerError;
 use crate::wire::{LinkError, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -3,7 +3,7 @@
 //! Sources: PostgreSQL documentation, "The Cumulative Statistics System", and the system_views.sql of 13 to 18.
 
 use super::group::{Emit, GROUP, Group, IO_TIMING, Kind, Pace, WAL_TIMING, column, gauge, rate, timed};
-use crate::server::Version;
+use crate::version::Version;
 
 /// The end of WAL: what is written here, or what is replayed of what was written elsewhere.
 macro_rules! wal_end {

@@ -1,6 +1,6 @@
 //! Why a question has no answer, and what a server that does not end its answers has sent.
 
-use crate::server::ServerError;
+use crate::error::ServerError;
 use std::fmt;
 
 /// Characters of the server's that an error shows.

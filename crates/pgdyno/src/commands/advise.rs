@@ -6,6 +6,7 @@ mod experiment;
 mod markdown;
 mod measure;
 mod text;
+mod words;
 
 use super::facts::{self, Found};
 use crate::cli::{AdviseArgs, AdviseFormat};

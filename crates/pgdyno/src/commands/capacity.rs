@@ -1,7 +1,7 @@
 //! `pgdyno capacity`: CPUs and connections for a wanted throughput, by a stored ladder. Reports get the same answers from here.
 
 use crate::cli::CapacityArgs;
-use crate::commands::show::{number, store, whole};
+use crate::commands::stored::{number, store, whole};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Result, Usage};

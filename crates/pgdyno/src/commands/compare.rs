@@ -1,7 +1,7 @@
 //! `pgdyno compare`: two treatments, experiments or trials held against each other, and gates for CI.
 
 use crate::cli::CompareArgs;
-use crate::commands::show::{number, store};
+use crate::commands::stored::{number, store};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Result, Usage};

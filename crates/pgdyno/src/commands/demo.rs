@@ -5,7 +5,7 @@ use crate::commands::experiment::{self, Begin};
 use crate::commands::{restore, sandbox};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::{exit, shipped, target};
+use crate::{exit, sandboxes, shipped, target};
 use pgdyno_lab::{Consent, ExperimentFile};
 use pgdyno_sandbox::MAJORS;
 use pgdyno_server::User;
@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
     } else {
         tell!("creating a private PostgreSQL; without root it has no limits, and kernel knobs are skipped");
     }
-    let sandbox = sandbox::create(context, &create_args(args, root))?;
+    let sandbox = sandboxes::create(context, &create_args(args, root))?;
     tell!("PostgreSQL {} runs; creating data", sandbox.record().version);
     let held = target::of_sandbox(context, NAME, "demo")?;
     let repeat = vec!["pgdyno demo".to_owned()];

@@ -7,6 +7,7 @@ use crate::exit;
 use crate::failure::{Failure, Result, Usage};
 use crate::noted::Noted;
 use crate::own_load;
+use crate::paths::absolute;
 use crate::stands::OwnStands;
 use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
@@ -15,7 +16,7 @@ use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, ProfileSettings, 
 use pgdyno_record::{DESIGN_OF_LOADS, ExperimentStatus};
 use pgdyno_report::Report;
 use pgdyno_store::Store;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 mod dry;
@@ -291,10 +292,6 @@ fn print(report: &Report) {
         );
     }
     put!("{}", report.experiment.answer);
-}
-
-pub(crate) fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn consent_of(args: &ConsentArgs) -> Consent {

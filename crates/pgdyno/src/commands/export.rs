@@ -1,12 +1,12 @@
 //! `pgdyno export`: what is stored of an experiment, for other programs.
 
 use crate::cli::{SaveArgs, SaveFormat};
-use crate::commands::experiment::absolute;
-use crate::commands::{report, show};
+use crate::commands::{report, stored};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result, Usage};
 use crate::output;
+use crate::paths::absolute;
 use jiff::Timestamp;
 use pgdyno_engine::{StoredHistogram, write_stored_log};
 use pgdyno_record::StoredExperiment;
@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
     if is_parquet && args.output.is_none() && output::data_is_seen() {
         return Err(usage("Parquet is no text: name a file with -o"));
     }
-    let store = show::store(context, args.store.as_deref())?;
+    let store = stored::store(context, args.store.as_deref())?;
     let ids = numbers(&store, args)?;
     let reports: Vec<Report> = ids
         .iter()

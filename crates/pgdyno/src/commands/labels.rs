@@ -1,7 +1,7 @@
 //! `pgdyno tag` and `pgdyno note`: what people say of experiments.
 
 use crate::cli::{NoteArgs, TagArgs, TagDoes};
-use crate::commands::show::store;
+use crate::commands::stored::store;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Result, Usage};

@@ -23,6 +23,7 @@ pub(crate) mod sandbox;
 mod serve;
 mod show;
 mod store;
+mod stored;
 mod watch;
 
 use crate::cli::Command;

@@ -2,11 +2,11 @@
 
 use crate::cli::{Format, ReportArgs, TrialsWanted};
 use crate::commands::capacity;
-use crate::commands::experiment::absolute;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use crate::failure::{InContext as _, Result, Usage};
 use crate::output;
+use crate::paths::absolute;
 use pgdyno_record::{ExperimentStatus, StoredExperiment};
 use pgdyno_report::{Report, Scope, csv, html, html_with, mark_metrics, markdown, pack};
 use pgdyno_store::{Store, StoreError};

@@ -2,9 +2,8 @@
 
 use crate::cli::RestoreArgs;
 use crate::context::{Context, now_unix_ms, variable};
-use crate::failure::Usage;
-use crate::failure::{Failure, Result};
-use crate::target::lock_sandbox_in;
+use crate::failure::{Failure, Result, Usage};
+use crate::sandboxes::lock_sandbox_in;
 use crate::{exit, show};
 use pgdyno_knobs::{
     Content, DAMAGED_JOURNAL, Journal, JournalError, LEFT_OBJECTS, Listed, Outcome, Patience, PutBack,

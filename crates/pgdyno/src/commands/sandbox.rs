@@ -1,14 +1,12 @@
 //! `pgdyno sandbox`: private servers.
 
-use crate::cli::{CreateArgs, SandboxCommand};
+use crate::cli::SandboxCommand;
 use crate::commands::restore;
-use crate::context::{Context, stop_in_force};
+use crate::context::Context;
 use crate::failure::Result;
-use crate::failure::Usage;
-use crate::target::lock_sandbox;
-use crate::{exit, progress, show, stands};
-use pgdyno_host::Limits;
-use pgdyno_sandbox::{Binaries, Plan, Sandbox, SandboxError, State};
+use crate::sandboxes::{create, disclaim, lock_sandbox};
+use crate::{exit, show};
+use pgdyno_sandbox::{Sandbox, SandboxError, State};
 use serde_json::json;
 use std::path::Path;
 
@@ -17,7 +15,7 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> Result<u8> {
     match command {
         SandboxCommand::Create(args) => {
             let sandbox = create(context, &args)?;
-            stands::disclaim(context, &args.name);
+            disclaim(context, &args.name);
             put_page!("{}", how_to_connect(&sandbox));
         }
         SandboxCommand::Start { name } => {
@@ -45,48 +43,6 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// Fetches binaries if needed, makes the sandbox and starts it.
-pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
-    if args.image_directory.is_some() && args.filesystem.is_none() && args.wal_filesystem.is_none() {
-        let words = "--image-directory is for --filesystem and --wal-filesystem";
-        return Err(Usage(words.to_owned()).into());
-    }
-    let _guard = lock_sandbox(context, &args.name, "sandbox create")?;
-    let plan = Plan {
-        name: args.name.clone(),
-        binaries: binaries(context, args.version, args.pg_bin.as_deref())?,
-        data: args.data.clone(),
-        wal: args.wal.clone(),
-        data_file_system: args.filesystem,
-        wal_file_system: args.wal_filesystem,
-        image_directory: args.image_directory.clone(),
-        network: args.network,
-        port: args.port,
-        limits: Limits {
-            cpus: args.cpus,
-            memory_bytes: args.memory,
-            iops: args.iops,
-            bandwidth_bytes_per_s: args.bandwidth,
-        },
-        settings: args.settings.clone(),
-    };
-    let sandbox = pgdyno_sandbox::create(&context.sandboxes(), &plan)?;
-    for gap in &sandbox.record().unlimited {
-        tell!("not limited: {}: {}", gap.limit, gap.why);
-    }
-    Ok(sandbox)
-}
-
-fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result<Binaries, SandboxError> {
-    if let Some(directory) = directory {
-        return Binaries::in_directory(directory);
-    }
-    progress::show_downloads();
-    let cache = context.directories.cache.join("postgresql");
-    let installed = context.directories.state.join("postgresql");
-    Binaries::of_major(version, &cache, &installed, &stop_in_force())
-}
-
 /// Removes a sandbox, half-made or with a broken record too.
 pub(crate) fn destroy(context: &Context, name: &str) -> Result<()> {
     let root = context.sandboxes();
@@ -97,7 +53,7 @@ pub(crate) fn destroy(context: &Context, name: &str) -> Result<()> {
         Err(SandboxError::Record { .. }) => pgdyno_sandbox::remove_remains(&root, name)?,
         Err(error) => return Err(error.into()),
     }
-    stands::disclaim(context, name);
+    disclaim(context, name);
     Ok(())
 }
 

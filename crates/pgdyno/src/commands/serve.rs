@@ -5,6 +5,7 @@ use crate::commands::{advise, apply, report};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Refused, Result, Usage};
+use crate::paths::absolute;
 use crate::store_place::StorePlace;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::{FactRecord, StoredExperiment};
@@ -76,7 +77,7 @@ impl Source for Given {
         match (&begun.token, &self.token_file) {
             (Some(token), _) => put!("http://{listening}/?token={token}"),
             (None, Some(path)) => {
-                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                let path = absolute(path);
                 let path = advise::quoted(&path.to_string_lossy());
                 put!("http://{listening}/?token=$(cat {path})");
             }

@@ -2,7 +2,7 @@
 
 use crate::cli::{CheckStoreArgs, ImportArgs, PruneArgs};
 use crate::commands::list::minute;
-use crate::commands::show::store;
+use crate::commands::stored::store;
 use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use crate::failure::Result;

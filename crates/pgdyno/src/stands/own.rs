@@ -4,7 +4,8 @@ use crate::cli::CreateArgs;
 use crate::commands::sandbox;
 use crate::context::Context;
 use crate::failure::{Failure, InContext as _, Result};
-use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
+use crate::sandboxes::{create, mark_of};
+use pgdyno_host::{Owner, USUAL_MODE, make_directory};
 use pgdyno_lab::{Place, Stand};
 use pgdyno_sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
 use std::path::PathBuf;
@@ -56,19 +57,9 @@ impl Claim {
         make_directory(&stands, USUAL_MODE)
             .and_then(|stands| stands.replace(&self.name, self.text.as_bytes(), Owner::own(0o644)))
             .with_context(wrong)?;
-        sandbox::create(context, &args)?;
+        create(context, &args)?;
         Ok(())
     }
-}
-
-/// A sandbox that the user makes, or removes, is no experiment's any more.
-pub(crate) fn disclaim(context: &Context, name: &str) {
-    // Where there is no mark there is nothing to remove.
-    let _ = Directory::above(&mark_of(context, name)).and_then(|(stands, name)| stands.remove(name));
-}
-
-fn mark_of(context: &Context, name: &str) -> PathBuf {
-    context.directories.state.join("stands").join(name)
 }
 
 /// What a label leaves out (case, the kind of a separator, what is cut off) is told apart by a hash: FNV-1a.

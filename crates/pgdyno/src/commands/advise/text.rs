@@ -1,5 +1,6 @@
 //! Advice as a page for the terminal: a table with a line each, and on demand all about one of them.
 
+use super::words::{now_cell, what};
 use super::{Page, amount, colour, detail};
 use crate::output::Styled;
 use crate::show::wrapped_at;
@@ -61,14 +62,6 @@ fn summary(out: &mut Styled, page: &Page<'_>, width: usize) {
     *out += &wrapped_at("", &page.rest(), 2, width);
 }
 
-/// The name by which `--detail` finds a piece of advice: its setting, else its rule.
-pub(super) fn what(advice: &Advice) -> String {
-    match &advice.setting {
-        Some(setting) => setting.knob.clone(),
-        None => advice.rule.clone(),
-    }
-}
-
 fn table(out: &mut Styled, shown: &[&Advice], width: usize) {
     let longest = |heading: &str, most: usize, cells: &dyn Fn(&Advice) -> Option<String>| {
         let cells = shown.iter().filter_map(|advice| cells(advice));
@@ -125,16 +118,6 @@ fn table(out: &mut Styled, shown: &[&Advice], width: usize) {
     }
 }
 
-/// The present value, or what holds instead.
-pub(super) fn now_cell(advice: &Advice) -> String {
-    match (&advice.now_means, advice.now.as_deref()) {
-        (Some(means), _) => means.clone(),
-        (None, Some("")) => "empty".to_owned(),
-        (None, Some(now)) => now.to_owned(),
-        (None, None) => "unknown".to_owned(),
-    }
-}
-
 fn advised_cell(advice: &Advice) -> String {
     let means = advice.recommended_means.as_ref();
     means.unwrap_or(&advice.recommended).clone()
@@ -165,17 +148,6 @@ fn brief(advice: &Advice, columns: usize) -> String {
     };
     let has_room = columns >= short.chars().count() + rest.chars().count().min(ROOM_FOR_WORDS);
     cut(&if has_room { short + &rest } else { short }, columns)
-}
-
-/// What trials here have shown, else what others found.
-pub(super) fn expected(advice: &Advice) -> String {
-    match &advice.measured {
-        Some(measured) if measured.verdict == Shown::Better => {
-            format!("measured here: {}", measured.words())
-        }
-        Some(measured) => format!("{} (measured here: {})", advice.effect.words(), measured.words()),
-        None => advice.effect.words(),
-    }
 }
 
 fn padded(text: &str, columns: usize) -> String {

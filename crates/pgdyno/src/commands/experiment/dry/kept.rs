@@ -3,6 +3,7 @@
 use crate::cli::RunArgs;
 use crate::context::Context;
 use crate::failure::Result;
+use crate::paths::absolute;
 use crate::store_place::StorePlace;
 use pgdyno_host::HostAccess;
 use pgdyno_lab::{Finding, FindingKind, LabError, PreflightReport};
@@ -108,13 +109,13 @@ pub(in super::super) fn no_report(context: &Context, path: &Path) -> Option<Stri
 }
 
 fn above(path: &Path) -> PathBuf {
-    let path = super::super::absolute(path);
+    let path = absolute(path);
     path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)
 }
 
 /// Why a file cannot be written, or made; a directory that is not there is made by a run for the store alone.
 fn not_writable(context: &Context, path: &Path) -> Option<String> {
-    let path = super::super::absolute(path);
+    let path = absolute(path);
     let there = path.ancestors().find(|above| above.exists())?;
     if there != path && !there.is_dir() {
         return Some(format!("{} is no directory", there.display()));

@@ -1,7 +1,7 @@
 //! What happened beside a trial, read off its series: checkpoints, vacuums, disturbances, gaps.
 
-use super::model::{Mark, MarkKind};
 use pgdyno_record::{ColumnRecord, SeriesRecord, TrialRecord};
+use serde::Serialize;
 
 /// A reading follows the one before it after a second; the growth that it tells lies between the two.
 const READING_MS: u32 = 1000;
@@ -28,6 +28,35 @@ const VACUUMS: &[(&str, &str)] = &[
     ("vacuum.autovacuum_workers", "autovacuum"),
     ("vacuum.running", "vacuum"),
 ];
+
+/// Kinds of marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkKind {
+    /// The server wrote what was dirty.
+    Checkpoint,
+    /// Tables were vacuumed.
+    Vacuum,
+    /// Something else used the machine.
+    Disturbance,
+    /// Something was not read.
+    Gap,
+}
+
+/// Something that happened, or that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct Mark {
+    /// Its begin, after the start of the load.
+    pub at_ms: u32,
+    /// Its end, after the start of the load; `None` for an instant.
+    pub until_ms: Option<u32>,
+    /// What happened, as a kind.
+    pub kind: MarkKind,
+    /// What happened, in words.
+    pub text: String,
+}
 
 /// Metrics that marks are read off: who wants nothing but marks reads these alone.
 pub fn mark_metrics() -> Vec<&'static str> {

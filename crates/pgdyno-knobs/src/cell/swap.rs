@@ -1,6 +1,6 @@
 //! A swap file: made and taken into use, or given up and removed.
 
-use crate::cell::CellError;
+use super::CellError;
 use pgdyno_host::{Directory, EntryKind, HostAccess, HostError};
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};

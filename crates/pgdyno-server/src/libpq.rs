@@ -1,7 +1,7 @@
 //! The keywords of libpq's connection strings.
 
 /// What the driver does not know, or not in all of libpq's ways.
-pub(super) const OWN: [&str; 14] = [
+pub(crate) const OWN: [&str; 14] = [
     "host",
     "hostaddr",
     "port",
@@ -20,7 +20,7 @@ pub(super) const OWN: [&str; 14] = [
 
 /// Words of libpq that change nothing here, unless they ask for what is in [`ASKS_FOR_MORE`]: names of programs,
 /// Kerberos where it is not insisted on, and TLS as it is done anyway (1.2 or later, with the server's name).
-pub(super) const WITHOUT_EFFECT: [&str; 9] = [
+pub(crate) const WITHOUT_EFFECT: [&str; 9] = [
     "client_encoding",
     "fallback_application_name",
     "gssdelegation",
@@ -32,10 +32,10 @@ pub(super) const WITHOUT_EFFECT: [&str; 9] = [
     "ssl_min_protocol_version",
 ];
 
-pub(super) const ASKS_FOR_MORE: [&str; 2] = ["require", "TLSv1.3"];
+pub(crate) const ASKS_FOR_MORE: [&str; 2] = ["require", "TLSv1.3"];
 
 /// Words of libpq that ask for what is not done; going on without them would be less than what was asked for.
-pub(super) const NOT_DONE: [&str; 11] = [
+pub(crate) const NOT_DONE: [&str; 11] = [
     "max_protocol_version",
     "min_protocol_version",
     "replication",

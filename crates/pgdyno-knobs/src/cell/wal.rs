@@ -4,7 +4,7 @@
 //! the directory itself) takes its place; then what was set aside is removed. So pg_wal, if there is one, is whole; if there
 //! is none, what was set aside is.
 
-use crate::cell::CellError;
+use super::CellError;
 use pgdyno_host::{COMING, Directory, EntryKind, Owner, give};
 use std::ffi::{OsStr, OsString};
 use std::io;

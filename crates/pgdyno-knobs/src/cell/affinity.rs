@@ -1,6 +1,6 @@
 //! The CPUs that a server's processes run on. Processes that it starts later inherit them from the first one.
 
-use crate::cell::{Captured, CellError};
+use super::{Captured, CellError};
 use pgdyno_host::{HostAccess, HostError, children, cpus_of};
 use pgdyno_server::Postmaster;
 use std::path::Path;

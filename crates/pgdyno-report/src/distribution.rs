@@ -21,7 +21,7 @@ const SAME_RATIO: f64 = 1e-3;
 
 /// The curve with its last point, the longest response time; the stored points where there is no histogram, or where it is not
 /// all that they are of: earlier versions did not store the waits of transactions that were never begun.
-pub(super) fn curve(trial: &TrialRecord) -> Vec<DistributionPoint> {
+pub(crate) fn curve(trial: &TrialRecord) -> Vec<DistributionPoint> {
     match whole(trial) {
         Some(histogram) => points(&histogram),
         None => trial.distribution.clone(),

@@ -1,8 +1,8 @@
 //! Looking at what pgdyno never sets itself: words of the boot line, options of mounts, flags of encrypted volumes.
 
+use super::{DEFAULT, Reader};
+use crate::applied::ApplyError;
 use crate::catalogue::{CatalogueError, Kind, Knob};
-use crate::change::ApplyError;
-use crate::reader::{DEFAULT, Reader};
 use pgdyno_host::storage_facts;
 use std::process::Command;
 

@@ -1,0 +1,84 @@
+//! Sandboxes of this home: locked for a command, made, and marked where an experiment has made them for itself.
+
+use crate::cli::CreateArgs;
+use crate::context::{Context, stop_in_force};
+use crate::failure::{Result, Usage};
+use crate::progress;
+use pgdyno_host::{Directory, Limits};
+use pgdyno_sandbox::{Binaries, Guard, Plan, Sandbox, SandboxError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a command waits for another one that has the sandbox.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Locks a sandbox for `command`; says so if it has to wait.
+pub(crate) fn lock_sandbox(context: &Context, name: &str, command: &str) -> Result<Guard> {
+    lock_sandbox_in(&context.sandboxes(), name, command)
+}
+
+/// The same below any directory of sandboxes: another home's has its own.
+pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> Result<Guard> {
+    Ok(pgdyno_sandbox::lock(
+        root,
+        name,
+        command,
+        PATIENCE,
+        &mut |holder| {
+            tell!("waiting for the sandbox \"{name}\", which is in use by {holder}");
+        },
+    )?)
+}
+
+/// Fetches binaries if needed, makes the sandbox and starts it.
+pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
+    if args.image_directory.is_some() && args.filesystem.is_none() && args.wal_filesystem.is_none() {
+        let words = "--image-directory is for --filesystem and --wal-filesystem";
+        return Err(Usage(words.to_owned()).into());
+    }
+    let _guard = lock_sandbox(context, &args.name, "sandbox create")?;
+    let plan = Plan {
+        name: args.name.clone(),
+        binaries: binaries(context, args.version, args.pg_bin.as_deref())?,
+        data: args.data.clone(),
+        wal: args.wal.clone(),
+        data_file_system: args.filesystem,
+        wal_file_system: args.wal_filesystem,
+        image_directory: args.image_directory.clone(),
+        network: args.network,
+        port: args.port,
+        limits: Limits {
+            cpus: args.cpus,
+            memory_bytes: args.memory,
+            iops: args.iops,
+            bandwidth_bytes_per_s: args.bandwidth,
+        },
+        settings: args.settings.clone(),
+    };
+    let sandbox = pgdyno_sandbox::create(&context.sandboxes(), &plan)?;
+    for gap in &sandbox.record().unlimited {
+        tell!("not limited: {}: {}", gap.limit, gap.why);
+    }
+    Ok(sandbox)
+}
+
+fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result<Binaries, SandboxError> {
+    if let Some(directory) = directory {
+        return Binaries::in_directory(directory);
+    }
+    progress::show_downloads();
+    let cache = context.directories.cache.join("postgresql");
+    let installed = context.directories.state.join("postgresql");
+    Binaries::of_major(version, &cache, &installed, &stop_in_force())
+}
+
+/// A sandbox that the user makes, or removes, is no experiment's any more.
+pub(crate) fn disclaim(context: &Context, name: &str) {
+    // Where there is no mark there is nothing to remove.
+    let _ = Directory::above(&mark_of(context, name)).and_then(|(stands, name)| stands.remove(name));
+}
+
+/// The file that says that a sandbox is an experiment's; it is there before the sandbox is.
+pub(crate) fn mark_of(context: &Context, name: &str) -> PathBuf {
+    context.directories.state.join("stands").join(name)
+}
