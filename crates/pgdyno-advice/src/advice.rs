@@ -71,7 +71,7 @@ impl Evidence {
     }
 }
 
-/// What advice is asked for.
+/// Facts, settings and evidence that advice is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// Facts and measurements; missing ones with their reasons.
@@ -116,7 +116,7 @@ pub struct Advice {
     pub recommended_means: Option<String>,
     /// The facts that led to it, in a sentence.
     pub why: String,
-    /// Studies and documentation that it goes by, as tags.
+    /// Tags of the studies and documentation that it is based on.
     pub source: String,
     /// Change that the literature expects.
     pub effect: Effect,
@@ -143,7 +143,7 @@ pub struct Advice {
     pub can_be_tried: bool,
     /// Whether trying it needs consent, for it trades durability.
     pub wants_consent: bool,
-    /// How a managed service wants it to be set.
+    /// How the setting is made at a managed service; `None` elsewhere.
     pub how: Option<String>,
 }
 

@@ -79,7 +79,7 @@ pub enum ProfileValue {
 }
 
 impl ProfileValue {
-    /// As it stands in a file.
+    /// The value as it is written in a file.
     pub fn shown(&self) -> String {
         match self {
             ProfileValue::Text(text) => text.clone(),
@@ -346,7 +346,7 @@ pub struct Profiles {
 }
 
 impl Profiles {
-    /// Those that pgdyno is shipped with.
+    /// The profiles that are built in.
     pub fn shipped() -> Result<Profiles, ProfileError> {
         let mut profiles = BTreeMap::new();
         for (file, text) in FILES {

@@ -61,7 +61,7 @@ pub struct Term {
     pub value: f64,
 }
 
-/// All sizes of a target.
+/// All sizes of a target, as facts and as formulas.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sizing {
     /// As facts `sizing.NAME`, those that cannot be worked out among them with the reason.
@@ -253,7 +253,7 @@ pub(crate) fn wal_between_checkpoints(bytes_per_s: f64, interval_s: f64, spread:
     2.0 * bytes_per_s * interval_s * (1.0 + spread)
 }
 
-/// What all sessions of a server may want at once.
+/// Memory that all sessions and workers of a server may take at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Wants {
     /// Number of sessions that the sizes are for.
@@ -280,7 +280,7 @@ impl Wants {
         self.sort_bytes * self.hash_factor * NODES + self.tables_bytes_per_session
     }
 
-    /// What is wanted whatever the number of sessions.
+    /// Bytes that are taken whatever the number of sessions.
     fn fixed(&self) -> f64 {
         self.shared_bytes
             + self.maintenance_bytes * MAINTENANCE_SESSIONS

@@ -5,14 +5,14 @@ use crate::random::Stream;
 
 /// The transactions of a load, compiled: shared by all clients.
 pub trait Transactions: Sync {
-    /// What the engine has to know of them.
+    /// Kinds and statements of the transactions.
     fn outline(&self) -> &Outline;
 
     /// What executes them for one client: the one of that number, from 0, which draws from `stream`.
     fn actor(&self, stream: Stream, number: u32) -> Box<dyn Actor + '_>;
 }
 
-/// What the engine has to know of a load's transactions.
+/// Kinds and statements of a load's transactions.
 #[derive(Debug, Clone, Default)]
 pub struct Outline {
     /// Names of the kinds of transactions; at least one.
@@ -31,7 +31,7 @@ pub struct Outline {
     pub commits_max: u64,
 }
 
-/// A statement as the books name it.
+/// A statement with its kind of transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementName {
     /// The kind of transaction that it belongs to.
@@ -97,7 +97,7 @@ pub trait Actor {
 pub enum Turn {
     /// The request is to be sent, and its reply to be waited for.
     Send(Trip),
-    /// Nothing for so many nanoseconds.
+    /// The client waits for that many nanoseconds.
     Sleep(u64),
     /// The transaction has no further request.
     End,
@@ -108,7 +108,7 @@ pub enum Turn {
 pub struct Trip {
     /// Number of ReadyForQuery messages in the reply.
     pub syncs: u32,
-    /// Whether the rows of the reply are wanted.
+    /// Whether the actor reads the rows of the reply.
     pub captures: bool,
     /// The statement in it, if it is only one.
     pub statement: Option<u32>,

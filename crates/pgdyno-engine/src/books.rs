@@ -42,7 +42,7 @@ impl fmt::Debug for SqlState {
     }
 }
 
-/// How often an error came.
+/// An error code with its number of transactions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorTally {
     /// Code of the error, five characters: "40001".
@@ -82,7 +82,7 @@ const DIGITS_PER_SECOND: u8 = 2;
 /// Counts and times of a stretch of time. all = committed + failed + skipped, always.
 #[derive(Debug, Clone)]
 pub struct Books {
-    /// Transactions begun and ended in the books.
+    /// Transactions of that stretch: committed, failed and skipped together.
     pub all: u64,
     /// Transactions that ended as they were meant to: the server confirmed them as committed, or rolled back.
     pub committed: u64,
@@ -350,7 +350,7 @@ pub struct Second {
     pub measured: bool,
     /// Counts and response times of this second.
     pub books: Books,
-    /// Clients whose connection is alive.
+    /// Clients that are connected.
     pub clients: u32,
 }
 
@@ -386,7 +386,7 @@ pub struct SecondFigures {
     pub committed: u64,
     /// Transactions that failed in it.
     pub failed: u64,
-    /// Clients whose connection is alive.
+    /// Clients that are connected.
     pub clients: u32,
     /// Median of the response time; `None` without a committed transaction.
     pub p50_ms: Option<f64>,

@@ -15,11 +15,11 @@ const IDLE: u8 = b'I';
 /// Requests are mostly far below this.
 const REQUEST_BYTES: usize = 1024;
 
-/// What became of a transaction.
+/// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Committed,
-    /// By a rollback, as it was meant to.
+    /// Ended by a rollback, as intended.
     RolledBack,
     Failed(SqlState),
 }

@@ -67,7 +67,7 @@ pub enum ConnectError {
         /// Name of that method.
         what: String,
     },
-    /// Secrecy or proof of identity is wanted and cannot be had.
+    /// TLS is required, and cannot be had or verified.
     #[error("no TLS with the server at {place}: {reason}")]
     Tls {
         /// Host and port.

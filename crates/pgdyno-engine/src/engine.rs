@@ -94,7 +94,7 @@ pub struct LoadResult {
     pub connections: Option<Times>,
     /// What the transactions noted, and the first reason why a transaction's own connection could not be made.
     pub notes: Vec<String>,
-    /// How many more there were.
+    /// Number of notes that are not kept.
     pub notes_left_out: u64,
     /// Transactions of the server in the making of each session: its start, and preparing.
     pub commits_per_session: u64,

@@ -53,9 +53,9 @@ pub enum Part {
 /// A statement with the variables that stand in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Its text, piece by piece.
+    /// Text of the statement, piece by piece.
     pub parts: Vec<Part>,
-    /// Whether somebody wants its rows with the names of the columns.
+    /// Whether the names of the columns are needed with the rows.
     pub described: bool,
     /// Whether values come in binary; else as text, as with pgbench.
     pub binary: bool,

@@ -11,7 +11,7 @@ pub const CLIENTS_MAX: u32 = 10_000;
 /// Longest time between two batches of arrivals: what is begun less often is no rate any more.
 pub const BATCH_MAX: Duration = Duration::from_millis(100);
 
-/// When the clients' transactions begin.
+/// The instants at which transactions begin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arrivals {
     /// Closed loop: each client's next transaction follows its last one, after a pause.

@@ -43,7 +43,7 @@ pub enum Op {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Say {
     pub(crate) pieces: Pieces,
-    /// Its number among all statements.
+    /// Number of the statement among all of the program.
     pub(crate) statement: u32,
     /// What prepares it, where that is done when it is first wanted.
     pub(crate) prepare: Option<Pieces>,

@@ -41,7 +41,7 @@ const RATE_PER_S_MAX: f64 = 10_000_000.0;
 const STRETCHES_MAX: usize = 1000;
 
 impl Rate {
-    /// The same rate all the time.
+    /// A rate that does not change.
     pub fn constant(per_second: f64) -> Rate {
         Rate(vec![Stretch {
             from_per_s: per_second,

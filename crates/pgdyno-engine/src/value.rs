@@ -27,7 +27,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What it is, in words.
+    /// Kind of the value in words: "an integer".
     pub fn kind(self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -160,13 +160,13 @@ impl Clone for Slot {
 }
 
 impl Slot {
-    /// One that was never set.
+    /// A slot that was never set.
     pub const EMPTY: Slot = Slot {
         held: Held::Nothing,
         text: Vec::new(),
     };
 
-    /// One that holds a text.
+    /// A slot that holds a text.
     pub fn of_text(text: &str) -> Slot {
         Slot {
             held: Held::Text,

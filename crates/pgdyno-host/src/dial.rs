@@ -46,7 +46,7 @@ impl fmt::Display for Stopped {
 impl std::error::Error for Stopped {}
 
 impl Until<'_> {
-    /// So much time from now on.
+    /// A wait of that length, which nothing else ends.
     pub fn after(limit: Duration) -> Until<'static> {
         Until {
             deadline: Instant::now() + limit,

@@ -152,7 +152,7 @@ pub(crate) struct ProcessStat {
     pub(crate) resident_pages: u64,
 }
 
-/// What a process has used.
+/// CPU time and page faults of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub(crate) ticks: u64,

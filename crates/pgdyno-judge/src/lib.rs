@@ -21,13 +21,13 @@ pub struct Judge {
     against: Vec<Option<usize>>,
     comparisons: Vec<Comparison>,
     rules: Rules,
-    /// Whether a treatment is held against the one before it and against the first.
+    /// Whether a treatment is compared both with the one before it and with the first.
     cumulative: bool,
     /// Levels of the looks, where the experiment may stop before its last block.
     sequential: Option<Sequential>,
 }
 
-/// The trials that a judgement goes by.
+/// The trials that a judgement is made from.
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     observations: Vec<Observation>,
@@ -102,7 +102,7 @@ impl Judge {
         }
     }
 
-    /// What each treatment is held against, by number.
+    /// Number of the treatment that each one is compared with.
     pub fn against(&self) -> &[Option<usize>] {
         &self.against
     }

@@ -67,7 +67,7 @@ pub enum ApplyError {
         /// Name of the parameter.
         name: String,
     },
-    /// A parameter that tells what was decided when the server was made or built.
+    /// A parameter that reports how the server was built or made.
     #[error("{name} is read-only: it reports what the server is")]
     ReadOnly {
         /// Name of the parameter.
@@ -89,13 +89,13 @@ pub enum ApplyError {
         /// The action that the role has no right to, as a verb phrase.
         what: String,
     },
-    /// Nobody may, on this server.
+    /// The server allows ALTER SYSTEM to no role.
     #[error("this server does not allow ALTER SYSTEM")]
     NoAlterSystem,
     /// Files that are moved while the server is down.
     #[error("the server has to be stopped meanwhile, and pgdyno stops and starts only sandboxes")]
     NeedsStop,
-    /// The server's host is another machine, or cannot be told to be this one.
+    /// The server's host is another machine, or may be.
     #[error("the server's files are not within reach here, so its host is not known to be this machine")]
     HostElsewhere,
     /// A parameter that could keep the server from starting, and no file to take it back in.

@@ -21,7 +21,7 @@ pub struct Setting {
     pub value: String,
 }
 
-/// What is wrong with the catalogue, or with a setting held against it.
+/// What is wrong with the catalogue, or with a setting of one of its knobs.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CatalogueError {
     /// The catalogue has no knob of that id.
@@ -39,7 +39,7 @@ pub enum CatalogueError {
         id: String,
         /// Value that was given.
         value: String,
-        /// Legal values in words: "a number from 0 to 200".
+        /// Legal values in words: "a whole number from 0 to 200".
         expected: String,
     },
     /// The instance behind the @ of a setting is missing or wrong.
@@ -73,7 +73,7 @@ pub enum CatalogueError {
     AdvisedOnly {
         /// Id of the knob.
         id: String,
-        /// Command that shows the lines to write, or what to do.
+        /// What it takes to set it, with the lines to write.
         how: String,
     },
     /// A catalogue file cannot be read.

@@ -78,7 +78,7 @@ pub(crate) const AUTO_CONF: &str = "postgresql.auto.conf";
 pub enum Cell {
     /// Kernel files, written back in this order.
     Files {
-        /// Those that set others again first.
+        /// The files, those first whose writing sets others again.
         files: Vec<KernelFile>,
         /// How many of them set those after them again.
         #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -156,18 +156,18 @@ pub enum Captured {
     Storage(Vec<(String, Option<String>)>),
     /// What pg_wal points at; `None` for the data directory itself. An empty path: a move was cut short.
     WalDirectory(Option<PathBuf>),
-    /// The file; `None` where there is none.
+    /// Size and attributes of the file; `None` where there is none.
     Swap(Option<SwapFile>),
-    /// The first process of the server, and its CPUs.
+    /// CPUs of the server's postmaster, and what identifies that process.
     Affinity {
-        /// Its number; `None` where no server runs.
+        /// Process id of the postmaster; `None` where no server runs.
         pid: Option<u32>,
         /// When it was started, in ticks since boot: another process may have its number later.
         started: u64,
-        /// As the kernel writes them.
+        /// List of CPUs as the kernel writes it: "0-3,8".
         cpus: String,
     },
-    /// Its content, if it is there.
+    /// Content of the file; `None` where there is none.
     OwnFile(Option<String>),
     /// Nothing is known of it and nothing stays.
     Held,

@@ -59,7 +59,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// When the server is restarted.
+/// When the server is restarted for settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
     /// Every time, so that every treatment begins with the same caches.

@@ -421,7 +421,7 @@ impl Journal {
         })
     }
 
-    /// What it holds so far.
+    /// All lines that it has so far.
     pub(crate) fn content(&self) -> Result<Content, JournalError> {
         let gone = || io_error(&self.file.path, "read")(io::ErrorKind::NotFound.into());
         let path = match &self.copy {

@@ -13,7 +13,7 @@ pub struct Target {
     pub conninfo: Conninfo,
     /// How the server is started and stopped, if pgdyno may.
     pub control: Control,
-    /// How the journal names it.
+    /// Name of the server in journals.
     pub reference: ServerRef,
     /// Whether the server ran before anybody started it for the experiment; what was stopped is stopped again.
     pub was_running: bool,

@@ -24,7 +24,7 @@ pub struct Loads {
     pub scale: u32,
     /// Numbers of clients: one, or the rungs of a ladder.
     pub clients: Vec<u32>,
-    /// Seed of the keys.
+    /// Seed of the keys that clients draw.
     pub seed: u64,
     /// Name of the target, without secrets.
     pub target: String,

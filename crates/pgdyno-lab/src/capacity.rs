@@ -105,12 +105,12 @@ pub enum Found {
         highest_clients: u32,
         /// Whether more clients might still give more: the largest measured count is in the zone.
         open: bool,
-        /// Whether the peak reaches what is wanted.
+        /// Whether the peak reaches the throughput that is asked for.
         reaches: bool,
     },
     /// There is no curve.
     No {
-        /// Reason in a sentence, with what to measure.
+        /// Reason in a sentence.
         why: String,
     },
 }
@@ -143,9 +143,9 @@ pub struct Answer {
     pub experiment: i64,
     /// Name of the experiment.
     pub name: String,
-    /// Factors that set CPUs; none where they were not varied.
+    /// Names of the factors that set CPUs; empty where CPUs were not varied.
     pub cpu_factors: Vec<String>,
-    /// Factors that set clients.
+    /// Names of the factors that set clients.
     pub client_factors: Vec<String>,
     /// Confidence of the intervals, each by itself.
     pub confidence: f64,
@@ -309,7 +309,7 @@ fn mean(values: &[f64]) -> f64 {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CapacityDocument"))]
 pub struct Document {
-    /// "pgdyno-capacity/1".
+    /// Always "pgdyno-capacity/1".
     pub format: &'static str,
     /// Wanted throughput, transactions per second.
     pub tps: f64,
@@ -319,7 +319,7 @@ pub struct Document {
     pub price_per_cpu_hour: Option<f64>,
     /// What an hour of the host costs.
     pub price_per_host_hour: Option<f64>,
-    /// The answer.
+    /// Answer to the question.
     pub answer: Answer,
 }
 

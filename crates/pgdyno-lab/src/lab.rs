@@ -19,7 +19,7 @@ pub struct Lab<'a> {
     pub host: &'a Arc<dyn HostAccess>,
     /// Knobs that may be turned.
     pub catalogue: &'a Catalogue,
-    /// Where journals are kept.
+    /// Directory and registry of journals.
     pub journals: &'a Journals,
     /// Where files of an experiment are kept while it runs: copies of data, what poolers need.
     pub scratch: &'a Path,

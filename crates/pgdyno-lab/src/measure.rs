@@ -333,33 +333,33 @@ pub(crate) fn watch(
 /// Why no load was driven.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// The load.
+    /// The load could not be driven.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The server.
+    /// The server could not be reached or asked.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// What stands between.
+    /// The pooler between clients and server could not be reached.
     #[error(transparent)]
     Pooler(#[from] ConnectError),
-    /// Another program that is the load.
+    /// The program that is the load could not be run.
     #[error(transparent)]
     Foreign(#[from] ForeignError),
-    /// The command of such a program, or of what goes before or after it.
+    /// The command of such a program, or that before or after it, is not valid.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// What is known of such programs.
+    /// The formats of such programs cannot be read.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// A program of which nothing is known.
+    /// A program without a format.
     #[error("no program \"{name}\" is known; known are {}, job", known.join(", "))]
     UnknownProgram {
-        /// As the file has it.
+        /// Name of the program, as the file has it.
         name: String,
-        /// Those that are known.
+        /// Names of the programs with a format.
         known: Vec<String>,
     },
-    /// The directory that such programs run in.
+    /// The directory that such programs run in could not be made.
     #[error("{}: {source}", path.display())]
     Scratch {
         /// The directory.

@@ -19,7 +19,7 @@ pub enum NeighbourError {
         /// The error of the system call.
         source: io::Error,
     },
-    /// Its memory could not be limited.
+    /// The memory of the neighbour could not be limited.
     #[error("the neighbour's memory could not be limited to {limit}: {reason}")]
     Limit {
         /// The limit as the file has it: "512MB".

@@ -20,7 +20,7 @@ use pgdyno_stats::DesignError;
 use pgdyno_stats::{FixedDesign, Rules};
 use std::collections::BTreeMap;
 
-/// The name of what all is held against.
+/// Name of the treatment that all others are compared with.
 pub(crate) const REFERENCE: &str = "reference";
 /// The factor that steps are levels of.
 pub const STEP: &str = "step";
@@ -34,7 +34,7 @@ pub struct Treatment {
     pub name: String,
     /// Title that reports show in place of the name.
     pub title: String,
-    /// Why it is tried, as the file says; `None` where it says nothing.
+    /// Why it is tried, from the file; `None` without a reason there.
     pub reason: Option<String>,
     /// All settings that it runs with: those of the base and of earlier steps too.
     pub settings: Vec<Setting>,
@@ -44,7 +44,7 @@ pub struct Treatment {
     pub why_not: Option<String>,
     /// Factor and level, in the order of the file; "step" and its name for steps.
     pub levels: Vec<(String, String)>,
-    /// Number of the treatment that it is held against.
+    /// Number of the treatment that it is compared with; `None` where it is compared with none.
     pub against: Option<usize>,
     /// Load with every key that its step or levels change.
     pub load: LoadPart,
@@ -140,7 +140,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Works out a file whatever it wants consent to: [`Plan::unagreed`] has that.
+    /// Works out a file without asking for consent: [`Plan::unagreed`] has what needs it.
     pub fn unasked(file: ExperimentFile, profiles: &ProfileSettings, seed: u64) -> Result<Plan, PlanError> {
         let mut base = settings_of_profile(file.profile.as_deref(), profiles);
         lay_over(&mut base, &settings_of(&file.base));

@@ -96,9 +96,9 @@ pub(crate) trait Changes {
 /// What a server holds of a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Present {
-    /// None of its tables.
+    /// It has none of the tables.
     Missing,
-    /// All of them, at this scale.
+    /// It has all of them, at this scale.
     Scale(u32),
 }
 

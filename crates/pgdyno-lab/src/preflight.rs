@@ -25,7 +25,7 @@ pub use ahead::Unstarted;
 /// Oldest version to experiment with.
 const VERSION_MIN: u32 = 14;
 
-/// What a finding is about.
+/// The kind of an obstacle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FindingKind {
     /// Consent that was not given.
@@ -53,11 +53,11 @@ impl FindingKind {
 /// Something that keeps an experiment, or treatments of it, from running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Kind of obstacle, which says who can remove it.
+    /// Kind of obstacle, by which it is clear who can remove it.
     pub kind: FindingKind,
     /// The treatments that are not tested for it, by name; empty where nothing can run.
     pub treatments: Vec<String>,
-    /// What cannot be, and why.
+    /// The obstacle in a sentence.
     pub what: String,
     /// Each by itself a flag, a key or a statement; all of them are needed, in this order.
     pub mends: Vec<String>,
@@ -117,7 +117,7 @@ pub struct Preflight<'a> {
     pub rehearses: bool,
 }
 
-/// What was found.
+/// The obstacles of an experiment on a target.
 #[derive(Debug, Default)]
 pub struct PreflightReport {
     /// All that keeps something from running.

@@ -24,9 +24,9 @@ pub enum ExperimentStatus {
 /// The load of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRecord {
-    /// Name of the workload: "tpcb-like".
+    /// Name of the workload: "tpcb".
     pub name: String,
-    /// Scale factor of its data, as of `pgbench -s`.
+    /// Scale of its data: units of 100,000 rows, or warehouses.
     pub scale: u32,
     /// Number of connections that send transactions.
     pub clients: u32,
@@ -60,9 +60,9 @@ pub struct TreatmentRecord {
     pub name: String,
     /// Title that reports show in place of the name.
     pub title: String,
-    /// Why it is tried, as the experiment file says; `None` where it says nothing.
+    /// Why it is tried, from the experiment file; `None` without a reason there.
     pub reason: Option<String>,
-    /// Why it was not tested, if it was not.
+    /// Why it was not tested; `None` where it was.
     pub why_not: Option<String>,
     /// All settings that it runs with; in a cumulative design those of the steps before it too.
     pub settings: Vec<SettingRecord>,
@@ -104,7 +104,7 @@ pub struct FactorRecord {
     pub name: String,
     /// Title that reports show in place of the name.
     pub title: String,
-    /// A condition: its levels are not held against one another.
+    /// Whether it is a condition, whose levels are not compared with one another.
     pub along: bool,
     /// Names of its levels, the reference first.
     pub levels: Vec<String>,
@@ -113,7 +113,7 @@ pub struct FactorRecord {
 /// A figure of trials beyond those that every trial has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FigureRecord {
-    /// Its name, the unit last.
+    /// Name that ends with its unit: "wal_bytes".
     pub name: String,
     /// Whether a larger value is the better one.
     pub larger_is_better: bool,
@@ -152,7 +152,7 @@ pub struct ClaimRecord {
     pub text: String,
     /// Levels of the treatments that it is about.
     pub of: BTreeMap<String, String>,
-    /// Levels of what they are held against.
+    /// Levels of the treatments that these are compared with.
     pub against: BTreeMap<String, String>,
     /// Name of the figure that it is about.
     pub metric: String,
@@ -313,15 +313,15 @@ impl ExperimentRecord {
 pub struct StoredExperiment {
     /// Number in this store.
     pub id: i64,
-    /// As it was begun.
+    /// Record as of its begin.
     pub record: ExperimentRecord,
-    /// How far it is.
+    /// Status as stored: of one whose process was killed it is still `Running`.
     pub status: ExperimentStatus,
-    /// When it began.
+    /// Time of its begin, since 1970.
     pub started_unix_ms: u64,
-    /// When it ended.
+    /// Time of its end, since 1970; `None` while it runs, and where it was killed.
     pub finished_unix_ms: Option<u64>,
-    /// What was restored at the end.
+    /// Knobs that were restored at the end, with what became of each.
     pub put_back: Vec<PutBackRecord>,
     /// Trials in the order they ran, with their numbers.
     pub trials: Vec<(i64, TrialRecord)>,

@@ -3,7 +3,7 @@
 //! A name ends with its unit, and with `_per_tx` where it is counted per committed transaction. The processor's counters are per
 //! transaction too, though their names, which perf gave them, do not say so.
 
-/// Which way a metric is better.
+/// The direction in which a metric is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// Larger values are better.
@@ -12,7 +12,7 @@ pub enum Better {
     Lower,
 }
 
-/// Which trials have a metric.
+/// The trials that have a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given {
     /// Every trial that pgdyno drives.
@@ -64,7 +64,7 @@ impl Source {
 /// A metric of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name in records, files and commands.
+    /// Name in records, files and commands.
     pub id: &'static str,
     /// Within a sentence: "the median response time".
     pub title: &'static str,
@@ -74,7 +74,7 @@ pub struct Metric {
     pub heading: &'static str,
     /// Its unit; empty for a number without one.
     pub unit: &'static str,
-    /// Which way it is better.
+    /// Direction in which it is better.
     pub better: Better,
     /// Condition on which a trial has it.
     pub given: Given,

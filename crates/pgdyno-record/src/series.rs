@@ -27,7 +27,7 @@ pub struct ColumnRecord {
 /// Why something is missing from a series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapRecord {
-    /// From the start of the load.
+    /// Time of the gap, from the start of the load.
     pub at_ms: u32,
     /// The file, view or metric that has the gap: "pg_stat_wal".
     pub source: String,
@@ -38,7 +38,7 @@ pub struct GapRecord {
 /// The series of host and server beside a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesRecord {
-    /// Columns by metric and label.
+    /// Columns, one for each metric and label.
     pub columns: Vec<ColumnRecord>,
     /// What is missing, and why.
     pub gaps: Vec<GapRecord>,

@@ -6,7 +6,7 @@ use pgdyno_stats::Steadiness;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What became of a trial.
+/// The outcome of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
@@ -77,7 +77,7 @@ pub struct DistributionPoint {
     pub ms: f64,
 }
 
-/// The clients' count held against the server's.
+/// The clients' count of commits compared with the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct CrossCheck {
@@ -104,7 +104,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// How often an error came.
+/// An error code with its number of transactions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct ErrorCount {
@@ -167,7 +167,7 @@ pub struct TrialRecord {
     pub treatment: String,
     /// Whether it ended in order and its figures count.
     pub status: TrialStatus,
-    /// Why it failed or does not hold.
+    /// Why it failed or does not hold; `None` where it counts.
     pub reason: Option<String>,
     /// Whether a guard has ended it, and with it all further trials of its treatment.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -176,7 +176,7 @@ pub struct TrialRecord {
     pub started_unix_ms: u64,
     /// Knob and what the target reported after it was set.
     pub effective: Vec<(String, String)>,
-    /// Committed per second in the measured time.
+    /// Transactions committed per second of the measured time; `None` where nothing was measured.
     pub tps: Option<f64>,
     /// Transactions of the measured time.
     #[serde(flatten)]

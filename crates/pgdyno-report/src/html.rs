@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// Why there is no HTML.
+/// Why a report cannot be written as HTML.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
     /// The program was built without the page that HTML embeds.

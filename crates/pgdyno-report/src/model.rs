@@ -66,9 +66,9 @@ pub struct Treatment {
     pub name: String,
     /// Title that is shown in place of the name.
     pub title: String,
-    /// Why it was tried, as the experiment file says; `None` where it says nothing.
+    /// Why it was tried, from the experiment file; `None` without a reason there.
     pub reason: Option<String>,
-    /// Whether trials of it were begun: "tested" or "not-tested".
+    /// Whether it was tested: "tested" or "not-tested".
     #[cfg_attr(feature = "typescript", ts(type = "\"tested\" | \"not-tested\""))]
     pub status: &'static str,
     /// Why it was not tested; `None` where it was.
@@ -85,7 +85,7 @@ pub struct Treatment {
     /// Factor and level; "step" and its name for steps.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub levels: Vec<LevelOf>,
-    /// Name of the treatment that it is held against.
+    /// Name of the treatment that it is compared with; `None` where it is compared with none.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub against: Option<String>,
     /// Its load, where it is not the experiment's.
@@ -279,9 +279,9 @@ pub struct Decision {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Workload {
-    /// Name of the workload: "tpcb-like".
+    /// Name of the workload: "tpcb".
     pub name: String,
-    /// Scale factor of its data, as of `pgbench -s`.
+    /// Scale of its data: units of 100,000 rows, or warehouses.
     pub scale: u32,
     /// Number of connections that send transactions.
     pub clients: u32,
@@ -301,7 +301,7 @@ pub struct Factor {
     pub name: String,
     /// Title that is shown in place of the name.
     pub title: String,
-    /// A condition: its levels are not held against one another.
+    /// Whether it is a condition, whose levels are not compared with one another.
     pub along: bool,
     /// Names of its levels, the reference first.
     pub levels: Vec<String>,
@@ -319,7 +319,7 @@ pub struct Experiment {
     pub question: String,
     /// Answer to the question in one sentence.
     pub answer: String,
-    /// Name of the design, which says what is compared with what.
+    /// Name of the design, which fixes what is compared with what.
     #[cfg_attr(
         feature = "typescript",
         ts(

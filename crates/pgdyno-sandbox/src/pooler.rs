@@ -86,7 +86,7 @@ impl PoolMode {
 pub struct PoolerPlan {
     /// Program of the pooler.
     pub kind: PoolerKind,
-    /// When a session goes on to the next client; pgpool knows [`PoolMode::Session`] alone.
+    /// When a session is given to the next client; pgpool has [`PoolMode::Session`] alone.
     pub mode: PoolMode,
     /// Sessions at the server; with pgpool at least `clients_max`, for each client has one.
     pub pool_size: u32,

@@ -77,7 +77,7 @@ fn word<S: Serializer>(life: &Life, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(life.word())
 }
 
-/// How far an experiment is.
+/// Progress of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Progress {
@@ -95,7 +95,7 @@ pub struct Progress {
     pub phase: Option<String>,
     /// The trial that runs now; `None` between two.
     pub current: Option<Current>,
-    /// Treatments with a verdict that no further block can change.
+    /// Treatments with a verdict other than "undecided".
     pub decided: Vec<Decided>,
 }
 

@@ -18,7 +18,7 @@ pub struct Changed {
     pub journal: ChangedBy,
 }
 
-/// What there is to say once the server listens.
+/// What is shown when the server listens.
 #[derive(Debug)]
 pub struct Begun {
     /// Address that the server listens on.

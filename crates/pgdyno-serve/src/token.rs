@@ -22,7 +22,7 @@ const OF_OTHERS: u32 = 0o007;
 /// Permission of the group to write.
 const GROUP_WRITES: u32 = 0o020;
 
-/// Why there is no token.
+/// Why a token could not be made or read.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The kernel gives no randomness.

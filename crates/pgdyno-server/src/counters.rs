@@ -164,14 +164,14 @@ pub fn wait_until_gone(
     }
 }
 
-/// How many sessions a server lets in.
+/// Numbers of sessions that a server allows, and has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
     /// Most sessions at a time: max_connections.
     pub most: u32,
-    /// Kept back for superusers, and from 16 on for roles with pg_use_reserved_connections.
+    /// Sessions reserved for superusers, and from 16 on for roles with pg_use_reserved_connections.
     pub kept: u32,
-    /// Those that others have now.
+    /// Sessions that others have now.
     pub held: u32,
 }
 

@@ -38,7 +38,7 @@ pub enum ServerError {
         /// Value that was given for it.
         word: String,
     },
-    /// All of several servers were asked, or one that is not what is wanted.
+    /// None of several servers is of the kind that target_session_attrs asks for.
     #[error("no server for target_session_attrs={wanted}: {each}")]
     NoneFits {
         /// Value of target_session_attrs.
@@ -77,7 +77,7 @@ pub enum ServerError {
         /// Error of the system call, or of the resolver.
         reason: String,
     },
-    /// Secrecy or proof of identity is wanted and cannot be had.
+    /// TLS is required, and cannot be had or verified.
     #[error("no TLS with the server for {target}: {reason}")]
     NoTls {
         /// Database, place and user of the connection, without a password.
@@ -233,7 +233,7 @@ impl ServerError {
     }
 }
 
-/// What a word may be.
+/// Values that a parameter of libpq may have, in words.
 fn expected(name: &str) -> &'static str {
     match name {
         "target_session_attrs" => "any, read-write, read-only, primary, standby or prefer-standby",

@@ -12,7 +12,7 @@ enum Names {
     Objects,
     /// Directories, as they are (SplitDirectoriesString).
     Directories,
-    /// Libraries, likewise.
+    /// Names of libraries.
     Libraries,
     /// Libraries of `$libdir/plugins`, where no directory is named.
     Plugins,

@@ -64,7 +64,7 @@ fn guc_of_row(row: Vec<Option<String>>) -> Guc {
     }
 }
 
-/// What a parameter may be, as pg_settings says.
+/// Bounds of a parameter's value, by pg_settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GucBounds {
     /// Smallest value in the base unit.
@@ -119,14 +119,14 @@ pub fn refused_by_server(
     }
 }
 
-/// What the connected role may do to the server's settings.
+/// Rights of the connected role on the server's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SettingRights {
-    /// Its name as SQL has it.
+    /// Name of the role, quoted as in SQL.
     pub role: String,
-    /// Whether it is a superuser, who may do everything.
+    /// Whether the role is a superuser, who has every right.
     pub superuser: bool,
-    /// Whether it may reload the configuration.
+    /// Whether the role may reload the configuration.
     pub reload: bool,
     /// Whether it may read the view of what the configuration files hold,
     pub file_settings: bool,

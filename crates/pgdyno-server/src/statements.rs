@@ -31,11 +31,11 @@ struct Counts {
 /// A statement of the connected database as it grew.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatementGrowth {
-    /// As pg_stat_activity has it too.
+    /// Number of the normalised statement, as in pg_stat_activity.
     pub query_id: i64,
     /// On one line and cut, without constants; of a utility statement two words at most. `None` where the role may not see it.
     pub text: Option<String>,
-    /// How often it was executed.
+    /// Number of executions.
     pub calls: u64,
     /// Time of all executions together.
     pub total_ms: f64,

@@ -5,7 +5,7 @@ use crate::quoting::{identifier, literal};
 use crate::server::Server;
 use serde::{Deserialize, Serialize};
 
-/// What of a table's storage.
+/// A part of a table's storage that is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum StorageOption {

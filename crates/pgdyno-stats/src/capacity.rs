@@ -33,7 +33,7 @@ pub enum CapacityModel {
     TwoLevels,
 }
 
-/// Why there is no curve.
+/// Why no curve of throughput over CPUs is fitted.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum CapacityError {
     /// Fewer than two numbers of CPUs, which carry no curve.
@@ -67,7 +67,7 @@ pub enum CapacityError {
 /// the same as never.
 const FURTHEST: f64 = 1000.0;
 
-/// What a wanted throughput needs.
+/// Answer for a wanted throughput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Need {
     /// CPUs and connections with which the fitted curve reaches it.
@@ -97,12 +97,12 @@ pub struct Resources {
     pub extrapolates: f64,
 }
 
-/// What the price is for.
+/// A price, by what it is paid for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Price {
-    /// Of one CPU for an hour, any currency.
+    /// Price of one CPU for an hour, in any currency.
     PerCpuHour(f64),
-    /// Of the whole host for an hour.
+    /// Price of the whole host for an hour.
     PerHostHour(f64),
 }
 

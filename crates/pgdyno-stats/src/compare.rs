@@ -34,7 +34,7 @@ pub struct Compared {
 pub struct WithinTrial {
     /// The mean with its interval, in the unit of the values.
     pub mean: MeanInterval,
-    /// As many independent values would know the mean as well.
+    /// Number of independent values whose mean has the same standard error.
     pub effective_size: f64,
     /// Estimated correlation of a value with the next one, at least 0.
     pub autocorrelation: f64,

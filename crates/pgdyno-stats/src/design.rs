@@ -17,7 +17,7 @@ pub struct Design {
     pub resolution: Option<usize>,
 }
 
-/// Why there is no design.
+/// Why a design cannot be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DesignError {
     /// No factor was given.

@@ -34,7 +34,7 @@ pub enum Edge {
     Unmeasured,
 }
 
-/// Why there is no knee.
+/// Why no knee is found in the response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoKnee {
     /// A bend needs three points.

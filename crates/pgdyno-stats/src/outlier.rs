@@ -39,7 +39,7 @@ pub enum WhyExcluded {
 /// An observation that is left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Excluded {
-    /// Its place among the observations given.
+    /// Index in the observations given.
     pub index: usize,
     /// Rule that leaves it out.
     pub why: WhyExcluded,

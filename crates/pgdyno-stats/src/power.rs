@@ -22,7 +22,7 @@ pub struct FixedDesign {
     /// Spread between trials of one treatment as a ratio, as [`BlockFit::noise_floor`](crate::BlockFit::noise_floor)
     /// has it: 0.02 = 2 %.
     pub noise_floor: f64,
-    /// How it will be judged.
+    /// Rules by which the comparison will be judged.
     pub rules: Rules,
 }
 

@@ -23,7 +23,7 @@ pub struct UslPoint {
     pub weight: f64,
 }
 
-/// Why no curve was fitted.
+/// Why the law is not fitted.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum UslError {
     /// Three parameters and a spread need four different N.

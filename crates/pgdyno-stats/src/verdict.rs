@@ -31,7 +31,7 @@ pub struct Rules {
     pub larger_is_better: bool,
 }
 
-/// Which treatment is held against which.
+/// Two treatments to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comparison {
     /// Number of the treatment in the observations.

@@ -42,7 +42,7 @@ pub(crate) fn alarm(state: &State) -> Style {
     if state.colour { bold.fg(Color::Red) } else { bold }
 }
 
-/// For what is said aside.
+/// Style of remarks beside the values.
 pub(crate) fn aside(state: &State) -> Style {
     if state.colour {
         Style::new().fg(Color::DarkGray)

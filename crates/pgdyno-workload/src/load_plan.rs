@@ -6,7 +6,7 @@ use pgdyno_engine::Protocol;
 use pgdyno_engine::{Arrivals, Engine, Plan};
 use std::fmt;
 
-/// What transactions are made of.
+/// The source of a load's transactions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
     /// A built-in workload.
@@ -33,18 +33,18 @@ impl fmt::Display for Work {
     }
 }
 
-/// What to drive, and how.
+/// A load: its transactions, and how they are driven.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPlan {
     /// Workload or scripts that transactions are made by.
     pub work: Work,
     /// Protocol of queries.
     pub protocol: Protocol,
-    /// How they are held together; scripts do that themselves.
+    /// How statements are grouped to transactions; scripts do that themselves.
     pub control: Control,
     /// Whether tpcc's clients stay at their warehouse, type and think (clause 5.2.5).
     pub paced: bool,
-    /// How the engine drives it.
+    /// Clients, times and arrivals of the load.
     pub drive: Plan,
 }
 

@@ -34,10 +34,10 @@ const OVERHEAD_BYTES: usize = 64;
 /// Length of a CopyData message's tag and length.
 pub(crate) const COPY_HEADER_BYTES: usize = 5;
 
-/// Why something was not done.
+/// Why a statement was not executed.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The server's refusal; the session lives.
+    /// The server refuses the statement; the session can be used on.
     #[error("{message} (SQLSTATE {sqlstate})")]
     Refused {
         /// Message of the server.
@@ -45,7 +45,7 @@ pub enum SessionError {
         /// SQLSTATE of the error.
         sqlstate: String,
     },
-    /// The session is of no use any more.
+    /// The connection is lost.
     #[error("{0}")]
     Lost(#[source] ConnectError),
     /// The caller asked to stop.

@@ -15,15 +15,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Where pgdyno keeps things. docs/reference/files.md tells what is where.
 #[derive(Debug, Clone)]
 pub(crate) struct Directories {
-    /// Downloads.
+    /// Directory of downloads.
     pub(crate) cache: PathBuf,
-    /// Sandboxes, journals, unpacked servers.
+    /// Directory of sandboxes, journals and unpacked servers.
     pub(crate) state: PathBuf,
-    /// The store of results.
+    /// Directory of the store of results.
     pub(crate) data: PathBuf,
     /// What is changed on this host, by whichever home of this user.
     pub(crate) registry: PathBuf,
-    /// How people name this home.
+    /// Name of this home in messages: "PGDYNO_HOME=/srv/lab".
     pub(crate) home: String,
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn stop_in_force() -> Arc<AtomicBool> {
     in_force.clone().unwrap_or_default()
 }
 
-/// Milliseconds since 1970.
+/// Present time in milliseconds since 1970.
 pub(crate) fn now_unix_ms() -> u64 {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

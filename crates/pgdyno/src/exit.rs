@@ -4,15 +4,15 @@ use crate::failure::Failure;
 use crate::output::{self, Style, Styled};
 use pgdyno_record::ErrorClass;
 
-/// All went well.
+/// Code of a command that did what was asked.
 pub(crate) const FINE: u8 = 0;
-/// Something failed.
+/// Code of a command that failed.
 pub(crate) const FAILED: u8 = 1;
 /// The command line or a file is not as it should be.
 pub(crate) const USAGE: u8 = 2;
 /// A check or a gate did not hold.
 pub(crate) const NOT_HELD: u8 = 3;
-/// Refused for safety.
+/// Code of a command that is refused for safety.
 pub(crate) const REFUSED: u8 = 4;
 /// A gate is undecided: nothing failed, and nothing is proven.
 pub(crate) const UNDECIDED: u8 = 5;

@@ -25,7 +25,7 @@ impl Noted {
         }
     }
 
-    /// Takes in what happened.
+    /// Notes an event of the run.
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         if let Event::Begun {
             id,

@@ -48,7 +48,7 @@ struct Ledger {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Running {
     process: Process,
-    /// The counters before it.
+    /// Counters of the server before the load.
     before: Tallied,
 }
 
@@ -61,7 +61,7 @@ struct Process {
 }
 
 impl Process {
-    /// This one.
+    /// The identity of this process.
     fn own(host: &dyn HostAccess) -> Process {
         let pid = std::process::id();
         Process {

@@ -64,12 +64,12 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// As the result tells it.
+    /// The placement as a member of the result's JSON.
     pub(crate) fn as_json(&self) -> Value {
         json!({ "name": self.name.word(), "client_cpus": self.client, "server_cpus": self.server })
     }
 
-    /// The same for people.
+    /// The placement in words.
     pub(crate) fn words(&self) -> String {
         let list = |cpus: &[usize]| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         match &self.server {

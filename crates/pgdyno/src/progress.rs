@@ -92,7 +92,7 @@ impl Experiment {
         }
     }
 
-    /// Takes in what happened.
+    /// Changes the bars by an event of the run.
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Data(progress) => self.data.get_or_insert_with(DataBar::new).update(*progress),

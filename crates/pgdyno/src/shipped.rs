@@ -1,13 +1,13 @@
 //! The experiments that are shipped, as files: `catalog/experiments`.
 
-/// Name and text.
+/// Names and texts of experiment files, as a slice.
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
         &[$(($name, include_str!(concat!("../../../catalog/experiments/", $name, ".toml")))),*]
     };
 }
 
-/// All of them, by name.
+/// Every shipped experiment: name and text of its file.
 pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "aa",
     "demo",

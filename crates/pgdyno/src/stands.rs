@@ -18,7 +18,7 @@ pub(crate) struct OwnStands<'c> {
     command: String,
     /// The target as it was found, until somebody asks for it.
     held: Option<Held>,
-    /// As it was named.
+    /// The target as it was named on the command line.
     text: String,
     /// The command that restarts it, where its owner allows that.
     restart: Option<String>,

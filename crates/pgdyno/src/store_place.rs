@@ -24,14 +24,14 @@ const SCHEMA_BYTES_MAX: usize = 63;
 /// Where a store is. Displays without a password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum StorePlace {
-    /// A file.
+    /// Path of a SQLite file.
     File(PathBuf),
     /// A schema of a database.
     Server {
         /// The connection string; it may hold a password.
         text: String,
         schema: String,
-        /// What it is called.
+        /// Name of the store in messages, without a password.
         name: String,
     },
 }

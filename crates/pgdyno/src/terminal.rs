@@ -31,7 +31,7 @@ pub(crate) fn has_panicked() -> bool {
     PANICKED.load(Ordering::SeqCst)
 }
 
-/// The terminal, taken.
+/// The terminal, which is given back at the end.
 pub(crate) struct Held {
     // Its own drop complains of a terminal that is gone, to that terminal, and panics over it.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,

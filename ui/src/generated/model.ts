@@ -21,9 +21,9 @@ export type CapacityAnswer = {
   experiment: number,
   /** Name of the experiment. */
   name: string,
-  /** Factors that set CPUs; none where they were not varied. */
+  /** Names of the factors that set CPUs; empty where CPUs were not varied. */
   cpu_factors: Array<string>,
-  /** Factors that set clients. */
+  /** Names of the factors that set clients. */
   client_factors: Array<string>,
   /** Confidence of the intervals, each by itself. */
   confidence: number,
@@ -33,7 +33,7 @@ export type CapacityAnswer = {
 
 /** An answer as other programs get it, with the question. */
 export type CapacityDocument = {
-  /** "pgdyno-capacity/1". */
+  /** Always "pgdyno-capacity/1". */
   format: string,
   /** Wanted throughput, transactions per second. */
   tps: number,
@@ -43,7 +43,7 @@ export type CapacityDocument = {
   price_per_cpu_hour: number | null,
   /** What an hour of the host costs. */
   price_per_host_hour: number | null,
-  /** The answer. */
+  /** Answer to the question. */
   answer: CapacityAnswer,
 };
 
@@ -105,7 +105,7 @@ export type Comparison = {
   pairs: Array<ComparePair>,
 };
 
-/** The clients' count held against the server's. */
+/** The clients' count of commits compared with the server's. */
 export type CrossCheck = {
   /** Transactions that the clients saw committed, warm-up included. */
   client: number,
@@ -210,17 +210,17 @@ export type Details = {
   points_max: number | null,
   /** Metrics that have columns in them. */
   scope: Scope,
-  /** Trials that were wanted and have none, for the file would be too large. */
+  /** Trials without details, because the file would be too large. */
   left_out: number,
 };
 
 /** Something that is not the same on both sides. */
 export type Difference = {
-  /** What, as "PostgreSQL" or a knob's id. */
+  /** Name of the setting or fact: "PostgreSQL", or a knob's id. */
   what: string,
-  /** On the side of A. */
+  /** Value on the side of A. */
   a: string,
-  /** On the side of B. */
+  /** Value on the side of B. */
   b: string,
 };
 
@@ -246,7 +246,7 @@ export type Effect = {
   blocks: number,
 };
 
-/** How often an error came. */
+/** An error code with its number of transactions. */
 export type ErrorCount = {
   /** Code of the error, five characters: "40001". */
   sqlstate: string,
@@ -278,7 +278,7 @@ export type Experiment = {
   question: string,
   /** Answer to the question in one sentence. */
   answer: string,
-  /** Name of the design, which says what is compared with what. */
+  /** Name of the design, which fixes what is compared with what. */
   design: "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "ladder" | "load",
   /** What became of it: "running", "finished" or "interrupted"; where [`Report::tell_life`] was told of its process also
    * "killed" or "running or killed". */
@@ -327,7 +327,7 @@ export type Factor = {
   name: string,
   /** Title that is shown in place of the name. */
   title: string,
-  /** A condition: its levels are not held against one another. */
+  /** Whether it is a condition, whose levels are not compared with one another. */
   along: boolean,
   /** Names of its levels, the reference first. */
   levels: Array<string>,
@@ -341,7 +341,7 @@ export type FactorEffect = {
   factor: string,
   /** Name of the level, never the first one. */
   level: string,
-  /** Name of the level that it is held against. */
+  /** Name of the level that it is compared with. */
   against: string,
   /** The level of another factor, for an interaction. */
   other: LevelOf | null,
@@ -376,10 +376,10 @@ export type Found = { "kind": "needs",
   highest_clients: number,
   /** Whether more clients might still give more: the largest measured count is in the zone. */
   open: boolean,
-  /** Whether the peak reaches what is wanted. */
+  /** Whether the peak reaches the throughput that is asked for. */
   reaches: boolean,
 } | { "kind": "no",
-  /** Reason in a sentence, with what to measure. */
+  /** Reason in a sentence. */
   why: string,
 };
 
@@ -526,7 +526,7 @@ export type Note = {
   id: number,
   /** Time at which it was written, since 1970. */
   written_unix_ms: number,
-  /** Text as it was written, at most [`NOTE_CHARS_MAX`] characters. */
+  /** Text as it was written, at most 10,000 characters. */
   text: string,
 };
 
@@ -544,7 +544,7 @@ export type Percentiles = {
   max_ms: number | null,
 };
 
-/** How far an experiment is. */
+/** Progress of an experiment. */
 export type Progress = {
   /** Trials that finished and count. */
   trials_finished: number,
@@ -560,7 +560,7 @@ export type Progress = {
   phase: string | null,
   /** The trial that runs now; `null` between two. */
   current: Current | null,
-  /** Treatments with a verdict that no further block can change. */
+  /** Treatments with a verdict other than "undecided". */
   decided: Array<Decided>,
 };
 
@@ -719,13 +719,13 @@ export type Study = {
   summary: string | null,
 };
 
-/** A finding of the study, and what this experiment says of it. */
+/** A finding of the study, and its test in this experiment. */
 export type StudyClaim = {
   /** The finding in a sentence without a full stop. */
   text: string,
   /** Names of the treatments that it was tested on. */
   treatments: Array<string>,
-  /** Names of what they were held against, one for each. */
+  /** Names of the treatments that these are compared with, one for each. */
   against: Array<string>,
   /** Name of the figure that it is about. */
   metric: string,
@@ -829,9 +829,9 @@ export type Treatment = {
   name: string,
   /** Title that is shown in place of the name. */
   title: string,
-  /** Why it was tried, as the experiment file says; `null` where it says nothing. */
+  /** Why it was tried, from the experiment file; `null` without a reason there. */
   reason: string | null,
-  /** Whether trials of it were begun: "tested" or "not-tested". */
+  /** Whether it was tested: "tested" or "not-tested". */
   status: "tested" | "not-tested",
   /** Why it was not tested; `null` where it was. */
   why_not: string | null,
@@ -845,7 +845,7 @@ export type Treatment = {
   trials_left_out?: number,
   /** Factor and level; "step" and its name for steps. */
   levels?: Array<LevelOf>,
-  /** Name of the treatment that it is held against. */
+  /** Name of the treatment that it is compared with; `null` where it is compared with none. */
   against?: string | null,
   /** Its load, where it is not the experiment's. */
   workload?: Workload | null,
@@ -1059,7 +1059,7 @@ export type TrialPart = {
   rolled_back?: number | null,
 };
 
-/** What became of a trial. */
+/** The outcome of a trial. */
 export type TrialStatus = "finished" | "failed" | "invalid";
 
 /** X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)). */
@@ -1101,9 +1101,9 @@ export type Waits = {
 
 /** Workload, data and clients of a load. */
 export type Workload = {
-  /** Name of the workload: "tpcb-like". */
+  /** Name of the workload: "tpcb". */
   name: string,
-  /** Scale factor of its data, as of `pgbench -s`. */
+  /** Scale of its data: units of 100,000 rows, or warehouses. */
   scale: number,
   /** Number of connections that send transactions. */
   clients: number,

@@ -98,7 +98,7 @@ impl Effect {
     }
 }
 
-/// What a rule is for.
+/// The purpose of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleKind {
@@ -119,7 +119,7 @@ impl RuleKind {
     }
 }
 
-/// Another rule that has nothing to say where this one speaks.
+/// Another rule, which is silenced where this one applies.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Beats {
@@ -191,7 +191,7 @@ pub struct Rule {
     pub(crate) when: Expression,
     pub(crate) recommended: Recommended,
     pub(crate) why: Template,
-    /// Studies and documentation that it goes by, as tags.
+    /// Tags of the studies and documentation that it is based on.
     pub source: String,
     /// Change that the literature expects.
     pub effect: Effect,

@@ -74,7 +74,7 @@ pub struct LeftOut {
     pub knob: String,
     /// Value as the profile has it, an expression with its `=`.
     pub value: String,
-    /// Why it is left out.
+    /// Reason for leaving it out.
     pub why: Why,
     /// The reason in a sentence.
     pub because: String,
@@ -86,7 +86,7 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Why {
-    /// Its condition does not hold.
+    /// The condition of the setting does not hold.
     Condition {
         /// Text of the condition.
         when: String,
@@ -132,7 +132,7 @@ pub enum Why {
         /// Direction that it may be changed in: "raise" or "lower".
         only: &'static str,
     },
-    /// What is there is not known, so nobody knows whether it is enough.
+    /// The present value is not known, so it is not clear whether it is enough.
     NowUnknown {
         /// Direction that it may be changed in: "raise" or "lower".
         only: &'static str,
@@ -142,7 +142,7 @@ pub enum Why {
         /// Id of the knob that excludes it.
         by: String,
     },
-    /// A profile that inherits it does not want it.
+    /// A profile that inherits the setting drops it.
     Dropped {
         /// Name of the profile that drops it.
         by: String,

@@ -13,7 +13,7 @@ pub struct Scene<'a> {
     pub slots: &'a [Slot],
     /// Names of the variables, by their numbers.
     pub names: &'a [String],
-    /// What random functions draw from.
+    /// Stream that random functions draw from.
     pub stream: &'a mut Stream,
     /// Values that `debug` was called with, as text.
     pub notes: &'a mut Vec<String>,

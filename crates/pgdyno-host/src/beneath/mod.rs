@@ -179,7 +179,7 @@ impl Directory {
         }
     }
 
-    /// As it was opened; for messages.
+    /// Path under which it was opened, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -6,16 +6,16 @@ use serde::Serialize;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// What the kernel says about the discipline of its clock.
+/// The state of the kernel's clock discipline, by adjtimex(2).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClockState {
-    /// Whether a daemon keeps it to a reference.
+    /// Whether a daemon keeps the clock to a reference.
     pub is_synchronised: bool,
-    /// How far off it may be at most, as that daemon told.
+    /// Largest error of the clock, as that daemon has set it.
     pub error_max_us: f64,
-    /// How far off it is thought to be.
+    /// Estimated error of the clock.
     pub error_estimated_us: f64,
-    /// By how much the hardware's pace is corrected.
+    /// Correction of the hardware's frequency.
     pub frequency_ppm: f64,
 }
 
@@ -59,7 +59,7 @@ pub struct ClockWatch {
     raw_ns: i64,
 }
 
-/// How the clocks went apart.
+/// Difference between two clocks over a time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Drift {
     /// Time since the watch began.

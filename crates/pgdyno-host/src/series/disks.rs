@@ -38,7 +38,7 @@ impl Named for Disk {
 pub(super) struct Disks {
     file: Kept,
     last: Last<Vec<Disk>>,
-    /// Those asked for; `None`: all.
+    /// Names of the devices to read; `None` for all.
     asked: Option<Vec<String>>,
     /// Names of /sys/block: whole devices.
     whole: BTreeSet<String>,

@@ -60,7 +60,7 @@ pub struct Gap {
     pub reason: String,
 }
 
-/// What one source told at one instant.
+/// The values and gaps of one source at one instant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// Instant at which it was read.

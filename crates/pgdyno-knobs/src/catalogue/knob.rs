@@ -126,14 +126,14 @@ pub enum Per {
     Path,
 }
 
-/// What a value looks like.
+/// The syntax of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// A whole number.
     #[default]
     Integer,
-    /// Whole numbers with spaces between.
+    /// Whole numbers, separated by spaces.
     Integers,
     /// A number, with decimals or without.
     Decimal,
@@ -235,7 +235,7 @@ pub struct Knob {
     /// Files of other knobs whose writing sets the same ones again.
     #[serde(default)]
     pub alike: Vec<String>,
-    /// What its value looks like.
+    /// Syntax of its value.
     #[serde(default)]
     pub form: Form,
     /// Unit of a bare number ("bytes", "kB", "8kB", "pages", "ms", "us", "percent", "cpus" and the like), where it has one.
@@ -265,7 +265,7 @@ pub struct Knob {
     pub gives: Option<Gives>,
     /// What has to happen before a new value counts.
     pub cost: Cost,
-    /// What it can cost the user.
+    /// What a bad value can cost: nothing, an outage, or committed data.
     pub risk: Risk,
     /// Values that cost nothing, of a knob that otherwise is a risk.
     #[serde(default)]
@@ -276,7 +276,7 @@ pub struct Knob {
     /// Of what is only advised: the word to look for on the boot line, among the options of the mount or the flags of the
     /// volume. Without `{value}` in it, it is there (`on`) or not (`off`); with it, `default` means that it is not there.
     pub word: Option<String>,
-    /// What a mount tells of it where it was not given.
+    /// Value that a mount has where the option was not given.
     pub unset: Option<String>,
     /// Of what is only advised: the lines to write. `{value}`, `{mount}` (where the file system is mounted) and `{volume}`
     /// (the name of the device-mapper volume) are to be filled in.
@@ -285,7 +285,7 @@ pub struct Knob {
     /// The lines that take it away again: for `off`, or `default`.
     #[serde(default)]
     pub undo_lines: Vec<String>,
-    /// What it does, for people.
+    /// What it does, in a sentence.
     pub summary: String,
     /// Documentation that the summary goes by: a manual with its section, or the tag of a source.
     pub source: String,

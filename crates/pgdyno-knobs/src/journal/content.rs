@@ -23,7 +23,7 @@ const LINES_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Purpose {
-    /// Number of the journal's format, which says how lines are sealed and counted.
+    /// Number of the journal's format, which fixes how lines are sealed and counted.
     pub format: u32,
     /// Process that made the changes.
     pub pid: u32,
@@ -37,10 +37,10 @@ pub struct Purpose {
     pub server: Option<ServerRef>,
     /// Whether the server ran before; what was stopped is stopped again.
     pub server_was_running: bool,
-    /// Who did it: a user of this machine.
+    /// User of this machine who made the changes; `None` in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// What tells the server from all others on this host, whatever it is called.
+    /// Key that no other server of this host has; `None` without a server, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_key: Option<String>,
 }
@@ -136,7 +136,7 @@ pub enum Entry {
     },
     /// The changes stay when their process ends.
     Kept(Keep),
-    /// They stay until somebody restores them.
+    /// The changes stay until `pgdyno restore`.
     Confirmed,
     /// Everything was restored: the journal is over.
     Closed,

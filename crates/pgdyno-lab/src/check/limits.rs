@@ -7,16 +7,16 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Times, shares that are lost.
+    /// Smaller values are better: times, and shares that are lost.
     Less,
     /// Larger values are better: rates.
     More,
 }
 
-/// What a figure is held against.
+/// Bounds that a figure is graded by.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Limits {
-    /// The unit of both, and of the figure.
+    /// Unit of the bounds and of the figure.
     pub unit: &'static str,
     /// Better than this is good.
     pub good: f64,

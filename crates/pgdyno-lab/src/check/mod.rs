@@ -232,34 +232,34 @@ pub enum Event<'a> {
     Done(&'a Measured),
 }
 
-/// The server that was asked.
+/// The server that a check measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerSeen {
-    /// Host and port.
+    /// Host and port, or socket, of the server.
     pub place: String,
-    /// Its version.
+    /// Version of the server: "18.1".
     pub version: String,
     /// Which way its connections go.
     pub way: String,
 }
 
-/// All that was found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckReport {
     /// The server, if one was asked.
     pub server: Option<ServerSeen>,
     /// Why the host of the server was not measured.
     pub host_not_measured: Option<String>,
-    /// How long all of it took.
+    /// Time that the whole check took.
     pub elapsed_s: f64,
-    /// One after the other.
+    /// Measurements in the order in which they ran.
     pub measurements: Vec<Measured>,
     /// Whether it was stopped before the end.
     pub is_stopped: bool,
 }
 
 impl CheckReport {
-    /// Those with a poor verdict.
+    /// The measurements with a poor verdict.
     pub fn poor(&self) -> impl Iterator<Item = &Measured> {
         self.measurements.iter().filter(|m| m.verdict == Grade::Poor)
     }

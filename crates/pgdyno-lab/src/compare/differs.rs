@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Difference {
-    /// What, as "PostgreSQL" or a knob's id.
+    /// Name of the setting or fact: "PostgreSQL", or a knob's id.
     pub what: String,
-    /// On the side of A.
+    /// Value on the side of A.
     pub a: String,
-    /// On the side of B.
+    /// Value on the side of B.
     pub b: String,
 }
 

@@ -22,7 +22,7 @@ pub enum Way {
     Worse,
     /// To the good side: more throughput, a shorter response.
     Better,
-    /// To either side.
+    /// To either side by more than the bound.
     Differs,
 }
 
@@ -49,7 +49,7 @@ pub enum Outcome {
     NotDecided,
 }
 
-/// A gate held against a pair.
+/// The verdict on a gate for one pair.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
     /// The gate as it was written: "tps worse than 2%".
@@ -74,7 +74,7 @@ pub struct WrongGate {
     what: String,
 }
 
-/// A gate that cannot be held against a comparison.
+/// A gate that cannot be judged on a comparison.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GateError {
     /// The figure of a side is not known.

@@ -67,7 +67,7 @@ pub struct ExperimentFile {
     /// Bounds that end a treatment.
     #[serde(default)]
     pub guard: GuardPart,
-    /// What the experiment may cost.
+    /// Bounds of time and trials for the whole experiment.
     #[serde(default)]
     pub budget: BudgetPart,
     /// Hours of the day in which trials may begin; always when not given.
@@ -126,7 +126,7 @@ pub struct DataPart {
     /// Which data set, where the load does not tell: "pgbench" (usual), "oltp" (sysbench's), "tpcc".
     #[schemars(with = "Option<String>")]
     pub dataset: Option<Dataset>,
-    /// Scale of the data set in its own units, as of `pgbench -s`; warehouses of tpcc.
+    /// Scale of the data set: units of 100,000 rows, or warehouses of tpcc.
     pub scale: Option<u32>,
     /// How it is brought to the same state before a trial.
     pub reset: Option<Reset>,
@@ -140,7 +140,7 @@ pub struct DataPart {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPart {
-    /// Name of a built-in workload: "tpcb-like".
+    /// Name of a built-in workload: "tpcb".
     #[schemars(with = "Option<String>")]
     pub workload: Option<Workload>,
     /// A script in pgbench's language, in place of a workload.
@@ -156,7 +156,7 @@ pub struct LoadPart {
     /// Protocol of queries: "simple", "extended" or "prepared".
     #[schemars(with = "Option<String>")]
     pub protocol: Option<Protocol>,
-    /// How they are held together.
+    /// Control of transactions: "none", "explicit" or "pipelined".
     #[schemars(with = "Option<String>")]
     pub transaction: Option<Control>,
     /// Number of connections that send transactions.
@@ -167,7 +167,7 @@ pub struct LoadPart {
     pub cpus: Option<Vec<u32>>,
     /// Open loop: arrivals per second, as for `pgdyno bench --rate`.
     pub rate: Option<String>,
-    /// How arrivals are spread.
+    /// Spacing of arrivals: "constant" or "poisson".
     #[schemars(with = "Option<String>")]
     pub spacing: Option<Spacing>,
     /// Open loop: what is due is begun together, at most once in this time.
@@ -251,7 +251,7 @@ pub struct FactorPart {
     pub name: String,
     /// Title in reports; the name when not given.
     pub title: Option<String>,
-    /// A condition: its levels are not held against one another.
+    /// Whether it is a condition, whose levels are not compared with one another.
     #[serde(default)]
     pub along: bool,
     /// What `values` are of: a knob, or a key as "load.clients", "data.scale", "server.version".

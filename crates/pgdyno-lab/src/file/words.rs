@@ -109,7 +109,7 @@ impl Reset {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prewarm {
-    /// Whatever is there.
+    /// The caches stay as they are.
     #[default]
     None,
     /// Tables and indexes are read into shared buffers by pg_prewarm; by a read pass where that is not installed.

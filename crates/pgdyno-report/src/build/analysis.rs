@@ -35,7 +35,7 @@ pub(super) struct Analysis<'a> {
     pub(super) judged: Judged,
     /// By the 95th percentile of response times.
     pub(super) p95: Judged,
-    /// What each treatment is held against.
+    /// Number of the treatment that each one is compared with.
     pub(super) against: Vec<Option<usize>>,
     /// Blocks in which every treatment has been tried that was to be.
     pub(super) blocks: usize,

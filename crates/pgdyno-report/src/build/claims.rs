@@ -8,7 +8,7 @@ use pgdyno_record::{ClaimRecord, StudyRecord, TreatmentRecord};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, Verdict, decide, factorial_effects};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A treatment and what it is held against, by number.
+/// Numbers of a treatment and of the one that it is compared with.
 type Pair = (usize, usize);
 
 /// How a finding can be tested.

@@ -88,14 +88,14 @@ pub struct Details {
     pub points_max: Option<usize>,
     /// Metrics that have columns in them.
     pub scope: Scope,
-    /// Trials that were wanted and have none, for the file would be too large.
+    /// Trials without details, because the file would be too large.
     pub left_out: usize,
 }
 
 /// The packed document of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
-    /// Number of the trial.
+    /// Number of the trial in the store.
     pub trial: i64,
     /// JSON with its times shared, zlib, base64.
     pub text: String,
@@ -111,15 +111,15 @@ pub enum PackError<E> {
         first: i64,
         /// The last of them.
         last: i64,
-        /// Why.
+        /// The reader's error.
         source: E,
     },
     /// The document could not be written.
     #[error("the document of trial {trial} could not be packed: {source}")]
     Write {
-        /// Its number.
+        /// Number of the trial in the store.
         trial: i64,
-        /// Why.
+        /// Error of the compression.
         source: std::io::Error,
     },
 }

@@ -88,7 +88,7 @@ pub struct Study {
     pub summary: Option<String>,
 }
 
-/// A finding of the study, and what this experiment says of it.
+/// A finding of the study, and its test in this experiment.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct StudyClaim {
@@ -96,7 +96,7 @@ pub struct StudyClaim {
     pub text: String,
     /// Names of the treatments that it was tested on.
     pub treatments: Vec<String>,
-    /// Names of what they were held against, one for each.
+    /// Names of the treatments that these are compared with, one for each.
     pub against: Vec<String>,
     /// Name of the figure that it is about.
     pub metric: String,
@@ -127,7 +127,7 @@ pub struct FactorEffect {
     pub factor: String,
     /// Name of the level, never the first one.
     pub level: String,
-    /// Name of the level that it is held against.
+    /// Name of the level that it is compared with.
     pub against: String,
     /// The level of another factor, for an interaction.
     pub other: Option<LevelOf>,

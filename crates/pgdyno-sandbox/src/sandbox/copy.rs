@@ -33,7 +33,7 @@ struct Mark {
     files: u64,
 }
 
-/// How far a copy is.
+/// Progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyProgress {
     /// Number of bytes that are copied so far.

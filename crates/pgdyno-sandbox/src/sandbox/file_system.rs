@@ -22,7 +22,7 @@ pub(super) use tools::is_being_made;
 /// Room that an image leaves on the file system that holds it.
 const LEFT_FREE_BYTES: u64 = 64 << 20;
 
-/// What kind of file system.
+/// A kind of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSystemKind {
@@ -45,7 +45,7 @@ impl FileSystemKind {
         FileSystemKind::Btrfs,
     ];
 
-    /// As the kernel calls it.
+    /// Name of the kind as the kernel has it: "ext4".
     pub fn name(self) -> &'static str {
         match self {
             FileSystemKind::Tmpfs => "tmpfs",

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const LOCKS: &str = ".locks";
 
-/// Held as long as this lives; a killed process lets go of it.
+/// A lock that is held until this is dropped, or the process is killed.
 #[derive(Debug)]
 pub struct Guard {
     _file: File,

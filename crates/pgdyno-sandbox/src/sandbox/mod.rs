@@ -43,7 +43,7 @@ const REAPED_WITHIN: Duration = Duration::from_secs(10);
 /// A server that somebody else has begun to start is running after this time, or never.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
-/// What a sandbox is doing.
+/// The state of a sandbox and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Its server runs with this process id.
@@ -89,7 +89,7 @@ impl Sandbox {
         self.directory.join("log")
     }
 
-    /// What it is doing now.
+    /// State of the sandbox and its server now.
     pub fn state(&self) -> State {
         if !self.record.ready {
             return State::HalfMade;

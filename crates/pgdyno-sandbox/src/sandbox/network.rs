@@ -102,7 +102,7 @@ impl Network {
         })
     }
 
-    /// What it was made from.
+    /// The plan that it was made from.
     pub fn plan(&self) -> NetworkPlan {
         NetworkPlan {
             mtu_bytes: self.mtu_bytes,

@@ -68,7 +68,7 @@ const SUBJECTS: &[&str] = &[
 pub struct ServerFacts {
     /// Everything found, for people and for the store; no secret in it.
     pub facts: Vec<Fact>,
-    /// Its data directory, if this role may know it.
+    /// The server's data directory; `None` where the role may not read it.
     pub data_directory: Option<PathBuf>,
     /// Tablespaces that take temporary files, by name, where these do not go below the data directory.
     pub temp_directories: Vec<(String, PathBuf)>,

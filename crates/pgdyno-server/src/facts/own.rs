@@ -53,9 +53,9 @@ pub type Tallied = BTreeMap<String, (f64, String)>;
 /// Tallied at one instant.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
-    /// The cluster's system identifier; empty where the server does not tell it.
+    /// The cluster's system identifier; empty where it cannot be read.
     pub system: String,
-    /// The counters.
+    /// Counters of the cluster and its databases.
     pub counters: Tallied,
 }
 

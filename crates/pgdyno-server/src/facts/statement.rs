@@ -6,13 +6,13 @@ pub(super) enum Need {
     Nothing,
     /// What others do: pg_read_all_stats, which pg_monitor has.
     Stats,
-    /// pg_ls_waldir().
+    /// Reads pg_ls_waldir().
     WalDirectory,
-    /// pg_shmem_allocations.
+    /// Reads pg_shmem_allocations.
     SharedMemory,
-    /// pg_config().
+    /// Reads pg_config().
     Config,
-    /// pg_file_settings and pg_stat_file().
+    /// Reads pg_file_settings and calls pg_stat_file().
     Files,
     /// pg_stat_statements of at least this version (1.8 is 108), and pg_read_all_stats for what others asked.
     Statements(u32),

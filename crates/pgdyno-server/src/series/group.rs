@@ -15,7 +15,7 @@ pub(super) const IO_TIMING: &str = "track_io_timing";
 /// The setting without which times of WAL are not counted.
 pub(super) const WAL_TIMING: &str = "track_wal_io_timing";
 
-/// When a group is asked.
+/// How often a group is asked for its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
     /// It is asked at every tick.
@@ -70,13 +70,13 @@ pub(super) struct Group {
     pub(super) since: u32,
     /// Last major version that has the view.
     pub(super) until: u32,
-    /// How often it is asked.
+    /// How often it is asked for its values.
     pub(super) pace: Pace,
     /// Whether its numbers come from a snapshot of the statistics.
     pub(super) is_snapshot: bool,
-    /// What a row is recognised by.
+    /// Expression of what identifies a row, in SQL.
     pub(super) key: &'static str,
-    /// What a row is called.
+    /// Expression of a row's label, in SQL.
     pub(super) label: &'static str,
     /// When its counters began, where that is told.
     pub(super) reset: &'static str,

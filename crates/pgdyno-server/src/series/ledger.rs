@@ -20,10 +20,10 @@ pub(super) struct Line {
     pub(super) numbers: Vec<Option<f64>>,
 }
 
-/// What a group said once.
+/// The rows of a group at one instant.
 #[derive(Debug, Clone)]
 pub(super) struct Taken {
-    /// The server's clock.
+    /// Time by the server's clock, in seconds.
     pub(super) clock_s: f64,
     /// When the question went out, and
     pub(super) sent: Instant,

@@ -24,13 +24,13 @@ const TEXTS_MAX: usize = 5000;
     reason = "named after the columns of pg_stat_statements, with the unit last"
 )]
 pub struct StatementRow {
-    /// As pg_stat_activity has it too. 0 for those of other roles, which are one row here.
+    /// Number of the statement, as in pg_stat_activity; 0 for those of other roles, which are one row here.
     pub query_id: i64,
-    /// With parameters for constants; cut.
+    /// Text with parameters in place of constants, cut.
     pub text: String,
     pub calls_per_s: f64,
     pub total_ms_per_s: f64,
-    /// Of the calls since the look before.
+    /// Mean time of the calls since the look before.
     pub mean_ms: f64,
     pub rows_per_s: f64,
     pub blocks_read_per_s: f64,
@@ -52,7 +52,7 @@ pub struct StatementRow {
     pub jit_ms_per_s: Option<f64>,
 }
 
-/// Why statements are not known.
+/// Why statements cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StatementsMissing {
     /// The library is not there in the running server.

@@ -9,7 +9,7 @@ const SHOWN_CHARS: usize = 1000;
 /// Why a question has no answer.
 #[derive(Debug, Clone)]
 pub(crate) enum LinkError {
-    /// The server's own words; the connection lives.
+    /// An error message of the server; the session can be used on.
     Said {
         /// Message of the server.
         reason: String,

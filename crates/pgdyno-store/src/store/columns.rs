@@ -196,7 +196,7 @@ impl Store {
 /// Selects columns by their metric.
 enum Choice<'c> {
     Named(&'c [&'c str]),
-    /// Of those there are.
+    /// Columns whose metric the function accepts.
     Such(&'c dyn Fn(&str) -> bool),
 }
 

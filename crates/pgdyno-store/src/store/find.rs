@@ -5,15 +5,15 @@ use pgdyno_record::{ExperimentStatus, TrialStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What became of an experiment, as far as can be told now.
+/// The state of an experiment, from its record and its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Life {
     /// A process still runs it and holds its lock.
     Running,
-    /// The process that ran it died.
+    /// The process that ran it has ended without having stopped it in order.
     Killed,
-    /// Begun by a pgdyno whose processes cannot be looked for.
+    /// Begun by an earlier pgdyno that kept no lock, so it is either of these.
     RunningOrKilled,
     /// All its trials are done.
     Finished,
@@ -48,7 +48,7 @@ impl Life {
     }
 }
 
-/// Which experiments; those that all of it holds for.
+/// Conditions on experiments, all of which must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Tags that it has, all of them; empty for any.

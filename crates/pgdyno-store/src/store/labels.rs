@@ -16,7 +16,7 @@ pub struct Note {
     pub id: i64,
     /// Time at which it was written, since 1970.
     pub written_unix_ms: u64,
-    /// Text as it was written, at most [`NOTE_CHARS_MAX`] characters.
+    /// Text as it was written, at most 10,000 characters.
     pub text: String,
 }
 

@@ -27,14 +27,14 @@ pub struct Removable {
     pub bytes: u64,
 }
 
-/// What a rule would do.
+/// The experiments that a rule removes and keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrunePlan {
-    /// What goes, the newest first.
+    /// Experiments to remove, the newest first.
     pub removed: Vec<Removable>,
-    /// What would go if it had no tag.
+    /// Experiments that are kept for one of their tags.
     pub kept_by_tag: Vec<Listed>,
-    /// What would go if no process ran it, or if that could be told.
+    /// Experiments that are kept because a process runs them, or may.
     pub kept_running: Vec<Listed>,
 }
 

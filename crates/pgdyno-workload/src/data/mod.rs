@@ -280,7 +280,7 @@ impl DataError {
     }
 }
 
-/// How far the creation is.
+/// Progress of the creation of data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataProgress {
     /// Name of the step, in a few words.

@@ -73,7 +73,7 @@ impl DataPlan {
         self.objects().iter().map(|object| object.bytes).sum()
     }
 
-    /// Size in words: "1.5 GB".
+    /// Size in words: "1500 MB".
     pub fn size(&self) -> String {
         size_words(self.bytes())
     }

@@ -110,7 +110,7 @@ fn said(lines: &[String]) -> String {
 /// Exit code or signal of a process that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// Ended by itself, with this exit code.
     Code(i32),
     /// Ended by the signal of that number.
     Signal(i32),

@@ -97,13 +97,13 @@ pub struct ForeignFormat {
     pub name: String,
     /// Description in a few words.
     pub about: String,
-    /// Where its output was seen.
+    /// Program version whose output, or manual, the patterns are made from.
     pub source: String,
     /// Words of the command that drives the load, with placeholders; empty where the user must say.
     pub command: Vec<String>,
-    /// Of the one that makes the data, where there is one.
+    /// Words of the command that makes the data; empty where there is none.
     pub prepare: Vec<String>,
-    /// Of the one that drops them.
+    /// Words of the command that drops the data; empty where there is none.
     pub cleanup: Vec<String>,
     /// Exit codes of a run that went well.
     pub exit_codes: Vec<i32>,

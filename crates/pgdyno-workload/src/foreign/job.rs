@@ -118,7 +118,7 @@ pub struct Figure {
     pub larger_is_better: bool,
 }
 
-/// What became of a job.
+/// Time and figure of a job that has ended.
 #[derive(Debug, Clone)]
 pub struct JobResult {
     /// Time from its start to its end.

@@ -11,7 +11,7 @@ const SECONDS_MAX: usize = 100_000;
 /// the start.
 const AHEAD_MAX_S: f64 = 1.0;
 
-/// Which of a program's streams.
+/// A stream of a program's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForeignStream {
     /// Standard output.

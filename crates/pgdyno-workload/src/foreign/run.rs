@@ -45,7 +45,7 @@ pub struct ForeignPlan {
     pub grace: Duration,
 }
 
-/// What another program's load did.
+/// Figures of another program's load that has ended.
 #[derive(Debug, Clone)]
 pub struct ForeignResult {
     /// Figures that were read of its output.

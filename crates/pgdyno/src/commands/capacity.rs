@@ -169,7 +169,7 @@ fn print(answer: &Answer, question: &Question) {
 
 /// The answers, a line for each combination of the other factors.
 fn needs(answer: &Answer, has_price: bool) -> String {
-    /// Where the cost stands.
+    /// Index of the column of the cost.
     const COST: usize = 3;
     let mut headings = vec![
         "for",
@@ -189,7 +189,7 @@ fn needs(answer: &Answer, has_price: bool) -> String {
     show::table(&headings, &[1, 2], rows)
 }
 
-/// What the curves go by.
+/// Table of the measured points that the curves go by.
 fn measured(answer: &Answer) -> String {
     let lines = answer.rows.iter().flat_map(|row| {
         row.measured.iter().map(|measured| {

@@ -100,7 +100,7 @@ fn compared(
     Ok(compare(a, b, &metrics).map_err(wrong)?)
 }
 
-/// What the intervals hold for.
+/// Sentence on what the intervals hold for.
 fn basis(comparison: &Comparison) -> String {
     let confidence = comparison.confidence * 100.0;
     let rest = format!(
@@ -164,7 +164,7 @@ fn cells(row: &Row, smallest_effect: f64) -> Vec<String> {
 
 const HEADINGS: [&str; 6] = ["figure", "A", "B", "B against A", "trials", "verdict"];
 
-/// What is said below a table.
+/// Notes below the table of a pair.
 fn notes(pair: &Pair) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for row in &pair.rows {

@@ -77,7 +77,7 @@ fn tell_others(listed: &[Listed]) {
 
 /// What became of the journals of earlier commands.
 pub(crate) struct Left {
-    /// What was restored.
+    /// Knobs with what became of each.
     pub(crate) lines: Vec<PutBack>,
     /// Journals of commands that are alive.
     pub(crate) held: Vec<JournalError>,

@@ -13,7 +13,7 @@ const MARKS: [(char, &str); 4] = [
     ('\u{fdd3}', "\u{1b}[1;33m"),
 ];
 
-/// Our own styling.
+/// Styles of the program's own texts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Style {
     Error = 1,
@@ -48,7 +48,7 @@ impl Styled {
         }
     }
 
-    /// Appends a styled text.
+    /// Appends a text in a style.
     pub(crate) fn push_styled(&mut self, style: Style, text: &str) {
         self.0.push(MARKS[style as usize].0);
         self.push_str(text);

@@ -19,7 +19,7 @@ const NAME_MAX: usize = 40;
 pub(super) struct Claim {
     pub(super) name: String,
     mark: PathBuf,
-    /// What the file says.
+    /// Text of the file.
     text: String,
 }
 

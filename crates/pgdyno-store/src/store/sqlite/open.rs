@@ -268,7 +268,7 @@ fn uri(path: &Path, parameter: &str) -> String {
     text + "?" + parameter
 }
 
-/// What a file holds.
+/// The version and kind of a database that is being opened.
 struct Looked {
     /// Its schema, 0 of an empty one.
     version: i64,

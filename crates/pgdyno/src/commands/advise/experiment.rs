@@ -94,7 +94,7 @@ fn comment(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// As TOML has it.
+/// A text as a quoted string of TOML.
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }

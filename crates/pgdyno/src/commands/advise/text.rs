@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// The column of severities, which explain themselves.
 const SEVERITY: usize = 6;
-/// Blanks between columns.
+/// Number of blanks between columns.
 const GAP: usize = 2;
 /// Widest columns of names and of values; what is longer is cut, and whole in the details.
 const NAME_MAX: usize = 38;

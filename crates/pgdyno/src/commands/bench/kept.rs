@@ -19,7 +19,7 @@ use std::ffi::OsString;
 pub(super) struct Kept {
     store: Store,
     loads: Loads,
-    /// Number in the store.
+    /// Number of the experiment in the store.
     pub(super) id: i64,
     trials: u32,
     started_unix_ms: u64,

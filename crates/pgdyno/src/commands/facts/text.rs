@@ -60,7 +60,7 @@ fn rank(name: &str) -> usize {
         .unwrap_or(FIRST.len())
 }
 
-/// The whole page.
+/// All facts as a page of text.
 pub(super) fn page(facts: &[FactRecord]) -> String {
     let mut page = String::new();
     let (known, unknown): (Vec<&FactRecord>, Vec<&FactRecord>) =

@@ -31,7 +31,7 @@ entity-resolution loads, the repository's read-me; [rhel] Tuning Red Hat Enterpr
 2019. T1 and the like are the recommendations of the first by number.
 ";
 
-/// The whole page.
+/// The page of all knobs, in Markdown.
 pub(super) fn page(sections: &Sections<'_>) -> String {
     let mut page = HEAD.to_owned();
     let mut kinds = Vec::new();

@@ -11,7 +11,7 @@ const ID_COLUMNS: usize = 36;
 const WIDE_FROM_COLUMNS: usize = 100;
 /// What is cut ends so.
 const CUT: char = '\u{2026}';
-/// No risk.
+/// Sign for a value without risk.
 const DASH: &str = "\u{2013}";
 
 /// All knobs under their headings, each on one line of at most `columns`.
@@ -74,7 +74,7 @@ fn cut(line: &str, columns: Option<usize>) -> String {
     }
 }
 
-/// All about one knob.
+/// Everything about one knob, as text.
 pub(super) fn one(knob: &Knob, columns: usize) -> String {
     let mut page = format!("{}\n", knob.id);
     page += &wrapped_at("  ", &knob.summary, 2, columns);

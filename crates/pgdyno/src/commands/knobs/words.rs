@@ -2,9 +2,9 @@
 
 use pgdyno_knobs::{Cost, Kind, Knob, Per, Risk};
 
-/// What a risk means.
+/// Meaning of the risk "stability".
 pub(super) const STABILITY: &str = "a bad value can bring the server or the host down";
-/// The same of the other one.
+/// Meaning of the risk "durability".
 pub(super) const DURABILITY: &str = "committed data can be lost in a crash";
 
 /// How it is read and written.
@@ -79,7 +79,7 @@ pub(super) fn where_there(knob: &Knob) -> Option<String> {
     (!both.is_empty()).then(|| both.join(", "))
 }
 
-/// When a new value counts.
+/// Condition on which a new value counts, in words.
 pub(super) fn cost(cost: Cost) -> &'static str {
     match cost {
         Cost::Live => "nothing: a new value counts at once",
