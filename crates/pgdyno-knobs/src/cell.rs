@@ -16,8 +16,8 @@ use crate::catalogue::{Catalogue, CatalogueError, Knob};
 use crate::place::{Ground, Spot};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{
-    Conninfo, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf, drop_made,
-    made_objects, objects, one_spelling, set_storage, storage_of,
+    Conninfo, DatabaseObject, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf,
+    drop_made, made_objects, objects, one_spelling, set_storage, storage_of,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -174,7 +174,7 @@ pub enum Captured {
     /// The objects that carry the mark, by name.
     Made(Vec<String>),
     /// Objects of the database and its server, as DROP names them.
-    Objects(Vec<String>),
+    Objects(Vec<DatabaseObject>),
 }
 
 /// Which of so many files make the part of one of them, of `leads` that set those after them again.

@@ -14,7 +14,7 @@ use crate::permitted::refusal;
 use crate::reader::is_same_state;
 use pgdyno_host::HostAccess;
 use pgdyno_sandbox::Control;
-use pgdyno_server::{Conninfo, Lookup, OBJECTS_MAX, autoconf, drops_of};
+use pgdyno_server::{Conninfo, DatabaseObject, Lookup, OBJECTS_MAX, autoconf, drops_of};
 use serde::{Deserialize, Serialize};
 use server::{describe, server_line, stop};
 use std::collections::{BTreeMap, BTreeSet};
@@ -481,29 +481,29 @@ pub const LEFT_OBJECTS: &str = "data.commands";
 const NAMED_MAX: usize = 20;
 
 /// What has been added to a server's objects since, if anything has.
-fn left_of(before: &[String], now: &[String]) -> Option<String> {
+fn left_of(before: &[DatabaseObject], now: &[DatabaseObject]) -> Option<String> {
     if before.len().max(now.len()) > OBJECTS_MAX {
         return Some(format!(
             "the server has more than {OBJECTS_MAX} objects, which are not compared: look for what its commands have left"
         ));
     }
-    let before: BTreeSet<&String> = before.iter().collect();
-    let new: Vec<&str> = now
+    let before: BTreeSet<&DatabaseObject> = before.iter().collect();
+    let new: Vec<DatabaseObject> = now
         .iter()
         .filter(|object| !before.contains(object))
-        .map(String::as_str)
+        .cloned()
         .collect();
     let (named, more) = new.split_at(new.len().min(NAMED_MAX));
     let beyond = match more.len() {
         0 => String::new(),
         n => format!(" (and {n} more)"),
     };
-    let drops = drops_of(named.iter().copied());
+    let names: Vec<String> = named.iter().map(DatabaseObject::to_string).collect();
     (!new.is_empty()).then(|| {
         format!(
             "left on the server, and not there before: {}{beyond}; if nobody else has made it, drop it: {}",
-            named.join(", "),
-            drops.join(" ")
+            names.join(", "),
+            drops_of(named).join(" ")
         )
     })
 }

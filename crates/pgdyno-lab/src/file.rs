@@ -10,6 +10,7 @@ mod study;
 mod words;
 
 pub(crate) use check::{SEED_MAX, clock};
+pub use levels::LevelsError;
 pub use parts::{
     BudgetPart, CreatePart, DataPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart, StepPart,
     TargetPart, WindowPart,

@@ -32,8 +32,8 @@ pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here,
 pub use error::{LabError, StandError};
 pub use file::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
-    Found, GuardPart, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ServerPart,
-    StepPart, StopRule, StudyPart, TablePart, Take, TargetPart, WindowPart, sized,
+    Found, GuardPart, LevelsError, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy,
+    ServerPart, StepPart, StopRule, StudyPart, TablePart, Take, TargetPart, WindowPart, sized,
 };
 pub use lab::Lab;
 pub use measure::{MeasureError, Measurement, Reported, endpoint, measure};

@@ -10,8 +10,8 @@ pub use load::load_plan;
 pub(crate) use load::{measure_s, plan_of, plan_of_load, threads_of, workload_record};
 
 use crate::file::{
-    DataPart, Design, ExperimentFile, LOOPBACK, LoadPart, Place, PoolerWord, ServerPart, StepPart,
-    settings_of,
+    DataPart, Design, ExperimentFile, LOOPBACK, LevelsError, LoadPart, Place, PoolerWord, ServerPart,
+    StepPart, settings_of,
 };
 use pgdyno_knobs::{AGREE_TO_RISK, Catalogue, CatalogueError, ConsentError, Setting};
 use pgdyno_record::ErrorClass;
@@ -85,8 +85,8 @@ pub enum PlanError {
     #[error("[[exclude]] leaves no treatment")]
     NothingLeft,
     /// Levels of a factor that are none.
-    #[error("{0}")]
-    Levels(String),
+    #[error(transparent)]
+    Levels(#[from] LevelsError),
     /// Levels that make no treatment together.
     #[error(transparent)]
     Design(#[from] DesignError),

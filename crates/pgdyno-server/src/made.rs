@@ -5,6 +5,8 @@ use crate::counters::wait_until_gone;
 use crate::error::ServerError;
 use crate::quoting::literal;
 use crate::server::Server;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 
 /// The application name of sessions that make data.
@@ -29,19 +31,90 @@ fn sql(mark: &str) -> String {
     )
 }
 
-fn marked(server: &mut Server, mark: &str) -> Result<Vec<(String, String)>, ServerError> {
+/// An object of a database or of its server, as DROP names it; in text the kind, a space, the name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct DatabaseObject {
+    /// Its kind, by which DROP drops it.
+    pub kind: ObjectKind,
+    /// Its name, quoted and with its schema where it has one: `public."B C"`; of a function with the types of its arguments.
+    pub name: String,
+}
+
+/// A kind of object, in SQL's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectKind(&'static str);
+
+impl ObjectKind {
+    const ALL: [ObjectKind; 15] = [
+        ObjectKind("AGGREGATE"),
+        ObjectKind::DATABASE,
+        ObjectKind("DOMAIN"),
+        ObjectKind("EXTENSION"),
+        ObjectKind("FOREIGN TABLE"),
+        ObjectKind("FUNCTION"),
+        ObjectKind("INDEX"),
+        ObjectKind("MATERIALIZED VIEW"),
+        ObjectKind("PROCEDURE"),
+        ObjectKind("ROLE"),
+        ObjectKind("SCHEMA"),
+        ObjectKind("SEQUENCE"),
+        ObjectKind("TABLE"),
+        ObjectKind("TYPE"),
+        ObjectKind("VIEW"),
+    ];
+    const DATABASE: ObjectKind = ObjectKind("DATABASE");
+
+    fn named(word: &str) -> Option<ObjectKind> {
+        ObjectKind::ALL.into_iter().find(|kind| kind.0 == word)
+    }
+}
+
+impl fmt::Display for DatabaseObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.0, self.name)
+    }
+}
+
+impl From<DatabaseObject> for String {
+    fn from(object: DatabaseObject) -> String {
+        object.to_string()
+    }
+}
+
+impl TryFrom<String> for DatabaseObject {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<DatabaseObject, String> {
+        let mut kinds = ObjectKind::ALL.into_iter();
+        let object = kinds.find_map(|kind| {
+            let name = text.strip_prefix(kind.0)?.strip_prefix(' ')?.to_owned();
+            Some(DatabaseObject { kind, name })
+        });
+        object.ok_or_else(|| format!("\"{text}\" is no object: expected a kind, as TABLE, and a name"))
+    }
+}
+
+/// Objects of an answer with columns of kinds and names.
+fn object(row: Vec<Option<String>>) -> Option<DatabaseObject> {
+    let mut fields = row.into_iter().flatten();
+    let kind = ObjectKind::named(&fields.next()?)?;
+    let name = fields.next()?;
+    Some(DatabaseObject { kind, name })
+}
+
+fn marked(server: &mut Server, mark: &str) -> Result<Vec<DatabaseObject>, ServerError> {
     let rows = server.rows("looking for data that an experiment has made", &sql(mark))?;
-    let pair = |row: Vec<Option<String>>| {
-        let mut fields = row.into_iter().flatten();
-        Some((fields.next()?, fields.next()?))
-    };
-    Ok(rows.into_iter().filter_map(pair).collect())
+    Ok(rows.into_iter().filter_map(object).collect())
 }
 
 /// The tables and functions of the connected database whose comment begins with `pgdyno: ` and ends with the mark, by name with
 /// their schema.
 pub fn made_objects(server: &mut Server, mark: &str) -> Result<Vec<String>, ServerError> {
-    Ok(marked(server, mark)?.into_iter().map(|(_, name)| name).collect())
+    Ok(marked(server, mark)?
+        .into_iter()
+        .map(|object| object.name)
+        .collect())
 }
 
 /// Drops what [`made_objects`] lists, all or nothing; what others have built on it keeps it. For pgdyno-knobs alone.
@@ -49,11 +122,7 @@ pub fn drop_made(server: &mut Server, mark: &str) -> Result<(), ServerError> {
     // A killed process may have left a session that is about to commit a table.
     wait_until_gone(server, MAKING, 0, ENDING_LIMIT)?;
     let made = marked(server, mark)?;
-    let objects: Vec<String> = made
-        .into_iter()
-        .map(|(kind, name)| format!("{kind} {name}"))
-        .collect();
-    let drops = drops_of(objects.iter().map(String::as_str));
+    let drops = drops_of(&made);
     if drops.is_empty() {
         return Ok(());
     }
@@ -61,27 +130,17 @@ pub fn drop_made(server: &mut Server, mark: &str) -> Result<(), ServerError> {
     server.execute("dropping the data that the experiment has made", &drops.join(" "))
 }
 
-/// The statements that drop objects, each named with its kind ("TABLE public.a"), in their order: one for all of a kind that follow one
-/// another, so that tables may refer to one another.
-pub fn drops_of<'o>(objects: impl Iterator<Item = &'o str>) -> Vec<String> {
+/// The statements that drop objects in their order: one for all of a kind that follow one another, so that tables may refer to one
+/// another.
+pub fn drops_of(objects: &[DatabaseObject]) -> Vec<String> {
     // A database is dropped by a statement of its own.
-    const ALONE: &str = "DATABASE";
-    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
-    for object in objects {
-        let is_of_kind = |word: &&str| word.bytes().all(|byte| byte.is_ascii_uppercase());
-        let words: usize = object
-            .split(' ')
-            .take_while(is_of_kind)
-            .map(|word| word.len() + 1)
-            .sum();
-        let (kind, name) = object.split_at_checked(words).unwrap_or(("", object));
-        match kinds.last_mut() {
-            Some((last, names)) if *last == kind && kind.trim_end() != ALONE => names.push(name),
-            _ => kinds.push((kind, vec![name])),
-        }
-    }
-    let statement = |(kind, names): &(&str, Vec<&str>)| format!("DROP {kind}{};", names.join(", "));
-    kinds.iter().map(statement).collect()
+    let together =
+        |a: &DatabaseObject, b: &DatabaseObject| a.kind == b.kind && a.kind != ObjectKind::DATABASE;
+    let statement = |objects: &[DatabaseObject]| {
+        let names: Vec<&str> = objects.iter().map(|object| object.name.as_str()).collect();
+        format!("DROP {} {};", objects[0].kind.0, names.join(", "))
+    };
+    objects.chunk_by(together).map(statement).collect()
 }
 
 /// Objects beyond this many are not compared: the journal holds their names.
@@ -126,26 +185,37 @@ object AS (
   UNION ALL SELECT 8, 0, 'SCHEMA', quote_ident(nspname) FROM own WHERE ('pg_namespace'::regclass, oid) NOT IN (SELECT classid, objid FROM part)
   UNION ALL SELECT 9, 0, 'DATABASE', quote_ident(datname) FROM pg_database
   UNION ALL SELECT 10, 0, 'ROLE', quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_')
-SELECT kind || ' ' || name FROM object ORDER BY turn, made DESC, kind, name LIMIT ";
+SELECT kind, name FROM object ORDER BY turn, made DESC, kind, name LIMIT ";
 
-/// What somebody could have made in the connected database and beside it, each as DROP names it, in an order in which they can be
+/// What somebody could have made in the connected database and beside it, in an order in which they can be
 /// dropped; at most one more than [`OBJECTS_MAX`].
 ///
 /// # Errors
 ///
 /// The server's.
-pub fn objects(server: &mut Server) -> Result<Vec<String>, ServerError> {
+pub fn objects(server: &mut Server) -> Result<Vec<DatabaseObject>, ServerError> {
     let sql = format!("{OBJECTS}{}", OBJECTS_MAX + 1);
     let rows = server.rows("listing the database's objects", &sql)?;
-    Ok(rows
-        .into_iter()
-        .filter_map(|row| row.into_iter().next()?)
-        .collect())
+    Ok(rows.into_iter().filter_map(object).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parsed(text: &str) -> DatabaseObject {
+        let object = DatabaseObject::try_from(text.to_owned()).unwrap();
+        assert_eq!(object.to_string(), text);
+        object
+    }
+
+    #[test]
+    fn text_that_names_no_object_is_refused() {
+        for text in ["", "TABLE", "TABLEpublic.a", "table public.a", "HOUSE public.a"] {
+            let error = DatabaseObject::try_from(text.to_owned()).unwrap_err();
+            assert!(error.contains("expected a kind"), "{error}");
+        }
+    }
 
     #[test]
     fn objects_of_one_kind_that_follow_one_another_are_dropped_by_one_statement() {
@@ -164,7 +234,7 @@ mod tests {
             "DROP DATABASE a;",
             "DROP DATABASE b;",
         ];
-        assert_eq!(drops_of(objects.into_iter()), expected);
-        assert!(drops_of([].into_iter()).is_empty());
+        assert_eq!(drops_of(&objects.map(parsed)), expected);
+        assert!(drops_of(&[]).is_empty());
     }
 }

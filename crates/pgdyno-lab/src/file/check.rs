@@ -281,7 +281,7 @@ impl Check<'_> {
             })?;
             let levels = factor
                 .levels()
-                .map_err(|message| self.wrong(&["factor", &number], message))?;
+                .map_err(|error| self.wrong(&["factor", &number], error.to_string()))?;
             self.must(
                 (2..=LEVELS_MAX).contains(&levels.len()),
                 &["factor", &number],

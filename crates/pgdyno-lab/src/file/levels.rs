@@ -9,6 +9,8 @@ use toml::Table;
 macro_rules! keys {
     ($part:ident, $name:literal, $($key:ident),* $(,)?) => {
         impl $part {
+            const KEYS: &[&str] = &[$(concat!($name, ".", stringify!($key))),*];
+
             fn each_over(&self, below: &$part) -> $part {
                 $part { $($key: self.$key.clone().or_else(|| below.$key.clone())),* }
             }
@@ -136,47 +138,81 @@ impl ExperimentFile {
     }
 }
 
+/// Why a factor has no levels.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LevelsError {
+    /// A knob or key, and no value for it.
+    #[error("the factor \"{factor}\" has `of` without `values`")]
+    NoValues {
+        /// Name of the factor.
+        factor: String,
+    },
+    /// Values, and no knob or key that takes them.
+    #[error("the factor \"{factor}\" has `values` without `of`, which says of what")]
+    OfNothing {
+        /// Name of the factor.
+        factor: String,
+    },
+    /// Both ways of naming levels.
+    #[error("the factor \"{factor}\" has `values` and `level`: only one of them")]
+    Both {
+        /// Name of the factor.
+        factor: String,
+    },
+    /// Neither values nor levels.
+    #[error("the factor \"{factor}\" has no levels")]
+    Nothing {
+        /// Name of the factor.
+        factor: String,
+    },
+    /// A value that the knob or key does not take.
+    #[error("{of}: {reason}")]
+    Value {
+        /// The knob or key: "load.clients".
+        of: String,
+        /// What is wrong with the value, in the parser's words.
+        reason: String,
+    },
+}
+
 impl FactorPart {
     /// Its levels; values become levels that are named after them.
-    pub fn levels(&self) -> Result<Vec<StepPart>, String> {
-        let name = &self.name;
+    ///
+    /// # Errors
+    ///
+    /// [`LevelsError`], where it has none.
+    pub fn levels(&self) -> Result<Vec<StepPart>, LevelsError> {
+        let factor = || self.name.clone();
         match (self.of.as_deref(), self.values.is_empty(), self.level.is_empty()) {
             (None, true, false) => Ok(self.level.clone()),
             (Some(of), false, true) => self.values.iter().map(|value| level_of(of, value)).collect(),
-            (Some(_), true, _) => Err(format!("the factor \"{name}\" has `of` without `values`")),
-            (None, false, _) => Err(format!(
-                "the factor \"{name}\" has `values` without `of`, which says of what"
-            )),
-            (Some(_), false, false) => Err(format!(
-                "the factor \"{name}\" has `values` and `level`: only one of them"
-            )),
-            (None, true, true) => Err(format!("the factor \"{name}\" has no levels")),
+            (Some(_), true, _) => Err(LevelsError::NoValues { factor: factor() }),
+            (None, false, _) => Err(LevelsError::OfNothing { factor: factor() }),
+            (Some(_), false, false) => Err(LevelsError::Both { factor: factor() }),
+            (None, true, true) => Err(LevelsError::Nothing { factor: factor() }),
         }
     }
 }
 
 /// A level that sets a key of the load, the data or the server, or else a knob, to a value.
-fn level_of(of: &str, value: &toml::Value) -> Result<StepPart, String> {
-    let name = words_of(value);
-    let level = |part: &str, key: &str| -> Result<StepPart, toml::de::Error> {
-        let inner = Table::from_iter([(key.to_owned(), value.clone())]);
-        let name = toml::Value::String(name.clone());
-        Table::from_iter([
-            ("name".to_owned(), name),
-            (part.to_owned(), toml::Value::Table(inner)),
-        ])
-        .try_into()
-    };
+fn level_of(of: &str, value: &toml::Value) -> Result<StepPart, LevelsError> {
     // A knob's name may begin as a part's does.
-    let as_key = of
-        .split_once('.')
-        .filter(|(part, _)| matches!(*part, "load" | "data" | "server"));
-    let found = match as_key.map(|(part, key)| level(part, key)) {
-        Some(Err(error)) if error.message().contains("unknown field") => level("settings", of),
-        Some(found) => found,
-        None => level("settings", of),
+    let keys = [LoadPart::KEYS, DataPart::KEYS, ServerPart::KEYS];
+    let (part, key) = match of.split_once('.') {
+        Some(part_and_key) if keys.iter().any(|keys| keys.contains(&of)) => part_and_key,
+        _ => ("settings", of),
     };
-    found.map_err(|error| format!("{of}: {}", error.message()))
+    let inner = Table::from_iter([(key.to_owned(), value.clone())]);
+    let level = Table::from_iter([
+        ("name".to_owned(), toml::Value::String(words_of(value))),
+        (part.to_owned(), toml::Value::Table(inner)),
+    ]);
+    level
+        .try_into()
+        .map_err(|error: toml::de::Error| LevelsError::Value {
+            of: of.to_owned(),
+            reason: error.message().to_owned(),
+        })
 }
 
 impl StepPart {

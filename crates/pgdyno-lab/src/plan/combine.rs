@@ -19,7 +19,7 @@ pub(super) fn treatments(
     let levels: Vec<Vec<StepPart>> = file
         .factor
         .iter()
-        .map(|factor| factor.levels().map_err(PlanError::Levels))
+        .map(|factor| factor.levels().map_err(PlanError::from))
         .collect::<Result<_, _>>()?;
     let rows = rows(file.design, &levels)?;
     let along: Vec<bool> = file
