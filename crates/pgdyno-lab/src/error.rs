@@ -15,7 +15,7 @@ use pgdyno_workload::{DataError, ScriptError};
 /// Why a server of the experiment is not available, in the words of who provides it.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
-pub struct StandError {
+pub struct ProviderError {
     /// One line, with all causes.
     pub text: String,
     /// What kind of failure it is.
@@ -24,9 +24,9 @@ pub struct StandError {
     pub hint: Option<String>,
 }
 
-impl From<SandboxError> for StandError {
-    fn from(error: SandboxError) -> StandError {
-        StandError {
+impl From<SandboxError> for ProviderError {
+    fn from(error: SandboxError) -> ProviderError {
+        ProviderError {
             text: error.to_string(),
             class: error.class(),
             hint: error.hint().map(str::to_owned),
@@ -84,11 +84,11 @@ pub enum LabError {
     Pooler(#[from] PoolerError),
     /// A server that only some treatments need could not be made or started.
     #[error("{what}: {source}")]
-    Stand {
+    ServerVariant {
         /// Which server it is, and what it is for.
         what: String,
         /// The error of making or starting it.
-        source: StandError,
+        source: ProviderError,
     },
     /// Something keeps it from running here: all of it, found before anything is changed.
     #[error("the experiment cannot run here, and nothing was changed:{}", listed(.0))]
@@ -183,7 +183,7 @@ impl LabError {
             LabError::Apply(error) => error.class(),
             LabError::Consent(error) => error.class(),
             LabError::Measure(error) => error.class(),
-            LabError::Stand { source, .. } => source.class,
+            LabError::ServerVariant { source, .. } => source.class,
             LabError::NotRestored { source, .. } => source.class(),
             LabError::Findings(findings) => class_of_findings(findings),
             LabError::DataNotAgreed { .. } => ErrorClass::Refused,
@@ -201,7 +201,7 @@ impl LabError {
             LabError::Consent(error) => error.hint(),
             LabError::Journal(error) => error.hint(),
             LabError::Measure(error) => error.hint(),
-            LabError::Stand { source, .. } => source.hint.as_deref(),
+            LabError::ServerVariant { source, .. } => source.hint.as_deref(),
             LabError::NotRestored { source, .. } => source.hint(),
             LabError::DataNotAgreed { .. } => Some(
                 "--allow-data makes it and drops it at the end; `pgdyno data create` makes data that stays",

@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use crate::plan::Consent;
-use crate::real::{Means, RealClock, RealServers, Stands};
+use crate::real::{Means, RealClock, RealServers, ServerProvider};
 use crate::runner::{Begin, Event, Runner, Summary};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{Catalogue, Journals};
@@ -30,7 +30,7 @@ pub struct Lab<'a> {
     /// What the user has agreed to.
     pub consent: &'a Consent,
     /// The servers that treatments run on, which it starts and stops.
-    pub stands: &'a mut dyn Stands,
+    pub provider: &'a mut dyn ServerProvider,
     /// Gives the minutes since midnight, local time.
     pub minute_of_day: &'a dyn Fn() -> u32,
     /// Set to end in order.
@@ -74,7 +74,7 @@ impl Lab<'_> {
         };
         let mut servers = RealServers {
             means,
-            stands: self.stands,
+            provider: self.provider,
         };
         act(&mut Runner {
             clock: &clock,

@@ -29,7 +29,7 @@ mod trial;
 
 pub use bench::Loads;
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
-pub use error::{LabError, StandError};
+pub use error::{LabError, ProviderError};
 pub use file::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
     Found, GuardPart, LevelsError, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy,
@@ -37,9 +37,9 @@ pub use file::{
 };
 pub use lab::Lab;
 pub use measure::{MeasureError, Measurement, Reported, endpoint, measure};
-pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, Stand, Treatment, load_plan};
+pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, ServerVariant, Treatment, load_plan};
 pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, Unstarted, consents};
 pub use probe::{Depth, Probe};
-pub use real::Stands;
+pub use real::ServerProvider;
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
 pub use runner::{Begin, Event, Summary};

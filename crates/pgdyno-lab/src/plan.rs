@@ -382,13 +382,13 @@ impl Treatment {
     }
 
     /// Where its server and data are: treatments that share this can follow one another without moving.
-    pub fn stand(&self) -> Stand {
+    pub fn variant(&self) -> ServerVariant {
         let server = &self.server;
         let elsewhere = |place: &Option<String>| {
             let is_disk = |place: &String| Place::named(place) == Ok(Place::Disk);
             place.clone().filter(|place| !is_disk(place))
         };
-        Stand {
+        ServerVariant {
             version: server.version,
             data_on: elsewhere(&server.data_on),
             wal_on: elsewhere(&server.wal_on),
@@ -399,7 +399,7 @@ impl Treatment {
 
 /// The server of a treatment, where it is not the target as it is: a sandbox of the experiment's own, like the target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stand {
+pub struct ServerVariant {
     /// Major version of PostgreSQL; `None` for the target's own.
     pub version: Option<u32>,
     /// A file system of its own for the data, or an absolute path.
@@ -410,10 +410,10 @@ pub struct Stand {
     pub network: Option<String>,
 }
 
-impl Stand {
+impl ServerVariant {
     /// Whether it is the target itself.
     pub fn is_target(&self) -> bool {
-        *self == Stand::default()
+        *self == ServerVariant::default()
     }
 
     /// For people, and for the name of its sandbox: "v17", "data-tmpfs-2G".

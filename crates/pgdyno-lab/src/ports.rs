@@ -4,7 +4,7 @@
 use crate::error::LabError;
 use crate::file::GuardPart;
 use crate::measure::Measurement;
-use crate::plan::{Plan, Stand, Treatment};
+use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::preflight::PreflightReport;
 use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Applied, PutBack, Restart, Setting};
@@ -55,9 +55,13 @@ pub(crate) struct Purpose<'t> {
 /// The servers of an experiment: the target, and sandboxes like it that differ in version or place.
 pub(crate) trait Servers<'s> {
     /// Makes the server if it does not exist, starts it if it does not run, and begins a journal for its changes.
-    fn go_to(&mut self, stand: &Stand, purpose: &Purpose<'_>) -> Result<Box<dyn Site + 's>, LabError>;
+    fn go_to(
+        &mut self,
+        variant: &ServerVariant,
+        purpose: &Purpose<'_>,
+    ) -> Result<Box<dyn Site + 's>, LabError>;
     /// The server is not needed for now; its changes are restored already.
-    fn leave(&mut self, stand: &Stand) -> Result<(), LabError>;
+    fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
     /// Ends what a process that was killed has left running for the experiment.
     fn end_left_behind(&mut self, id: i64) -> Result<(), LabError>;
     /// Removes what the experiment has made for itself; the target is as it was.

@@ -16,7 +16,7 @@ pub(crate) use prepare::treatment_records;
 use crate::decide::Looks;
 use crate::error::LabError;
 use crate::file::{ExperimentFile, SEED_MAX, StopRule};
-use crate::plan::{Consent, Plan, ProfileSettings, Stand};
+use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
 use crate::ports::{Clock, Purpose, Results, Servers, Site};
 use crate::preflight::consents;
 use pgdyno_knobs::{Catalogue, Outcome, PutBack};
@@ -73,7 +73,7 @@ pub(crate) struct Runner<'r, 's> {
 
 /// The server whose settings are being changed.
 struct At<'s> {
-    stand: Stand,
+    variant: ServerVariant,
     site: Box<dyn Site + 's>,
 }
 
@@ -88,7 +88,7 @@ struct Running<'x, 'r, 's> {
     /// Treatments that a guard has ended, by number.
     ended: BTreeSet<usize>,
     /// Stands and data that are known to be whole.
-    whole: BTreeSet<(Stand, String)>,
+    whole: BTreeSet<(ServerVariant, String)>,
     /// Those that no load has used yet.
     untouched: Untouched,
     /// Time that counts for the budget: waiting for the window does not.
@@ -102,13 +102,13 @@ impl<'s> Runner<'_, 's> {
     pub(crate) fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
         let seed = begin.file.seed.unwrap_or_else(|| self.clock.seed() & SEED_MAX);
         let mut plan = Plan::unasked(begin.file, &begin.profiles, seed)?;
-        let stand = prepare::first_stand(&plan);
+        let variant = prepare::first_stand(&plan);
         let lacking = consents(&plan, self.catalogue, self.consent);
         // A server of its own would be made first; with the target all else is found as well.
-        if !stand.is_target() && !lacking.is_empty() {
+        if !variant.is_target() && !lacking.is_empty() {
             return Err(LabError::Findings(lacking));
         }
-        let mut site = self.site(&stand, &plan, None)?;
+        let mut site = self.site(&variant, &plan, None)?;
         let stored = prepare::Stored {
             text: begin.text,
             name_of_target: begin.name_of_target,
@@ -116,7 +116,7 @@ impl<'s> Runner<'_, 's> {
             repeat: begin.repeat,
         };
         match self.prepare(&mut plan, &mut *site, stored) {
-            Ok((id, looks, made)) => self.go_on(id, &plan, At { stand, site }, looks, made),
+            Ok((id, looks, made)) => self.go_on(id, &plan, At { variant, site }, looks, made),
             Err(error) => Err(with_restoring(error, site.restore())),
         }
     }
@@ -137,21 +137,26 @@ impl<'s> Runner<'_, 's> {
         let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
         let looks = Looks::new(&stored.record);
         self.servers.end_left_behind(id)?;
-        let stand = prepare::first_stand(&plan);
-        let mut site = self.site(&stand, &plan, Some(id))?;
+        let variant = prepare::first_stand(&plan);
+        let mut site = self.site(&variant, &plan, Some(id))?;
         let begun = self.is_possible_still(&plan, &mut *site).and_then(|()| {
             let running = self.results.set_status(id, ExperimentStatus::Running);
             running.map_err(LabError::from)
         });
         match begun {
-            Ok(()) => self.go_on(id, &plan, At { stand, site }, looks, Untouched::new()),
+            Ok(()) => self.go_on(id, &plan, At { variant, site }, looks, Untouched::new()),
             Err(error) => Err(with_restoring(error, site.restore())),
         }
     }
 
-    fn site(&mut self, stand: &Stand, plan: &Plan, id: Option<i64>) -> Result<Box<dyn Site + 's>, LabError> {
-        if !stand.is_target() {
-            (self.on_event)(Event::Standing(stand));
+    fn site(
+        &mut self,
+        variant: &ServerVariant,
+        plan: &Plan,
+        id: Option<i64>,
+    ) -> Result<Box<dyn Site + 's>, LabError> {
+        if !variant.is_target() {
+            (self.on_event)(Event::GoingTo(variant));
         }
         let mut settings = plan.treatments.iter().flat_map(|treatment| &treatment.settings);
         let text = match id {
@@ -166,7 +171,7 @@ impl<'s> Runner<'_, 's> {
                 knob.is_ok_and(|knob| knob.kind.is_of_host())
             }),
         };
-        self.servers.go_to(stand, &purpose)
+        self.servers.go_to(variant, &purpose)
     }
 
     fn go_on(
@@ -322,14 +327,14 @@ impl Running<'_, '_, '_> {
     }
 
     /// Goes to the server of a treatment; what was changed on the one before is restored first.
-    fn go_to(&mut self, stand: &Stand) -> Result<(), LabError> {
-        if self.at.as_ref().is_some_and(|at| at.stand == *stand) {
+    fn go_to(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
+        if self.at.as_ref().is_some_and(|at| at.variant == *variant) {
             return Ok(());
         }
         self.leave()?;
-        let site = self.runner.site(stand, self.plan, Some(self.id))?;
+        let site = self.runner.site(variant, self.plan, Some(self.id))?;
         self.at = Some(At {
-            stand: stand.clone(),
+            variant: variant.clone(),
             site,
         });
         Ok(())
@@ -337,17 +342,17 @@ impl Running<'_, '_, '_> {
 
     /// Restores what was changed where we are.
     fn leave(&mut self) -> Result<(), LabError> {
-        let Some(At { stand, site }) = self.at.take() else {
+        let Some(At { variant, site }) = self.at.take() else {
             return Ok(());
         };
         // Data that was made on a server of others goes with what was changed.
         if !site.is_sandbox() {
-            self.whole.retain(|(of, _)| *of != stand);
-            self.untouched.retain(|(of, _)| *of != stand);
+            self.whole.retain(|(of, _)| *of != variant);
+            self.untouched.retain(|(of, _)| *of != variant);
         }
         let restored = site.restore();
         // Whatever could not be restored, no other server runs beside it.
-        let left = self.runner.servers.leave(&stand);
+        let left = self.runner.servers.leave(&variant);
         add_restored(&mut self.put_back, restored?);
         left
     }

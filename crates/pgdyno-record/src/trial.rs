@@ -230,8 +230,8 @@ pub struct TrialRecord {
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     /// The server that it ran on, where that is not the target itself: "v17", "data-tmpfs-2G".
-    #[serde(default)]
-    pub stand: Option<String>,
+    #[serde(default, alias = "stand")]
+    pub server_variant: Option<String>,
     /// Seconds of the measured time that were still part of the warm-up, by a change-point in throughput.
     #[serde(default)]
     pub unsettled_s: Option<f64>,
@@ -278,7 +278,7 @@ impl TrialRecord {
             disturbed: false,
             seconds: Vec::new(),
             figures: BTreeMap::new(),
-            stand: None,
+            server_variant: None,
             unsettled_s: None,
             heat: None,
             statements: Vec::new(),

@@ -198,7 +198,7 @@ pub struct Trial {
     pub left_out: bool,
     /// The server that it ran on, where that is not the target itself.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
-    pub stand: Option<String>,
+    pub server_variant: Option<String>,
     /// Seconds of the measured time that were still part of the warm-up.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub unsettled_s: Option<f64>,

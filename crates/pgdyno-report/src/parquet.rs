@@ -157,7 +157,7 @@ fn trials_table(reports: &[Report]) -> Table {
             "disturbances",
             texts(&|_, trial| Some(trial.disturbances.join("; ")).filter(|words| !words.is_empty())),
         ),
-        ("stand", texts(&|_, trial| trial.stand.clone())),
+        ("server_variant", texts(&|_, trial| trial.server_variant.clone())),
         ("started", Cells::Instant(started.collect())),
         ("warmup_s", numbers(&|trial| Some(trial.warmup_s))),
         ("measured_s", numbers(&|trial| Some(trial.measured_s))),

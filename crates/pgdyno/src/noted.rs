@@ -48,7 +48,7 @@ impl Noted {
                 progress.begin(&treatment.name, *block, "preparing");
                 true
             }
-            Event::Standing(_) => phase(progress, "going to its server"),
+            Event::GoingTo(_) => phase(progress, "going to its server"),
             Event::Data(_) => phase(progress, "creating data"),
             Event::Second(second) if second.measured => phase(progress, "measuring"),
             Event::Second(_) => phase(progress, "warm-up"),

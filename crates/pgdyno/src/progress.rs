@@ -99,7 +99,7 @@ impl Experiment {
             Event::NotTested { treatment, reason } => {
                 self.line(&format!("not tested: {} ({reason})", treatment.title));
             }
-            Event::Standing(stand) => self.draw(&format!("going to the server for {}", stand.label())),
+            Event::GoingTo(variant) => self.draw(&format!("going to the server for {}", variant.label())),
             Event::Waiting { minutes } => {
                 self.line(&format!("outside of its hours: waiting for {minutes} minutes"))
             }

@@ -920,7 +920,7 @@ export type Trial = {
   /** Whether it is in no mean and no effect, though it finished. */
   left_out?: boolean,
   /** The server that it ran on, where that is not the target itself. */
-  stand?: string | null,
+  server_variant?: string | null,
   /** Seconds of the measured time that were still part of the warm-up. */
   unsettled_s?: number | null,
   /** Figures by the name of the metric, which ends with the unit. */
@@ -1036,7 +1036,7 @@ export type TrialPart = {
   /** Whether it is in no mean and no effect, though it finished. */
   left_out?: boolean,
   /** The server that it ran on, where that is not the target itself. */
-  stand?: string | null,
+  server_variant?: string | null,
   /** Seconds of the measured time that were still part of the warm-up. */
   unsettled_s?: number | null,
   /** Figures by the name of the metric, which ends with the unit. */

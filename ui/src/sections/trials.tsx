@@ -20,8 +20,8 @@ function remarks(trial: Trial, why: string | null): string[] {
   const errors = trial.errors.map(({ sqlstate, count: amount }) => `SQLSTATE ${sqlstate}: ${plural(amount, "transaction")}`);
   const failed = isKnown(trial.failed) && trial.failed > 0 && errors.length === 0 ? [`${plural(trial.failed, "transaction")} failed`] : [];
   const unsettled = isKnown(trial.unsettled_s) ? [`the first ${tick(trial.unsettled_s)} s still belonged to the warm-up`] : [];
-  const stand = isKnownText(trial.stand) ? [`on ${trial.stand}`] : [];
-  return [...(why === null ? [] : [why]), ...(trial.reason === null ? [] : [trial.reason]), ...stand, ...unsettled, ...errors, ...failed, ...trial.disturbances];
+  const variant = isKnownText(trial.server_variant) ? [`on ${trial.server_variant}`] : [];
+  return [...(why === null ? [] : [why]), ...(trial.reason === null ? [] : [trial.reason]), ...variant, ...unsettled, ...errors, ...failed, ...trial.disturbances];
 }
 
 function isKnownText(text: string | null | undefined): text is string {

@@ -74,7 +74,7 @@ function Head({ document, report }: { document: TrialDocument; report: Report | 
         <li>{transactions(trial)}</li>
         <li>{document.warmup_s} s warm-up, {Math.round(document.measured_s)} s measured</li>
         {trial.settled === null ? null : <li>{trial.settled ? "throughput settled" : "throughput did not settle"}</li>}
-        {trial.stand === null || trial.stand === undefined ? null : <li>on {trial.stand}</li>}
+        {trial.server_variant === null || trial.server_variant === undefined ? null : <li>on {trial.server_variant}</li>}
       </ul>
       {trial.disturbances.length === 0 ? null : (
         <ul class="notices" aria-label="Disturbances">

@@ -56,12 +56,12 @@ pub(super) fn differences(a: &Side<'_>, b: &Side<'_>) -> Vec<Difference> {
     for ((what, of_a), (_, of_b)) in load(a).into_iter().zip(load(b)) {
         note(what, of_a, of_b);
     }
-    let stand = |side: &Side<'_>| {
+    let variant = |side: &Side<'_>| {
         side.last_trial()
-            .and_then(|trial| trial.stand.clone())
+            .and_then(|trial| trial.server_variant.clone())
             .unwrap_or_else(|| "the target".into())
     };
-    note("server", stand(a), stand(b));
+    note("server", variant(a), variant(b));
     for (around_or_settings, absent) in [(around as fn(&Side<'_>) -> _, "not set"), (settings, "as it is")] {
         let (of_a, of_b): (BTreeMap<String, String>, BTreeMap<String, String>) =
             (around_or_settings(a), around_or_settings(b));

@@ -1,6 +1,6 @@
 //! The data that treatments read, worked out from the plan alone.
 
-use super::{Plan, Stand, Treatment, plan_of_load};
+use super::{Plan, ServerVariant, Treatment, plan_of_load};
 use crate::file::Reset;
 use pgdyno_server::shown_statement;
 use pgdyno_workload::{DataPlan, Dataset, MakingStatement, makes_objects, making_statements};
@@ -121,9 +121,10 @@ impl Plan {
     }
 
     /// Whether the files of a server are restored before trials on some data.
-    pub(crate) fn copies_files(&self, stand: &Stand, data: DataKey) -> bool {
+    pub(crate) fn copies_files(&self, variant: &ServerVariant, data: DataKey) -> bool {
         let mut tested = self.tested().into_iter().map(|i| &self.treatments[i]);
-        tested.any(|t| t.data.reset == Some(Reset::Copy) && t.stand() == *stand && data_of(t) == Some(data))
+        tested
+            .any(|t| t.data.reset == Some(Reset::Copy) && t.variant() == *variant && data_of(t) == Some(data))
     }
 }
 

@@ -202,12 +202,12 @@ fn servers_are_changed_as_rarely_as_can_be() {
     for block in 1..=20 {
         let order = plan.order_of_block(block);
         assert_eq!(order.len(), 8);
-        let stands: Vec<Stand> = order.iter().map(|&i| plan.treatments[i].stand()).collect();
-        assert_eq!(stands.windows(2).filter(|two| two[0] != two[1]).count(), 1);
+        let variants: Vec<ServerVariant> = order.iter().map(|&i| plan.treatments[i].variant()).collect();
+        assert_eq!(variants.windows(2).filter(|two| two[0] != two[1]).count(), 1);
         firsts.insert(order[0]);
     }
     assert!(firsts.len() > 3, "the order is still random: {firsts:?}");
-    assert_eq!(plan.treatments[7].stand().label(), "v18");
+    assert_eq!(plan.treatments[7].variant().label(), "v18");
 }
 
 #[test]
@@ -298,8 +298,8 @@ fn treatments_that_share_a_server_follow_one_another() {
     let plan = Plan::new(file, &ProfileSettings::new(), 7, &catalogue, &agreed()).unwrap();
     for block in 1..=50 {
         let order = plan.order_of_block(block);
-        let stands = order.iter().map(|i| plan.treatments[*i].stand());
-        let mut moves: Vec<Stand> = stands.collect();
+        let variants = order.iter().map(|i| plan.treatments[*i].variant());
+        let mut moves: Vec<ServerVariant> = variants.collect();
         moves.dedup();
         assert_eq!(moves.len(), 3, "block {block}: {order:?}");
     }

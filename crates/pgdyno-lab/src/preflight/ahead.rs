@@ -57,7 +57,7 @@ impl Unstarted<'_> {
 
     fn room(&self, plan: &Plan, found: &mut PreflightReport) {
         let tested: Vec<_> = plan.tested().into_iter().map(|i| &plan.treatments[i]).collect();
-        let here = || tested.iter().filter(|treatment| treatment.stand().is_target());
+        let here = || tested.iter().filter(|treatment| treatment.variant().is_target());
         let keys: BTreeSet<_> = here().filter_map(|treatment| data_of(treatment)).collect();
         let all: u64 = keys.iter().map(|key| key.plan().bytes()).sum();
         let has = |reset: Reset| here().any(|t| t.data.reset == Some(reset));

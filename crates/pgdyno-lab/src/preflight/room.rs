@@ -3,7 +3,7 @@
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{Place, Reset};
 use crate::measure::endpoint;
-use crate::plan::{Plan, Stand, Treatment, data_of};
+use crate::plan::{Plan, ServerVariant, Treatment, data_of};
 use pgdyno_host::{Directory, HostAccess, Space, size_bytes, tree_bytes};
 use pgdyno_sandbox::FileSystemKind;
 use pgdyno_server::{Server, ServerError};
@@ -109,28 +109,28 @@ impl Preflight<'_> {
 /// What servers of the experiment's own take beside the sandbox's data, in `beside`.
 pub(super) fn of_own_servers(plan: &Plan, beside: &Path, found: &mut PreflightReport) -> Vec<Need> {
     // A server has all of its data sets at once.
-    let mut servers: BTreeMap<Stand, BTreeMap<_, u64>> = BTreeMap::new();
+    let mut servers: BTreeMap<ServerVariant, BTreeMap<_, u64>> = BTreeMap::new();
     for number in plan.tested() {
         let treatment = &plan.treatments[number];
-        let stand = treatment.stand();
-        if !stand.is_target() {
+        let variant = treatment.variant();
+        if !variant.is_target() {
             let bytes = treatment.data_bytes().unwrap_or(0);
             servers
-                .entry(stand)
+                .entry(variant)
                 .or_default()
                 .insert(data_of(treatment), bytes);
         }
     }
     let mut needs = Vec::new();
-    for (stand, data) in servers {
+    for (variant, data) in servers {
         let need = |place: &Path, bytes: u64| Need {
             what: "servers of the experiment's own",
             place: place.to_owned(),
             bytes,
         };
         for (on, bytes) in [
-            (&stand.data_on, SERVER_BYTES + data.values().sum::<u64>()),
-            (&stand.wal_on, 0),
+            (&variant.data_on, SERVER_BYTES + data.values().sum::<u64>()),
+            (&variant.wal_on, 0),
         ] {
             match on.as_deref().map(Place::named) {
                 Some(Ok(Place::Directory(directory))) => needs.push(need(&directory, bytes)),
@@ -225,7 +225,9 @@ fn is_same(one: &Space, other: &Space) -> bool {
 /// The tested treatments whose server is the target.
 pub(super) fn here(plan: &Plan) -> Vec<&Treatment> {
     let tested = plan.tested().into_iter().map(|i| &plan.treatments[i]);
-    tested.filter(|treatment| treatment.stand().is_target()).collect()
+    tested
+        .filter(|treatment| treatment.variant().is_target())
+        .collect()
 }
 
 #[cfg(test)]

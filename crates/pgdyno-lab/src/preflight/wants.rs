@@ -11,7 +11,7 @@ pub(super) fn cannot_stand(treatment: &Treatment, is_sandbox: bool) -> Vec<Strin
     let load = &treatment.load;
     let wants = [
         (
-            !treatment.stand().is_target(),
+            !treatment.variant().is_target(),
             "another version, place or network",
         ),
         (data.reset == Some(Reset::Recreate), "making new tables"),

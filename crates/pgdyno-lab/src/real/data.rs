@@ -111,7 +111,7 @@ impl RealSite<'_> {
         let Control::Sandbox(sandbox) = &self.changer.target()?.control else {
             return Err(LabError::SandboxOnly("a copy of the files"));
         };
-        let trouble = |source: SandboxError| LabError::Stand {
+        let trouble = |source: SandboxError| LabError::ServerVariant {
             what: "copying the data's files".to_owned(),
             source: source.into(),
         };

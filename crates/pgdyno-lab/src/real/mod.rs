@@ -5,8 +5,8 @@ mod load;
 mod room;
 mod site;
 
-use crate::error::{LabError, StandError};
-use crate::plan::{Consent, Stand};
+use crate::error::{LabError, ProviderError};
+use crate::plan::{Consent, ServerVariant};
 use crate::ports::{Clock, Purpose, Results, Server as _, Servers, Site};
 pub(crate) use load::ASIDE;
 use pgdyno_host::{Directory, HostAccess};
@@ -24,15 +24,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Provides the servers of an experiment: the target, and sandboxes like it that differ in version or place.
-pub trait Stands {
+pub trait ServerProvider {
     /// Makes the server if it is missing, starts it if it does not run, and returns how its settings are changed.
-    fn target(&mut self, stand: &Stand) -> Result<Target, StandError>;
+    fn target(&mut self, variant: &ServerVariant) -> Result<Target, ProviderError>;
 
     /// The server is not needed for now; it may be stopped.
-    fn leave(&mut self, stand: &Stand) -> Result<(), StandError>;
+    fn leave(&mut self, variant: &ServerVariant) -> Result<(), ProviderError>;
 
     /// The experiment is at its end: what was made for it is removed, the target is as it was.
-    fn end(&mut self) -> Result<(), StandError>;
+    fn end(&mut self) -> Result<(), ProviderError>;
 }
 
 /// What the adapters work with.
@@ -81,21 +81,25 @@ impl<'a> Means<'a> {
 /// The servers that the program provides.
 pub(crate) struct RealServers<'r, 'a> {
     pub(crate) means: Means<'a>,
-    pub(crate) stands: &'r mut dyn Stands,
+    pub(crate) provider: &'r mut dyn ServerProvider,
 }
 
-fn trouble(what: impl Into<String>) -> impl FnOnce(StandError) -> LabError {
+fn trouble(what: impl Into<String>) -> impl FnOnce(ProviderError) -> LabError {
     let what = what.into();
-    move |source| LabError::Stand { what, source }
+    move |source| LabError::ServerVariant { what, source }
 }
 
 impl<'a> Servers<'a> for RealServers<'_, 'a> {
-    fn go_to(&mut self, stand: &Stand, purpose: &Purpose<'_>) -> Result<Box<dyn Site + 'a>, LabError> {
-        let what = match stand.is_target() {
+    fn go_to(
+        &mut self,
+        variant: &ServerVariant,
+        purpose: &Purpose<'_>,
+    ) -> Result<Box<dyn Site + 'a>, LabError> {
+        let what = match variant.is_target() {
             true => "the target".to_owned(),
-            false => format!("the server for \"{}\"", stand.label()),
+            false => format!("the server for \"{}\"", variant.label()),
         };
-        let target = self.stands.target(stand).map_err(trouble(what))?;
+        let target = self.provider.target(variant).map_err(trouble(what))?;
         let changer = self.means.changer(target, purpose)?;
         let mut site = RealSite {
             means: self.means,
@@ -112,8 +116,8 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
         Ok(Box::new(site))
     }
 
-    fn leave(&mut self, stand: &Stand) -> Result<(), LabError> {
-        self.stands.leave(stand).map_err(trouble("leaving a server"))
+    fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
+        self.provider.leave(variant).map_err(trouble("leaving a server"))
     }
 
     fn end_left_behind(&mut self, id: i64) -> Result<(), LabError> {
@@ -131,7 +135,7 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
                 }
             }
         }
-        self.stands
+        self.provider
             .end()
             .map_err(trouble("removing what the experiment had made"))
     }

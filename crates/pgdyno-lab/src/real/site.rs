@@ -71,7 +71,7 @@ impl Server for RealSite<'_> {
         let Control::Sandbox(sandbox) = &self.changer.target()?.control else {
             return Err(LabError::ForSandboxes("a crash"));
         };
-        let trouble = |source: pgdyno_sandbox::SandboxError| LabError::Stand {
+        let trouble = |source: pgdyno_sandbox::SandboxError| LabError::ServerVariant {
             what: "a crash of the server".to_owned(),
             source: source.into(),
         };

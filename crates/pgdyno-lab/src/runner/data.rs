@@ -3,14 +3,14 @@
 use super::{Event, Runner, Running};
 use crate::error::LabError;
 use crate::file::Reset;
-use crate::plan::{DataKey, Plan, Stand, Treatment, data_of, listed};
+use crate::plan::{DataKey, Plan, ServerVariant, Treatment, data_of, listed};
 use crate::ports::{Present, Site};
 use pgdyno_workload::DataPlan;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 /// Stands and data that this run has made, and no load has used.
-pub(super) type Untouched = BTreeSet<(Stand, String)>;
+pub(super) type Untouched = BTreeSet<(ServerVariant, String)>;
 
 impl Runner<'_, '_> {
     /// Makes the data if it is missing; whether it was.
@@ -80,10 +80,10 @@ impl Runner<'_, '_> {
         &mut self,
         plan: &Plan,
         site: &mut dyn Site,
-        here: &Stand,
+        here: &ServerVariant,
     ) -> Result<Untouched, LabError> {
         let mut made = Untouched::new();
-        for data in plan.data(|treatment| treatment.stand() == *here) {
+        for data in plan.data(|treatment| treatment.variant() == *here) {
             if self.ensure_data(plan, site, data)? {
                 made.insert((here.clone(), data.name()));
             }
@@ -98,12 +98,12 @@ impl Running<'_, '_, '_> {
         let (Some(data), Some(at)) = (data_of(treatment), &mut self.at) else {
             return Ok(());
         };
-        let key = (at.stand.clone(), data.name());
-        let stand = match at.stand.is_target() {
+        let key = (at.variant.clone(), data.name());
+        let variant = match at.variant.is_target() {
             true => "target".to_owned(),
-            false => at.stand.label(),
+            false => at.variant.label(),
         };
-        let files = format!("{}-{stand}-{}", self.id, data.name());
+        let files = format!("{}-{variant}-{}", self.id, data.name());
         let mut is_untouched = self.untouched.remove(&key);
         let mut is_saved_now = false;
         if !self.whole.contains(&key) {
@@ -111,7 +111,7 @@ impl Running<'_, '_, '_> {
                 is_untouched = self.runner.ensure_data(self.plan, &mut *at.site, data)?;
             }
             // Before any load runs on it, whatever the treatments that come first want.
-            if self.plan.copies_files(&at.stand, data) {
+            if self.plan.copies_files(&at.variant, data) {
                 is_saved_now = at.site.save_files(&files)?;
             }
             // Only what was made to its end: the next trial tries again.

@@ -1,6 +1,6 @@
 //! What an experiment that runs tells whoever shows it.
 
-use crate::plan::{Stand, Treatment};
+use crate::plan::{ServerVariant, Treatment};
 use pgdyno_engine::Second;
 use pgdyno_record::TrialRecord;
 use pgdyno_workload::DataProgress;
@@ -11,7 +11,7 @@ pub enum Event<'a> {
     /// Data is being created.
     Data(DataProgress),
     /// A server is made or started that some treatments need.
-    Standing(&'a Stand),
+    GoingTo(&'a ServerVariant),
     /// A treatment is left out.
     NotTested {
         /// Treatment that is left out.

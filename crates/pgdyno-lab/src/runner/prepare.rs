@@ -6,7 +6,7 @@ use super::{Event, Runner};
 use crate::decide::Looks;
 use crate::error::LabError;
 use crate::file::{Design, ExperimentFile, PoolerWord, Prewarm, Reset, StudyPart};
-use crate::plan::{Plan, Stand, Treatment, threads_of, workload_record};
+use crate::plan::{Plan, ServerVariant, Treatment, threads_of, workload_record};
 use crate::ports::Site;
 use crate::preflight::Finding;
 use pgdyno_knobs::{Catalogue, Knob, Setting};
@@ -27,9 +27,9 @@ pub(super) struct Stored<'t> {
 }
 
 /// The stand that is looked at first: the target, or the first of those there are where no treatment runs on the target.
-pub(super) fn first_stand(plan: &Plan) -> Stand {
-    let stands: BTreeSet<Stand> = plan.treatments.iter().map(Treatment::stand).collect();
-    stands.into_iter().next().unwrap_or_default()
+pub(super) fn first_stand(plan: &Plan) -> ServerVariant {
+    let provider: BTreeSet<ServerVariant> = plan.treatments.iter().map(Treatment::variant).collect();
+    provider.into_iter().next().unwrap_or_default()
 }
 
 impl Runner<'_, '_> {

@@ -34,9 +34,9 @@ impl Running<'_, '_, '_> {
 
     /// Everything up to the end of the load; an error is the reason why the trial failed.
     fn steps(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<Driven, LabError> {
-        let stand = treatment.stand();
-        self.go_to(&stand)?;
-        record.stand = (!stand.is_target()).then(|| stand.label());
+        let variant = treatment.variant();
+        self.go_to(&variant)?;
+        record.server_variant = (!variant.is_target()).then(|| variant.label());
         // It may have died in the trial before, and data is brought by asking it.
         self.site()?.ensure_running()?;
         self.bring_data(treatment)?;

@@ -80,7 +80,7 @@ impl Course {
     }
 
     /// What its record gets wrong.
-    pub(super) fn broken_by(&self, record: &TrialRecord, stand: Option<String>) -> Vec<String> {
+    pub(super) fn broken_by(&self, record: &TrialRecord, variant: Option<String>) -> Vec<String> {
         let mut broken = Vec::new();
         let mut must = |holds: bool, what: &str| {
             if !holds {
@@ -103,7 +103,7 @@ impl Course {
             record.started_unix_ms == self.begun_ms,
             "it began at another time",
         );
-        must(record.stand == stand, "it ran on another server");
+        must(record.server_variant == variant, "it ran on another server");
         let effective = self.applied.iter();
         let effective = effective.map(|applied| (applied.setting.knob.clone(), applied.effective.clone()));
         must(

@@ -6,7 +6,7 @@ use super::load::empty_second;
 use super::site::SimSite;
 use super::world::{Begun, Journal};
 use crate::error::LabError;
-use crate::plan::Stand;
+use crate::plan::ServerVariant;
 use crate::ports::{Clock, Purpose, Results, Servers, Site};
 use pgdyno_engine::Second;
 use pgdyno_knobs::Catalogue;
@@ -135,12 +135,12 @@ impl Results for Shared {
     fn add_trial(&mut self, id: i64, trial: &TrialRecord, _: &SeriesRecord) -> Result<i64, StoreError> {
         let ended_ms = self.world.borrow().ms;
         let mut world = self.step();
-        let stand = world.at.clone().filter(|stand| !stand.is_target());
+        let variant = world.at.clone().filter(|variant| !variant.is_target());
         match world.course.take() {
             Some(course) => {
                 world
                     .broken
-                    .extend(course.broken_by(trial, stand.map(|stand| stand.label())));
+                    .extend(course.broken_by(trial, variant.map(|variant| variant.label())));
                 #[expect(clippy::cast_precision_loss, reason = "milliseconds of a trial")]
                 let spent_s = (ended_ms - course.begun_ms) as f64 / 1e3;
                 world.spent_s += spent_s;
@@ -186,7 +186,7 @@ impl Results for Shared {
 }
 
 impl Servers<'static> for Shared {
-    fn go_to(&mut self, stand: &Stand, purpose: &Purpose<'_>) -> Result<Box<dyn Site>, LabError> {
+    fn go_to(&mut self, variant: &ServerVariant, purpose: &Purpose<'_>) -> Result<Box<dyn Site>, LabError> {
         let mut world = self.step();
         if let Some(other) = world.at.take() {
             world.broken.push(format!("\"{}\" was not left", other.label()));
@@ -195,7 +195,7 @@ impl Servers<'static> for Shared {
         if world
             .servers
             .iter()
-            .any(|(other, server)| other != stand && server.has_pooler)
+            .any(|(other, server)| other != variant && server.has_pooler)
         {
             world
                 .broken
@@ -206,38 +206,38 @@ impl Servers<'static> for Shared {
         }
         let meets = |journal: &Journal| {
             let (of, has_host) = &journal.scope;
-            !journal.lines.is_empty() && (*of == *stand || *has_host && purpose.changes_host)
+            !journal.lines.is_empty() && (*of == *variant || *has_host && purpose.changes_host)
         };
         if world.journals.iter().any(meets) {
             return Err(world.fail("changes are left from before"));
         }
-        world.servers.entry(stand.clone()).or_default().runs = true;
+        world.servers.entry(variant.clone()).or_default().runs = true;
         world.journals.push(Journal {
             is_open: true,
-            scope: (stand.clone(), purpose.changes_host),
+            scope: (variant.clone(), purpose.changes_host),
             lines: Vec::new(),
         });
         let journal = world.journals.len() - 1;
         world.step();
-        world.at = Some(stand.clone());
+        world.at = Some(variant.clone());
         Ok(Box::new(SimSite {
             shared: self.clone(),
-            stand: stand.clone(),
+            variant: variant.clone(),
             journal,
         }))
     }
 
     /// Where the experiment has other servers, the target is stopped too.
-    fn leave(&mut self, stand: &Stand) -> Result<(), LabError> {
+    fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
         let mut world = self.step();
-        if world.at.take().as_ref() != Some(stand) {
+        if world.at.take().as_ref() != Some(variant) {
             world
                 .broken
-                .push(format!("\"{}\" is left from elsewhere", stand.label()));
+                .push(format!("\"{}\" is left from elsewhere", variant.label()));
         }
         world.fault(|odds| odds.undoing, "leaving a server")?;
         let has_others = world.servers.len() > 1;
-        if let Some(server) = world.servers.get_mut(stand).filter(|_| has_others) {
+        if let Some(server) = world.servers.get_mut(variant).filter(|_| has_others) {
             server.runs = false;
         }
         Ok(())
@@ -255,7 +255,7 @@ impl Servers<'static> for Shared {
     fn end(&mut self, _: i64) -> Result<(), LabError> {
         let mut world = self.step();
         world.fault(|odds| odds.undoing, "removing what was made")?;
-        world.servers.retain(|stand, _| stand.is_target());
+        world.servers.retain(|variant, _| variant.is_target());
         // What was changed on a server goes with it.
         for journal in &mut world.journals {
             journal.lines.retain(|line| !line.is_of_own_server());

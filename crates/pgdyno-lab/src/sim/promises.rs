@@ -45,7 +45,7 @@ pub(super) fn after_all(
     if stored.status != ExperimentStatus::Finished {
         broken.push(format!("it is {:?}", stored.status));
     }
-    if world.servers.keys().any(|stand| !stand.is_target()) {
+    if world.servers.keys().any(|variant| !variant.is_target()) {
         broken.push("servers of the experiment are left".to_owned());
     }
     for server in world.servers.values() {

@@ -7,7 +7,7 @@ use super::ports::Shared;
 use super::world::{Owner, Panicked, Tables, failure};
 use crate::error::LabError;
 use crate::file::{Prewarm, Reset, RestartPolicy};
-use crate::plan::{Plan, Stand, Treatment};
+use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::ports::{Caches, Changes, Data, Drive, Driven, Load, Present, Server};
 use crate::preflight::{Finding, FindingKind, PreflightReport};
 use pgdyno_engine::Second;
@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The server of a site.
 macro_rules! server {
     ($self:ident, $world:ident) => {
-        $world.servers.entry($self.stand.clone()).or_default()
+        $world.servers.entry($self.variant.clone()).or_default()
     };
 }
 
 pub(super) struct SimSite {
     pub(super) shared: Shared,
-    pub(super) stand: Stand,
+    pub(super) variant: ServerVariant,
     pub(super) journal: usize,
 }
 
@@ -40,7 +40,7 @@ impl SimSite {
             .is_ok_and(|knob| knob.kind.is_of_host());
         match is_of_host {
             true => Owner::Host,
-            false => Owner::Server(self.stand.clone()),
+            false => Owner::Server(self.variant.clone()),
         }
     }
 
@@ -82,7 +82,7 @@ fn key(database: Option<&str>) -> String {
 
 impl Server for SimSite {
     fn is_sandbox(&self) -> bool {
-        self.shared.world.borrow().is_sandbox || !self.stand.is_target()
+        self.shared.world.borrow().is_sandbox || !self.variant.is_target()
     }
 
     fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError> {
@@ -94,7 +94,7 @@ impl Server for SimSite {
             .map(|i| (i, "simulated".to_owned()))
             .collect();
         plan.leave_out(&reasons);
-        let lacks_consent = !world.is_sandbox && self.stand.is_target() && !world.may_make_data;
+        let lacks_consent = !world.is_sandbox && self.variant.is_target() && !world.may_make_data;
         drop(world);
         let mut report = PreflightReport::default();
         for data in plan.data(|_| true).iter().filter(|_| lacks_consent) {
@@ -260,7 +260,7 @@ impl Data for SimSite {
                 .broken
                 .push(format!("data is made in {name}, which does not exist"));
         }
-        if !world.is_sandbox && self.stand.is_target() {
+        if !world.is_sandbox && self.variant.is_target() {
             if !is_marked {
                 world
                     .broken
@@ -402,7 +402,7 @@ impl SimSite {
         let server = server!(self, world);
         must(server.runs, "without a server");
         must(!server.has_pooler, "beside a pooler of an earlier process");
-        must(treatment.stand() == self.stand, "on another server");
+        must(treatment.variant() == self.variant, "on another server");
         must(world.seeds.contains_key(&drive.seed), "with a seed of no trial");
         must(drive.id == 0, "for another experiment");
         let Some(course) = &world.course else {

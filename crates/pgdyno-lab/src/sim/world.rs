@@ -1,9 +1,9 @@
 //! The simulated world: all that survives when the process that runs an experiment is killed.
 
 use super::course::Course;
-use crate::error::{LabError, StandError};
+use crate::error::{LabError, ProviderError};
 use crate::file::RestartPolicy;
-use crate::plan::Stand;
+use crate::plan::ServerVariant;
 use pgdyno_knobs::{Outcome, PutBack};
 use pgdyno_record::{ErrorClass, StoredExperiment};
 use pgdyno_workload::Dataset;
@@ -27,7 +27,7 @@ type Settings = BTreeMap<String, String>;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
     Host,
-    Server(Stand),
+    Server(ServerVariant),
 }
 
 /// A line of a journal: a knob with the value from before, and each value that was set.
@@ -44,7 +44,7 @@ pub(super) struct Journal {
     pub(super) lines: Vec<Line>,
     pub(super) is_open: bool,
     /// The server whose changes it has, and whether those of the host too.
-    pub(super) scope: (Stand, bool),
+    pub(super) scope: (ServerVariant, bool),
 }
 
 /// Tables of one database.
@@ -171,7 +171,7 @@ pub(super) struct World {
     pub(super) is_sandbox: bool,
     pub(super) ms: u64,
     pub(super) host: Settings,
-    pub(super) servers: BTreeMap<Stand, SimServer>,
+    pub(super) servers: BTreeMap<ServerVariant, SimServer>,
     pub(super) journals: Vec<Journal>,
     pub(super) stored: Vec<StoredExperiment>,
     /// Trials that the store has room for.
@@ -197,7 +197,7 @@ pub(super) struct World {
     /// What the trials so far have taken, as far as a process knows.
     pub(super) spent_s: f64,
     /// The server that the process has gone to.
-    pub(super) at: Option<Stand>,
+    pub(super) at: Option<ServerVariant>,
     /// The first that has failed outside of a trial, so that the process may end.
     pub(super) excuse: Option<String>,
     pub(super) has_panicked: bool,
@@ -217,7 +217,7 @@ pub(super) struct World {
     /// Number of the process that runs: some faults go away by themselves.
     pub(super) process: u64,
     is_dead: bool,
-    before: (Settings, BTreeMap<Stand, Settings>),
+    before: (Settings, BTreeMap<ServerVariant, Settings>),
 }
 
 /// SplitMix64's finaliser: every bit of the result depends on every bit of `x`.
@@ -240,9 +240,9 @@ pub(super) fn drawn(seed: u64, what: &str, key: &str) -> f64 {
 
 /// An error of a simulated port.
 pub(super) fn failure(what: &str) -> LabError {
-    LabError::Stand {
+    LabError::ServerVariant {
         what: what.to_owned(),
-        source: StandError {
+        source: ProviderError {
             text: "simulated".into(),
             class: ErrorClass::Failed,
             hint: None,
@@ -260,7 +260,7 @@ impl World {
         };
         let before = (
             host.clone(),
-            BTreeMap::from([(Stand::default(), target.settings.clone())]),
+            BTreeMap::from([(ServerVariant::default(), target.settings.clone())]),
         );
         World {
             seed,
@@ -281,7 +281,7 @@ impl World {
             told: Vec::new(),
             kills: Vec::new(),
             host,
-            servers: BTreeMap::from([(Stand::default(), target)]),
+            servers: BTreeMap::from([(ServerVariant::default(), target)]),
             journals: Vec::new(),
             stored: Vec::new(),
             room: usize::MAX,
@@ -375,7 +375,7 @@ impl World {
     pub(super) fn settings(&mut self, owner: &Owner) -> &mut Settings {
         match owner {
             Owner::Host => &mut self.host,
-            Owner::Server(stand) => &mut self.servers.entry(stand.clone()).or_default().settings,
+            Owner::Server(variant) => &mut self.servers.entry(variant.clone()).or_default().settings,
         }
     }
 
@@ -471,7 +471,7 @@ impl World {
     pub(super) fn written_over(&self) -> Vec<String> {
         let of = |owner: &Owner| match owner {
             Owner::Host => Some(&self.host),
-            Owner::Server(stand) => self.servers.get(stand).map(|server| &server.settings),
+            Owner::Server(variant) => self.servers.get(variant).map(|server| &server.settings),
         };
         let foreign = self.foreign.iter();
         foreign
@@ -500,10 +500,10 @@ impl World {
             }
         };
         compare(Owner::Host, host, &self.host);
-        for (stand, server) in &self.servers {
+        for (variant, server) in &self.servers {
             let empty = Settings::new();
-            let before = servers.get(stand).unwrap_or(&empty);
-            compare(Owner::Server(stand.clone()), before, &server.settings);
+            let before = servers.get(variant).unwrap_or(&empty);
+            compare(Owner::Server(variant.clone()), before, &server.settings);
         }
         found
     }
@@ -512,7 +512,7 @@ impl World {
 impl Line {
     /// Whether it is of a server that the experiment has made.
     pub(super) fn is_of_own_server(&self) -> bool {
-        matches!(&self.owner, Owner::Server(stand) if !stand.is_target())
+        matches!(&self.owner, Owner::Server(variant) if !variant.is_target())
     }
 
     pub(super) fn told(&self, outcome: Outcome) -> PutBack {

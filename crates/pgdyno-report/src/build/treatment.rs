@@ -223,7 +223,7 @@ pub(super) fn trial_of(id: i64, trial: &TrialRecord, left_out: bool) -> Trial {
         disturbances: trial.disturbances.clone(),
         disturbed: trial.disturbed,
         left_out,
-        stand: trial.stand.clone(),
+        server_variant: trial.server_variant.clone(),
         unsettled_s: trial.unsettled_s,
         figures: figures_of(&[trial]),
         marks: Vec::new(),

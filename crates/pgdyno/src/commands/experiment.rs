@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result, Usage};
 use crate::noted::Noted;
 use crate::own_load;
 use crate::paths::absolute;
-use crate::stands::OwnStands;
+use crate::provider::OwnServers;
 use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
 use pgdyno_host::HostAccess;
@@ -124,9 +124,9 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8> {
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
     restore::before(context, held.sandbox())?;
     let (name, conninfo) = (held.name.clone(), held.target.conninfo.clone());
-    let mut stands = OwnStands::new(context, held, &command);
+    let mut provider = OwnServers::new(context, held, &command);
     let summary = own_load::counted(context, &conninfo, || {
-        with_lab(context, &mut store, &consent, &mut stands, |lab| {
+        with_lab(context, &mut store, &consent, &mut provider, |lab| {
             lab.resume(id, &name)
         })
     })?;
@@ -154,9 +154,9 @@ pub(crate) fn start(
     let (name, conninfo) = (begin.held.name.clone(), begin.held.target.conninfo.clone());
     let sandbox = begin.held.sandbox().map(str::to_owned);
     let profiles = profiles_of(context, &begin.file, &begin.held.text)?;
-    let mut stands = OwnStands::new(context, begin.held, begin.command);
+    let mut provider = OwnServers::new(context, begin.held, begin.command);
     own_load::counted(context, &conninfo, || {
-        with_lab(context, store, consent, &mut stands, |lab| {
+        with_lab(context, store, consent, &mut provider, |lab| {
             lab.run(pgdyno_lab::Begin {
                 file: begin.file,
                 profiles,
@@ -184,7 +184,7 @@ fn with_lab(
     context: &Context,
     store: &mut Store,
     consent: &Consent,
-    stands: &mut OwnStands<'_>,
+    provider: &mut OwnServers<'_>,
     act: impl FnOnce(&mut Lab<'_>) -> Result<Summary, LabError>,
 ) -> Result<Summary> {
     let stop = stop_flag()?;
@@ -205,7 +205,7 @@ fn with_lab(
         store,
         environment: &variable,
         consent,
-        stands,
+        provider,
         minute_of_day: &minute_of_day,
         stop: &stop,
         on_event: &mut on_event,

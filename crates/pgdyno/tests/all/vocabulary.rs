@@ -1,6 +1,6 @@
 //! One word per thing: words that have a better one do not reach a user, in messages, help, documentation, catalogue or page.
 //!
-//! Only words that can be judged without their sentence are listed: "stand" is also a key of records, "undo" a button.
+//! Only words that can be judged without their sentence are listed: "undo" is a button too.
 
 use std::fs;
 use std::path::Path;

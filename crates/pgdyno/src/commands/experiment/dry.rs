@@ -319,8 +319,8 @@ fn price(treatment: &Treatment, before: Option<&Treatment>, restarts: &mut Resta
         words: Vec::new(),
         seconds: BESIDE_S,
     };
-    let moves = before.is_some_and(|before| before.stand() != treatment.stand());
-    if (moves || before.is_none()) && !treatment.stand().is_target() {
+    let moves = before.is_some_and(|before| before.variant() != treatment.variant());
+    if (moves || before.is_none()) && !treatment.variant().is_target() {
         price.words.push("another server");
         price.seconds += STAND_S;
     }

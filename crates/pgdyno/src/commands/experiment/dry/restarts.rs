@@ -42,7 +42,7 @@ impl<'a> Restarts<'a> {
 
     /// From one treatment to the next, or from the present state where there is none before it.
     pub(super) fn between(&mut self, before: Option<&Treatment>, now: &Treatment) -> Changes {
-        let is_of_target = now.stand().is_target();
+        let is_of_target = now.variant().is_target();
         let of = |treatment: &Treatment, knob: &str| {
             let mut settings = treatment.settings.iter();
             settings.find(|setting| setting.knob == knob).cloned()

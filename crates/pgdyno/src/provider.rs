@@ -9,11 +9,11 @@ use crate::sandboxes;
 use crate::target::{self, Held};
 use own::Claim;
 use pgdyno_knobs::Target;
-use pgdyno_lab::{Stand, StandError, Stands};
+use pgdyno_lab::{ProviderError, ServerProvider, ServerVariant};
 use pgdyno_sandbox::{Control, Guard, Sandbox, State};
 
 /// The servers of one experiment.
-pub(crate) struct OwnStands<'c> {
+pub(crate) struct OwnServers<'c> {
     context: &'c Context,
     command: String,
     /// The target as it was found, until somebody asks for it.
@@ -31,9 +31,9 @@ pub(crate) struct OwnStands<'c> {
     own: Vec<(Claim, Guard)>,
 }
 
-impl<'c> OwnStands<'c> {
-    pub(crate) fn new(context: &'c Context, held: Held, command: &str) -> OwnStands<'c> {
-        OwnStands {
+impl<'c> OwnServers<'c> {
+    pub(crate) fn new(context: &'c Context, held: Held, command: &str) -> OwnServers<'c> {
+        OwnServers {
             context,
             command: command.to_owned(),
             text: held.text.clone(),
@@ -76,11 +76,11 @@ impl<'c> OwnStands<'c> {
     }
 
     /// The sandbox of a stand, made as the target's is where there is none yet.
-    fn of_own(&mut self, stand: &Stand) -> Result<Target> {
+    fn of_own(&mut self, variant: &ServerVariant) -> Result<Target> {
         let base = self.base()?;
-        let claim = Claim::of(self.context, &base, stand);
+        let claim = Claim::of(self.context, &base, variant);
         if !self.own.iter().any(|(other, _)| *other == claim) {
-            claim.ensure(self.context, &base, stand)?;
+            claim.ensure(self.context, &base, variant)?;
             let guard = sandboxes::lock_sandbox(self.context, &claim.name, &self.command)?;
             self.own.push((claim.clone(), guard));
         }
@@ -88,12 +88,12 @@ impl<'c> OwnStands<'c> {
         Ok(target::target_of(self.context, sandbox, false))
     }
 
-    fn stop(&self, stand: &Stand) -> Result<()> {
-        let name = match stand.is_target() {
+    fn stop(&self, variant: &ServerVariant) -> Result<()> {
+        let name = match variant.is_target() {
             // Where the experiment has no other server, it goes on as it is.
             true if self.own.is_empty() => return Ok(()),
             true => self.base()?,
-            false => Claim::of(self.context, &self.base()?, stand).name,
+            false => Claim::of(self.context, &self.base()?, variant).name,
         };
         Ok(Sandbox::open(&self.context.sandboxes(), &name)?.stop()?)
     }
@@ -127,33 +127,33 @@ fn started(context: &Context, name: &str) -> Result<Sandbox> {
 }
 
 /// With all its causes: the lab shows one line.
-fn whole(error: Failure) -> StandError {
-    StandError {
+fn whole(error: Failure) -> ProviderError {
+    ProviderError {
         text: error.to_string(),
         class: error.class(),
         hint: error.hint().map(str::to_owned),
     }
 }
 
-impl Stands for OwnStands<'_> {
-    fn target(&mut self, stand: &Stand) -> Result<Target, StandError> {
-        let target = match stand.is_target() {
+impl ServerProvider for OwnServers<'_> {
+    fn target(&mut self, variant: &ServerVariant) -> Result<Target, ProviderError> {
+        let target = match variant.is_target() {
             true => self.of_target(),
-            false => self.of_own(stand),
+            false => self.of_own(variant),
         };
         target.map_err(whole)
     }
 
-    fn leave(&mut self, stand: &Stand) -> Result<(), StandError> {
-        self.stop(stand).map_err(whole)
+    fn leave(&mut self, variant: &ServerVariant) -> Result<(), ProviderError> {
+        self.stop(variant).map_err(whole)
     }
 
-    fn end(&mut self) -> Result<(), StandError> {
+    fn end(&mut self) -> Result<(), ProviderError> {
         self.remove_own().map_err(whole)
     }
 }
 
-impl Drop for OwnStands<'_> {
+impl Drop for OwnServers<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.settle() {
             tell!("the sandbox could not be started again: {error}");

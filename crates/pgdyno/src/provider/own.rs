@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::failure::{Failure, InContext as _, Result};
 use crate::sandboxes::{create, mark_of};
 use pgdyno_host::{Owner, USUAL_MODE, make_directory};
-use pgdyno_lab::{Place, Stand};
+use pgdyno_lab::{Place, ServerVariant};
 use pgdyno_sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
 use std::path::PathBuf;
 
@@ -24,9 +24,9 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    pub(super) fn of(context: &Context, base: &str, stand: &Stand) -> Claim {
-        let text = format!("{base}: {stand:?}\n");
-        let name = name_of(base, stand, &text);
+    pub(super) fn of(context: &Context, base: &str, variant: &ServerVariant) -> Claim {
+        let text = format!("{base}: {variant:?}\n");
+        let name = name_of(base, variant, &text);
         Claim {
             mark: mark_of(context, &name),
             name,
@@ -35,7 +35,7 @@ impl Claim {
     }
 
     /// Makes the sandbox where there is none; one that is somebody else's is left alone.
-    pub(super) fn ensure(&self, context: &Context, base: &str, stand: &Stand) -> Result<()> {
+    pub(super) fn ensure(&self, context: &Context, base: &str, variant: &ServerVariant) -> Result<()> {
         let is_ours = pgdyno_host::given_text(&self.mark).is_ok_and(|text| text == self.text);
         if context.sandboxes().join(&self.name).exists() {
             if !is_ours {
@@ -51,11 +51,11 @@ impl Claim {
             // An experiment was killed while it was made.
             sandbox::destroy(context, &self.name)?;
         }
-        let args = like(context, base, &self.name, stand)?;
+        let args = like(context, base, &self.name, variant)?;
         let wrong = || format!("{} could not be written", self.mark.display());
-        let stands = context.directories.state.join("stands");
-        make_directory(&stands, USUAL_MODE)
-            .and_then(|stands| stands.replace(&self.name, self.text.as_bytes(), Owner::own(0o644)))
+        let provider = context.directories.state.join("stands");
+        make_directory(&provider, USUAL_MODE)
+            .and_then(|provider| provider.replace(&self.name, self.text.as_bytes(), Owner::own(0o644)))
             .with_context(wrong)?;
         create(context, &args)?;
         Ok(())
@@ -63,18 +63,18 @@ impl Claim {
 }
 
 /// What a label leaves out (case, the kind of a separator, what is cut off) is told apart by a hash: FNV-1a.
-fn name_of(base: &str, stand: &Stand, text: &str) -> String {
+fn name_of(base: &str, variant: &ServerVariant, text: &str) -> String {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });
     let hash = format!("-{hash:08x}");
-    let words = format!("{base}-{}", stand.label().to_lowercase());
+    let words = format!("{base}-{}", variant.label().to_lowercase());
     let words: String = words.chars().take(NAME_MAX - hash.len()).collect();
     format!("{}{hash}", words.trim_end_matches('-'))
 }
 
 /// What is to be made: as the target's sandbox, but for what the stand says.
-fn like(context: &Context, base: &str, name: &str, stand: &Stand) -> Result<CreateArgs> {
+fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> Result<CreateArgs> {
     let record = Sandbox::open(&context.sandboxes(), base)?.record().clone();
     let major = record
         .version
@@ -93,15 +93,15 @@ fn like(context: &Context, base: &str, name: &str, stand: &Stand) -> Result<Crea
         Some(Place::Made(plan)) => Some(*plan),
         _ => None,
     };
-    let (data, wal) = (place(&stand.data_on)?, place(&stand.wal_on)?);
+    let (data, wal) = (place(&variant.data_on)?, place(&variant.wal_on)?);
     Ok(CreateArgs {
         // Another version has another directory.
-        pg_bin: stand.version.is_none().then_some(record.bin),
+        pg_bin: variant.version.is_none().then_some(record.bin),
         data: directory(&data),
         wal: directory(&wal).map(|path| path.with_extension("wal")),
         filesystem: made(&data),
         wal_filesystem: made(&wal),
-        network: match &stand.network {
+        network: match &variant.network {
             Some(network) => Some(NetworkPlan::named(network).map_err(Failure::new)?),
             None => record.network.as_ref().map(Network::plan),
         },
@@ -109,7 +109,7 @@ fn like(context: &Context, base: &str, name: &str, stand: &Stand) -> Result<Crea
         memory: record.limits.memory_bytes,
         iops: record.limits.iops,
         bandwidth: record.limits.bandwidth_bytes_per_s,
-        ..CreateArgs::plain(name, stand.version.or(major).unwrap_or(*MAJORS.end()))
+        ..CreateArgs::plain(name, variant.version.or(major).unwrap_or(*MAJORS.end()))
     })
 }
 
@@ -119,13 +119,13 @@ mod tests {
 
     #[test]
     fn places_that_look_alike_have_names_of_their_own() {
-        let stand = |place: &str| Stand {
+        let variant = |place: &str| ServerVariant {
             data_on: Some(place.to_owned()),
-            ..Stand::default()
+            ..ServerVariant::default()
         };
         let name = |base: &str, place: &str| {
-            let stand = stand(place);
-            name_of(base, &stand, &format!("{base}: {stand:?}\n"))
+            let variant = variant(place);
+            name_of(base, &variant, &format!("{base}: {variant:?}\n"))
         };
         let long = "a-sandbox-with-a-name-of-forty-letters--";
         let names = [
