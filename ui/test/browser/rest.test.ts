@@ -55,7 +55,7 @@ describe("what is changed", () => {
     served().world.changed_on_host = served().world.targets[0]?.changed ?? [];
     served().world.servers_asked = false;
     await page.reload();
-    await expect.poll(textOf(page, "#changed-on-host")).toMatch(/vm\.dirty_background_bytes[\s\S]*Not all is known/);
+    await expect.poll(textOf(page, "#changed-on-host")).toMatch(/vm\.dirty_background_bytes[\s\S]*Some states are unknown/);
     expect(await page.locator("#changed-on-host").innerText()).not.toContain("was restored");
   });
 });

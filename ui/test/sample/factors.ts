@@ -64,7 +64,7 @@ function trialsOf(treatments: readonly Treatment[]): Trial[] {
         id: block * treatments.length + place + 1, block: block + 1, position: place + 1, treatment: treatment.name, status: "finished",
         reason: null, started_unix_ms: STARTED + (block * treatments.length + place) * 160_000, tps, committed: Math.round(tps * 120), failed: 0,
         errors: [], percentiles: percentilesAt(tps), settled: true, warmup_s: 30, measured_s: 120, cross_check: null, disturbances: [],
-        left_out: false, stand: null, unsettled_s: null, figures: { tps }, series: { t_s: [1, 2, 3], tps: [tps, tps, tps], p95_ms: [2, 2, 2] },
+        left_out: false, server_variant: null, unsettled_s: null, figures: { tps }, series: { t_s: [1, 2, 3], tps: [tps, tps, tps], p95_ms: [2, 2, 2] },
       };
     }),
   ).flat();
